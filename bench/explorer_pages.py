@@ -25,11 +25,11 @@ from typing import Any
 
 from proofgate.index.filter import Filter
 from proofgate.index.known_names import known_names
-from proofgate.index.overview import BY, overview
-from proofgate.index.query import Questions
+from proofgate.index.overview import GROUPINGS, overview
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.totals import tenants
-from proofgate.index.used import used_by_model
-from proofgate.index.writer import Writer
+from proofgate.index.used import usage_by_model
+from proofgate.index.writer import IndexWriter
 
 KEY = "proofgate.dev/bench+00000000+AAAA"
 #: 2026-11-25T12:00:00Z.
@@ -163,7 +163,7 @@ class Batch:
 def make(index: Path, exchanges: int, days: int) -> None:
     """Makes an index."""
     chance = random.Random(1)
-    writer = Writer.open(index, KEY)
+    writer = IndexWriter.open(index, KEY)
     batches = -(-exchanges // A_BATCH)
     length = days * DAY // batches
     try:
@@ -174,12 +174,12 @@ def make(index: Path, exchanges: int, days: int) -> None:
         writer.close()
 
 
-def overview_of(since: Filter, by: str, questions: Questions) -> Any:
+def overview_of(since: Filter, by: str, questions: IndexSnapshot) -> Any:
     """What the landing page shows."""
     return overview(questions, since, by, END)
 
 
-def facts_of(page: Filter, questions: Questions) -> list[Any]:
+def facts_of(page: Filter, questions: IndexSnapshot) -> list[Any]:
     """A page of exchanges."""
     return [row.facts for row in questions.page(page, 50).rows]
 
@@ -187,16 +187,16 @@ def facts_of(page: Filter, questions: Questions) -> list[Any]:
 def asked(index: Path, days: int) -> dict[str, Callable[[], Any]]:
     """What pages ask for."""
 
-    def of(ask: Callable[[Questions], Any]) -> Callable[[], Any]:
+    def of(ask: Callable[[IndexSnapshot], Any]) -> Callable[[], Any]:
         def once() -> Any:
-            with Questions(index, 10.0) as questions:
+            with IndexSnapshot(index, 10.0) as questions:
                 return ask(questions)
 
         return once
 
     found: dict[str, Callable[[], Any]] = {}
     for name, length in (("hour", DAY // 24), ("day", DAY), ("7 days", 7 * DAY), (f"{days} days", days * DAY)):
-        for by in BY:
+        for by in GROUPINGS:
             since = Filter(since=END - length, until=END)
             found[f"overview, {name}, by {by}"] = of(partial(overview_of, since, by))
     one = Filter(since=END - days * DAY, until=END, tenant="tenant-03")
@@ -215,7 +215,7 @@ def asked(index: Path, days: int) -> dict[str, Callable[[], Any]]:
     since = Filter(since=END - 7 * DAY, until=END)
     found["tenants, 7 days"] = of(lambda q: tenants(q, since))
     month = Filter(since=(END // DAY - 24) * DAY, until=(END // DAY + 1) * DAY)
-    found["budgets: a month by model"] = of(lambda q: [vars(used) for *_, used in used_by_model(q, month)])
+    found["budgets: a month by model"] = of(lambda q: [vars(used) for *_, used in usage_by_model(q, month)])
     return found
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 
 from bench import machine
 from bench.ledger import MANIFEST, ROOT
@@ -175,7 +175,7 @@ _DAY = 86_400_000_000
 def ask(index: Path, asked: Json) -> Json:
     """Asks once, from an index that is not open."""
     begun = time.perf_counter()
-    with Questions(index) as open_index:
+    with IndexSnapshot(index) as open_index:
         page = open_index.page(Filter(**asked), PAGE)
     took = time.perf_counter() - begun
     with open("/proc/self/status") as status:

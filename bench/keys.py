@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.follower import SyncLoop
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.tenant_map import MapFile
 
@@ -235,7 +235,7 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
     with haproxy(where) as process:
         api = RuntimeApi(where / "admin.sock")
         maps = [MapFile(where / name, api, shards.folder) for name in ("tenants.map", "owners.map")]
-        follower = Follower(maps, life=api.life)
+        follower = SyncLoop(maps, life=api.instance_id)
         filled, agent = timed(follower)
         taken = _processor_nanoseconds(process.pid) / 1e9
         single, own = [], []
@@ -244,8 +244,8 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
             seconds, used = timed(follower)
             single.append(seconds)
             own.append(used)
-        if follower.behind():
-            raise RuntimeError(f"HAProxy is not in sync: {follower.behind()}")
+        if follower.out_of_sync():
+            raise RuntimeError(f"HAProxy is not in sync: {follower.out_of_sync()}")
         return {
             "haproxy_sidecar_fill_s": filled,
             "haproxy_sidecar_fill_processor_s": {"agent": agent, "haproxy": round(taken, 2)},
@@ -255,10 +255,10 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
         }
 
 
-def timed(follower: Follower) -> tuple[float, float]:
+def timed(follower: SyncLoop) -> tuple[float, float]:
     """Seconds of one look, and processor time of this process for it."""
     begun, used = time.monotonic(), time.process_time()
-    asyncio.run(follower.look())
+    asyncio.run(follower.sync_once())
     return round(time.monotonic() - begun, 4), round(time.process_time() - used, 4)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proofgate.cli import parsers
-from proofgate.cli.catalogue import GROUPS, of_group
+from proofgate.cli import all_parsers
+from proofgate.cli.catalogue import GROUPS, commands_in_group
 from proofgate.exit_codes import ExitCode
 
 GATEWAY = Path(__file__).resolve().parents[1] / "gateway"
@@ -45,7 +45,7 @@ class Node:
 
 def main() -> int:
     """Writes or checks the files; returns the exit code."""
-    found = parsers()
+    found = all_parsers()
     nodes = dict(_nodes(found))
     files = {
         SHELLS / "proofgate.bash": bash(nodes),
@@ -66,11 +66,11 @@ def main() -> int:
 
 
 def _nodes(found: dict[str, argparse.ArgumentParser]) -> Iterator[tuple[str, Node]]:
-    top = {command.name: command.summary for command in of_group("")} | GROUPS
+    top = {command.name: command.summary for command in commands_in_group("")} | GROUPS
     plain = [Option(["--help"], "show help", [], False), Option(["--version"], "print the version", [], False)]
     yield "", Node(top, plain)
     for group in GROUPS:
-        yield group, Node({command.name: command.summary for command in of_group(group)}, plain[:1])
+        yield group, Node({command.name: command.summary for command in commands_in_group(group)}, plain[:1])
     for path, parser in found.items():
         yield from _below(path, parser)
 
@@ -245,7 +245,7 @@ def man(found: dict[str, argparse.ArgumentParser], group: str) -> str:
         "[ARGUMENT]...",
         ".SH COMMANDS",
     ]
-    for command in of_group(group):
+    for command in commands_in_group(group):
         lines += list(_described(f"proofgate {command.path}", command.summary, found[command.path]))
     if not group:
         lines.append(".SH EXIT STATUS")

@@ -20,7 +20,7 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.credentials import Credentials
 from botocore.eventstream import EventStream
 from proofgate import mock_bedrock
-from proofgate.mock_answers import Behaviour
+from proofgate.mock_answers import MockBehaviour
 
 KEY = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 DATE = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -40,7 +40,7 @@ def answer(path: str, body: bytes) -> bytes:
     """What the stand-in answers, whole or as a stream."""
     kind = mock_bedrock.endpoint(path)
     assert kind is not None
-    exchange = kind(body, Behaviour(tokens=3), 1, path)
+    exchange = kind(body, MockBehaviour(tokens=3), 1, path)
     return b"".join(exchange.events()) if exchange.stream else exchange.completion()
 
 

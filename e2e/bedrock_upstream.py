@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from proofgate.mock_answers import encode
-from proofgate.mock_upstream import MockUpstream, Upstream
+from proofgate.mock_upstream import MockUpstream, UpstreamOptions
 
 from e2e.asgi_server import Receive, Scope, Send, answer, asgi_server, fields_of, received_again, target_of, whole_body
 from e2e.aws_signature import Credentials, fault
@@ -21,7 +21,7 @@ class BedrockUpstream:
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
         self.url = ""
-        self._mock = MockUpstream(Upstream())
+        self._mock = MockUpstream(UpstreamOptions())
         #: Path and body of each request that was signed as it should be.
         self.requests: list[tuple[str, bytes]] = []
         #: What was wrong with the signatures of the others.

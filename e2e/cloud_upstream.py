@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
 
 from proofgate.mock_answers import encode
-from proofgate.mock_upstream import MockUpstream, Upstream
+from proofgate.mock_upstream import MockUpstream, UpstreamOptions
 
 from e2e.asgi_server import (
     Message,
@@ -46,7 +46,7 @@ class CloudUpstream:
 
     def __init__(self) -> None:
         self.url = ""
-        self._mock = MockUpstream(Upstream())
+        self._mock = MockUpstream(UpstreamOptions())
         self.lifetime_seconds = 3600.0
         #: The token of the ServiceAccount that it takes.
         self.subject = "eyJ.service-account-1.signature"

@@ -92,17 +92,17 @@ FAULTS: dict[str, Callable[[Path, Shim], None]] = {
 def mirrored(ledger: str, state: str, signing_key: str, ledger_key: str, to: str) -> subprocess.CompletedProcess[str]:
     """One round of the mirror of an auditor that has accepted a ledger: what it finds, and why it is tried again."""
     from proofgate import _core
-    from proofgate.mirror.directory import Directory
+    from proofgate.mirror.directory import DirectoryTarget
     from proofgate.mirror.mirror import Mirror
     from proofgate.mirror.target import MirrorError
 
     hour = 3_600_000_000
     key = Path(signing_key).read_text(encoding="utf-8").strip()
     auditor = _core.Auditor(ledger, state, key, ledger_key, hour, hour, hour)
-    mirror = Mirror(Directory(Path(to)), auditor, Path(ledger), Path(state), second_look=0.0)
+    mirror = Mirror(DirectoryTarget(Path(to)), auditor, Path(ledger), Path(state), recheck_seconds=0.0)
     told = ""
     try:
-        mirror.round()
+        mirror.run_once()
     except MirrorError as error:
         told = f"{error} [{error.code}]"
     found = [finding["message"] for finding in mirror.findings()]

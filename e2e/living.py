@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 from proofgate import _core
-from proofgate.haproxy_sidecar.ring import Ring
+from proofgate.haproxy_sidecar.ring import HashRing
 
 from e2e.auditing import AUDITOR, Audit, following
 from e2e.indexed import READERS
@@ -49,7 +49,7 @@ _SETTINGS: dict[str, Any] = {
 
 def home(tenant: str) -> int:
     """The shard that serves a tenant."""
-    shard = Ring(SHARDS).shard(tenant)
+    shard = HashRing(SHARDS).shard_for(tenant)
     assert shard is not None
     return (shard + 1) % len(SHARDS) if tenant == PLACED else shard
 

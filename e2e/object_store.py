@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate.mirror.s3_client import Client, Credentials
-from proofgate.mirror.target import Piece
+from proofgate.mirror.s3_client import Credentials, S3Client
+from proofgate.mirror.target import MirrorObject
 
 from e2e import go_binaries
 from e2e.ports import free_port
@@ -57,20 +57,20 @@ class ObjectStore:
         if self.program is not None:
             self.program.stop(signal.SIGKILL)
 
-    def client(self, bucket: str) -> Client:
-        return Client(self.endpoint, REGION, bucket, Credentials(None, KEYS), None)
+    def client(self, bucket: str) -> S3Client:
+        return S3Client(self.endpoint, REGION, bucket, Credentials(None, KEYS), None)
 
-    def make(self, bucket: str, *, locked: bool = True) -> Client:
+    def make(self, bucket: str, *, locked: bool = True) -> S3Client:
         headers = {"X-Amz-Bucket-Object-Lock-Enabled": "true"} if locked else {}
         client = self.client(bucket)
-        with client.ask("PUT", headers=headers) as answer:
+        with client.request("PUT", headers=headers) as answer:
             assert answer.status_code == 200, answer.text
         return client
 
 
-def put(client: Client, key: str, content: bytes) -> None:
+def put(client: S3Client, key: str, content: bytes) -> None:
     """As somebody who has the credentials and no scruples."""
-    with client.ask("PUT", key, body=Piece.of(key, content)) as answer:
+    with client.request("PUT", key, body=MirrorObject.from_bytes(key, content)) as answer:
         assert answer.status_code == 200, answer.text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofgate.index.filter import Filter
 from proofgate.index.overview import overview
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 
 from bench.explorer_pages import DAY, END, make
 from e2e.analysed import analysed
@@ -75,7 +75,7 @@ def _landing(folder: Path) -> None:
         standing_in(ledger.url) as between,
         browser(folder / "window") as window,
     ):
-        with Questions(folder / "week") as questions:
+        with IndexSnapshot(folder / "week") as questions:
             told = overview(questions, Filter(since=END - 7 * DAY, until=END), "tenant", END)
         between.changes["/v1/overview"] = lambda _: json.dumps({**told, "index": {"behind": 0, "code": ""}}).encode()
         window.see(1100, 1180)

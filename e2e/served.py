@@ -14,8 +14,8 @@ from typing import Any
 from fastapi import FastAPI
 from proofgate import _core
 from proofgate.auditor.served import ROOT, ServedLedger
-from proofgate.http_errors import Refusal, answer_refusal
-from proofgate.reading.routes import Reading
+from proofgate.http_errors import ApiError, handle_api_error
+from proofgate.reading.routes import LedgerReadRoutes
 
 from e2e.asgi_server import asgi_server
 from e2e.auditing import Audit
@@ -56,8 +56,8 @@ class ServedAudit(Audit):
 def served(ledger: Path) -> Iterator[str]:
     """A ledger's folder as a worker serves it, to anybody; gives its URL."""
     app = FastAPI()
-    app.add_exception_handler(Refusal, answer_refusal)
-    Reading(ledger).add_routes(app, lambda _request: None)
+    app.add_exception_handler(ApiError, handle_api_error)
+    LedgerReadRoutes(ledger).add_routes(app, lambda _request: None)
     with asgi_server(app) as url:
         yield url
 
@@ -74,10 +74,10 @@ def look(audit: Audit, url: str) -> list[dict[str, Any]]:
     try:
         deadline = time.monotonic() + PATIENCE
         while True:
-            auditor.take_reach(ledger.begin())
+            auditor.take_reach(ledger.start_pass())
             done = json.loads(auditor.poll(time.time_ns() // 1000, _ALL, _ALL))
             # On a busy machine an answer may be too late: that says nothing about the ledger.
-            is_read = all(ledger.standing().values()) or time.monotonic() > deadline
+            is_read = all(ledger.reachable_by_shard().values()) or time.monotonic() > deadline
             if is_read and not done["suspicious"]:
                 found: list[dict[str, Any]] = json.loads(auditor.findings())["findings"]
                 return found

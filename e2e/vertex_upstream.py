@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from google.auth import jwt
 from proofgate.mock_answers import encode
-from proofgate.mock_upstream import MockUpstream, Upstream
+from proofgate.mock_upstream import MockUpstream, UpstreamOptions
 
 from e2e.asgi_server import (
     Message,
@@ -44,7 +44,7 @@ class VertexUpstream:
 
     def __init__(self) -> None:
         self.url = ""
-        self._mock = MockUpstream(Upstream())
+        self._mock = MockUpstream(UpstreamOptions())
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.lifetime_seconds = 3600
         #: Whether the endpoint of tokens answers 503.

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from proofgate import _core
-from proofgate.reading.files import LedgerFiles, ReadingError
+from proofgate.reading.files import LedgerFiles, LedgerReadError
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.workers.admin_port import AdminPort
@@ -237,7 +237,7 @@ def test_a_file_that_its_worker_cannot_read_hides_nothing_else(
 
     def fail(self: LedgerFiles, path: str, offset: int, most: int) -> tuple[int, bytes]:
         if oldest in path:
-            raise ReadingError("ledger_io", "it cannot be read: Permission denied")
+            raise LedgerReadError("ledger_io", "it cannot be read: Permission denied")
         return read(self, path, offset, most)
 
     monkeypatch.setattr(LedgerFiles, "read", fail)
@@ -333,7 +333,7 @@ def test_the_operator_reads_what_a_real_auditor_tells_and_signs(history: tuple[A
             async def ask() -> AuditReport:
                 port = AdminPort(auditor_port=int(url.rsplit(":", 1)[1]))
                 try:
-                    return await port.audit(pod)
+                    return await port.fetch_audit_report(pod)
                 finally:
                     await port.close()
 
@@ -350,12 +350,12 @@ def test_the_operator_reads_what_a_real_auditor_tells_and_signs(history: tuple[A
             wait_until(is_told, PATIENCE, what)
             return reports[-1]
 
-        before = report_that(lambda report: report.last_poll, "it has polled")
-        assert before.reachable and not before.stale and before.newest_head > 0
-        assert (before.by_code, before.findings, before.left_out) == ((), (), 0)
+        before = report_that(lambda report: report.last_poll_at, "it has polled")
+        assert before.reachable and not before.stale and before.newest_head_at > 0
+        assert (before.finding_counts, before.findings, before.omitted_findings) == ((), (), 0)
         assert checkpoint.read_aggregate(before.checkpoint, key.verifying_text).size > 0
         remove_a_checkpoint(audit, history[1])
         after = report_that(lambda report: report.findings, "it reports its findings")
         [finding] = after.findings
         assert (finding.code, finding.verdict) == ("checkpoint_missing", "invalid")
-        assert after.by_code == (("checkpoint_missing", 1),) and finding.since > 0
+        assert after.finding_counts == (("checkpoint_missing", 1),) and finding.since > 0

@@ -13,8 +13,8 @@ import anthropic
 import openai
 import pytest
 from proofgate import mock_bedrock
-from proofgate.mock_answers import Behaviour
-from proofgate.mock_bedrock import carried, frame
+from proofgate.mock_answers import MockBehaviour
+from proofgate.mock_bedrock import frame, wrap_event
 
 from e2e.aws_signature import Credentials, fault
 from e2e.bedrock_upstream import BedrockUpstream, bedrock_upstream
@@ -113,7 +113,7 @@ def test_what_botocore_signs_is_accepted_and_nothing_else(case: dict[str, Any]) 
 def test_the_stand_in_answers_what_botocore_has_read(case: dict[str, Any]) -> None:
     kind = mock_bedrock.endpoint(case["path"])
     assert kind is not None
-    exchange = kind(case["body"].encode(), Behaviour(tokens=3), 1, case["path"])
+    exchange = kind(case["body"].encode(), MockBehaviour(tokens=3), 1, case["path"])
     answer = b"".join(exchange.events()) if exchange.stream else exchange.completion()
     assert base64.b64encode(answer).decode() == case["answer"]
 
@@ -263,7 +263,7 @@ def test_parallel_calls_of_an_invoked_model_stay_in_blocks_of_their_own(
         },
         {"type": "message_stop", "amazon-bedrock-invocationMetrics": {"inputTokenCount": 20}},
     ]
-    upstream.stream(*map(carried, events))
+    upstream.stream(*map(wrap_event, events))
     with claude.messages.stream(model=CLAUDE, max_tokens=100, messages=HELLO, tools=CLAUDE_TOOLS) as stream:
         final = stream.get_final_message()
     assert final.stop_reason == "tool_use" and final.usage.output_tokens == 9
@@ -320,7 +320,7 @@ def test_a_stream_that_is_cut_or_broken_or_throttled_raises_in_either_client(
         with pytest.raises(openai.APIError, match=told):
             list(client.chat.completions.create(model=NOVA, messages=HELLO, stream=True))
     for frames, told in cases:
-        upstream.stream(carried({"type": "ping"}), *frames[1:])
+        upstream.stream(wrap_event({"type": "ping"}), *frames[1:])
         with (
             pytest.raises(anthropic.APIError, match=told),
             claude.messages.stream(model=CLAUDE, max_tokens=9, messages=HELLO) as stream,

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from proofgate import cli
 from proofgate.config import Config, load
-from proofgate.quickstart import Setup, create
+from proofgate.quickstart import QuickstartSetup, create
 from proofgate.trial import require_usable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def mounts() -> dict[str, Path]:
 def project(folder: Path) -> Path:
     """A folder in which the header's first command has run."""
     options = cli.parse(quickstart_arguments())
-    create(folder / options.directory, Setup(provider_key="sk-0123456789abcdef0123", listen=options.listen))
+    create(folder / options.directory, QuickstartSetup(provider_key="sk-0123456789abcdef0123", listen=options.listen))
     return folder
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from proofgate import _core
-from proofgate.index.facts import facts
+from proofgate.index.facts import exchange_facts
 
 from e2e import go_binaries
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following, signed
@@ -99,7 +99,7 @@ def test_each_exchange_of_a_ledger_is_one_row_and_says_what_its_records_say(
         own = [record for record in stored if record.get("id") == row["id"]]
         places = {(record["log"], record["seq"]) for record in own}
         assert {(place["origin"].split("/")[-1], place["index"]) for place in row.pop("records")} == places
-        assert row == facts(own)
+        assert row == exchange_facts(own)
     assert run(*command) == (0, f"0 records read into {index}\n")
     assert run(*command, "--rebuild")[0] == 0
     assert [row["id"] for row in asked(index)] == [row["id"] for row in rows]

@@ -257,7 +257,7 @@ def test_what_waits_for_the_auditors_log_goes_once_that_has_it(kept: Kept) -> No
         and "\nauthor end-to-end tests\nreason asked for\nticket R-7\n" in note
     )
     assert audit.look() == (0, [])
-    assert hashlib.sha256(note.encode()).hexdigest() in aggregate_log.statements(audit.state, public)
+    assert hashlib.sha256(note.encode()).hexdigest() in aggregate_log.read_statements(audit.state, public)
     assert kept.keep(*waits)[0] == 0
     assert (audit.logs()[0] / "salts").read_bytes() != salts
     assert kept.check() == 0 and audit.look() == (0, [])
@@ -286,7 +286,7 @@ def test_a_plan_waits_for_an_auditor_that_is_away_and_goes_on_once_it_is_back(
     with following(audit) as (program, url):
         program.process.send_signal(signal.SIGSTOP)
         with monkeypatch.context() as patched:
-            patched.setattr(auditor_port, "_ANSWER_SECONDS", 0.2)
+            patched.setattr(auditor_port, "_RESPONSE_TIMEOUT_SECONDS", 0.2)
             stopped = kept.by_plan(plan, more=auditors(kept, url, 0))
         assert (stopped[0], stopped[1]["result"]) == (1, "auditor_unreachable")
         program.process.send_signal(signal.SIGCONT)
@@ -299,7 +299,7 @@ def test_a_plan_waits_for_an_auditor_that_is_away_and_goes_on_once_it_is_back(
         assert json.loads((audit.folder / "kept" / "auditor-log").read_text())["size"] >= reads > 0
         assert program.stop() == 0
     public = _core.verifying_key((audit.folder / "auditor-key").read_text())
-    told = aggregate_log.statements(audit.state, public)
+    told = aggregate_log.read_statements(audit.state, public)
     for note in audit.ledger.glob("0/*/tombstone"):
         assert hashlib.sha256(note.read_bytes()).hexdigest() in told
         assert "(no anchor)" not in note.read_text()

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import pytest
 from proofgate import _core
 from proofgate.mirror.places import parse
-from proofgate.mirror.s3 import Bucket
+from proofgate.mirror.s3 import BucketTarget
 from proofgate.mirror.target import MirrorError
 
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
@@ -112,12 +112,12 @@ def test_a_ledger_in_a_mirror_cannot_be_deleted_or_replaced_and_passes_fsck_when
     keys = list(mirror.keys(""))
     assert not [key for key in keys if key.rsplit("/", 1)[1] in ("salts", "tree", "resume", "erasures")]
     [segment, *_] = [f"llm/{key}" for key in keys if key.endswith(".seg")]
-    assert isinstance(mirror, Bucket)
+    assert isinstance(mirror, BucketTarget)
     [version] = [one for key, one in mirror._versions("") if f"llm/{key}" == segment]
-    with pytest.raises(MirrorError, match="403"), client.ask("DELETE", segment, {"versionId": version}):
+    with pytest.raises(MirrorError, match="403"), client.request("DELETE", segment, {"versionId": version}):
         pass
     put(client, segment, b"rewritten")
-    with client.ask("DELETE", next(f"llm/{key}" for key in keys if key.endswith("/checkpoint"))) as answer:
+    with client.request("DELETE", next(f"llm/{key}" for key in keys if key.endswith("/checkpoint"))) as answer:
         assert answer.status_code == 204, "a marker, before which the object still is"
     code, text = brought_back(audit, place(store, "locked"), tmp_path / "back")
     assert code == 0, text
@@ -204,5 +204,5 @@ def test_wrong_credentials_and_a_bucket_without_a_lock_are_told_and_nothing_is_w
         wait_until(lambda: [one["code"] for one in found(url)] == ["mirror_unlocked"], PATIENCE, "it is reported")
         assert "versioned" in found(url)[0]["message"]
     assert "wrong-secret" not in program.log.read_text()
-    with client.ask("GET", query={"list-type": "2"}) as answer:
+    with client.request("GET", query={"list-type": "2"}) as answer:
         assert "<Contents>" not in answer.text

@@ -15,17 +15,17 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from proofgate import _core
 from proofgate.auditor import metrics as auditor_metrics
-from proofgate.auditor.watch import Watch
-from proofgate.haproxy_sidecar.agent import targets
-from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.auditor.watch import LedgerWatcher
+from proofgate.haproxy_sidecar.agent import build_targets
+from proofgate.haproxy_sidecar.follower import SyncLoop
 from proofgate.haproxy_sidecar.metrics import render
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.index.audited_index import AuditedIndex
-from proofgate.mirror.directory import Directory
+from proofgate.mirror.directory import DirectoryTarget
 from proofgate.mirror.mirror import Mirror
-from proofgate.siem.cursor import Cursor
-from proofgate.siem.otlp import Otlp
-from proofgate.siem.stream import Stream
+from proofgate.siem.cursor import EventCursor
+from proofgate.siem.otlp import OtlpSink
+from proofgate.siem.stream import EventStream
 from proofgate_operator import metrics
 
 from e2e.cluster import toolchain
@@ -185,8 +185,8 @@ def test_the_time_of_the_newest_checkpoint_follows_the_requests(folder: Path) ->
 
 
 def test_every_metric_of_the_agent_beside_haproxy_that_is_asked_for_exists(folder: Path) -> None:
-    found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
-    assert beginning_with("proofgate_haproxy_sidecar_") - exposed(render(Follower(found))) == set()
+    found = build_targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
+    assert beginning_with("proofgate_haproxy_sidecar_") - exposed(render(SyncLoop(found))) == set()
 
 
 def auditor_exposition(folder: Path) -> str:
@@ -197,10 +197,10 @@ def auditor_exposition(folder: Path) -> str:
     policy = f"witness w {witness} https://witness.example\nquorum w\n".encode()
     paths = str(folder / "ledger"), str(folder / "state")
     auditor = _core.Auditor(*paths, signing, ledger, *(10**7,) * 3, resume=True, policy=policy)
-    watch = Watch(auditor, 0)
-    watch.mirrors = [Mirror(Directory(folder / "mirror"), auditor, folder / "ledger", folder / "state")]
-    sink = Otlp("siem", "http://127.0.0.1:9", "ledger", None, None)
-    watch.streams = [Stream(sink, Cursor(folder / "state", "siem", ledger), ledger)]
+    watch = LedgerWatcher(auditor, 0)
+    watch.mirrors = [Mirror(DirectoryTarget(folder / "mirror"), auditor, folder / "ledger", folder / "state")]
+    sink = OtlpSink("siem", "http://127.0.0.1:9", "ledger", None, None)
+    watch.streams = [EventStream(sink, EventCursor(folder / "state", "siem", ledger), ledger)]
     return auditor_metrics.render(watch, AuditedIndex(folder / "index", ledger))
 
 
@@ -240,8 +240,8 @@ def test_promtool_has_nothing_against_the_metrics_of_a_worker(folder: Path) -> N
 
 
 def test_promtool_has_nothing_against_the_metrics_of_an_auditor_the_operator_and_the_sidecar(folder: Path) -> None:
-    found = targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
-    assert complaints(render(Follower(found))) == ""
+    found = build_targets(RuntimeApi(folder / "haproxy.sock"), [folder / "tenants.map"], None, folder / "tls.crt")
+    assert complaints(render(SyncLoop(found))) == ""
     assert complaints(auditor_exposition(folder)) == ""
     assert complaints(generate_latest(metrics.REGISTRY).decode()) == ""
 

@@ -95,7 +95,7 @@ def test_what_openais_client_sends_and_gets_is_shown_by_its_receipts(
     assert first.bodies == second.bodies == ("request", "response")
     assert [record.kind for record in refused.records] == ["rejection"] and refused.bodies == ()
     assert [exchange.status for exchange in transport.seen] == [200, 200, 404]
-    assert list(witness.held()) == [gateway.origin]
+    assert list(witness.newest_checkpoints()) == [gateway.origin]
     assert transport.verify_all() == [], "each is read once"
 
 
@@ -227,14 +227,14 @@ def test_a_receipt_is_had_from_the_next_incarnation_and_from_another_shard_and_t
             verified = witness.fetch(source(gateway), killed, digest(bodies[0]), digest(bodies[1]))
             assert verified.bodies == ("request", "response")
         verified = witness.fetch(source(gateway), first, digest(request), digest(response))
-        assert list(verified.newest) == [origin] != [gateway.origin]
-        assert len(witness.held()) == 2
+        assert list(verified.newest_checkpoints) == [origin] != [gateway.origin]
+        assert len(witness.newest_checkpoints()) == 2
         # The tenant has moved to another worker of the volume.
         assert gateway.worker is not None
         gateway.worker.stop(signal.SIGTERM)
         gateway.start_worker(shard=1)
         moved = witness.fetch(source(gateway), first, digest(request), digest(response))
-        assert list(moved.newest) == [origin] and "/1/" in gateway.origin
+        assert list(moved.newest_checkpoints) == [origin] and "/1/" in gateway.origin
         # Whoever audits the ledger takes the file as it is.
         code, report = _core.fsck(str(gateway.ledger), gateway.verifying_key, [("held", (folder / "held").read_text())])
         assert code in (0, 10), report
@@ -264,7 +264,7 @@ def test_a_log_that_was_forked_is_told_by_the_witness(gateway: LocalGateway, wit
     request_id, *_ = ask(gateway)
     _, text = fetch(source(gateway), request_id)
     secret = (gateway.folder / "signing-key").read_text()
-    newest = witness.verify(text).newest[gateway.origin]
+    newest = witness.verify(text).newest_checkpoints[gateway.origin]
     (folder / "held").write_text(_forged(newest.origin, newest.size, secret))
     with pytest.raises(ContradictedError, match="forked or rewritten"):
         witness.verify(text)

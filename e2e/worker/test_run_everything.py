@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from proofgate.local.log_file import BYTES_MAXIMUM
+from proofgate.local.log_file import MAX_LOG_BYTES
 
 from e2e.browser import Browser, browser
 from e2e.commands import proofgate
@@ -219,13 +219,13 @@ def test_what_a_child_warns_of_is_shown_and_what_it_says_otherwise_is_in_its_log
 def test_a_full_log_is_rotated_and_what_the_child_prints_then_is_shown_and_kept(tmp_path: Path) -> None:
     log, former = (tmp_path / "run" / "logs" / name for name in ("worker.log", "worker.log.1"))
     with everything(tmp_path / "run", "--demo") as demo:
-        os.truncate(log, BYTES_MAXIMUM + 1)
+        os.truncate(log, MAX_LOG_BYTES + 1)
         wait_until(former.exists, PATIENCE, "the log is rotated")
         configuration = tmp_path / "run" / "gateway.yaml"
         configuration.write_text(configuration.read_text().replace("timeouts:", "timeoutz:"))
         demo.program.wait_for_line("worker: .* (WARNING|ERROR) ")
     assert "proofgate ready: " in former.read_text()
-    assert "sealed: " in log.read_text() and log.stat().st_size < BYTES_MAXIMUM
+    assert "sealed: " in log.read_text() and log.stat().st_size < MAX_LOG_BYTES
 
 
 def test_without_a_key_and_without_demo_the_error_names_both_ways(tmp_path: Path) -> None:

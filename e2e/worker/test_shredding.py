@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from proofgate import _core
 from proofgate.evidence import prove_from_worker
-from proofgate.keeping.shred_key_files import Folder
+from proofgate.keeping.shred_key_files import ShredKeyFolder
 
 from e2e.commands import proofgate
 from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
@@ -61,7 +61,7 @@ class Shredding:
     def __init__(self, gateway: LocalGateway) -> None:
         self.gateway = gateway
         self.home = gateway.folder
-        self.keys = Folder(self.home / "shred-keys")
+        self.keys = ShredKeyFolder(self.home / "shred-keys")
         signing, verifying = _core.generate_key(RETENTION_KEY_NAME)
         (self.home / "retention-key").write_text(signing)
         (self.home / "keeping-key").write_text(verifying)

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from proofgate import _core
 from proofgate_operator.build import checkpoint
-from proofgate_operator.plan.audit_reports import read_audit
+from proofgate_operator.plan.audit_reports import parse_audit_report
 
 from e2e import go_binaries
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
@@ -220,10 +220,10 @@ def test_the_operator_reads_how_witnesses_stand_and_why_a_policy_is_refused(
         policy.write_text(f"witness ours {ours.vkey} {url}\nquorum ours\n")
         with following(audit, "--new-aggregate", "--witness-policy", str(policy)) as (_, auditor):
             wait_until(lambda: published(auditor) is not None, PATIENCE, "it is cosigned")
-            report = read_audit(json.loads(fetch(f"{auditor}/status")))
+            report = parse_audit_report(json.loads(fetch(f"{auditor}/status")))
             size = checkpoint.read_aggregate(report.checkpoint, auditor_vkey).size
-            assert [(one.name, one.last, one.size) for one in report.witnesses] == [("ours", "cosigned", size)]
-            assert report.uncosigned == 0 and begun <= report.witnesses[0].time <= time.time()
+            assert [(one.name, one.last_outcome, one.size) for one in report.witnesses] == [("ours", "cosigned", size)]
+            assert report.cosignature_wait_seconds == 0 and begun <= report.witnesses[0].time <= time.time()
         # What the operator holds is the checkpoint with its cosignatures, and the next start is held to it.
         held, options = tmp_path / "held", ("--held", str(tmp_path / "held"), "--witness-policy", str(policy))
         held.write_text(report.checkpoint)

@@ -30,7 +30,7 @@ from signing import LEDGER
 from proofgate import _core, profiling
 from proofgate.config import Config, InvalidConfigError, load
 from proofgate.http_server import Bounds, Server, address_of, bind
-from proofgate.reload import Outcome
+from proofgate.reload import ReloadOutcome
 
 # Whoever runs the tests may have a proxy, which would be asked for what is on loopback, settings of a worker,
 # and any umask.
@@ -112,7 +112,7 @@ class Controls:
         self.drains = 0
         self.retirements: list[bool] = []
         self.reloads = 0
-        self.outcome = Outcome("unchanged", "ab" * 32)
+        self.outcome = ReloadOutcome("unchanged", "ab" * 32)
 
     def retire(self, retire: bool) -> bool:
         self.retirements.append(retire)
@@ -122,7 +122,7 @@ class Controls:
         self.drains += 1
         self.worker.drain()
 
-    async def reload(self) -> Outcome:
+    async def reload(self) -> ReloadOutcome:
         self.reloads += 1
         return self.outcome
 

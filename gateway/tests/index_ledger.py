@@ -14,9 +14,9 @@ from written_log import stored, write_log
 from proofgate import _core
 from proofgate.index.filter import Filter
 from proofgate.index.follow import Indexer
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.totals import tenants
-from proofgate.index.writer import Writer
+from proofgate.index.writer import IndexWriter
 
 NAME = LEDGER.name
 FIRST, SECOND = "01M89PCZT1JE2K4A4FYY15YK69", "01M89Q0V2S1R6T3Y8B5N7C4D9E"
@@ -99,10 +99,10 @@ class Log:
 
 def bring_up(index: Path, ledger: Path, most_records: int = 3, *, rebuild: bool = False) -> Indexer:
     """Brings an index up to what is signed."""
-    writer = Writer.open(index, VKEY, rebuild=rebuild)
+    writer = IndexWriter.open(index, VKEY, rebuild=rebuild)
     try:
         indexer = Indexer(writer, VKEY, most_records)
-        logs, problems = _core.ledger_logs(str(ledger), VKEY, writer.known())
+        logs, problems = _core.ledger_logs(str(ledger), VKEY, writer.indexed_sizes())
         assert problems == []
         indexer.read(logs)
     finally:
@@ -112,11 +112,11 @@ def bring_up(index: Path, ledger: Path, most_records: int = 3, *, rebuild: bool 
 
 def rows(index: Path, asked: Filter | None = None) -> list[dict[str, Any]]:
     """What the index has of the exchanges that are asked for."""
-    with Questions(index) as questions:
-        return [row.facts for row in questions.all(asked or Filter())]
+    with IndexSnapshot(index) as questions:
+        return [row.facts for row in questions.all_rows(asked or Filter())]
 
 
-def abandon(writer: Writer) -> None:
+def abandon(writer: IndexWriter) -> None:
     """Lets go of a writer as the system does of a process that was killed."""
     for day in writer._days.values():
         day.connection.close()
@@ -133,7 +133,7 @@ Sums = dict[tuple[str | None, int], tuple[int, ...]]
 def sums_told(index: Path, asked: Filter) -> Sums:
     """What the tenants of a time add up to, by tenant and day, as readers are told it."""
     names = ("exchanges", *_COUNTED, "open", "prompt_tokens", "completion_tokens")
-    with Questions(index) as questions:
+    with IndexSnapshot(index) as questions:
         return {
             (of["tenant"], _day_of_name(day["day"])): tuple(
                 day[name] for name in (*names, "cost_nanodollars", "unpriced")

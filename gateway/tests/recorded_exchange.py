@@ -41,7 +41,7 @@ def record(directory: ConfigDirectory) -> Recorded:
     with refusing_port() as port:
         directory.replace("https://api.openai.com/v1/", f"http://127.0.0.1:{port}/v1/")
         config = load(directory.file)
-        Archive(directory.ledger).keep(config.public_json())
+        Archive(directory.ledger).store(config.public_json())
         with started(config) as worker:
             first = worker.checkpoint()
             url = f"http://{worker.address}/v1/chat/completions"

@@ -14,20 +14,20 @@ import pytest
 from signing import AUDITOR, LEDGER
 
 from proofgate import _core
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
-from proofgate.index.access_log import AccessLog, Head, parts
+from proofgate.index.access_log import AccessLog, AccessLogHead, find_log_files
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 Capture = pytest.CaptureFixture[str]
 
 
-def opened(folder: Path, told: Head | None = None, now: int = 7, **bounds: int) -> AccessLog:
+def opened(folder: Path, told: AccessLogHead | None = None, now: int = 7, **bounds: int) -> AccessLog:
     return AccessLog(folder, now, told, **bounds)
 
 
-def written(folder: Path, lines: int, told: Head | None = None, **bounds: int) -> Head:
+def written(folder: Path, lines: int, told: AccessLogHead | None = None, **bounds: int) -> AccessLogHead:
     """Adds lines, and returns the head after them."""
     log = opened(folder, told, **bounds)
     for number in range(lines):
@@ -55,7 +55,7 @@ def test_a_log_goes_on_where_it_was_and_has_one_root_however_often_it_was_opened
 
 def test_files_follow_each_other_and_old_ones_can_be_moved_away(tmp_path: Path) -> None:
     told = written(tmp_path, 90, file_bytes=400)
-    files = parts(tmp_path)[7]
+    files = find_log_files(tmp_path)[7]
     assert len(files) > 2
     assert max(part.path.stat().st_size for part in files) <= 400
     for part in files[:-1]:
@@ -187,9 +187,9 @@ def test_a_file_that_somebody_shortens_takes_no_more_lines(tmp_path: Path) -> No
 
 def test_each_poll_tells_how_the_log_stands(tmp_path: Path) -> None:
     double = auditor_double.Auditor("ledger", "state", AUDITOR.signing, LEDGER.verifying, 1, 1, 1, True)
-    watch = Watch(cast("_core.Auditor", double), 0)
+    watch = LedgerWatcher(cast("_core.Auditor", double), 0)
     log = opened(tmp_path)
-    watch.reads = log.head
+    watch.access_log_head = log.head
     watch.poll()
     assert double.reads is None
     log.add({"line": 0})
@@ -205,7 +205,7 @@ class State:
         self.tree = _core.Tree()
         self.bundle = b""
 
-    def tell(self, head: Head) -> str:
+    def tell(self, head: AccessLogHead) -> str:
         """Tells a head, and returns the checkpoint of the aggregate log after it."""
         origin = f"{AUDITOR.name}/access/{head[0]}"
         note = AUDITOR.checkpoint(origin, head[1], head[2])

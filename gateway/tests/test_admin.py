@@ -15,9 +15,9 @@ from failures import failure
 from faulty_worker import Worker
 
 from proofgate import _core
-from proofgate.admin import BODY_MAXIMUM, PROOFS_AT_A_TIME, create_app
+from proofgate.admin import MAX_BODY_BYTES, MAX_CONCURRENT_PROOFS, create_app
 from proofgate.config import InvalidConfigError, Problem, load
-from proofgate.reload import Outcome
+from proofgate.reload import ReloadOutcome
 
 TOKEN = "0123456789abcdef-admin"
 USED = [{"tenant": "acme"}, {"tenant": "globex"}]
@@ -153,15 +153,15 @@ def test_only_so_many_proofs_are_made_at_a_time(admin: Admin, monkeypatch: pytes
         return admin.client.get("/proof/exchange-1", headers=AUTHORIZED).status_code
 
     monkeypatch.setattr(admin.worker, "prove", prove)
-    with ThreadPoolExecutor(PROOFS_AT_A_TIME + 1) as pool:
-        asked = [pool.submit(ask) for _ in range(PROOFS_AT_A_TIME)]
+    with ThreadPoolExecutor(MAX_CONCURRENT_PROOFS + 1) as pool:
+        asked = [pool.submit(ask) for _ in range(MAX_CONCURRENT_PROOFS)]
         assert all(begun.acquire(timeout=PATIENCE_SECONDS) for _ in asked)
         waiting = pool.submit(ask)
         response = admin.client.get("/proof/exchange-1", headers=AUTHORIZED, params={"timeout": "0.01"})
         assert (response.status_code, code(response)) == (503, "busy")
         assert admin.client.get("/readyz").status_code == 200
         end.set()
-        assert [answer.result() for answer in [*asked, waiting]] == [200] * (PROOFS_AT_A_TIME + 1)
+        assert [answer.result() for answer in [*asked, waiting]] == [200] * (MAX_CONCURRENT_PROOFS + 1)
 
 
 def test_without_the_token_nothing_is_proved(admin: Admin, admin_without_token: Admin) -> None:
@@ -286,7 +286,7 @@ def test_a_worker_that_drains_cannot_be_told_to_stay(admin: Admin) -> None:
 
 @pytest.mark.parametrize("result", ["applied", "unchanged"])
 def test_a_reload_says_what_became_of_it(admin: Admin, result: str) -> None:
-    admin.controls.outcome = Outcome("applied" if result == "applied" else "unchanged", "cd" * 32)
+    admin.controls.outcome = ReloadOutcome("applied" if result == "applied" else "unchanged", "cd" * 32)
     response = admin.client.post("/reload", headers=AUTHORIZED)
     assert (response.status_code, response.json()) == (200, {"result": result, "config_digest": "cd" * 32})
 
@@ -294,7 +294,7 @@ def test_a_reload_says_what_became_of_it(admin: Admin, result: str) -> None:
 def test_a_refused_reload_names_every_problem_with_its_line(admin: Admin) -> None:
     problem = Problem("config_same_port", ("admin", "listen"), "choose another", 7)
     error = InvalidConfigError(Path("gateway.yaml"), [problem])
-    admin.controls.outcome = Outcome("refused", "cd" * 32, error)
+    admin.controls.outcome = ReloadOutcome("refused", "cd" * 32, error)
     response = admin.client.post("/reload", headers=AUTHORIZED)
     assert (response.status_code, code(response)) == (409, "config_invalid")
     assert response.json()["result"] == "refused"
@@ -361,7 +361,7 @@ def test_profiling_takes_one_switch_only(admin: Admin, body: str) -> None:
 
 
 def test_the_one_body_that_is_read_is_bounded(admin: Admin) -> None:
-    response = admin.client.put("/profiling", headers=AUTHORIZED, content=b" " * (BODY_MAXIMUM + 1))
+    response = admin.client.put("/profiling", headers=AUTHORIZED, content=b" " * (MAX_BODY_BYTES + 1))
     assert (response.status_code, code(response)) == (413, "too_large")
 
 

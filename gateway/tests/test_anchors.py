@@ -36,7 +36,7 @@ def auditor() -> Iterator[Auditor]:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both a removal and an erasure wait; nobody sleeps."""
     monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
-    monkeypatch.setattr(anchors, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(anchors, "_POLL_SECONDS", 0.0)
     monkeypatch.setattr(RetentionState, "tombstone", TOMBSTONE)
     monkeypatch.setattr(RetentionState, "erasure", ERASURE)
 
@@ -154,7 +154,7 @@ def test_what_does_not_lead_to_what_the_auditor_signed_lets_nothing_go(
     spoil(auditor)
     code, report = place.keep(*waits(auditor, "0"), begin=True, retention=RETENTION)
     assert (code, report["result"], signed()) == (1, "auditor_log_refused", False)
-    assert not (place.folder / "state" / anchors.MEMORY).exists()
+    assert not (place.folder / "state" / anchors.CACHE_FILE).exists()
 
 
 def test_what_was_read_once_is_not_asked_for_again(place: Place, auditor: Auditor) -> None:
@@ -169,7 +169,7 @@ def test_what_was_read_once_is_not_asked_for_again(place: Place, auditor: Audito
     assert RetentionState.anchored == {TOMBSTONE, ERASURE}
     # What cannot be read of the memory costs a reading, and no more.
     for text in ("", "[]", '{"v":1,"origin":"a","size":3,"peaks":[],"statements":[]}', '{"v":2}', "[" * 9000):
-        (place.folder / "state" / anchors.MEMORY).write_text(text)
+        (place.folder / "state" / anchors.CACHE_FILE).write_text(text)
         assert place.keep(*waits(auditor), known=0, retention=RETENTION)[0] == 0
         assert len(auditor.bundles) == 4
 
@@ -184,7 +184,7 @@ def test_a_log_that_is_shorter_or_another_one_than_it_was_lets_nothing_go(
     code, report = place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)
     assert (code, report["result"], signed()) == (1, "auditor_log_refused", False)
     assert "has 2 entries, and had 3" in report["message"]
-    assert anchors.MEMORY in report["message"]
+    assert anchors.CACHE_FILE in report["message"]
     auditor.entries = [*whole[:2], b'{"kind":"head"}', b'{"kind":"head"}']
     assert (
         place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)[1]["result"] == "auditor_log_refused"
@@ -202,7 +202,7 @@ def test_a_dry_run_reads_the_log_and_remembers_nothing(place: Place, auditor: Au
     auditor.tell(removed(), erased())
     code, report = place.keep(*waits(auditor), "--dry-run", known=0, retention=RETENTION)
     assert (code, report["anchor"], RetentionState.pruned[-1]) == (0, "auditor", False)
-    assert not (place.folder / "state" / anchors.MEMORY).exists()
+    assert not (place.folder / "state" / anchors.CACHE_FILE).exists()
 
 
 def test_without_an_auditor_what_is_signed_says_so(place: Place) -> None:

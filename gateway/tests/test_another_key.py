@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from proofgate.another_key import ANOTHER_KEY, explained, verdict
-from proofgate.evidence import UNREAD, VERDICTS, render_report
+from proofgate.another_key import EXPLANATION, key_mismatch_verdict, with_explanation
+from proofgate.evidence import UNREADABLE_VERDICT, VERDICTS, render_report
 from proofgate.exit_codes import ExitCode, fail
 
 OWN, GIVEN = "proofgate.dev/a+11111111+AQID", "proofgate.dev/b+22222222+AQID"
@@ -21,18 +21,18 @@ def report(*findings: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("message", ["whatever it is", "the note is not signed by x"])
 def test_the_code_decides_and_not_the_words(message: str) -> None:
-    assert explained(f"{message} [another_key]") == f"{message} [another_key]\n{ANOTHER_KEY}"
-    assert explained(f"{message} [ledger_refused]") == f"{message} [ledger_refused]"
-    told = verdict(report({"code": "another_key", "message": message}), GIVEN)
+    assert with_explanation(f"{message} [another_key]") == f"{message} [another_key]\n{EXPLANATION}"
+    assert with_explanation(f"{message} [ledger_refused]") == f"{message} [ledger_refused]"
+    told = key_mismatch_verdict(report({"code": "another_key", "message": message}), GIVEN)
     assert told is not None
     assert told.startswith("another key: the logs name proofgate.dev/a+11111111 as their key")
-    assert verdict(report({"message": message}), GIVEN) is None
+    assert key_mismatch_verdict(report({"message": message}), GIVEN) is None
     # A log that the given key signed shows that it is the right one: another was added.
     added = report({"code": "another_key", "message": message})
     added["incarnations"].append({"checkpoint": "verified", "key": GIVEN, "findings": []})
-    assert verdict(added, GIVEN) is None
+    assert key_mismatch_verdict(added, GIVEN) is None
     other = {"code": "tombstone_refused", "message": message}
-    assert verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None
+    assert key_mismatch_verdict(report({"code": "another_key", "message": message}, other), GIVEN) is None
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_log_that_cannot_be_read_is_not_said_to_have_been_changed() -> None:
     behind = {"verdict": "incomplete", "message": "records are not covered by a checkpoint"}
     changed = {"verdict": "invalid", "message": "a checksum differs"}
     for of_log, of_ledger, told in (
-        ([bad_sector, behind], [], UNREAD),
-        ([behind], [bad_sector], UNREAD),
+        ([bad_sector, behind], [], UNREADABLE_VERDICT),
+        ([behind], [bad_sector], UNREADABLE_VERDICT),
         ([bad_sector], [changed], VERDICTS[40]),
         ([bad_sector, changed], [], VERDICTS[40]),
         ([], [], VERDICTS[40]),

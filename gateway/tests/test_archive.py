@@ -12,7 +12,7 @@ import pytest
 from conftest import ACME_HASH, ConfigDirectory
 
 from proofgate import archive
-from proofgate.archive import FOLDER, Archive, ArchiveError, find
+from proofgate.archive import FOLDER, Archive, ArchiveError, find_configuration
 from proofgate.cli import main
 from proofgate.config import load
 
@@ -27,10 +27,10 @@ def files(ledger: Path) -> list[str]:
 
 def test_a_configuration_is_kept_once_under_its_digest_and_found_by_it(tmp_path: Path) -> None:
     for content in (b"{}", b"[]", b"{}"):
-        Archive(tmp_path).keep(content)
+        Archive(tmp_path).store(content)
     assert files(tmp_path) == sorted(f"{digest_of(content)}.json" for content in (b"{}", b"[]"))
     digest = digest_of(b"{}")
-    assert find(tmp_path, digest) == find(tmp_path, digest[:16]) == b"{}"
+    assert find_configuration(tmp_path, digest) == find_configuration(tmp_path, digest[:16]) == b"{}"
 
 
 def test_what_is_archived_has_the_digest_that_records_name_and_nothing_secret(
@@ -51,7 +51,7 @@ def test_what_is_archived_has_the_digest_that_records_name_and_nothing_secret(
 
 def test_what_was_changed_is_never_shown_and_a_worker_writes_it_anew(tmp_path: Path) -> None:
     kept = Archive(tmp_path)
-    kept.keep(b"{}")
+    kept.store(b"{}")
     digest = digest_of(b"{}")
     path = tmp_path / FOLDER / f"{digest}.json"
 
@@ -72,44 +72,44 @@ def test_what_was_changed_is_never_shown_and_a_worker_writes_it_anew(tmp_path: P
     for spoil in spoils:
         spoil()
         with pytest.raises(ArchiveError) as refused:
-            find(tmp_path, digest)
+            find_configuration(tmp_path, digest)
         assert refused.value.code == "configuration_changed"
-        kept.keep(b"{}")
-        assert find(tmp_path, digest) == b"{}"
+        kept.store(b"{}")
+        assert find_configuration(tmp_path, digest) == b"{}"
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Archive(tmp_path).keep(b"0123456789")
-    monkeypatch.setattr(archive, "_MAXIMUM", 9)
+    Archive(tmp_path).store(b"0123456789")
+    monkeypatch.setattr(archive, "_MAX_CONFIGURATION_BYTES", 9)
     with pytest.raises(ArchiveError):
-        find(tmp_path, digest_of(b"0123456789"))
+        find_configuration(tmp_path, digest_of(b"0123456789"))
 
 
 def test_what_cannot_be_written_now_is_written_later(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     kept = Archive(ledger)
-    kept.keep(b"{}")
-    kept.keep(b"[]")
-    assert not kept.complete
+    kept.store(b"{}")
+    kept.store(b"[]")
+    assert not kept.is_complete
     kept.retry()
-    assert not kept.complete
+    assert not kept.is_complete
     ledger.mkdir()
     kept.retry()
-    assert kept.complete
-    assert find(ledger, digest_of(b"{}")) == b"{}"
-    assert find(ledger, digest_of(b"[]")) == b"[]"
+    assert kept.is_complete
+    assert find_configuration(ledger, digest_of(b"{}")) == b"{}"
+    assert find_configuration(ledger, digest_of(b"[]")) == b"[]"
 
 
 @pytest.mark.parametrize("digest", ["", "ab", "../../etc/passwd", "AB" * 8, "ab" * 33, "ab" * 9])
 def test_what_is_no_digest_is_refused_before_anything_is_read(tmp_path: Path, digest: str) -> None:
     with pytest.raises(ValueError, match="not a digest"):
-        find(tmp_path, digest)
+        find_configuration(tmp_path, digest)
 
 
 def test_the_command_prints_what_is_there_and_says_what_is_not(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    Archive(tmp_path).keep(b"{}")
+    Archive(tmp_path).store(b"{}")
     digest = digest_of(b"{}")
     assert main(["ledger", "configuration", str(tmp_path), digest]) == 0
     assert capfdbinary.readouterr().out == b"{}\n"

@@ -19,18 +19,18 @@ from written_log import change
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index import audited_index, schema
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import Kept
+from proofgate.index.audited import IndexServices
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
-from proofgate.index.readers import Readers
-from proofgate.index.routes import Desk
-from proofgate.index.writer import Writer
+from proofgate.index.query import IndexSnapshot
+from proofgate.index.readers import ReadersFile
+from proofgate.index.routes import ReaderPort
+from proofgate.index.writer import IndexWriter
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
@@ -57,7 +57,7 @@ def note(log: Log) -> tuple[str, str]:
 
 
 def told(index: AuditedIndex, code: str) -> bool:
-    return eventually(lambda: index.standing().code == code)
+    return eventually(lambda: index.status().code == code)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def double() -> auditor_double.Auditor:
 @pytest.fixture
 def broken(tmp_path: Path) -> Iterator[AuditedIndex]:
     """An index of another schema."""
-    Writer.open(tmp_path / "index", VKEY).close()
+    IndexWriter.open(tmp_path / "index", VKEY).close()
     with sqlite3.connect(tmp_path / "index" / schema.CATALOGUE) as catalogue:
         catalogue.execute("UPDATE meta SET value = 99 WHERE name = 'schema'")
     catalogue.close()
@@ -90,11 +90,11 @@ def test_an_index_that_cannot_be_used_is_told_and_goes_on_once_it_can(
 def test_an_auditor_with_an_unusable_index_audits_and_says_so(
     broken: AuditedIndex, double: auditor_double.Auditor
 ) -> None:
-    watch = Watch(cast("_core.Auditor", double), 1 << 20)
+    watch = LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
     watch.on_accepted = [broken.offer]
     watch.poll()
     assert told(broken, "index_schema")
-    with serving(create_app(watch, Kept(broken))) as url:
+    with serving(create_app(watch, IndexServices(broken))) as url:
         ready = HTTP.get(f"{url}/readyz")
         assert (ready.status_code, ready.text) == (200, "ok, but the index lags [index_schema]\n")
         assert HTTP.get(f"{url}/status").json()["index"] == {
@@ -132,13 +132,13 @@ def test_readers_are_told_what_may_be_missing(
         json.dumps({hashlib.sha256(b"reader-key").hexdigest(): {"name": "a", "all": True}})
     )
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
-    access_log, watch = AccessLog(tmp_path, 7), Watch(cast("_core.Auditor", double), 1 << 20)
+    access_log, watch = AccessLog(tmp_path, 7), LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
     with AuditedIndex(tmp_path / "index", VKEY) as index:
         index.offer([note(log)])
         assert told(index, "index_full")
         paths = tmp_path / "index", tmp_path / "ledger"
-        desk = Desk(*paths, Readers(tmp_path / "readers"), access_log, index.standing)
-        with serving(create_app(watch, Kept(index, desk))) as url:
+        desk = ReaderPort(*paths, ReadersFile(tmp_path / "readers"), access_log, index.status)
+        with serving(create_app(watch, IndexServices(index, desk))) as url:
             for path, listed in (("exchanges", 3), ("tenants", 1)):
                 answer = HTTP.get(f"{url}/v1/{path}", headers={"Authorization": "Bearer reader-key"}).json()
                 assert len(answer[path]) == listed
@@ -175,7 +175,7 @@ def test_days_that_are_too_old_are_removed_by_the_clock_and_the_newest_exchange(
     log.sign()
     index = tmp_path / "index"
     bring_up(index, tmp_path / "ledger")
-    with Questions(index) as questions:
+    with IndexSnapshot(index) as questions:
         monkeypatch.setattr("time.time_ns", lambda: today * 1000)
         with AuditedIndex(index, VKEY, keep_days=2) as kept:
             kept.offer([note(log)])
@@ -183,7 +183,7 @@ def test_days_that_are_too_old_are_removed_by_the_clock_and_the_newest_exchange(
         # Whoever was asking is told, and not that the index is damaged.
         if len(left) < 6:
             with pytest.raises(IndexUnusableError) as caught:
-                list(questions.all(Filter()))
+                list(questions.all_rows(Filter()))
             assert caught.value.code == "day_pruned"
     assert sorted({row["time"][:10] for row in rows(index)}) == left
     assert sorted(path.stem for path in index.glob("2*.sqlite")) == left

@@ -21,7 +21,7 @@ from proofgate.auditor.metrics import render
 from proofgate.auditor.served import ServedLedger
 from proofgate.auditor.service import create_app
 from proofgate.auditor.summary import summary
-from proofgate.auditor.watch import POLL_BYTES, Watch
+from proofgate.auditor.watch import MAX_POLL_BYTES, LedgerWatcher
 from proofgate.cli import main
 from proofgate.http_server import Bounds
 from proofgate.times import SteadyClock
@@ -40,12 +40,12 @@ def double() -> auditor_double.Auditor:
 
 
 @pytest.fixture
-def watch(double: auditor_double.Auditor) -> Watch:
-    return Watch(cast("_core.Auditor", double), 1 << 20)
+def watch(double: auditor_double.Auditor) -> LedgerWatcher:
+    return LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
 
 
 @pytest.fixture
-def url(watch: Watch) -> Iterator[str]:
+def url(watch: LedgerWatcher) -> Iterator[str]:
     with serving(create_app(watch)) as url:
         yield url
 
@@ -94,7 +94,7 @@ def connected(url: str) -> socket.socket:
 
 
 def test_whoever_reaches_the_port_fills_no_memory_with_a_head_and_holds_no_connection_in_silence(
-    url: str, watch: Watch
+    url: str, watch: LedgerWatcher
 ) -> None:
     with connected(url) as client:
         client.sendall(b"GET /checkpoint HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (1 << 20))
@@ -104,7 +104,9 @@ def test_whoever_reaches_the_port_fills_no_memory_with_a_head_and_holds_no_conne
 
 
 @pytest.mark.parametrize(("hours", "told"), [(-2, "back by 7200.0"), (87_600, "ahead by 315360000.0")])
-def test_a_step_of_the_auditors_clock_is_a_finding_and_counted(hours: int, told: str, watch: Watch) -> None:
+def test_a_step_of_the_auditors_clock_is_a_finding_and_counted(
+    hours: int, told: str, watch: LedgerWatcher
+) -> None:
     wall = [2 * 10**18]
     watch.clock = SteadyClock(lambda: wall[0])
     watch.poll()
@@ -122,7 +124,7 @@ def test_a_step_of_the_auditors_clock_is_a_finding_and_counted(hours: int, told:
     assert f'proofgate_auditor_clock_steps_total{{direction="{direction}"}} 1' in render(watch).splitlines()
 
 
-def test_its_status_has_messages_of_one_line(watch: Watch, double: auditor_double.Auditor) -> None:
+def test_its_status_has_messages_of_one_line(watch: LedgerWatcher, double: auditor_double.Auditor) -> None:
     named = {"code": "key_succession_refused", "origin": "a", "verdict": "invalid", "since": 1}
     double.found = [{**named, "message": "x.note\nresolved\x1b[2J: it is no note"}]
     [told] = summary(watch)["findings"]["newest"]
@@ -130,7 +132,7 @@ def test_its_status_has_messages_of_one_line(watch: Watch, double: auditor_doubl
 
 
 def test_its_status_counts_all_findings_and_tells_the_newest_of_them(
-    url: str, watch: Watch, double: auditor_double.Auditor
+    url: str, watch: LedgerWatcher, double: auditor_double.Auditor
 ) -> None:
     double.found = [FORK | {"since": since, "message": "x" * 600} for since in range(60)]
     double.polls = [{"records": 5}]
@@ -175,7 +177,7 @@ def test_the_port_tells_how_the_witnesses_stand(url: str, double: auditor_double
 
 
 def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
-    url: str, watch: Watch
+    url: str, watch: LedgerWatcher
 ) -> None:
     assert get(f"{url}/readyz")[0] == 503
     assert get(f"{url}/healthz")[0] == 200
@@ -186,7 +188,7 @@ def test_it_is_ready_once_it_has_looked_and_not_healthy_when_it_does_so_no_more(
 
 
 def test_a_ledger_that_cannot_be_read_is_told_by_readiness_and_is_no_reason_to_start_anew(
-    url: str, watch: Watch, double: auditor_double.Auditor
+    url: str, watch: LedgerWatcher, double: auditor_double.Auditor
 ) -> None:
     log = FORK | {"code": "unreadable", "message": "permission denied", "verdict": "incomplete"}
     double.found = [log]
@@ -202,7 +204,7 @@ def test_a_ledger_that_cannot_be_read_is_told_by_readiness_and_is_no_reason_to_s
 
 
 def test_how_long_heads_wait_for_a_quorum_is_told_until_it_has_cosigned_those_that_waited(
-    watch: Watch, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
+    watch: LedgerWatcher, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
 
@@ -226,7 +228,7 @@ def test_how_long_heads_wait_for_a_quorum_is_told_until_it_has_cosigned_those_th
 
 
 def test_metrics_tell_what_was_verified_and_found(
-    url: str, watch: Watch, double: auditor_double.Auditor
+    url: str, watch: LedgerWatcher, double: auditor_double.Auditor
 ) -> None:
     double.polls = [
         {"records": 5, "bytes": 900, "behind": 3},
@@ -251,7 +253,7 @@ def test_metrics_tell_what_was_verified_and_found(
 
 
 def test_each_finding_is_logged_once_and_so_is_its_end(
-    watch: Watch, double: auditor_double.Auditor, caplog: pytest.LogCaptureFixture
+    watch: LedgerWatcher, double: auditor_double.Auditor, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     double.found = [FORK]
@@ -264,7 +266,7 @@ def test_each_finding_is_logged_once_and_so_is_its_end(
 
 
 def test_a_poll_that_fails_is_counted_and_tried_again(
-    watch: Watch, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
+    watch: LedgerWatcher, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proofgate.auditor.watch.POLL_SECONDS", 0.01)
     double.failure = "no space left"
@@ -273,7 +275,7 @@ def test_a_poll_that_fails_is_counted_and_tried_again(
         following = asyncio.create_task(watch.follow())
         assert await asyncio.to_thread(eventually, lambda: watch.totals.failures >= 1)
         double.failure = None
-        double.polls = [{"behind": 9, "bytes": POLL_BYTES}]
+        double.polls = [{"behind": 9, "bytes": MAX_POLL_BYTES}]
         # One that has more to read is followed by the next at once.
         assert await asyncio.to_thread(eventually, lambda: len(double.asked) >= 3)
         following.cancel()
@@ -403,7 +405,7 @@ class NobodyAnswers(ServedLedger):
 
 
 def test_an_auditor_that_no_worker_answers_looks_and_is_not_ready(
-    watch: Watch, double: auditor_double.Auditor
+    watch: LedgerWatcher, double: auditor_double.Auditor
 ) -> None:
     watch.served = NobodyAnswers()
     watch.poll()

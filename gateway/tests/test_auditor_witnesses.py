@@ -17,12 +17,12 @@ from loopback import answer, answering
 
 from proofgate import _core
 from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
-from proofgate.timed_exchange import Bounds
+from proofgate.timed_exchange import ExchangeLimits
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 KEYS = ("ledger", "state", "PRIVATE+KEY+a+1a2b3c4d+c2VjcmV0", "vkey", 1, 1, 1, True)
-BOUNDS = Bounds(seconds=PATIENCE_SECONDS, answer_bytes=1000)
+BOUNDS = ExchangeLimits(seconds=PATIENCE_SECONDS, max_response_bytes=1000)
 
 
 def double_of(*questions: list[str]) -> auditor_double.Auditor:
@@ -32,7 +32,9 @@ def double_of(*questions: list[str]) -> auditor_double.Auditor:
     return double
 
 
-def witnesses_of(double: auditor_double.Auditor, *urls: str | None, bounds: Bounds = BOUNDS) -> Witnesses:
+def witnesses_of(
+    double: auditor_double.Auditor, *urls: str | None, bounds: ExchangeLimits = BOUNDS
+) -> Witnesses:
     return Witnesses(cast("_core.Auditor", double), urls, bounds)
 
 
@@ -54,10 +56,10 @@ def test_a_question_is_one_post_below_the_prefix_and_its_answer_goes_to_the_core
 
     double = double_of(["old 0\n\nnote — a\n"])
     with answering(respond) as url:
-        assert witnesses_of(double, f"{base(url)}/prefix").ask(0) == "cosigned"
+        assert witnesses_of(double, f"{base(url)}/prefix").request_cosignature(0) == "cosigned"
     assert seen == [("POST", "/prefix/add-checkpoint", "old 0\n\nnote — a\n".encode())]
     assert double.answered == [(0, 409, "text/x.tlog.size", b"7\n")]
-    assert witnesses_of(double, None).ask(0) is None, "there is nothing more to ask"
+    assert witnesses_of(double, None).request_cosignature(0) is None, "there is nothing more to ask"
 
 
 def drip(handler: Handler) -> None:
@@ -81,15 +83,15 @@ def drip(handler: Handler) -> None:
 def test_what_is_no_answer_is_told_to_the_core(respond: Callable[[Handler], None], why: str) -> None:
     double = double_of(["question"])
     with answering(respond) as url:
-        assert witnesses_of(double, base(url)).ask(0) == why
+        assert witnesses_of(double, base(url)).request_cosignature(0) == why
     assert (double.failed, double.answered) == ([(0, why)], [])
 
 
 def test_an_answer_that_drips_without_end_is_given_up() -> None:
     double = double_of(["question"])
     with answering(drip) as url:
-        bounds = Bounds(seconds=0.1, answer_bytes=1 << 20)
-        assert witnesses_of(double, base(url), bounds=bounds).ask(0) == "timeout"
+        bounds = ExchangeLimits(seconds=0.1, max_response_bytes=1 << 20)
+        assert witnesses_of(double, base(url), bounds=bounds).request_cosignature(0) == "timeout"
 
 
 def test_nobody_is_waited_for_by_another_and_none_at_the_end() -> None:
@@ -114,7 +116,7 @@ def test_proxies_of_the_environment_have_no_say(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     double = double_of(["question"])
     with answering(answer(b"x")) as url:
-        assert witnesses_of(double, base(url)).ask(0) == "cosigned"
+        assert witnesses_of(double, base(url)).request_cosignature(0) == "cosigned"
 
 
 def test_an_authority_of_its_own_is_trusted_in_place_of_the_systems_as_it_is_just_now(tmp_path: Path) -> None:
@@ -122,11 +124,11 @@ def test_an_authority_of_its_own_is_trusted_in_place_of_the_systems_as_it_is_jus
     authorities = tmp_path / "authorities"
     double = double_of(["one", "two", "three"])
     with answering(answer(b"x"), (certificate, key)) as url:
-        assert witnesses_of(double, base(url)).ask(0) == "tls"
+        assert witnesses_of(double, base(url)).request_cosignature(0) == "tls"
         witnesses = Witnesses(cast("_core.Auditor", double), [base(url)], BOUNDS, authorities)
-        assert witnesses.ask(0) == "tls", "there is no such file"
+        assert witnesses.request_cosignature(0) == "tls", "there is no such file"
         authorities.write_bytes(certificate.read_bytes())
-        assert witnesses.ask(0) == "cosigned"
+        assert witnesses.request_cosignature(0) == "cosigned"
 
 
 def test_after_a_conflict_it_is_asked_again_at_once_and_how_it_ended_is_told_once(
@@ -136,13 +138,13 @@ def test_after_a_conflict_it_is_asked_again_at_once_and_how_it_ended_is_told_onc
     double = double_of(["one", "two", "three"])
     double.result = "conflict"
     with answering(answer(b"x")) as url:
-        witnesses_of(double, base(url)).round()
+        witnesses_of(double, base(url)).request_due()
         assert len(double.answered) == 3
         assert caplog.records == []
         double.result = "fork"
         double.questions = {0: ["one", "two"]}
         witnesses = witnesses_of(double, base(url))
-        assert [witnesses.ask(0), witnesses.ask(0)] == ["fork", "fork"]
+        assert [witnesses.request_cosignature(0), witnesses.request_cosignature(0)] == ["fork", "fork"]
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "witness w0" in caplog.text
     assert "[fork]" in caplog.text
@@ -151,7 +153,7 @@ def test_after_a_conflict_it_is_asked_again_at_once_and_how_it_ended_is_told_onc
 def test_a_state_that_cannot_be_written_is_told_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     double = double_of(["question"])
     double.failure = "no space left"
-    assert witnesses_of(double, "http://127.0.0.1:1").ask(0) == "state"
+    assert witnesses_of(double, "http://127.0.0.1:1").request_cosignature(0) == "state"
     assert "no space left" in caplog.text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofgate.local import log_file
-from proofgate.local.log_file import Reader, former, open_log, rotate_if_full
+from proofgate.local.log_file import LogReader, open_log, previous_log_path, rotate_if_full
 
 MAXIMUM = 1000
 
@@ -43,8 +43,8 @@ def test_a_log_that_is_written_for_ever_has_two_files_of_about_the_maximum(
         write(line)
         rotate_if_full(log, MAXIMUM, [stream])
     assert sorted(path.name for path in log.parent.iterdir()) == ["worker.log", "worker.log.1"]
-    assert max(path.stat().st_size for path in (log, former(log))) <= MAXIMUM + len("line 1000")
-    kept = (former(log).read_text() + log.read_text()).splitlines()
+    assert max(path.stat().st_size for path in (log, previous_log_path(log))) <= MAXIMUM + len("line 1000")
+    kept = (previous_log_path(log).read_text() + log.read_text()).splitlines()
     assert kept == lines[-len(kept) :]
 
 
@@ -52,7 +52,7 @@ def test_the_parent_reads_every_line_once_however_often_the_log_is_rotated(
     log: Path, stream: int, write: Callable[[str], None]
 ) -> None:
     write("of an earlier start")
-    reader = Reader(log)
+    reader = LogReader(log)
     lines = [f"line {number}" for number in range(1000)]
     read: list[str] = []
     for line in lines:
@@ -66,7 +66,7 @@ def test_the_parent_reads_every_line_once_however_often_the_log_is_rotated(
 def test_a_line_that_ends_in_the_former_file_after_the_rotation_is_read(
     log: Path, stream: int, write: Callable[[str], None]
 ) -> None:
-    reader = Reader(log)
+    reader = LogReader(log)
     late = os.dup(stream)
     write("x" * MAXIMUM)
     rotate_if_full(log, MAXIMUM, [stream])
@@ -91,4 +91,4 @@ def test_a_log_that_cannot_be_rotated_goes_on_in_its_file(
         rotate_if_full(log, MAXIMUM, [stream])
     write("after")
     assert log.read_text().endswith("\nafter\n")
-    assert not former(log).exists()
+    assert not previous_log_path(log).exists()

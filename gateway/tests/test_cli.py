@@ -27,8 +27,8 @@ from written_log import records_of
 
 from proofgate import _core, evidence
 from proofgate.admin import create_app
-from proofgate.cli import main, parsers
-from proofgate.cli.catalogue import BY_PATH, COMMANDS, FORMER, GROUPS
+from proofgate.cli import all_parsers, main
+from proofgate.cli.catalogue import BY_FORMER_PATH, BY_PATH, COMMANDS, GROUPS
 from proofgate.config import load
 
 __all__ = ["recorded", "recorded_once"]
@@ -88,11 +88,11 @@ def test_every_command_explains_itself(command: str, capsys: Capture) -> None:
     assert f"usage: proofgate {command}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("former", FORMER)
+@pytest.mark.parametrize("former", BY_FORMER_PATH)
 def test_the_name_of_before_the_groups_is_the_same_command(former: str, capsys: Capture) -> None:
     assert usage_error(former, "--help") == 0
     given = capsys.readouterr()
-    assert given.out.startswith(f"usage: proofgate {FORMER[former].path}")
+    assert given.out.startswith(f"usage: proofgate {BY_FORMER_PATH[former].path}")
     # A file or a pipe has no line about it.
     assert given.err == ""
 
@@ -112,7 +112,7 @@ def test_no_manifest_calls_a_command_by_its_former_name(folder: str) -> None:
     documents = [one for file in files for one in yaml.safe_load_all(file.read_text())]
     called = [command for document in documents for command in _commands(document)]
     assert called
-    assert [command[:2] for command in called if command[1] in FORMER] == []
+    assert [command[:2] for command in called if command[1] in BY_FORMER_PATH] == []
 
 
 def test_a_terminal_gets_the_new_name_of_a_command(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +190,7 @@ def test_the_help_lists_every_command_and_the_exit_codes(capsys: Capture) -> Non
 def test_the_reference_has_every_option_of_the_commands_that_it_lists() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| `proofgate ")]
-    commands = parsers()
+    commands = all_parsers()
     told_by_help_alone = {"gateway mock-upstream", "gateway haproxy-sidecar", "policy check"}
     for name in set(commands) - told_by_help_alone:
         listed = " ".join(row for row in rows if row.startswith(f"| `proofgate {name}"))

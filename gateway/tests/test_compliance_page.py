@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from proofgate.cli import parsers
+from proofgate.cli import all_parsers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "concepts" / "compliance.md").read_text()
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 
 
 def test_every_command_of_the_page_exists_with_its_options() -> None:
-    commands = parsers()
+    commands = all_parsers()
     named = re.findall(r"`proofgate ([^`]+)`", PAGE)
     assert len(named) > 15
     for said in named:

@@ -242,7 +242,7 @@ def test_a_misspelt_reference_gets_the_likely_name(config_directory: ConfigDirec
 def test_where_a_problem_is_can_be_told_without_what_the_file_says(config_directory: ConfigDirectory) -> None:
     config_directory.replace("name: acme", "name: acme\n    sk-very-secret: x")
     (problem,) = load_problems(config_directory)
-    assert problem.place(config_directory.file) == {
+    assert problem.location_as_json(config_directory.file) == {
         "code": "config_unknown_field",
         "file": str(config_directory.file),
         "line": 25,

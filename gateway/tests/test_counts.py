@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from proofgate_schema.counts import counted
     ],
 )
 def test_one_has_the_singular_and_every_other_count_the_plural(count: int, noun: str, told: str) -> None:
-    assert counted(count, noun) == told
+    assert format_count(count, noun) == told

@@ -15,7 +15,7 @@ from index_ledger import NOON, Log, bring_up, own_id
 from signing import VKEY
 
 from proofgate.cli import main
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.stored import receipt
 
 Capture = pytest.CaptureFixture[str]
@@ -49,7 +49,7 @@ def whole(tmp_path: Path) -> dict[str, Any]:
     log.complete(1, admission, NOON, attempts=3)
     log.sign()
     bring_up(tmp_path / "index", tmp_path / "ledger", 100)
-    with Questions(tmp_path / "index", PATIENCE_SECONDS) as questions:
+    with IndexSnapshot(tmp_path / "index", PATIENCE_SECONDS) as questions:
         row = questions.find(own_id(1, NOON), None)
         assert row is not None
         return receipt(questions, tmp_path / "ledger", row)

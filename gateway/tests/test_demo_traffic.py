@@ -14,12 +14,12 @@ from test_cli import usage_error
 
 from proofgate import _core
 from proofgate.cli import main
-from proofgate.local.folder import Folder, Running
+from proofgate.local.folder import QuickstartFolder, RunningGateway
 from proofgate.quickstart import DEMO_MODELS, create, demo_setup
-from proofgate.traffic.plan import Models, plan
+from proofgate.traffic.plan import ModelsByKind, plan_requests
 
 TENANTS = ("acme", "globex", "initech")
-MODELS = Models.of((*DEMO_MODELS, "mock-overloaded"))
+MODELS = ModelsByKind.from_names((*DEMO_MODELS, "mock-overloaded"))
 KINDS = {
     *("chat", "streamed chat", "agent turn", "embedding", "personal data", "secret", "attack"),
     *("wrong key", "unknown model"),
@@ -30,7 +30,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("count", [1, 8, 9, 15, 60, 500])
 def test_it_plans_as_many_as_are_asked_for(count: int) -> None:
-    requests = plan(count, 3, TENANTS, MODELS)
+    requests = plan_requests(count, 3, TENANTS, MODELS)
     assert len(requests) == count
     kinds = {request.kind for request in requests}
     assert kinds <= KINDS
@@ -38,13 +38,13 @@ def test_it_plans_as_many_as_are_asked_for(count: int) -> None:
 
 
 def test_one_seed_makes_one_plan() -> None:
-    assert plan(80, 5, TENANTS, MODELS) == plan(80, 5, TENANTS, MODELS)
-    assert plan(80, 5, TENANTS, MODELS) != plan(80, 6, TENANTS, MODELS)
+    assert plan_requests(80, 5, TENANTS, MODELS) == plan_requests(80, 5, TENANTS, MODELS)
+    assert plan_requests(80, 5, TENANTS, MODELS) != plan_requests(80, 6, TENANTS, MODELS)
 
 
 def test_turns_of_an_agent_carry_the_whole_history_in_its_order() -> None:
     sessions: dict[str, list[int]] = {}
-    for request in plan(300, 1, TENANTS, MODELS):
+    for request in plan_requests(300, 1, TENANTS, MODELS):
         if request.kind == "agent turn":
             sessions.setdefault(request.headers["x-session-id"], []).append(len(request.body["messages"]))
     assert len(sessions) > 1
@@ -52,7 +52,7 @@ def test_turns_of_an_agent_carry_the_whole_history_in_its_order() -> None:
 
 
 def test_a_gateway_without_embeddings_is_asked_for_none() -> None:
-    requests = plan(200, 1, ("acme",), Models.of(("gpt-4o-mini",)))
+    requests = plan_requests(200, 1, ("acme",), ModelsByKind.from_names(("gpt-4o-mini",)))
     assert {request.kind for request in requests} == KINDS - {"embedding"}
     assert {request.body["model"] for request in requests} == {"gpt-4o-mini", "no-such-model"}
 
@@ -60,7 +60,7 @@ def test_a_gateway_without_embeddings_is_asked_for_none() -> None:
 def a_folder(tmp_path: Path, address: str, *, simulated: bool = True) -> Path:
     folder = tmp_path / "run"
     create(folder, demo_setup("http://127.0.0.1:9/v1", "127.0.0.1:0", "127.0.0.1:1", "proofgate.dev/t"))
-    Folder(folder).tell_running(Running(address, "127.0.0.1:1", "127.0.0.1:2", simulated))
+    QuickstartFolder(folder).write_running(RunningGateway(address, "127.0.0.1:1", "127.0.0.1:2", simulated))
     return folder
 
 

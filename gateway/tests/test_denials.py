@@ -10,8 +10,8 @@ import pytest
 from index_ledger import NOON, Log, bring_up, own_id
 
 from proofgate import _core
-from proofgate.index.denials import verdict_of
-from proofgate.index.query import Questions
+from proofgate.index.denials import effective_verdict
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import DENIED, REFUSED
 from proofgate.index.stored import receipt
 
@@ -24,9 +24,9 @@ def test_refusals_with_the_codes_of_the_core_are_denials_and_no_others_are() -> 
     codes = _core.denial_codes()
     assert "policy_blocked" in codes
     assert len(set(codes)) == len(codes)
-    assert {verdict_of(REFUSED, code) for code in codes} == {DENIED}
+    assert {effective_verdict(REFUSED, code) for code in codes} == {DENIED}
     for code in ("rate_limited", "unauthorized", "policy_", None):
-        assert verdict_of(REFUSED, code) == REFUSED
+        assert effective_verdict(REFUSED, code) == REFUSED
 
 
 def test_the_reference_lists_the_codes_of_the_core() -> None:
@@ -48,7 +48,7 @@ def test_a_receipt_from_the_auditors_port_says_whether_the_request_was_denied(
     log.refuse(1, NOON, code=code)
     log.sign()
     bring_up(tmp_path / "index", tmp_path / "ledger")
-    with Questions(tmp_path / "index") as questions:
+    with IndexSnapshot(tmp_path / "index") as questions:
         row = questions.find(own_id(1, NOON), None)
         assert row is not None
         found = receipt(questions, tmp_path / "ledger", row)

@@ -20,8 +20,8 @@ from starlette.exceptions import HTTPException
 
 from proofgate import _core, explorer
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
-from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
+from proofgate.auditor.watch import LedgerWatcher
+from proofgate.http_errors import ApiError, handle_api_error, handle_http_exception
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
@@ -32,7 +32,7 @@ STATIC = Path(str(resources.files(explorer))) / "static"
 def url() -> Iterator[str]:
     key = AUDITOR.signing
     double = auditor_double.Auditor("ledger", "state", key, VKEY, 1, 1, 1, True)
-    with serving(create_app(Watch(cast("_core.Auditor", double), 1 << 20))) as url:
+    with serving(create_app(LedgerWatcher(cast("_core.Auditor", double), 1 << 20))) as url:
         yield url
 
 
@@ -69,10 +69,10 @@ def test_a_file_is_sent_again_only_when_it_has_changed(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("of no known type")
     (tmp_path / "verifier.js").mkdir()
     app = FastAPI()
-    app.add_exception_handler(Refusal, answer_refusal)
-    app.add_exception_handler(HTTPException, answer_http_error)
+    app.add_exception_handler(ApiError, handle_api_error)
+    app.add_exception_handler(HTTPException, handle_http_exception)
     double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+a", VKEY, 1, 1, 1, True)
-    explorer.add_to(app, double, explorer.static_files(tmp_path))
+    explorer.add_explorer_routes(app, double, explorer.static_files(tmp_path))
     with serving(app) as url:
         first = HTTP.get(f"{url}/explorer/verifier.wasm")
         assert (first.headers["content-type"], first.content) == ("application/wasm", b"\0asm")
@@ -98,10 +98,10 @@ def test_every_answer_of_the_port_has_the_headers_of_the_page_and_no_cookie(url:
         answer = HTTP.get(f"{url}{path}")
         assert {name: answer.headers.get(name) for name in explorer.HEADERS} == explorer.HEADERS, path
         assert "set-cookie" not in answer.headers
-    policy = dict(part.strip().split(" ", 1) for part in explorer.POLICY.split(";"))
+    policy = dict(part.strip().split(" ", 1) for part in explorer.CONTENT_SECURITY_POLICY.split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == "'self' 'wasm-unsafe-eval'"
-    assert "unsafe-inline" not in explorer.POLICY
+    assert "unsafe-inline" not in explorer.CONTENT_SECURITY_POLICY
     assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
 
 

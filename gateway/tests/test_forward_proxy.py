@@ -15,14 +15,14 @@ from pydantic import SecretStr
 
 from proofgate.config import load
 from proofgate.forward_proxy import ForwardProxy, NoProxyRule
-from proofgate.timed_exchange import Bounds, ExchangeError, exchange, through
+from proofgate.timed_exchange import ExchangeError, ExchangeLimits, exchange, use_proxy
 
 SECRET = "Basic c2VjcmV0"
 JWKS = b'{"keys": []}'
 
 
 def proxy(*entries: str, port: int = 3128) -> ForwardProxy:
-    exempt = tuple(NoProxyRule.of(entry) for entry in entries)
+    exempt = tuple(NoProxyRule.parse(entry) for entry in entries)
     return ForwardProxy("127.0.0.1", port, exempt, SecretStr(SECRET))
 
 
@@ -44,8 +44,8 @@ def proxy(*entries: str, port: int = 3128) -> ForwardProxy:
 )
 def test_no_proxy_is_read_as_curl_and_go_read_it(entry: str, exempt: list[str], served: list[str]) -> None:
     found = proxy(entry)
-    assert [host for host in exempt if found.serves(f"https://{host}/v1")] == []
-    assert [host for host in served if not found.serves(f"https://{host}/v1")] == []
+    assert [host for host in exempt if found.applies_to(f"https://{host}/v1")] == []
+    assert [host for host in served if not found.applies_to(f"https://{host}/v1")] == []
 
 
 def test_this_machine_and_what_answers_it_alone_is_never_behind_a_proxy() -> None:
@@ -53,8 +53,8 @@ def test_this_machine_and_what_answers_it_alone_is_never_behind_a_proxy() -> Non
         *("127.0.0.1", "localhost", "a.localhost", "[::1]", "[::ffff:127.0.0.1]", "169.254.169.254"),
         *("169.254.170.23", "[fe80::1]", "[fd00:ec2::23]", "metadata.google.internal"),
     ):
-        assert not proxy().serves(f"http://{host}:8000/v1"), host
-    assert proxy().serves("http://192.0.2.1/v1")
+        assert not proxy().applies_to(f"http://{host}:8000/v1"), host
+    assert proxy().applies_to("http://192.0.2.1/v1")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_this_machine_and_what_answers_it_alone_is_never_behind_a_proxy() -> Non
 )
 def test_an_entry_that_is_none_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match=r"write|port"):
-        NoProxyRule.of(entry)
+        NoProxyRule.parse(entry)
 
 
 @contextmanager
@@ -87,8 +87,8 @@ def answering_tunnels(answer: Callable[[Handler], None]) -> Iterator[int]:
 
 
 def fetched(through_proxy: ForwardProxy | None, url: str = "http://keys.example.com/jwks?v=1") -> bytes:
-    with through(through_proxy):
-        return exchange("GET", url, {}, Bounds(PATIENCE_SECONDS, 1 << 16)).body
+    with use_proxy(through_proxy):
+        return exchange("GET", url, {}, ExchangeLimits(PATIENCE_SECONDS, 1 << 16)).body
 
 
 def test_an_exchange_goes_through_a_tunnel_and_its_credentials_stay_with_the_proxy() -> None:

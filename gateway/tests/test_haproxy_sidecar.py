@@ -16,12 +16,12 @@ from runtime_double import RuntimeDouble
 
 from proofgate.haproxy_sidecar import entries_file, servers
 from proofgate.haproxy_sidecar.agent import create_app
-from proofgate.haproxy_sidecar.certificate import Certificate
-from proofgate.haproxy_sidecar.follower import Follower
+from proofgate.haproxy_sidecar.certificate import CertificateFile
+from proofgate.haproxy_sidecar.follower import SyncLoop
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 from proofgate.haproxy_sidecar.tenant_map import MapFile
-from proofgate.haproxy_sidecar.weights import Weights
+from proofgate.haproxy_sidecar.weights import WeightsFile
 
 DIGEST = "ab" * 32
 
@@ -36,11 +36,11 @@ class Scene:
         self.now = 0.0
         self.api = RuntimeApi(self.haproxy.path)
         target = MapFile(self.file, self.api)
-        self.follower = Follower([target], lambda: self.now)
+        self.follower = SyncLoop([target], lambda: self.now)
 
     @property
     def ready(self) -> bool:
-        return self.follower.behind() == []
+        return self.follower.out_of_sync() == []
 
     @property
     def failures(self) -> dict[str, int]:
@@ -62,11 +62,11 @@ def in_loop(body: Callable[[], Awaitable[None]]) -> None:
 def test_a_changed_file_replaces_the_map_as_a_whole(scene: Scene) -> None:
     async def body() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.ready
             assert scene.haproxy.questions == [f"show map {scene.file}"], "what is equal is left alone"
             scene.file.write_text("# of today\n\n0123 acme\n4567\tglobex\n")
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {"0123": "acme", "4567": "globex"}
             assert scene.ready
 
@@ -78,7 +78,7 @@ def test_a_map_that_fits_no_single_command_is_sent_in_several(scene: Scene) -> N
         many = {f"{number:064x}": f"tenant-{number}" for number in range(2000)}
         scene.file.write_text("".join(f"{key} {tenant}\n" for key, tenant in many.items()))
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == many
 
     in_loop(body)
@@ -86,15 +86,15 @@ def test_a_map_that_fits_no_single_command_is_sent_in_several(scene: Scene) -> N
 
 def test_without_haproxy_the_agent_is_not_ready_and_catches_up_when_it_answers(scene: Scene) -> None:
     async def body() -> None:
-        await scene.follower.look()
-        await scene.follower.look()
+        await scene.follower.sync_once()
+        await scene.follower.sync_once()
         assert not scene.ready
         assert scene.failures == {"unreachable": 1}, "what lasts is counted once"
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.ready
             scene.now = CHECK_SECONDS
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert not scene.ready
 
     in_loop(body)
@@ -108,9 +108,9 @@ def test_without_haproxy_the_agent_is_not_ready_and_catches_up_when_it_answers(s
 def test_a_file_that_is_no_map_is_refused_and_what_haproxy_holds_stays(scene: Scene, text: str) -> None:
     async def body() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             scene.file.write_text(text)
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
             assert scene.ready
             assert scene.failures == {"refused": 1}
@@ -124,9 +124,9 @@ def test_a_file_that_is_no_map_is_refused_and_what_haproxy_holds_stays(scene: Sc
 def test_a_file_that_is_gone_changes_nothing(scene: Scene) -> None:
     async def body() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             scene.file.unlink()
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
             assert scene.ready
 
@@ -137,7 +137,7 @@ def test_before_it_was_in_sync_once_the_agent_is_not_ready(scene: Scene) -> None
     async def body() -> None:
         scene.file.write_text("only-a-key\n")
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert not scene.ready
 
     in_loop(body)
@@ -146,15 +146,15 @@ def test_before_it_was_in_sync_once_the_agent_is_not_ready(scene: Scene) -> None
 def test_what_haproxy_refuses_is_tried_again(scene: Scene) -> None:
     async def body() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             scene.file.write_text("0123 acme\n")
             scene.haproxy.refusal = {"commit": "'commit map' is out of order."}
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
             assert scene.ready
             scene.haproxy.refusal = {}
             scene.now = CHECK_SECONDS
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {"0123": "acme"}
 
     in_loop(body)
@@ -163,12 +163,12 @@ def test_what_haproxy_refuses_is_tried_again(scene: Scene) -> None:
 def test_what_haproxy_lost_is_given_back_at_the_next_check(scene: Scene) -> None:
     async def body() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             scene.haproxy.held = {}
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {}, "it is not asked all the time"
             scene.now = CHECK_SECONDS
-            await scene.follower.look()
+            await scene.follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
 
     in_loop(body)
@@ -179,13 +179,13 @@ def test_the_log_has_eight_digits_of_a_digest_and_no_more(
 ) -> None:
     async def body() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
             scene.file.write_text(f"{'cd' * 32} acme\n")
             scene.haproxy.refusal = {"add": f"cannot add {'cd' * 32}"}
-            await scene.follower.look()
+            await scene.follower.sync_once()
             scene.haproxy.refusal = {}
             scene.now = CHECK_SECONDS
-            await scene.follower.look()
+            await scene.follower.sync_once()
 
     with caplog.at_level(logging.INFO):
         in_loop(body)
@@ -205,9 +205,9 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
 
     async def one_look() -> None:
         async with scene.haproxy:
-            await scene.follower.look()
+            await scene.follower.sync_once()
 
-    with serving(create_app(scene.follower, servers.Discovery(scene.api), scene.api)) as url:
+    with serving(create_app(scene.follower, servers.WorkerDiscovery(scene.api), scene.api)) as url:
         assert get(f"{url}/healthz") == (200, "ok\n")
         assert get(f"{url}/readyz") == (503, "not in sync: tenants.map\n")
         in_loop(one_look)
@@ -238,7 +238,7 @@ def test_haproxy_is_ready_when_every_worker_that_it_holds_for_up_has_passed_a_ch
         scene.haproxy.weights = {"worker-0": 100, "worker-1": 100}
         scene.haproxy.up = up
         async with scene.haproxy:
-            assert await servers.Discovery(scene.api).missing() == told
+            assert await servers.WorkerDiscovery(scene.api).not_ready_reason() == told
 
     in_loop(body)
 
@@ -249,14 +249,14 @@ def test_haproxy_that_has_found_its_workers_stays_ready_without_them_until_it_is
     async def body() -> None:
         scene.haproxy.weights = {"worker-0": 100}
         scene.haproxy.up = {"worker-0": 3}
-        workers = servers.Discovery(scene.api)
+        workers = servers.WorkerDiscovery(scene.api)
         async with scene.haproxy:
-            assert await workers.missing() is None
+            assert await workers.not_ready_reason() is None
             scene.haproxy.up = {}
-            assert await workers.missing() is None
+            assert await workers.not_ready_reason() is None
         # Another start makes another socket.
         async with scene.haproxy:
-            assert await workers.missing() == "no worker is up"
+            assert await workers.not_ready_reason() == "no worker is up"
 
     in_loop(body)
 
@@ -265,19 +265,19 @@ def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_fi
     async def body() -> None:
         now = 1000.0
         scene.haproxy.weights = {"worker-0": 100}
-        workers = servers.Discovery(scene.api, lambda: now)
+        workers = servers.WorkerDiscovery(scene.api, lambda: now)
         async with scene.haproxy:
-            assert await workers.missing() == "no worker is up"
-            now += servers.FIND_SECONDS - 1
-            assert await workers.missing() == "no worker is up"
+            assert await workers.not_ready_reason() == "no worker is up"
+            now += servers.DISCOVERY_SECONDS - 1
+            assert await workers.not_ready_reason() == "no worker is up"
             # A worker that it believes in and has not asked yet is waited for however long it takes.
             scene.haproxy.up = {"worker-0": 2}
             now += 60
-            assert await workers.missing() == "not checked: worker-0"
+            assert await workers.not_ready_reason() == "not checked: worker-0"
             scene.haproxy.up = {}
-            assert await workers.missing() is None
+            assert await workers.not_ready_reason() is None
         async with scene.haproxy:
-            assert await workers.missing() == "no worker is up"
+            assert await workers.not_ready_reason() == "no worker is up"
 
     in_loop(body)
 
@@ -285,7 +285,7 @@ def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_fi
 def test_a_socket_that_is_not_there_is_named(short_path: Path) -> None:
     async def body() -> None:
         with pytest.raises(UnreachableError, match=r"admin\.sock: No such file or directory"):
-            await RuntimeApi(short_path / "admin.sock").ask("show map")
+            await RuntimeApi(short_path / "admin.sock").send_command("show map")
 
     in_loop(body)
 
@@ -294,13 +294,13 @@ def test_a_haproxy_that_was_started_anew_is_asked_at_once(scene: Scene) -> None:
     async def body() -> None:
         lives = iter(["first", "first", "second"])
         target = MapFile(scene.file, RuntimeApi(scene.haproxy.path))
-        follower = Follower([target], lambda: scene.now, lambda: next(lives))
+        follower = SyncLoop([target], lambda: scene.now, lambda: next(lives))
         async with scene.haproxy:
-            await follower.look()
+            await follower.sync_once()
             scene.haproxy.held = {}
-            await follower.look()
+            await follower.sync_once()
             assert scene.haproxy.held == {}
-            await follower.look()
+            await follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
 
     in_loop(body)
@@ -308,29 +308,29 @@ def test_a_haproxy_that_was_started_anew_is_asked_at_once(scene: Scene) -> None:
 
 def test_each_start_of_haproxy_is_another_life(short_path: Path) -> None:
     api = RuntimeApi(short_path / "admin.sock")
-    assert api.life() is None
+    assert api.instance_id() is None
 
     async def one() -> object:
         async with RuntimeDouble(short_path / "admin.sock"):
-            life = api.life()
-            assert life == api.life()
+            life = api.instance_id()
+            assert life == api.instance_id()
             return life
 
     first, second = asyncio.run(one()), asyncio.run(one())
     assert first is not None
     assert first != second
-    assert api.life() is None
+    assert api.instance_id() is None
 
 
 # --- Weights
 
 
-def weights_in(folder: Path, text: str) -> tuple[Weights, RuntimeDouble]:
+def weights_in(folder: Path, text: str) -> tuple[WeightsFile, RuntimeDouble]:
     file = folder / "weights.map"
     file.write_text(text)
     haproxy = RuntimeDouble(folder / "admin.sock")
     haproxy.weights = {"worker-0": 100, "worker-1": 67, "worker-2": 100}
-    return Weights(file, RuntimeApi(haproxy.path)), haproxy
+    return WeightsFile(file, RuntimeApi(haproxy.path)), haproxy
 
 
 def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(short_path: Path) -> None:
@@ -381,12 +381,12 @@ def test_weights_that_haproxy_does_not_take_on_are_refused(
 # --- The certificate
 
 
-def certificate_in(folder: Path) -> tuple[Certificate, Path]:
+def certificate_in(folder: Path) -> tuple[CertificateFile, Path]:
     chain, key = certificates.write_identity(folder)
     path = folder / "tls.pem"
     chain.replace(path)
     key.replace(folder / "tls.pem.key")
-    return Certificate(path, RuntimeApi(folder / "admin.sock")), path
+    return CertificateFile(path, RuntimeApi(folder / "admin.sock")), path
 
 
 @pytest.mark.parametrize("spoilt", ["", "no certificate\n", "; shutdown\n", "A" * 40_000])
@@ -412,4 +412,4 @@ def test_a_certificate_without_a_key_cannot_be_read(short_path: Path) -> None:
 
 
 def test_a_map_is_read_as_haproxy_reads_it() -> None:
-    assert entries_file.parse("# a comment\n\na b\n\tc \t d \r\n") == {"a": "b", "c": "d"}
+    assert entries_file.parse_entries("# a comment\n\na b\n\tc \t d \r\n") == {"a": "b", "c": "d"}

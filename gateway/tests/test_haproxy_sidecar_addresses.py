@@ -17,10 +17,10 @@ from conftest import PATIENCE_SECONDS, serving
 from runtime_double import RuntimeDouble
 
 from proofgate.haproxy_sidecar import names, servers
-from proofgate.haproxy_sidecar.addresses import FALLBACK_SECONDS, Addresses, parse
+from proofgate.haproxy_sidecar.addresses import DNS_FALLBACK_SECONDS, WorkerAddresses, parse_addresses
 from proofgate.haproxy_sidecar.agent import create_app
-from proofgate.haproxy_sidecar.follower import Follower
-from proofgate.haproxy_sidecar.names import Names
+from proofgate.haproxy_sidecar.follower import SyncLoop
+from proofgate.haproxy_sidecar.names import NameResolver
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.tenant_map import MapFile
 
@@ -39,8 +39,10 @@ class Scene:
         self.asked: list[str] = []
         self.api = RuntimeApi(self.haproxy.path)
         self.state = folder / "servers.state"
-        self.target = Addresses(self.file, self.api, Names(self._look_up), lambda: self.now, self.state)
-        self.follower = Follower([self.target], lambda: self.now)
+        self.target = WorkerAddresses(
+            self.file, self.api, NameResolver(self._look_up), lambda: self.now, self.state
+        )
+        self.follower = SyncLoop([self.target], lambda: self.now)
 
     def _look_up(self, host: str) -> Sequence[str]:
         self.asked.append(host)
@@ -62,7 +64,7 @@ class Scene:
 
     async def pass_by(self, seconds: float) -> None:
         self.now += seconds
-        await self.follower.look()
+        await self.follower.sync_once()
 
 
 @pytest.fixture
@@ -81,14 +83,14 @@ def before_haproxy(scene: Scene, body: Callable[[], Awaitable[None]]) -> None:
 def test_haproxy_has_the_addresses_that_are_written_and_nothing_for_the_rest(scene: Scene) -> None:
     async def body() -> None:
         scene.write(worker_0=OLD, worker_1="-")
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert scene.held == {"worker-0": OLD}
-        assert scene.follower.behind() == []
+        assert scene.follower.out_of_sync() == []
         scene.write(worker_0=OLD, worker_1="2001:db8::1")
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert scene.held == {"worker-0": OLD, "worker-1": "2001:db8::1"}
         scene.write(worker_1="2001:db8::1")
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert scene.held == {"worker-1": "2001:db8::1"}
         assert scene.asked == []
 
@@ -98,10 +100,10 @@ def test_haproxy_has_the_addresses_that_are_written_and_nothing_for_the_rest(sce
 def test_a_new_address_is_down_until_its_worker_has_passed_its_checks(scene: Scene) -> None:
     async def body() -> None:
         scene.write(worker_0=OLD)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         scene.come_up()
         scene.write(worker_0=NEW, worker_1=OTHER)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert scene.held == {"worker-0": NEW, "worker-1": OTHER}
         assert not scene.haproxy.up
 
@@ -112,7 +114,7 @@ def test_a_haproxy_that_has_just_started_holds_whom_it_is_told_of_for_up(scene: 
     async def body() -> None:
         scene.haproxy.checked = False
         scene.write(worker_0=OLD)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert scene.haproxy.up == {"worker-0": 2}
 
     before_haproxy(scene, body)
@@ -123,7 +125,7 @@ def test_what_haproxy_starts_from_names_the_workers_that_are_up_and_is_left_alon
 ) -> None:
     async def body() -> None:
         scene.write(worker_0=OLD, worker_1=OTHER, worker_2="-")
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert OLD not in scene.state.read_text(), "it has not passed its checks"
         scene.come_up()
         del scene.haproxy.up["worker-1"]
@@ -140,7 +142,7 @@ def test_what_haproxy_starts_from_names_the_workers_that_are_up_and_is_left_alon
 def test_what_haproxy_would_start_from_goes_when_it_cannot_be_written_and_that_is_told(scene: Scene) -> None:
     async def body() -> None:
         scene.write(worker_0=OLD)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         scene.come_up()
         await scene.pass_by(1)
         assert OLD in scene.state.read_text()
@@ -150,14 +152,14 @@ def test_what_haproxy_would_start_from_goes_when_it_cannot_be_written_and_that_i
         await scene.pass_by(1)
         assert not scene.state.exists()
         assert scene.held == {"worker-0": NEW}
-        assert scene.follower.behind() == []
-        [trouble] = scene.target.complaints()
+        assert scene.follower.out_of_sync() == []
+        [trouble] = scene.target.errors()
         assert "cannot be written" in trouble
         in_the_way.rmdir()
         scene.come_up()
         await scene.pass_by(1)
         assert NEW in scene.state.read_text()
-        assert scene.target.complaints() == []
+        assert scene.target.errors() == []
 
     before_haproxy(scene, body)
 
@@ -166,7 +168,7 @@ def test_a_name_server_that_tells_of_a_pod_that_is_gone_is_not_asked(scene: Scen
     async def body() -> None:
         scene.named["worker-0.test"] = [OLD]
         scene.write(worker_0=OLD)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         scene.come_up()
         scene.write(worker_0="-")
         await scene.pass_by(1)
@@ -175,7 +177,7 @@ def test_a_name_server_that_tells_of_a_pod_that_is_gone_is_not_asked(scene: Scen
         await scene.pass_by(1)
         assert scene.held == {"worker-0": NEW}
         # It starts for a long time, and the name server still has its predecessor.
-        await scene.pass_by(FALLBACK_SECONDS - 2)
+        await scene.pass_by(DNS_FALLBACK_SECONDS - 2)
         assert scene.held == {"worker-0": NEW}
         assert scene.asked == []
 
@@ -186,18 +188,18 @@ def test_a_worker_that_is_not_up_for_long_is_looked_for_by_its_name(scene: Scene
     async def body() -> None:
         scene.named["worker-0.test"] = [NEW]
         scene.write(worker_0=OLD, worker_1=OTHER)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         scene.come_up()
         await scene.pass_by(1)
         del scene.haproxy.up["worker-0"]
         await scene.pass_by(1)
-        await scene.pass_by(FALLBACK_SECONDS)
+        await scene.pass_by(DNS_FALLBACK_SECONDS)
         assert scene.held == {"worker-0": NEW, "worker-1": OTHER}
         assert scene.target.gauges() == {"entries": 2, "by_name": 1}
         scene.come_up()
         await scene.pass_by(1)
         asked = len(scene.asked)
-        await scene.pass_by(FALLBACK_SECONDS * 2)
+        await scene.pass_by(DNS_FALLBACK_SECONDS * 2)
         assert scene.held["worker-0"] == NEW
         assert len(scene.asked) == asked, "it is up: nobody is asked"
         scene.write(worker_0="192.0.2.9", worker_1=OTHER)
@@ -212,7 +214,7 @@ def test_a_name_that_leads_to_where_another_worker_is_is_not_followed(scene: Sce
         scene.named["worker-0.test"] = [OTHER]
         scene.write(worker_0=OLD, worker_1=OTHER)
         await scene.pass_by(1)
-        await scene.pass_by(FALLBACK_SECONDS)
+        await scene.pass_by(DNS_FALLBACK_SECONDS)
         assert scene.asked
         assert scene.held == {"worker-0": OLD, "worker-1": OTHER}
 
@@ -224,7 +226,7 @@ def test_without_a_file_names_are_followed(scene: Scene) -> None:
         scene.named = {"worker-0.test": [OLD], "worker-1.test": [OTHER]}
         await scene.pass_by(1)
         assert scene.held == {"worker-0": OLD, "worker-1": OTHER}
-        assert scene.follower.behind() == []
+        assert scene.follower.out_of_sync() == []
         scene.named = {"worker-0.test": [NEW]}
         scene.haproxy.up.clear()
         await scene.pass_by(1)
@@ -251,10 +253,10 @@ def test_a_file_that_has_anything_else_than_addresses_is_refused_and_what_holds_
 ) -> None:
     async def body() -> None:
         scene.write(worker_0=OLD)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         questions = len(scene.haproxy.questions)
         scene.file.write_text(text)
-        await scene.follower.look()
+        await scene.follower.sync_once()
         assert scene.held == {"worker-0": OLD}
         assert scene.follower.standings[0].failures == {"refused": 1}
         assert not any("set" in asked for asked in scene.haproxy.questions[questions:])
@@ -264,7 +266,7 @@ def test_a_file_that_has_anything_else_than_addresses_is_refused_and_what_holds_
 
 def test_a_file_of_addresses_has_comments_and_an_address_for_each_worker() -> None:
     text = "# of today\n\nworker-0 192.0.2.1\nworker-1\t2001:DB8::0:1\nworker-2 -\n"
-    assert parse(text) == {"worker-0": OLD, "worker-1": "2001:db8::1", "worker-2": None}
+    assert parse_addresses(text) == {"worker-0": OLD, "worker-1": "2001:db8::1", "worker-2": None}
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +278,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytes
         return [NEW]
 
     async def body() -> None:
-        found = Names(look_up)
+        found = NameResolver(look_up)
         assert await found.addresses("worker-0.test") is None
         assert await found.addresses("worker-0.test") is None, "the same question is waited for"
         answered.set()
@@ -300,7 +302,7 @@ def test_the_operator_is_told_where_and_how_every_worker_is(scene: Scene) -> Non
     async def body() -> None:
         scene.haproxy.addresses = {"worker-0": OLD, "worker-1": "2001:db8::1"}
         scene.haproxy.up = {"worker-0": 3, "worker-1": 2}
-        app = create_app(scene.follower, servers.Discovery(scene.api), scene.api)
+        app = create_app(scene.follower, servers.WorkerDiscovery(scene.api), scene.api)
         with serving(app) as url:
             status, text = await asyncio.to_thread(told_to_the_operator, url)
         assert status == 200
@@ -318,11 +320,11 @@ def test_the_operator_is_told_which_map_of_owners_haproxy_holds(scene: Scene) ->
     async def body() -> None:
         path = scene.file.with_name("owners.map")
         path.write_text("acme worker-0.worker-1\n")
-        follower = Follower([MapFile(path, scene.api)], lambda: scene.now)
-        app = create_app(follower, servers.Discovery(scene.api), scene.api)
+        follower = SyncLoop([MapFile(path, scene.api)], lambda: scene.now)
+        app = create_app(follower, servers.WorkerDiscovery(scene.api), scene.api)
         with serving(app) as url:
             _, before = await asyncio.to_thread(told_to_the_operator, url)
-            await follower.look()
+            await follower.sync_once()
             path.write_text("acme worker-1\n")
             _, after = await asyncio.to_thread(told_to_the_operator, url)
         assert json.loads(before)["owners"] is None
@@ -332,7 +334,7 @@ def test_the_operator_is_told_which_map_of_owners_haproxy_holds(scene: Scene) ->
 
 
 def test_without_haproxy_nothing_is_told_of_workers(scene: Scene) -> None:
-    with serving(create_app(scene.follower, servers.Discovery(scene.api), scene.api)) as url:
+    with serving(create_app(scene.follower, servers.WorkerDiscovery(scene.api), scene.api)) as url:
         status, text = told_to_the_operator(url)
     assert status == 503
     assert text.startswith("HAProxy cannot be reached")

@@ -11,7 +11,7 @@ import pytest
 from certificates import write_identity
 
 from proofgate.haproxy_sidecar import answers
-from proofgate.haproxy_sidecar.answers import Answers
+from proofgate.haproxy_sidecar.answers import TrafficProbe
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{"status":"ok"}'
 UNAVAILABLE = (
@@ -54,9 +54,9 @@ def told(answer: bytes, *, times: int = 3) -> dict[str, object]:
     found: dict[str, object] = {}
 
     async def body(address: tuple[str, int]) -> None:
-        subject = Answers(address)
+        subject = TrafficProbe(address)
         for _ in range(times):
-            await subject.ask()
+            await subject.probe()
         found.update(subject.status())
 
     with_haproxy(HAProxy(answer), body)
@@ -90,14 +90,14 @@ def test_nothing_is_said_before_it_is_known_and_what_fails_once_is_no_news() -> 
     assert told(UNAVAILABLE, times=2)["answered"] is None
 
     async def body(address: tuple[str, int]) -> None:
-        subject = Answers(address)
-        await subject.ask()
+        subject = TrafficProbe(address)
+        await subject.probe()
         haproxy.answer = UNAVAILABLE
         for expected in (True, True, False):
-            await subject.ask()
+            await subject.probe()
             assert subject.status()["answered"] is expected
         haproxy.answer = OK
-        await subject.ask()
+        await subject.probe()
         assert subject.status()["answered"] is True
 
     haproxy = HAProxy(OK)
@@ -110,16 +110,16 @@ def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
         address = server.sockets[0].getsockname()[:2]
         server.close()
         await server.wait_closed()
-        subject = Answers(address)
+        subject = TrafficProbe(address)
         for _ in range(3):
-            await subject.ask()
+            await subject.probe()
         return subject.status()
 
     assert asyncio.run(run())["reason"] == "NotReached"
 
 
 def test_a_silent_haproxy_is_waited_for_no_longer_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(answers, "_PROBE_TIMEOUT_SECONDS", 0.01)
 
     async def run() -> dict[str, object]:
         released = asyncio.Event()
@@ -129,9 +129,9 @@ def test_a_silent_haproxy_is_waited_for_no_longer_than_it_takes(monkeypatch: pyt
             writer.close()
 
         server = await asyncio.start_server(keep, "127.0.0.1", 0)
-        subject = Answers(server.sockets[0].getsockname()[:2])
+        subject = TrafficProbe(server.sockets[0].getsockname()[:2])
         for _ in range(3):
-            await subject.ask()
+            await subject.probe()
         released.set()
         server.close()
         return subject.status()
@@ -144,7 +144,7 @@ def test_the_request_names_no_key_and_begins_with_a_proxy_header_where_one_is_wa
     haproxy = HAProxy(OK)
 
     async def body(address: tuple[str, int]) -> None:
-        await Answers(address, proxied=proxied).ask()
+        await TrafficProbe(address, proxied=proxied).probe()
 
     with_haproxy(haproxy, body)
     (head,) = haproxy.heads
@@ -158,14 +158,14 @@ def test_it_goes_through_tls_and_says_when_that_does_not_begin(tmp_path: Path) -
     context.load_cert_chain(certificate, key)
 
     async def encrypted(address: tuple[str, int]) -> None:
-        subject = Answers(address, tls=True)
-        await subject.ask()
+        subject = TrafficProbe(address, tls=True)
+        await subject.probe()
         assert subject.status()["answered"] is True
 
     async def plain(address: tuple[str, int]) -> None:
-        subject = Answers(address, tls=True)
+        subject = TrafficProbe(address, tls=True)
         for _ in range(3):
-            await subject.ask()
+            await subject.probe()
         assert subject.status()["reason"] == "TLSFails"
 
     with_haproxy(HAProxy(OK, context), encrypted)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from runtime_double import RuntimeDouble
 
-from proofgate.haproxy_sidecar.follower import Follower
-from proofgate.haproxy_sidecar.map_sources import _holds
+from proofgate.haproxy_sidecar.follower import SyncLoop
+from proofgate.haproxy_sidecar.map_sources import _contains_entry
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS
 from proofgate.haproxy_sidecar.tenant_map import MapFile
@@ -34,7 +34,7 @@ class Scene:
         self.haproxy.map = self.file
         self.now = 0.0
         self.target = MapFile(self.file, RuntimeApi(self.haproxy.path), self.shards, lambda: self.now)
-        self.follower = Follower([self.target], lambda: self.now)
+        self.follower = SyncLoop([self.target], lambda: self.now)
         self.keys: dict[str, str] = {}
 
     def give(self, key: str, tenant: str | None = TENANT) -> None:
@@ -59,7 +59,7 @@ class Scene:
     async def look(self) -> list[str]:
         """Lets the agent look, and returns what it asked HAProxy besides how it stands."""
         self.haproxy.questions.clear()
-        await self.follower.look()
+        await self.follower.sync_once()
         return [question for question in self.haproxy.questions if question != "show map"]
 
     @property
@@ -185,7 +185,7 @@ def test_a_shard_that_is_bad_keeps_its_entries_and_the_others_go_on(scene: Scene
         failures = scene.follower.standings[0].failures
         assert dict(failures) == {"refused": 1}
         assert scene.target.gauges()["refused_shards"] == 1
-        assert scene.follower.behind() == []
+        assert scene.follower.out_of_sync() == []
         scene.keys["ff" * 32] = TENANT
         scene.write(31)
         await scene.look()
@@ -227,9 +227,9 @@ def test_a_key_that_moves_to_another_shard_is_in_the_map_all_the_time(scene: Sce
 def test_an_entry_is_found_among_sorted_lines(count: int) -> None:
     names = sorted(f"team-{number}/chat" for number in range(count))
     content = "".join(f"{name} gold\n" for name in names).encode()
-    assert all(_holds(content, name.encode()) for name in names)
+    assert all(_contains_entry(content, name.encode()) for name in names)
     others = ["a", "team-1/cha", "team-1/chat0", "team-", "z", "gold"]
-    assert not any(_holds(content, name.encode()) for name in others)
+    assert not any(_contains_entry(content, name.encode()) for name in others)
 
 
 def test_a_key_that_ends_is_routed_as_any_other(scene: Scene) -> None:
@@ -288,7 +288,7 @@ def test_owners_stand_in_the_shard_of_their_names_digest(short_path: Path) -> No
 
     async def run() -> None:
         async with haproxy:
-            await Follower([target]).look()
+            await SyncLoop([target]).sync_once()
 
     asyncio.run(run())
     assert haproxy.held == {"acme": "worker-0", TENANT: "worker-2.worker-0"}
@@ -299,7 +299,7 @@ def kept_scene(folder: Path, kept: Path) -> tuple[Scene, MapFile]:
     scene = Scene(folder)
     scene.haproxy.map = kept
     target = MapFile(scene.file, RuntimeApi(scene.haproxy.path), scene.shards, lambda: scene.now, kept)
-    scene.follower = Follower([target], lambda: scene.now)
+    scene.follower = SyncLoop([target], lambda: scene.now)
     return scene, target
 
 
@@ -315,12 +315,12 @@ def test_a_map_that_cannot_be_kept_is_told_and_haproxy_has_it(short_path: Path) 
     async def body() -> None:
         await scene.look()
         assert scene.haproxy.held == scene.wanted
-        assert scene.follower.behind() == []
-        assert target.complaints() == [f"{kept} cannot be written: No such file or directory"]
+        assert scene.follower.out_of_sync() == []
+        assert target.errors() == [f"{kept} cannot be written: No such file or directory"]
         kept.parent.mkdir()
         scene.now += 1
         await scene.look()
-        assert target.complaints() == []
+        assert target.errors() == []
         assert kept.read_text() == lines(scene.wanted)
 
     in_loop(scene, body)

@@ -16,7 +16,7 @@ import pytest
 import uvloop
 from conftest import PATIENCE_SECONDS, eventually, serving
 
-from proofgate.http_server import FIELD, MOST_HEAD, MOST_PIPELINED, Bounds
+from proofgate.http_server import FIELD_OVERHEAD_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED_REQUESTS, Bounds
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -143,12 +143,12 @@ def answered(client: socket.socket, path: str = "/") -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        b"GET /" + b"a" * MOST_HEAD * 2,
-        b"GET /" + b"a" * MOST_HEAD + b" HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\n" + b"a" * MOST_HEAD * 2,
-        b"GET / HTTP/1.1\r\nX: " + b"a" * MOST_HEAD + b"\r\n\r\n",
-        b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * (MOST_HEAD // FIELD) + b"\r\n",
-        b"\r\n" * MOST_HEAD,
+        b"GET /" + b"a" * MAX_HEAD_BYTES * 2,
+        b"GET /" + b"a" * MAX_HEAD_BYTES + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"a" * MAX_HEAD_BYTES * 2,
+        b"GET / HTTP/1.1\r\nX: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * (MAX_HEAD_BYTES // FIELD_OVERHEAD_BYTES) + b"\r\n",
+        b"\r\n" * MAX_HEAD_BYTES,
     ],
     ids=["endless-url", "url", "endless-name", "value", "fields", "empty-lines"],
 )
@@ -167,14 +167,14 @@ def test_a_head_that_is_too_large_is_refused_and_its_connection_ends(app: App, s
 def test_fields_behind_a_body_count_too(app: App) -> None:
     head = b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
     with port(app) as connect:
-        client = connect(head + b"X: a\r\n" * (MOST_HEAD // FIELD))
+        client = connect(head + b"X: a\r\n" * (MAX_HEAD_BYTES // FIELD_OVERHEAD_BYTES))
         told = rest(client)
     assert b"\r\n/body\r\n" not in told
     assert b" 431 " not in told, "it would stand in the middle of an answer"
 
 
 def test_a_head_within_the_bounds_is_read_however_it_comes(app: App) -> None:
-    head = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (MOST_HEAD - 1000) + b"\r\n\r\n"
+    head = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (MAX_HEAD_BYTES - 1000) + b"\r\n\r\n"
     with port(app) as connect, connect() as client:
         for piece in (head[:9], head[9:40], head[40:50_000], head[50_000:]):
             client.sendall(piece)
@@ -232,9 +232,9 @@ def test_a_request_that_is_under_way_has_no_such_time(app: App) -> None:
 
 def test_some_requests_may_wait_on_a_connection_and_many_end_it(app: App) -> None:
     with port(app) as connect:
-        with connect(GET * MOST_PIPELINED) as client:
+        with connect(GET * MAX_PIPELINED_REQUESTS) as client:
             told = b""
-            while told.count(b"\r\n/\r\n") < MOST_PIPELINED:
+            while told.count(b"\r\n/\r\n") < MAX_PIPELINED_REQUESTS:
                 told += client.recv(4096)
         app.asked.clear()
         client = connect()

@@ -16,8 +16,8 @@ from token_endpoints import SECRET, SERVICE_ACCOUNT_TOKEN, Endpoints, token_endp
 
 from proofgate.config.auth import Auth
 from proofgate.identity.aws import PodIdentity, WebIdentity, session_name, sts_url
-from proofgate.identity.azure import EntraWorkload
-from proofgate.identity.endpoint import ANSWER_MAXIMUM
+from proofgate.identity.azure import EntraWorkloadIdentity
+from proofgate.identity.endpoint import MAX_RESPONSE_BYTES
 from proofgate.identity.google import FederatedIdentity, MetadataServer, ServiceAccountKey
 from proofgate.identity.issued import AccessToken, AwsSession, IdentityError
 from proofgate.identity.sources import Identity
@@ -73,7 +73,7 @@ def identities(endpoints: Endpoints, token_file: Path) -> dict[str, Identity]:
     return {
         "AWSWebIdentity": WebIdentity(web, "eu-west-1"),
         "AWSPodIdentity": PodIdentity(pod),
-        "AzureWorkloadIdentity": EntraWorkload(auth("AzureWorkloadIdentity", **azure, **token)),
+        "AzureWorkloadIdentity": EntraWorkloadIdentity(auth("AzureWorkloadIdentity", **azure, **token)),
         "GCPWorkloadIdentity": FederatedIdentity(auth("GCPWorkloadIdentity", **google)),
         "impersonated": FederatedIdentity(impersonated),
     }
@@ -138,7 +138,7 @@ def test_what_the_webhooks_of_clouds_set_is_enough(
     web = auth("AWSWebIdentity", stsURL=f"{endpoints.url}/sts")
     assert WebIdentity(web, "eu-west-1").fetch().access_key_id == "ASIAEXAMPLE"
     assert PodIdentity(auth("AWSPodIdentity")).fetch().access_key_id == "ASIAEXAMPLE"
-    assert EntraWorkload(auth("AzureWorkloadIdentity")).fetch().text == f"{SECRET}-entra"
+    assert EntraWorkloadIdentity(auth("AzureWorkloadIdentity")).fetch().text == f"{SECRET}-entra"
     assert MetadataServer().fetch().text == f"{SECRET}-metadata"
 
 
@@ -186,7 +186,7 @@ def test_a_refusal_is_told_by_its_code_alone(
         (200, "[" * 50_000, "bad_answer"),
         *((200, f'{{"access_token": "a", "expires_in": {ends}}}', "bad_answer") for ends in ODD_LIFETIMES),
         *((200, AGENTS.replace("ENDS", ends), "bad_answer") for ends in ODD_ENDS),
-        (200, " " * (ANSWER_MAXIMUM + 1), "too_large"),
+        (200, " " * (MAX_RESPONSE_BYTES + 1), "too_large"),
     ],
 )
 def test_an_answer_that_is_none_says_nothing_of_itself(
@@ -276,7 +276,7 @@ def test_what_is_neither_configured_nor_in_the_environment_is_named() -> None:
     told = {
         str(failure(WebIdentity(auth("AWSWebIdentity"), "eu-west-1"))),
         str(failure(PodIdentity(auth("AWSPodIdentity")))),
-        str(failure(EntraWorkload(auth("AzureWorkloadIdentity")))),
+        str(failure(EntraWorkloadIdentity(auth("AzureWorkloadIdentity")))),
     }
     assert told == {
         "neither auth.roleARN nor AWS_ROLE_ARN is set",
@@ -295,7 +295,7 @@ def test_nobody_is_asked_without_tls_but_this_machine_and_the_agents(
     assert failure(PodIdentity(agent)).code == "not_configured"
     monkeypatch.setenv("AZURE_AUTHORITY_HOST", "http://login.example.com/")
     entra = auth("AzureWorkloadIdentity", clientID="c", tenantID="t", tokenFile=str(token_file))
-    assert failure(EntraWorkload(entra)).code == "not_configured"
+    assert failure(EntraWorkloadIdentity(entra)).code == "not_configured"
 
 
 @pytest.mark.parametrize(

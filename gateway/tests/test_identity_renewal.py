@@ -17,8 +17,8 @@ from proofgate.config import Config
 from proofgate.config.settings import Provider
 from proofgate.forward_proxy import ForwardProxy
 from proofgate.identity.google import ServiceAccountKey
-from proofgate.identity.issued import AccessToken, AwsSession, IdentityError, Issued
-from proofgate.identity.renewal import BACKOFF_MAXIMUM_SECONDS, Credentials
+from proofgate.identity.issued import AccessToken, AwsSession, IdentityError, IssuedCredentials
+from proofgate.identity.renewal import MAX_BACKOFF_SECONDS, CredentialRenewer
 from proofgate.identity.sources import Identity
 
 LIFETIME = 4000.0
@@ -42,7 +42,7 @@ class Double:
     def set_aws_credentials(self, provider: str, credentials: object, lifetime_seconds: float) -> None:
         self.given.append((provider, credentials, lifetime_seconds))
 
-    def fetch(self, identity: Identity) -> Issued:
+    def fetch(self, identity: Identity) -> IssuedCredentials:
         self.asked.append(identity)
         if self.fails:
             raise self.fails
@@ -74,20 +74,20 @@ def configuration(auth: dict[str, Any], base: dict[str, Any], key: str | None = 
 
 def followed(
     double: Double, auth: dict[str, Any] | None = None, base: dict[str, Any] = VERTEX
-) -> Credentials:
-    credentials = Credentials(
+) -> CredentialRenewer:
+    credentials = CredentialRenewer(
         cast(_core.Worker, double), fetch=double.fetch, clock=lambda: double.now, spread=lambda: 0.0
     )
     credentials.follow(configuration(auth or {"type": "GCPMetadataServer"}, base))
     return credentials
 
 
-def after(credentials: Credentials, double: Double, now: float) -> int:
+def after(credentials: CredentialRenewer, double: Double, now: float) -> int:
     """How many times credentials have been asked for once it is `now`."""
 
     async def turn() -> None:
         credentials.tick()
-        await credentials.settle(PATIENCE_SECONDS)
+        await credentials.wait_until_idle(PATIENCE_SECONDS)
 
     double.now = now
     asyncio.run(turn())
@@ -126,7 +126,7 @@ def test_failures_are_repeated_with_pauses_and_say_nothing_of_what_was_read(
     assert 'proofgate_credential_renewals_total{provider="v",result="renewed"} 1' in metrics
     assert 'proofgate_credential_seconds_left{provider="v"} 987' in metrics
     double.fails = RuntimeError("sk-very-secret")
-    after(credentials, double, 3000 + BACKOFF_MAXIMUM_SECONDS)
+    after(credentials, double, 3000 + MAX_BACKOFF_SECONDS)
     assert credentials.status()[0]["error"] == "internal"
     double.now = 2 * LIFETIME
     assert 'proofgate_credential_seconds_left{provider="v"} 0' in credentials.metrics()

@@ -30,8 +30,8 @@ from proofgate.index import schema
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.follow import Indexer
-from proofgate.index.query import Questions
-from proofgate.index.writer import Writer
+from proofgate.index.query import IndexSnapshot
+from proofgate.index.writer import IndexWriter
 
 Capture = pytest.CaptureFixture[str]
 
@@ -143,9 +143,9 @@ def mortal(monkeypatch: pytest.MonkeyPatch) -> type[Mortal]:
 
 def make(index: Path, ledger: Path) -> None:
     """Makes an index until the process is killed, of which the system closes the files."""
-    writer = Writer.open(index, VKEY)
+    writer = IndexWriter.open(index, VKEY)
     try:
-        logs, _ = _core.ledger_logs(str(ledger), VKEY, writer.known())
+        logs, _ = _core.ledger_logs(str(ledger), VKEY, writer.indexed_sizes())
         Indexer(writer, VKEY, 8).read(logs)
     finally:
         abandon(writer)
@@ -212,15 +212,15 @@ def test_an_index_is_made_anew_by_name_and_never_guessed(ledger: Path, tmp_path:
 def test_an_index_is_of_one_ledger_and_written_by_one_process(ledger: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     bring_up(index, ledger)
-    writer = Writer.open(index, VKEY)
+    writer = IndexWriter.open(index, VKEY)
     try:
         with pytest.raises(IndexUnusableError) as caught:
-            Writer.open(index, VKEY)
+            IndexWriter.open(index, VKEY)
         assert caught.value.code == "index_busy"
     finally:
         writer.close()
     with pytest.raises(IndexUnusableError) as caught:
-        Writer.open(index, VKEY.replace("demo", "other"))
+        IndexWriter.open(index, VKEY.replace("demo", "other"))
     assert caught.value.code == "index_foreign"
 
 
@@ -235,14 +235,14 @@ def test_a_day_that_is_gone_is_told_and_one_that_was_removed_on_purpose_stays_so
     with pytest.raises(IndexUnusableError) as caught:
         rows(index)
     assert caught.value.code == "index_damaged"
-    writer = Writer.open(index, VKEY, rebuild=True)
+    writer = IndexWriter.open(index, VKEY, rebuild=True)
     assert writer.prune(NOON // DAY + 1) == 0
     writer.close()
     for rebuild in (False, True):
         bring_up(index, ledger, rebuild=rebuild)
         assert told(rows(index)) == EXPECTED[-1:]
         assert [path.name for path in index.glob("2*.sqlite")] == days[1:]
-    with Questions(index) as questions, pytest.raises(IndexUnusableError) as caught:
+    with IndexSnapshot(index) as questions, pytest.raises(IndexUnusableError) as caught:
         questions.page(Filter(since=NOON), 1)
     assert caught.value.code == "day_pruned"
 

@@ -10,7 +10,7 @@ from index_ledger import DAY, NOON, Log, bring_up, own_id
 
 from proofgate.index import analysed
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import time_text
 
 TEST = {"feature": "entropy", "values": 200, "distance_ppm": 9, "p_ppb": 1, "differs": True}
@@ -45,8 +45,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ask(folder: Path, **asked: Any) -> dict[str, Any]:
-    with Questions(folder / "index") as questions:
-        return analysed.analysed(questions, Filter(**asked))
+    with IndexSnapshot(folder / "index") as questions:
+        return analysed.read_analysis(questions, Filter(**asked))
 
 
 def test_windows_and_flagged_answers_come_in_order_with_the_numbers_of_their_records(folder: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_day_on_which_only_analysis_was_recorded_is_a_day_of_the_index(folder:
 def test_of_very_many_the_newest_are_told_and_that_there_are_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysed, "MOST_RECORDS", 2)
+    monkeypatch.setattr(analysed, "MAX_RECORDS", 2)
     found = ask(folder)
     assert found["more"]
     assert [of["tenant"] for of in found["windows"]] == ["globex"]

@@ -12,10 +12,10 @@ from index_ledger import DAY, FIRST, NOON, SECOND, Log, bring_up
 from signing import VKEY
 
 from proofgate.archive import FOLDER
-from proofgate.haproxy_sidecar.ring import Ring, place, required_owner
+from proofgate.haproxy_sidecar.ring import HashRing, required_owner, ring_position
 from proofgate.index.budgets import budgets
-from proofgate.index.query import Questions
-from proofgate.index.writer import Writer
+from proofgate.index.query import IndexSnapshot
+from proofgate.index.writer import IndexWriter
 
 TENANTS: list[dict[str, Any]] = [
     {
@@ -47,7 +47,7 @@ def ledger(tmp_path: Path) -> Path:
 
 
 def told(ledger: Path, tenant: str | None = None, now: int = NOON) -> dict[str, Any]:
-    with Questions(ledger.parent / "index") as questions:
+    with IndexSnapshot(ledger.parent / "index") as questions:
         return budgets(questions, ledger, tenant, now)
 
 
@@ -134,7 +134,7 @@ def test_a_month_of_which_the_index_keeps_a_part_says_so(ledger: Path) -> None:
     log.exchange(1, NOON - 2 * DAY)
     log.exchange(2, NOON)
     index(ledger, log)
-    writer = Writer.open(ledger.parent / "index", VKEY)
+    writer = IndexWriter.open(ledger.parent / "index", VKEY)
     writer.prune(NOON // DAY)
     writer.close()
     found = told(ledger)
@@ -165,8 +165,8 @@ def test_a_tenant_stands_on_the_ring_of_the_shards_that_go_on_and_where_it_was_r
     assert globex["recorded"] is None
     for of in (acme, globex):
         assert of["ring"] == {
-            "at": place(of["tenant"]) / 2**32,
-            "shard": Ring([0, 1]).shard(of["tenant"]),
+            "at": ring_position(of["tenant"]) / 2**32,
+            "shard": HashRing([0, 1]).shard_for(of["tenant"]),
             "required": required_owner(of["tenant"], [0, 1]),
         }
 
@@ -212,7 +212,7 @@ def test_without_a_configuration_tenants_have_no_limits_and_it_is_said_why(
 
 
 def test_a_ledger_that_names_no_configuration_says_so(ledger: Path) -> None:
-    Writer.open(ledger.parent / "index", VKEY).close()
+    IndexWriter.open(ledger.parent / "index", VKEY).close()
     assert told(ledger)["configuration"]["code"] == "configuration_not_named"
 
 

@@ -11,7 +11,7 @@ from index_ledger import NOON, Log, bring_up, rows
 
 from proofgate.index import minutes, schema
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 
 MINUTE = 60_000_000
 #: Each pair of filters that minutes can tell of, and one with a column that has an index of its own.
@@ -86,11 +86,11 @@ def test_whatever_is_asked_the_answer_is_that_of_looking_at_every_row(tmp_path: 
         for newest in (False, True):
             found: list[dict[str, Any]] = []
             after = None
-            with Questions(index) as questions:
+            with IndexSnapshot(index) as questions:
                 while True:
                     page = questions.page(Filter(**asked, newest=newest), 4, after)
                     found += [row.facts for row in page.rows]
-                    after = page.after
+                    after = page.next_cursor
                     if after is None:
                         break
             assert found == (wanted[::-1] if newest else wanted), asked

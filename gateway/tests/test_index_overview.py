@@ -15,14 +15,14 @@ from signing import VKEY
 from test_index_sums import BEGIN, written
 
 from proofgate.index import overview as module
-from proofgate.index.denials import verdict_of
+from proofgate.index.denials import effective_verdict
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.known_names import known_names
-from proofgate.index.overview import BY, overview
-from proofgate.index.query import Questions
+from proofgate.index.overview import GROUPINGS, overview
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import DENIED, REFUSED
-from proofgate.index.writer import Writer
+from proofgate.index.writer import IndexWriter
 
 HOUR = 3600 * 1_000_000
 STEPS = ("exchanges", "denied", "redacted", "cost_nanodollars")
@@ -37,7 +37,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(index: Path, by: str = "tenant", **asked: Any) -> dict[str, Any]:
-    with Questions(index) as questions:
+    with IndexSnapshot(index) as questions:
         return overview(questions, Filter(**asked), by, NOON)
 
 
@@ -60,7 +60,7 @@ def figures(row: dict[str, Any]) -> dict[str, int]:
     ],
 )
 @pytest.mark.parametrize("tenant", [None, "acme", "nobody"])
-@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("by", GROUPINGS)
 def test_each_step_has_what_its_rows_come_to(
     index: Path, since: int, until: int, step: int, tenant: str | None, by: str
 ) -> None:
@@ -100,8 +100,8 @@ def test_a_rule_has_the_exchanges_in_which_it_matched_also_where_an_end_came_lat
 
 @pytest.mark.parametrize("code", ["policy_blocked", "policy_budget", "policy_panic", "policy_unavailable"])
 def test_a_policy_that_fails_denies_as_well(code: str) -> None:
-    assert verdict_of(REFUSED, code) == DENIED
-    assert verdict_of(REFUSED, "rate_limited") == REFUSED
+    assert effective_verdict(REFUSED, code) == DENIED
+    assert effective_verdict(REFUSED, "rate_limited") == REFUSED
 
 
 def test_what_a_rule_denies_is_no_refusal_of_another_kind(tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_small_series_are_one(tmp_path: Path) -> None:
     bring_up(tmp_path / "index", tmp_path / "ledger")
     found = told(tmp_path / "index", since=NOON, until=NOON + 1)
     names = [f"tenant-{number:02}" for number in range(20)]
-    assert [one["name"] for one in found["series"]] == [*names[: module.MOST_SERIES], None]
+    assert [one["name"] for one in found["series"]] == [*names[: module.MAX_SERIES], None]
     assert (found["series"][-1]["others"], found["series"][-1]["exchanges"]) == (True, [13])
-    assert [one["tenant"] for one in found["tenants"]] == names[: module.MOST_NAMES]
+    assert [one["tenant"] for one in found["tenants"]] == names[: module.MAX_NAMES]
 
 
 def test_a_time_that_cannot_be_told_is_refused_and_days_that_were_removed_are_left_out(
@@ -143,7 +143,7 @@ def test_a_time_that_cannot_be_told_is_refused_and_days_that_were_removed_are_le
         with pytest.raises(IndexUnusableError) as refused:
             told(tmp_path / "index", by, **asked)
         assert refused.value.code == "bad_filter"
-    writer = Writer.open(tmp_path / "index", VKEY)
+    writer = IndexWriter.open(tmp_path / "index", VKEY)
     writer.prune((BEGIN + DAY) // DAY)
     writer.close()
     found = told(tmp_path / "index", since=BEGIN - 30 * DAY, until=BEGIN + 4 * DAY)
@@ -173,7 +173,7 @@ def test_names_to_choose_from_are_those_of_the_index_and_of_one_tenant_its_own(t
     )
     log.sign()
     bring_up(tmp_path / "index", tmp_path / "ledger")
-    with Questions(tmp_path / "index") as questions:
+    with IndexSnapshot(tmp_path / "index") as questions:
         assert known_names(questions) == {
             "tenants": ["acme", "globex"],
             "models": ["gpt", "own"],
@@ -192,27 +192,27 @@ def test_names_to_choose_from_are_those_of_the_index_and_of_one_tenant_its_own(t
 
 
 @pytest.mark.parametrize("tenant", [None, "acme"])
-@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("by", GROUPINGS)
 def test_a_page_reads_sums_alone_and_searches_each_of_their_times(
     index: Path, monkeypatch: pytest.MonkeyPatch, by: str, tenant: str | None
 ) -> None:
     selects: list[tuple[str, list[Any]]] = []
-    read = Questions.from_catalogue
+    read = IndexSnapshot.query_catalogue
 
-    def noted(questions: Questions, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    def noted(questions: IndexSnapshot, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
         selects.append((select, values))
         return read(questions, select, values)
 
-    monkeypatch.setattr(Questions, "from_catalogue", noted)
-    monkeypatch.setattr(Questions, "from_day", None)
+    monkeypatch.setattr(IndexSnapshot, "query_catalogue", noted)
+    monkeypatch.setattr(IndexSnapshot, "query_day", None)
     told(index, by, since=BEGIN, until=BEGIN + 4 * DAY, tenant=tenant)
     monkeypatch.undo()
     sums = [
         (select, values) for select, values in selects if " FROM name" not in select.partition("WHERE")[0]
     ]
-    with Questions(index) as questions:
+    with IndexSnapshot(index) as questions:
         for select, values in sums:
-            plan = [row[3] for row in questions.from_catalogue(f"EXPLAIN QUERY PLAN {select}", values)]
+            plan = [row[3] for row in questions.query_catalogue(f"EXPLAIN QUERY PLAN {select}", values)]
             of_each = "tenant > -1" in select
             assert of_each == (tenant is None and select.startswith(("SELECT tenant,", "SELECT at, tenant,")))
             bounds = "(span=? AND at>? AND at<?)" if of_each else "(span=? AND at=? AND tenant=?)"
@@ -229,11 +229,11 @@ def test_what_all_tenants_come_to_is_read_no_matter_how_many_they_are(tmp_path: 
         bring_up(tmp_path / name / "index", tmp_path / name / "ledger")
     steps = {}
     for name in ("few", "many"):
-        with Questions(tmp_path / name / "index") as questions:
-            of = module._Sums(questions, 1, NOON // 300_000_000, NOON // 300_000_000 + 12, None)
+        with IndexSnapshot(tmp_path / name / "index") as questions:
+            of = module._StepSums(questions, 1, NOON // 300_000_000, NOON // 300_000_000 + 12, None)
             counted = Counter[str]()
             questions._catalogue.set_progress_handler(partial(counted.update, "s"), 1)
-            models, verdicts = of.by("model"), of.verdicts()
+            models, verdicts = of.totals_by("model"), of.verdicts()
             of.series("model", models)
             of.rules()
             steps[name] = counted["s"]

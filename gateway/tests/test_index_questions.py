@@ -13,7 +13,7 @@ from proofgate.index import schema
 from proofgate.index.conditions import conditions_of
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 
 Capture = pytest.CaptureFixture[str]
 HEADINGS = ["TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS", "TOKENS", "USD", "ID"]
@@ -123,10 +123,10 @@ def test_pages_hold_what_was_there_at_the_first_one(index: Path, log: Log, newes
     after: str | None = None
     number = 100
     while True:
-        with Questions(index) as questions:
+        with IndexSnapshot(index) as questions:
             page = questions.page(asked, limit, after)
         found += [row.facts["id"] for row in page.rows]
-        after = page.after
+        after = page.next_cursor
         if after is None:
             break
         # Meanwhile exchanges come: at all places in time, and of another shard.
@@ -144,8 +144,8 @@ def test_pages_hold_what_was_there_at_the_first_one(index: Path, log: Log, newes
 
 
 def test_a_cursor_of_another_question_or_of_none_is_refused(index: Path, tmp_path: Path) -> None:
-    with Questions(index) as questions:
-        cursor = questions.page(Filter(tenant="acme"), 1).after
+    with IndexSnapshot(index) as questions:
+        cursor = questions.page(Filter(tenant="acme"), 1).next_cursor
         assert cursor is not None
         for asked in (Filter(), Filter(tenant="globex"), Filter(tenant="acme", newest=True)):
             with pytest.raises(IndexUnusableError) as caught:
@@ -156,7 +156,7 @@ def test_a_cursor_of_another_question_or_of_none_is_refused(index: Path, tmp_pat
                 questions.page(Filter(tenant="acme"), 1, text)
             assert caught.value.code == "bad_cursor", text
     bring_up(index, tmp_path / "ledger", 100, rebuild=True)
-    with Questions(index) as questions, pytest.raises(IndexUnusableError) as caught:
+    with IndexSnapshot(index) as questions, pytest.raises(IndexUnusableError) as caught:
         questions.page(Filter(tenant="acme"), 1, cursor)
     assert caught.value.code == "cursor_expired"
 

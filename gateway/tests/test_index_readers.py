@@ -20,13 +20,13 @@ from signing import AUDITOR, VKEY
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import Kept
+from proofgate.index.audited import IndexServices
 from proofgate.index.audited_index import AuditedIndex
-from proofgate.index.readers import Readers, ReadersError
-from proofgate.index.routes import Desk
+from proofgate.index.readers import ReadersError, ReadersFile
+from proofgate.index.routes import ReaderPort
 from proofgate.index.schema import time_text
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
@@ -49,9 +49,9 @@ READERS: dict[str, Any] = {
 
 
 @pytest.fixture
-def watch() -> Watch:
+def watch() -> LedgerWatcher:
     double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+x", VKEY, 1, 1, 1, True)
-    return Watch(cast("_core.Auditor", double), 1 << 20)
+    return LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ def access_log(folder: Path) -> Iterator[AccessLog]:
 
 
 @pytest.fixture
-def url(folder: Path, watch: Watch, access_log: AccessLog) -> Iterator[str]:
-    desk = Desk(folder / "index", folder / "ledger", Readers(folder / "readers"), access_log)
-    with serving(create_app(watch, Kept(desk=desk))) as url:
+def url(folder: Path, watch: LedgerWatcher, access_log: AccessLog) -> Iterator[str]:
+    desk = ReaderPort(folder / "index", folder / "ledger", ReadersFile(folder / "readers"), access_log)
+    with serving(create_app(watch, IndexServices(reader_port=desk))) as url:
         yield url
 
 
@@ -115,10 +115,12 @@ def test_another_tenants_exchange_is_as_one_that_is_not_there(url: str) -> None:
 
 
 def test_no_path_tells_a_tenants_reader_of_another_tenant(
-    url: str, watch: Watch, folder: Path, access_log: AccessLog
+    url: str, watch: LedgerWatcher, folder: Path, access_log: AccessLog
 ) -> None:
-    desk = Desk(folder / "index", folder / "ledger", Readers(folder / "readers"), access_log)
-    found = [getattr(route, "path", "") for route in create_app(watch, Kept(desk=desk)).routes]
+    desk = ReaderPort(folder / "index", folder / "ledger", ReadersFile(folder / "readers"), access_log)
+    found = [
+        getattr(route, "path", "") for route in create_app(watch, IndexServices(reader_port=desk)).routes
+    ]
     paths = sorted(path for path in found if path.startswith("/v1/"))
     assert {"/v1/exchanges", "/v1/overview", "/v1/names", "/v1/export"} <= set(paths)
     headers = {"Authorization": f"Bearer {ACME}"}
@@ -216,7 +218,7 @@ def test_what_providers_say_of_tokens_overflows_no_total_and_too_many_days_are_r
     bring_up(folder / "index", folder / "most", 3)
     status, found = ask(url, ALL, "/../tenants")
     assert (status, found["tenants"][0]["prompt_tokens"]) == (200, (4 << 63) + 12)
-    monkeypatch.setattr("proofgate.index.totals.MOST_DAYS", 2)
+    monkeypatch.setattr("proofgate.index.totals.MAX_TENANT_DAYS", 2)
     assert code_of(ask(url, ALL, "/../tenants")) == (400, "bad_filter")
     assert ask(url, ACME, "/../tenants")[0] == 200
 
@@ -397,7 +399,7 @@ def test_readers_change_with_their_file_and_none_is_left_while_it_is_no_such_fil
 def test_a_file_of_readers_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "readers").write_text(content)
     with pytest.raises(ReadersError) as caught:
-        Readers(tmp_path / "readers")
+        ReadersFile(tmp_path / "readers")
     assert "secret-key" not in str(caught.value)
 
 
@@ -408,7 +410,7 @@ def test_an_index_that_cannot_be_read_is_not_explained_to_readers(url: str, fold
     assert str(folder) not in json.dumps(answer)
 
 
-def test_what_the_auditor_accepted_is_indexed_beside_its_polls(folder: Path, watch: Watch) -> None:
+def test_what_the_auditor_accepted_is_indexed_beside_its_polls(folder: Path, watch: LedgerWatcher) -> None:
     log = Log(folder / "ledger", shard=4)
     log.exchange(70, NOON + 70)
     log.sign()

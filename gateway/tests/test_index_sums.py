@@ -11,9 +11,9 @@ from signing import VKEY
 
 from proofgate.index import schema
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
-from proofgate.index.sums import FIVE_MINUTES, SPANS, split
-from proofgate.index.writer import Writer
+from proofgate.index.query import IndexSnapshot
+from proofgate.index.sums import FIVE_MINUTES_MICROSECONDS, SPANS, split_spans
+from proofgate.index.writer import IndexWriter
 
 MINUTE = 60_000_000
 BEGIN = NOON // DAY * DAY
@@ -95,29 +95,29 @@ def test_what_days_that_were_removed_came_to_is_in_no_sum(tmp_path: Path) -> Non
     written(ledger, random.Random(9))  # noqa: S311 - the same each time
     bring_up(index, ledger)
     before = schema.day_of(BEGIN) + 2
-    writer = Writer.open(index, VKEY)
+    writer = IndexWriter.open(index, VKEY)
     assert writer.prune(before) == 2
     writer.close()
     found = sums_told(index, Filter())
     assert found == sums_of_rows(index, Filter())
     assert {day for *_, day in found} == {before, before + 1}
-    with Questions(index) as questions:
+    with IndexSnapshot(index) as questions:
         numbered = questions._catalogue.execute("SELECT min(day) FROM numbered").fetchone()
     assert numbered == (before,)
 
 
 def test_rows_are_read_of_no_more_than_five_minutes_at_each_edge() -> None:
     month = (BEGIN + 7 * MINUTE + 1, BEGIN + 30 * DAY + 11 * 60 * MINUTE + 3)
-    parts = list(split(*month))
+    parts = list(split_spans(*month))
     edges = [(first, behind) for span, first, behind in parts if not span]
     assert len(parts) < 2 * (12 + 24)
     assert edges == [(month[0], BEGIN + 10 * MINUTE), (BEGIN + 30 * DAY + 660 * MINUTE, month[1])]
-    assert all(behind - first < FIVE_MINUTES for first, behind in edges)
-    begins = [first * span * FIVE_MINUTES if span else first for span, first, _ in parts]
-    ends = [behind * span * FIVE_MINUTES if span else behind for span, _, behind in parts]
+    assert all(behind - first < FIVE_MINUTES_MICROSECONDS for first, behind in edges)
+    begins = [first * span * FIVE_MINUTES_MICROSECONDS if span else first for span, first, _ in parts]
+    ends = [behind * span * FIVE_MINUTES_MICROSECONDS if span else behind for span, _, behind in parts]
     assert (begins[0], ends[-1], begins[1:]) == (*month, ends[:-1])
-    assert list(split(5, 5)) == []
-    assert list(split(0, 4 * DAY)) == [(SPANS[0], 0, 4)]
+    assert list(split_spans(5, 5)) == []
+    assert list(split_spans(0, 4 * DAY)) == [(SPANS[0], 0, 4)]
 
 
 def test_a_tenants_admission_is_looked_for_only_where_its_number_can_be(tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_a_tenants_admission_is_looked_for_only_where_its_number_can_be(tmp_path
     log.sign()
     other.sign()
     bring_up(index, ledger, 100)
-    with Questions(index) as questions:
+    with IndexSnapshot(index) as questions:
         for number in range(1, 31):
             for near in (NOON - DAY, NOON + (number - 1) * DAY // 10, NOON + 40 * DAY):
-                row = questions.admission("acme", log.origin, number, near)
+                row = questions.find_admission("acme", log.origin, number, near)
                 assert row is not None
-                assert (row.facts["tenant_seq"], row.place[0]) == (number, NOON + (number - 1) * DAY // 10)
-    with Questions(index) as questions:
+                assert (row.facts["tenant_seq"], row.position[0]) == (number, NOON + (number - 1) * DAY // 10)
+    with IndexSnapshot(index) as questions:
         for tenant, origin, number in (("acme", log.origin, 31), ("nobody", log.origin, 1), ("acme", "x", 1)):
-            assert questions.admission(tenant, origin, number, NOON) is None
+            assert questions.find_admission(tenant, origin, number, NOON) is None
         assert questions._open == {}, "no day's file was opened for what is not there"

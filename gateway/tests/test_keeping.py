@@ -240,15 +240,17 @@ def test_an_erasure_says_of_what_and_against_which_minimum(erase: list[str], cap
 
 def test_days_and_times_are_read_as_they_are_meant() -> None:
     assert arguments.days("180d") == 180
-    assert arguments.moment("1970-01-02") == DAY
-    assert arguments.moment("1970-01-02T01:00:00.000001+01:00") == DAY + 1
-    assert arguments.moment_until("1970-01-02") == 2 * DAY - 1, "a day is meant whole"
-    assert arguments.moment_until("1970-W01-5") == 2 * DAY - 1
-    assert arguments.moment_before("1970-01-02") == 2 * DAY
+    assert arguments.parse_timestamp("1970-01-02") == DAY
+    assert arguments.parse_timestamp("1970-01-02T01:00:00.000001+01:00") == DAY + 1
+    assert arguments.parse_inclusive_end("1970-01-02") == 2 * DAY - 1, "a day is meant whole"
+    assert arguments.parse_inclusive_end("1970-W01-5") == 2 * DAY - 1
+    assert arguments.parse_exclusive_end("1970-01-02") == 2 * DAY
     assert (
-        arguments.moment_until("1970-01-02T00:00:00Z") == arguments.moment_before("1970-01-02T00:00") == DAY
+        arguments.parse_inclusive_end("1970-01-02T00:00:00Z")
+        == arguments.parse_exclusive_end("1970-01-02T00:00")
+        == DAY
     )
-    assert arguments.told(10**30) == f"{10**30} µs"
+    assert arguments.format_time(10**30) == f"{10**30} µs"
     for text in ("180", "d", "-1d", "1.5d", "9999999d"):
         with pytest.raises(argparse.ArgumentTypeError):
             arguments.days(text)
@@ -257,7 +259,7 @@ def test_days_and_times_are_read_as_they_are_meant() -> None:
             arguments.tenant_days(text)
     for text in ("yesterday", "1960-01-01"):
         with pytest.raises(argparse.ArgumentTypeError):
-            arguments.moment(text)
+            arguments.parse_timestamp(text)
 
 
 AUDITOR = Key("audit.example.com/demo")

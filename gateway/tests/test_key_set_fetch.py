@@ -12,13 +12,13 @@ from certificates import write_identity
 from conftest import PATIENCE_SECONDS, refusing_port
 from loopback import answer, answering
 
-from proofgate.key_set_fetch import SIZE_MAXIMUM, FetchError, fetch_key_set
+from proofgate.key_set_fetch import MAX_BYTES, KeySetFetchError, fetch_key_set
 
 JWKS = b'{"keys": []}'
 
 
 def failure(url: str, timeout: float = PATIENCE_SECONDS) -> str:
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(KeySetFetchError) as caught:
         fetch_key_set(url, timeout)
     assert "sk-very-secret" not in str(caught.value)
     return caught.value.code
@@ -52,7 +52,7 @@ def test_an_answer_without_a_length_ends_with_the_connection() -> None:
         (answer(b"sk-very-secret", status=301), "redirect"),
         (answer(b"sk-very-secret", status=404), "http_status"),
         (answer(b"sk-very-secret", status=503), "http_status"),
-        (answer(b" " * (SIZE_MAXIMUM + 1)), "too_large"),
+        (answer(b" " * (MAX_BYTES + 1)), "too_large"),
         (answer(JWKS, length=len(JWKS) + 1), "bad_answer"),
         (answer(b"\xff"), "bad_answer"),
         (lambda handler: handler.wfile.write(b"SSH-2.0-sk-very-secret\r\n"), "bad_answer"),
@@ -64,8 +64,8 @@ def test_an_answer_that_is_no_key_set_is_refused(respond: Callable[[Handler], No
 
 
 def test_an_answer_of_the_largest_size_is_read() -> None:
-    with answering(answer(b" " * SIZE_MAXIMUM)) as url:
-        assert len(fetch_key_set(url, PATIENCE_SECONDS)) == SIZE_MAXIMUM
+    with answering(answer(b" " * MAX_BYTES)) as url:
+        assert len(fetch_key_set(url, PATIENCE_SECONDS)) == MAX_BYTES
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"])

@@ -14,7 +14,7 @@ from signing import key_set
 
 from proofgate import _core
 from proofgate.config import load
-from proofgate.key_set_fetch import FetchError
+from proofgate.key_set_fetch import KeySetFetchError
 from proofgate.key_sets import KeySets
 
 ISSUER = "https://login.example.com/"
@@ -27,7 +27,7 @@ class Issuer:
     def __init__(self, directory: ConfigDirectory) -> None:
         self.now = 1000.0
         self.spread = 0.0
-        self.answer: str | FetchError = TWO_KEYS
+        self.answer: str | KeySetFetchError = TWO_KEYS
         self.fetched_at: list[float] = []
         self.directory = directory
         self.source("jwksURL: https://login.example.com/jwks")
@@ -40,7 +40,7 @@ class Issuer:
             clock=lambda: self.now,
             spread=lambda: self.spread,
         )
-        self.key_sets.follow(config)
+        self.key_sets.apply_config(config)
 
     def source(self, source: str, *more: str) -> None:
         """Writes where the issuer's keys are."""
@@ -51,7 +51,7 @@ class Issuer:
     def fetch(self, url: str) -> str:
         assert url.startswith("https://")
         self.fetched_at.append(self.now)
-        if isinstance(self.answer, FetchError):
+        if isinstance(self.answer, KeySetFetchError):
             raise self.answer
         return self.answer
 
@@ -59,7 +59,7 @@ class Issuer:
         """Lets one tick happen at a time, and everything that it begins."""
         self.now = now
         self.key_sets.tick()
-        await self.key_sets.settle(PATIENCE_SECONDS)
+        await self.key_sets.wait_until_idle(PATIENCE_SECONDS)
 
     async def every_second_until(self, end: float) -> None:
         while self.now < end:
@@ -153,7 +153,7 @@ def test_made_up_key_ids_cost_an_issuer_one_fetch_in_ten_seconds(issuer: Issuer)
 
 def test_a_failing_issuer_is_asked_ever_more_rarely_even_when_it_is_wanted(issuer: Issuer) -> None:
     async def scenario() -> None:
-        issuer.answer = FetchError("unreachable", "not reachable")
+        issuer.answer = KeySetFetchError("unreachable", "not reachable")
         while issuer.now < 2000:
             issuer.worker.wanted = [ISSUER]
             await issuer.at(issuer.now + 1)
@@ -170,7 +170,7 @@ def test_the_old_keys_stay_when_new_ones_cannot_be_had(
 ) -> None:
     async def scenario() -> None:
         await issuer.at(1000)
-        issuer.answer = FetchError("http_status", "the response has status 503")
+        issuer.answer = KeySetFetchError("http_status", "the response has status 503")
         await issuer.at(1300)
 
     run(scenario)
@@ -184,7 +184,7 @@ def test_an_issuer_that_comes_back_is_believed_again(
     issuer: Issuer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        issuer.answer = FetchError("timeout", "no complete response")
+        issuer.answer = KeySetFetchError("timeout", "no complete response")
         await issuer.at(1000)
         assert issuer.status()["keys"] is None
         issuer.answer = TWO_KEYS
@@ -236,7 +236,7 @@ def test_one_fetch_of_an_issuer_runs_at_a_time(issuer: Issuer) -> None:
             issuer.key_sets.tick()
         assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
         answered.set()
-        await issuer.key_sets.settle(PATIENCE_SECONDS)
+        await issuer.key_sets.wait_until_idle(PATIENCE_SECONDS)
 
     run(scenario)
     assert len(issuer.fetched_at) == 1
@@ -250,7 +250,7 @@ def test_a_new_configuration_keeps_what_is_known_and_fetches_what_is_new(issuer:
         issuer.source("jwksURL: https://login.example.com/jwks", other)
         config = load(issuer.directory.file)
         issuer.worker.reload(config.to_core_json(0))
-        issuer.key_sets.follow(config)
+        issuer.key_sets.apply_config(config)
         await issuer.at(1001)
 
     run(scenario)
@@ -262,7 +262,7 @@ def test_another_address_of_an_issuer_is_asked_at_once(issuer: Issuer) -> None:
     async def scenario() -> None:
         await issuer.at(1000)
         issuer.source("jwksURL: https://login.example.com/new")
-        issuer.key_sets.follow(load(issuer.directory.file))
+        issuer.key_sets.apply_config(load(issuer.directory.file))
         await issuer.at(1001)
 
     run(scenario)
@@ -276,9 +276,9 @@ def test_what_is_fetched_for_an_issuer_that_is_gone_is_dropped(issuer: Issuer) -
         issuer.directory.write("jwks.json", '{"keys": []}')
         issuer.source("jwksFile: jwks.json")
         config = load(issuer.directory.file)
-        issuer.key_sets.follow(config)
+        issuer.key_sets.apply_config(config)
         issuer.key_sets.load_files(config)
-        await issuer.key_sets.settle(PATIENCE_SECONDS)
+        await issuer.key_sets.wait_until_idle(PATIENCE_SECONDS)
 
     run(scenario)
     assert issuer.worker.key_sets == {ISSUER: '{"keys": []}'}
@@ -287,7 +287,7 @@ def test_what_is_fetched_for_an_issuer_that_is_gone_is_dropped(issuer: Issuer) -
 
 def test_the_first_round_waits_for_every_issuer(issuer: Issuer) -> None:
     async def scenario() -> None:
-        await issuer.key_sets.first_round()
+        await issuer.key_sets.run_first_round()
 
     run(scenario)
     assert issuer.status()["keys"] == 2

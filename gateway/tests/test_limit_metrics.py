@@ -78,7 +78,7 @@ def test_no_more_tenants_are_asked_for_than_may_have_series() -> None:
 def test_a_core_that_waits_for_its_volume_does_not_hold_up_the_other_metrics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(limit_metrics, "TIMEOUT_SECONDS", 0.01)
     goes_on, calls = threading.Event(), []
 
     def limit_use(_: int) -> str:
@@ -90,7 +90,7 @@ def test_a_core_that_waits_for_its_volume_does_not_hold_up_the_other_metrics(
         metrics = LimitMetrics(limit_use, 10)
         late = await metrics.render(), await metrics.render()
         goes_on.set()
-        monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 60)
+        monkeypatch.setattr(limit_metrics, "TIMEOUT_SECONDS", 60)
         return *late, await metrics.render()
 
     first, second, third = map(samples, asyncio.run(scrape()))
@@ -114,9 +114,9 @@ def test_a_scrape_never_shows_what_an_earlier_one_asked_for(
 
     async def scrape() -> str:
         metrics = LimitMetrics(limit_use, 10)
-        monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 0.01)
+        monkeypatch.setattr(limit_metrics, "TIMEOUT_SECONDS", 0.01)
         await metrics.render()
-        monkeypatch.setattr(limit_metrics, "PATIENCE_SECONDS", 60)
+        monkeypatch.setattr(limit_metrics, "TIMEOUT_SECONDS", 60)
         late = asyncio.create_task(metrics.render()) if not is_finished else None
         await asyncio.sleep(0)
         goes_on.set()

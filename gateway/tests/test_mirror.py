@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.mirror import aggregate
-from proofgate.mirror.directory import Directory
-from proofgate.mirror.memory import Memory
+from proofgate.mirror.directory import DirectoryTarget
+from proofgate.mirror.memory import MirrorProgress
 from proofgate.mirror.mirror import Mirror
-from proofgate.mirror.places import PlaceError, parse
-from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece
+from proofgate.mirror.places import TargetAddressError, parse
+from proofgate.mirror.target import ConflictError, FileChangedError, MirrorError, MirrorObject
 
 pytestmark = pytest.mark.usefixtures("fake_pinned")
 
@@ -59,7 +59,7 @@ class Auditor:
     def read(self, path: str) -> bytes | None:
         for number in range(-(-len(self.entries) // 256)):
             told = self.entries[number * 256 : (number + 1) * 256]
-            if path == aggregate.path_of("entries", number, len(told)):
+            if path == aggregate.tile_path("entries", number, len(told)):
                 encoded = [json.dumps(entry).encode() for entry in told]
                 return b"".join(len(one).to_bytes(2, "big") + one for one in encoded)
         return b"hashes" if path.startswith("tile/0/") else None
@@ -86,7 +86,7 @@ def bring(auditor: Auditor, ledger: Path, tmp_path: Path) -> Callable[..., Mirro
     (tmp_path / "state").mkdir()
 
     def make(**more: Any) -> Mirror:
-        target = more.pop("target", Directory(tmp_path / "mirror"))
+        target = more.pop("target", DirectoryTarget(tmp_path / "mirror"))
         return Mirror(
             target, cast("_core.Auditor", auditor), ledger, tmp_path / "state", **{"second_look": 0.0} | more
         )
@@ -111,7 +111,7 @@ def test_a_log_that_has_ended_is_mirrored_without_what_can_be_erased(
 ) -> None:
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     there = files(tmp_path / "mirror")
     assert [name for name in there if name.startswith("ledger/0/")] == [
         f"ledger/0/{LOGS[0]}/00000000000000000000.seg",
@@ -130,10 +130,10 @@ def test_what_goes_on_or_is_not_published_is_not_mirrored(
     auditor.end(LOGS[0], "head")
     mirror = bring()
     auditor.hidden = True
-    mirror.round()
+    mirror.run_once()
     assert files(tmp_path / "mirror") == {}
     auditor.hidden = False
-    mirror.round()
+    mirror.run_once()
     assert not (tmp_path / "mirror" / "ledger" / "0").exists()
 
 
@@ -144,7 +144,7 @@ def test_a_log_that_does_not_verify_is_found_and_does_not_hold_up_the_next(
     auditor.end(LOGS[1])
     (ledger / "0" / LOGS[0] / "verdict").write_text("40")
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_unverified"]
     assert "it was changed" in mirror.findings()[0]["message"]
     assert os.listdir(tmp_path / "mirror" / "ledger" / "0") == [LOGS[1]]  # noqa: PTH208
@@ -159,11 +159,11 @@ def test_what_looks_wrong_is_looked_at_again_before_it_is_a_finding(
     verdict = ledger / "0" / LOGS[0] / "verdict"
     verdict.write_text("40")
     mirror = bring(second_look=3600.0)
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == []
     assert mirror.lag_seconds() > 0
     verdict.unlink()
-    mirror.round()
+    mirror.run_once()
     assert (tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "checkpoint").exists()
     assert mirror.lag_seconds() == 0
 
@@ -178,7 +178,7 @@ def test_a_log_that_is_gone_before_it_was_mirrored_is_found(
     (ledger / "0" / LOGS[0]).rename(ledger.parent / "stolen")
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_log_missing"]
 
 
@@ -205,18 +205,18 @@ def test_a_log_that_cannot_be_read_for_a_while_is_no_evidence_and_does_not_hold_
     mirror = bring()
     for _ in range(2):
         with pytest.raises(MirrorError, match=LOGS[0]):
-            mirror.round()
+            mirror.run_once()
         assert there() == [f"ledger/0/{name}/00000000000000000000.seg" for name in LOGS[1:3]]
     assert asked == [name[-2:] for name in (*LOGS[:3], LOGS[0])]
     assert (mirror.totals.failures, mirror.findings()) == ({"mirror_source": 2}, [])
     assert mirror.lag_bytes == len(f"00000000000000000000.seg of {LOGS[0]}")
     assert (tmp_path / "mirror" / "ledger" / "ledger-name").exists()
     monkeypatch.setattr(_core, "fsck_pinned", verified)
-    mirror.round()
+    mirror.run_once()
     assert there() == [f"ledger/0/{name}/00000000000000000000.seg" for name in LOGS[:3]]
     assert (mirror.findings(), mirror.lag_seconds(), mirror.lag_bytes) == ([], 0, 0)
     auditor.end(LOGS[3])
-    mirror.round()
+    mirror.run_once()
     assert len(there()) == 4
 
 
@@ -240,11 +240,11 @@ def test_below_a_volume_that_is_not_mounted_no_log_is_missed(
     auditor.end(LOGS[0])
     mirror = bring()
     with pytest.raises(MirrorError):
-        mirror.round()
+        mirror.run_once()
     assert (mirror.totals.failures, mirror.findings()) == ({"mirror_source": 1}, [])
     away.rename(ledger / left)
     monkeypatch.setattr(_core, "fsck_pinned", verified)
-    mirror.round()
+    mirror.run_once()
     assert (mirror.findings(), mirror.lag_seconds()) == ([], 0)
 
 
@@ -260,10 +260,10 @@ def test_a_signature_that_is_nobodys_is_no_evidence_while_the_statements_of_keys
     statements.symlink_to("key-successions")
     mirror = bring()
     with pytest.raises(MirrorError):
-        mirror.round()
+        mirror.run_once()
     assert (mirror.totals.failures, mirror.findings()) == ({"mirror_source": 1}, [])
     statements.unlink()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_unverified"]
 
 
@@ -274,7 +274,7 @@ def test_statements_of_keys_that_cannot_be_read_break_the_round_off_by_name(
     (ledger / "key-successions").symlink_to("key-successions")
     mirror = bring()
     with pytest.raises(MirrorError, match="the ledger cannot be read"):
-        mirror.round()
+        mirror.run_once()
     assert mirror.totals.failures == {"mirror_source": 1}
 
 
@@ -286,12 +286,12 @@ def test_something_else_in_the_place_of_a_file_is_found_by_name_and_stays(
     place.write_text("foreign")
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert place.read_text() == "foreign"
     [finding] = mirror.findings()
     assert (finding["code"], finding["verdict"]) == ("mirror_conflict", "diverged")
     assert f"ledger/0/{LOGS[0]}/00000000000000000000.seg" in finding["message"]
-    watch = Watch(cast("_core.Auditor", core_auditor()), 0)
+    watch = LedgerWatcher(cast("_core.Auditor", core_auditor()), 0)
     watch.mirrors = [mirror]
     assert 'findings{code="mirror_conflict",verdict="diverged"} 1' in render(watch)
 
@@ -322,7 +322,7 @@ def test_a_file_that_changes_after_it_was_verified_is_not_mirrored(
     monkeypatch.setattr(_core, "fsck_pinned", then_change)
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_unverified"]
     assert [name for name in files(tmp_path / "mirror") if name.endswith((".seg", ".part"))] == []
 
@@ -332,14 +332,14 @@ class Failing:
 
     name = "failing"
 
-    def __init__(self, below: Directory, takes: int) -> None:
+    def __init__(self, below: DirectoryTarget, takes: int) -> None:
         self.below, self.takes = below, takes
         self.asked: list[str] = []
 
     def problem(self) -> str | None:
         return self.below.problem()
 
-    def put(self, piece: Piece) -> bool:
+    def put(self, piece: MirrorObject) -> bool:
         self.asked.append(piece.key)
         if self.takes == 0:
             raise MirrorError("mirror_full", "no room")
@@ -359,14 +359,14 @@ def test_a_round_that_is_cut_short_anywhere_is_finished_by_the_next_life(
 ) -> None:
     for name in LOGS[:3]:
         auditor.end(name)
-    below = Directory(tmp_path / "mirror")
+    below = DirectoryTarget(tmp_path / "mirror")
     first = bring(target=Failing(below, takes))
     try:
-        first.round()
+        first.run_once()
     except MirrorError:
         assert first.totals.failures == {"mirror_full": 1}
     second = bring(target=Failing(below, 99))
-    second.round()
+    second.run_once()
     assert [name for name in files(tmp_path / "mirror") if name.endswith(".seg")] == [
         f"ledger/0/{name}/00000000000000000000.seg" for name in LOGS[:3]
     ]
@@ -377,16 +377,16 @@ def test_what_was_brought_is_not_brought_again_and_all_is_compared_when_the_memo
     auditor: Auditor, bring: Callable[..., Mirror], tmp_path: Path
 ) -> None:
     auditor.end(LOGS[0])
-    bring().round()
-    again = Failing(Directory(tmp_path / "mirror"), 99)
-    bring(target=again).round()
-    target = Failing(Directory(tmp_path / "mirror"), 99)
-    bring(target=target).round()
+    bring().run_once()
+    again = Failing(DirectoryTarget(tmp_path / "mirror"), 99)
+    bring(target=again).run_once()
+    target = Failing(DirectoryTarget(tmp_path / "mirror"), 99)
+    bring(target=target).run_once()
     assert not [key for key in target.asked if key.endswith(".seg")]
     for memory in (tmp_path / "state" / "mirrors").iterdir():
         memory.write_text("{")
     lost = bring(target=target)
-    lost.round()
+    lost.run_once()
     assert [key for key in target.asked if key.endswith(".seg")]
     assert (lost.totals.objects, lost.findings()) == (0, [])
 
@@ -395,19 +395,19 @@ def test_what_waits_longer_than_the_patience_is_a_state_that_ends(
     auditor: Auditor, bring: Callable[..., Mirror], tmp_path: Path
 ) -> None:
     auditor.end(LOGS[0])
-    target = Failing(Directory(tmp_path / "mirror"), 0)
+    target = Failing(DirectoryTarget(tmp_path / "mirror"), 0)
     mirror = bring(target=target, patience=0.001)
     with pytest.raises(MirrorError):
-        mirror.round()
-    mirror._late()
+        mirror.run_once()
+    mirror._mark_lagging()
     assert mirror.lag_bytes == len(f"00000000000000000000.seg of {LOGS[0]}")
-    while mirror.lag_seconds() < mirror.patience:
+    while mirror.lag_seconds() < mirror.max_lag_seconds:
         time.sleep(0)
     [finding] = mirror.findings()
     assert (finding["code"], finding["verdict"]) == ("mirror_lags", "incomplete")
     assert "no room" in finding["message"]
     target.takes = 99
-    mirror.round()
+    mirror.run_once()
     assert (mirror.findings(), mirror.lag_bytes) == ([], 0)
 
 
@@ -416,13 +416,13 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
 ) -> None:
     auditor.end(LOGS[0])
     mirror = bring(keeping_key="retention")
-    mirror.round()
+    mirror.run_once()
     log = ledger / "0" / LOGS[0]
     (log / "00000000000000000000.seg").unlink()
     for name in ("tombstone", "00000000000000000000.record", "00000000000000000000.tlog-proof"):
         (log / name).write_text(name)
     auditor.end(LOGS[0], "removed")
-    mirror.round()
+    mirror.run_once()
     there = files(tmp_path / "mirror")
     assert f"ledger/0/{LOGS[0]}/00000000000000000000.seg" in there, "it stays until its lock ends"
     assert [name.rsplit("/", 1)[1] for name in there if name.startswith("removed/")] == [
@@ -436,19 +436,19 @@ def test_a_tombstone_that_nobody_can_check_does_not_keep_a_log_from_the_mirror_u
     auditor.end(LOGS[0])
     (ledger / "0" / LOGS[0] / "tombstone").write_text("anybody's")
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_unverified"]
 
 
 def test_of_many_logs_some_are_looked_for_at_once(
     auditor: Auditor, bring: Callable[..., Mirror], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proofgate.mirror.mirror.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("proofgate.mirror.mirror.MAX_BATCH", 2)
     for name in LOGS:
         auditor.end(name)
     mirror = bring()
     for count in (2, 4):
-        mirror.round()
+        mirror.run_once()
         assert len(list((tmp_path / "mirror" / "ledger" / "0").iterdir())) == count
         assert (mirror.lag_seconds() > 0) == (count < len(LOGS))
 
@@ -459,16 +459,16 @@ def test_a_link_or_a_pipe_in_the_place_of_a_file_is_not_followed(tmp_path: Path)
     os.mkfifo(tmp_path / "pipe")
     digest = hashlib.sha256(b"secret").digest()
     with pytest.raises(MirrorError, match="cannot be read"):
-        list(Piece("a", 6, digest, tmp_path / "link").chunks())
-    with pytest.raises(ChangedError):
-        list(Piece("a", 6, digest, tmp_path / "pipe").chunks())
+        list(MirrorObject("a", 6, digest, tmp_path / "link").chunks())
+    with pytest.raises(FileChangedError):
+        list(MirrorObject("a", 6, digest, tmp_path / "pipe").chunks())
 
 
 def test_of_bytes_that_are_others_the_last_are_never_given_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(600_000))
     given: list[bytes] = []
-    with pytest.raises(ChangedError):
-        given.extend(Piece("a", 600_000, bytes(32), tmp_path / "file").chunks())
+    with pytest.raises(FileChangedError):
+        given.extend(MirrorObject("a", 600_000, bytes(32), tmp_path / "file").chunks())
     assert sum(map(len, given)) < 600_000
 
 
@@ -477,7 +477,7 @@ def test_whole_tiles_are_mirrored_once(
 ) -> None:
     for _ in range(300):
         auditor.end(LOGS[0], "head")
-    bring().round()
+    bring().run_once()
     assert [name for name in files(tmp_path / "mirror") if "/tile/" in name] == [
         *("aggregate/tile/0/000", "aggregate/tile/entries/000")
     ]
@@ -486,8 +486,8 @@ def test_whole_tiles_are_mirrored_once(
 @given(st.integers(0, 70_000), st.integers(0, 70_000))
 def test_tiles_that_become_whole_in_steps_are_those_that_become_whole_at_once(one: int, other: int) -> None:
     low, high = sorted((one, other))
-    steps = [*aggregate.whole_tiles(0, low), *aggregate.whole_tiles(low, high)]
-    assert sorted(steps) == sorted(aggregate.whole_tiles(0, high))
+    steps = [*aggregate.full_tiles(0, low), *aggregate.full_tiles(low, high)]
+    assert sorted(steps) == sorted(aggregate.full_tiles(0, high))
 
 
 @pytest.mark.parametrize(
@@ -495,8 +495,8 @@ def test_tiles_that_become_whole_in_steps_are_those_that_become_whole_at_once(on
     [(0, "000"), (999, "999"), (1000, "x001/000"), (1234067, "x001/x234/067")],
 )
 def test_paths_of_tiles_are_those_of_the_specification(number: int, path: str) -> None:
-    assert aggregate.path_of("entries", number, 5) == f"tile/entries/{path}.p/5"
-    assert aggregate.path_of("1", number) == f"tile/1/{path}"
+    assert aggregate.tile_path("entries", number, 5) == f"tile/entries/{path}.p/5"
+    assert aggregate.tile_path("1", number) == f"tile/1/{path}"
 
 
 @pytest.mark.parametrize(
@@ -509,33 +509,33 @@ def test_paths_of_tiles_are_those_of_the_specification(number: int, path: str) -
     ],
 )
 def test_an_origin_that_is_no_log_of_the_ledger_has_no_place(origin: str) -> None:
-    assert aggregate.place_of(origin, LEDGER) is None
+    assert aggregate.parse_origin(origin, LEDGER) is None
 
 
 def test_a_directory_never_shows_half_a_file(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"a" * 10)
-    piece = Piece("log/segment", 10, hashlib.sha256(b"b" * 10).digest(), source)
-    with pytest.raises(ChangedError):
-        Directory(tmp_path / "mirror").put(piece)
+    piece = MirrorObject("log/segment", 10, hashlib.sha256(b"b" * 10).digest(), source)
+    with pytest.raises(FileChangedError):
+        DirectoryTarget(tmp_path / "mirror").put(piece)
     assert files(tmp_path / "mirror") == {}
 
 
 def test_a_directory_takes_a_piece_once_and_compares_it_then(tmp_path: Path) -> None:
-    target = Directory(tmp_path)
-    assert target.put(Piece.of("a/b", b"one"))
-    assert not target.put(Piece.of("a/b", b"one"))
+    target = DirectoryTarget(tmp_path)
+    assert target.put(MirrorObject.from_bytes("a/b", b"one"))
+    assert not target.put(MirrorObject.from_bytes("a/b", b"one"))
     with pytest.raises(ConflictError):
-        target.put(Piece.of("a/b", b"two"))
+        target.put(MirrorObject.from_bytes("a/b", b"two"))
     (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "b")
     with pytest.raises(ConflictError):
-        target.put(Piece.of("a/link", b"one"))
+        target.put(MirrorObject.from_bytes("a/link", b"one"))
     assert list(target.keys("a/")) == ["a/b"]
 
 
 def test_a_full_or_missing_directory_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MirrorError) as gone:
-        Directory(tmp_path / "nowhere").problem()
+        DirectoryTarget(tmp_path / "nowhere").problem()
     assert gone.value.code == "mirror_unreachable"
 
     def full(*_: object) -> None:
@@ -543,7 +543,7 @@ def test_a_full_or_missing_directory_says_which(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(MirrorError) as refused:
-        Directory(tmp_path).put(Piece.of("a", b"one"))
+        DirectoryTarget(tmp_path).put(MirrorObject.from_bytes("a", b"one"))
     assert refused.value.code == "mirror_full"
     assert files(tmp_path) == {}
 
@@ -572,7 +572,7 @@ S3 = "s3://bucket/prefix?lock=compliance&days=30"
     ],
 )
 def test_a_place_that_is_none_is_refused_with_what_to_write(text: str, why: str) -> None:
-    with pytest.raises(PlaceError, match=why):
+    with pytest.raises(TargetAddressError, match=why):
         parse(text)
 
 
@@ -608,7 +608,7 @@ def test_a_mirror_is_brought_back_with_what_stays_of_logs_that_it_has_not(
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
     (ledger / "0" / LOGS[1] / "tombstone").write_text("tombstone")
-    bring(keeping_key="retention").round()
+    bring(keeping_key="retention").run_once()
     foreign = tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "evil.sh"
     foreign.write_text("no")
     out = tmp_path / "out"
@@ -636,12 +636,12 @@ def test_a_place_without_a_mirror_is_told_and_nothing_is_made(
 
 
 def test_the_memory_of_another_mirror_or_aggregate_log_is_not_taken(tmp_path: Path) -> None:
-    memory = Memory.open(tmp_path, "one", "audit")
-    memory.next = 7
+    memory = MirrorProgress.open(tmp_path, "one", "audit")
+    memory.next_entry = 7
     memory.save()
-    assert Memory.open(tmp_path, "one", "audit").next == 7
-    assert Memory.open(tmp_path, "two", "audit").next == 0
-    assert Memory.open(tmp_path, "one", "other").next == 0
+    assert MirrorProgress.open(tmp_path, "one", "audit").next_entry == 7
+    assert MirrorProgress.open(tmp_path, "two", "audit").next_entry == 0
+    assert MirrorProgress.open(tmp_path, "one", "other").next_entry == 0
 
 
 def named(ledger: Path, name: str, text: str) -> None:
@@ -664,7 +664,7 @@ def test_the_configurations_that_records_name_are_mirrored_and_come_back(
     )
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     kept = [name for name in files(tmp_path / "mirror") if "configurations" in name]
     assert kept == sorted(f"ledger/configurations/{digest}.json" for digest in (one, other))
     assert mirror.findings() == []
@@ -685,14 +685,14 @@ def test_a_configuration_that_is_not_there_is_found_until_it_is(
     named(ledger, LOGS[0], f'{{"config":"{digest}"}}')
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_configuration_missing"]
     assert (tmp_path / "mirror" / "ledger" / "0" / LOGS[0] / "checkpoint").exists()
     # It is looked for after another start, too.
     again = bring()
     assert codes(again) == ["mirror_configuration_missing"]
     path.write_text("{}")
-    again.round()
+    again.run_once()
     assert again.findings() == []
     assert (tmp_path / "mirror" / "ledger" / "configurations" / f"{digest}.json").read_text() == "{}"
 
@@ -703,12 +703,12 @@ def test_a_mirror_of_an_older_version_gets_the_configurations_of_all_logs(
     digest = hashlib.sha256(b"{}").hexdigest()
     named(ledger, LOGS[0], f'{{"config":"{digest}"}}')
     auditor.end(LOGS[0])
-    bring().round()
+    bring().run_once()
     [memory] = (tmp_path / "state" / "mirrors").glob("*.json")
     told = json.loads(memory.read_text())
     assert told.pop("configurations")
     memory.write_text(json.dumps(told | {"v": 1}))
     (ledger / "configurations").mkdir()
     (ledger / "configurations" / f"{digest}.json").write_text("{}")
-    bring().round()
+    bring().run_once()
     assert (tmp_path / "mirror" / "ledger" / "configurations" / f"{digest}.json").exists()

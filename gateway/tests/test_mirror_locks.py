@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from proofgate.mirror.s3 import Bucket, Lock
-from proofgate.mirror.s3_client import Client
-from proofgate.mirror.target import MirrorError, Piece
+from proofgate.mirror.s3 import BucketTarget, ObjectLock
+from proofgate.mirror.s3_client import S3Client
+from proofgate.mirror.target import MirrorError, MirrorObject
 
-PIECE = Piece.of("ledger/0/x", b"content")
+PIECE = MirrorObject.from_bytes("ledger/0/x", b"content")
 KEY = "x/ledger/0/x"
-ASKED = Lock("COMPLIANCE", 400)
+ASKED = ObjectLock("COMPLIANCE", 400)
 DAY = 86_400
 
 
@@ -48,7 +48,7 @@ class Store:
         key: str = "",
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        body: Piece | None = None,
+        body: MirrorObject | None = None,
     ) -> Iterator[Answer]:
         headers = headers or {}
         if method == "HEAD":
@@ -92,8 +92,8 @@ def store() -> Store:
     return Store()
 
 
-def bucket(store: Store, lock: Lock = ASKED) -> Bucket:
-    return Bucket("s3://evidence", cast("Client", store), "x", lock)
+def bucket(store: Store, lock: ObjectLock = ASKED) -> BucketTarget:
+    return BucketTarget("s3://evidence", cast("S3Client", store), "x", lock)
 
 
 def test_an_object_is_locked_as_asked_and_not_locked_again(store: Store) -> None:
@@ -149,5 +149,5 @@ def test_the_days_count_from_when_an_object_was_written(store: Store) -> None:
 
 def test_a_firmer_lock_is_as_good(store: Store) -> None:
     store.place("COMPLIANCE", 31 * DAY, time.time())
-    assert bucket(store, Lock("GOVERNANCE", 30)).put(PIECE) is False
+    assert bucket(store, ObjectLock("GOVERNANCE", 30)).put(PIECE) is False
     assert store.retained == 0

@@ -21,9 +21,9 @@ from written_log import SEGMENT, change
 
 from proofgate import _core
 from proofgate.cli import main
-from proofgate.mirror.aggregate import Ended
-from proofgate.mirror.directory import Directory
-from proofgate.mirror.memory import Memory
+from proofgate.mirror.aggregate import EndedLog
+from proofgate.mirror.directory import DirectoryTarget
+from proofgate.mirror.memory import MirrorProgress
 from proofgate.mirror.mirror import Mirror
 from proofgate.mirror.target import MirrorError
 from proofgate.replica import replica, workers
@@ -58,7 +58,7 @@ class World:
         self.worker, self.auditor = Worker(folder / "worker"), Auditor()
         self.listed, self.logs = {"0": "url"}, list[Log]()
         self.accepted: list[tuple[str, str]] = []
-        self.target: Any = Directory(folder / "mirror")
+        self.target: Any = DirectoryTarget(folder / "mirror")
         self.start()
 
     def start(self, **changes: Any) -> None:
@@ -98,8 +98,8 @@ class World:
         for _ in range(rounds):
             self.copies._resting.clear()
             self.copies._prune_due = 0.0
-            self.copies.round()
-            self.mirror.round()
+            self.copies.run_once()
+            self.mirror.run_once()
 
     def there(self) -> list[str]:
         """The logs in the mirror."""
@@ -112,7 +112,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(workers, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "RETRY_SECONDS", 0.0)
     return World(tmp_path / "world")
 
 
@@ -135,8 +135,8 @@ def test_a_log_that_is_not_copied_yet_is_waited_for_and_holds_up_no_other(world:
     world.step(3)
     world.worker.fails_at = world.worker.requests + 1
     world.ended(DAYS[1])
-    world.mirror.patience = 1e-9
-    world.mirror.round()
+    world.mirror.max_lag_seconds = 1e-9
+    world.mirror.run_once()
     [found] = world.mirror.findings()
     assert (found["code"], found["verdict"]) == ("mirror_lags", "incomplete")
     assert f"0/{DAYS[1]} is not copied yet" in found["message"]
@@ -149,7 +149,7 @@ def test_a_log_that_is_not_copied_yet_is_waited_for_and_holds_up_no_other(world:
 def test_a_log_whose_worker_was_scaled_away_before_it_was_copied_waits_for_its_return(world: World) -> None:
     world.listed.clear()
     world.ended()
-    world.mirror.patience = 1e-9
+    world.mirror.max_lag_seconds = 1e-9
     world.step(3)
     [found] = world.mirror.findings()
     assert found["code"] == "mirror_lags"
@@ -207,11 +207,11 @@ def test_a_worker_is_asked_once_in_a_round_which_logs_it_holds_however_many_are_
         asked.append(folder)
         return []
 
-    monkeypatch.setattr(world.worker, "names", names)
+    monkeypatch.setattr(world.worker, "list_folder", names)
     world.copies._resting = dict.fromkeys([f"0/{name}" for name in DAYS], float("inf"))
-    world.copies.round()
+    world.copies.run_once()
     assert asked == ["0"]
-    assert all(world.copies.standing(one).is_gone for one in world.mirror.wanted())
+    assert all(world.copies.status(one).is_gone for one in world.mirror.required_logs())
 
 
 def test_a_log_that_is_away_for_a_moment_is_not_missing(world: World) -> None:
@@ -237,7 +237,7 @@ def test_a_log_that_is_copied_is_mirrored_though_its_worker_has_gone_since(world
 def test_of_a_killed_worker_the_notes_over_its_log_are_those_that_its_worker_has_last(world: World) -> None:
     log = world.log(FIRST, sealed=False)
     world.step(2)
-    assert not LogCopy(world.folder / "replica", f"0/{FIRST}").is_whole(len(log.records))
+    assert not LogCopy(world.folder / "replica", f"0/{FIRST}").is_complete(len(log.records))
     (log.directory / f"{SECOND}.checkpoint").write_text("of another log")
     world.auditor.ended(log)
     world.step(3)
@@ -271,7 +271,7 @@ def test_a_mirror_that_is_new_gets_logs_whose_copies_were_removed(world: World) 
     world.step(4)
     assert world.copied() == DAYS[1:]
     (world.folder / "other").mkdir()
-    world.target = Directory(world.folder / "other")
+    world.target = DirectoryTarget(world.folder / "other")
     world.start(keep_days=1)
     world.step(5)
     other = world.folder / "other" / "ledger" / "0"
@@ -318,10 +318,10 @@ def test_a_copy_that_does_not_verify_is_made_again_before_anything_is_said_of_th
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.ended()
-    world.copies.round()
+    world.copies.run_once()
     segment = world.copies.ledger / "0" / FIRST / SEGMENT
     segment.write_bytes(segment.read_bytes().replace(b"gpt", b"tpg"))
-    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 3600.0)
+    monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 3600.0)
     verified, read = _core.fsck_pinned, list[str]()
 
     def counted(directory: str, *more: Any) -> Any:
@@ -332,7 +332,7 @@ def test_a_copy_that_does_not_verify_is_made_again_before_anything_is_said_of_th
     world.step(5)
     assert (world.there(), world.mirror.findings()) == ([], [])
     assert len(read) == 1, "the same copy is not read again and again"
-    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 0.0)
     world.step(3)
     assert (world.there(), world.mirror.findings()) == ([FIRST], [])
 
@@ -340,7 +340,7 @@ def test_a_copy_that_does_not_verify_is_made_again_before_anything_is_said_of_th
 def test_a_log_that_its_worker_changed_is_found_once_two_copies_do_not_verify(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 0.0)
     changed, _ = world.ended(DAYS[0]), world.ended(DAYS[1])
     change(changed.directory, '"gpt"', '"tpg"')
     world.step(5)
@@ -368,7 +368,7 @@ def test_what_stays_of_a_removed_log_is_waited_for_until_the_copy_follows_the_re
     log = world.ended()
     world.step(3)
     world.auditor.ended(log, "removed")
-    world.mirror.patience = 1e-9
+    world.mirror.max_lag_seconds = 1e-9
     world.step(3)
     assert codes(world.mirror) == ["mirror_lags"]
     assert not (world.folder / "mirror" / "removed").exists()
@@ -377,7 +377,7 @@ def test_what_stays_of_a_removed_log_is_waited_for_until_the_copy_follows_the_re
 def test_an_auditor_that_is_killed_at_any_write_mirrors_all_of_its_copies_after_that(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(workers, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "RETRY_SECONDS", 0.0)
     for name in ("fsync", "fdatasync"):
         monkeypatch.setattr(os, name, lambda _: None)
     for last in range(1, 200):
@@ -401,13 +401,16 @@ def test_an_auditor_that_is_killed_at_any_write_mirrors_all_of_its_copies_after_
 
 
 def test_a_log_that_was_removed_is_in_a_mirror_once_what_stays_of_it_is(world: World) -> None:
-    memory, log = Memory.open(world.folder / "state", "mirror", "audit"), Ended(0, "0", FIRST, 3, "", False)
-    place = log.place
+    memory, log = (
+        MirrorProgress.open(world.folder / "state", "mirror", "audit"),
+        EndedLog(0, "0", FIRST, 3, "", False),
+    )
+    place = log.log_path
     assert not memory.has(place, removed=False)
-    memory.mark(log)
+    memory.mark_mirrored(log)
     assert (memory.has(place, removed=False), memory.has(place, removed=True)) == (True, False)
-    memory.mark(replace(log, removed=True))
-    again = Memory.open(world.folder / "state", "mirror", "audit")
+    memory.mark_mirrored(replace(log, removed=True))
+    again = MirrorProgress.open(world.folder / "state", "mirror", "audit")
     assert (again.has(place, removed=True), again.has(f"0/{SECOND}", removed=False)) == (True, False)
 
 

@@ -46,7 +46,7 @@ def test_a_log_that_stays_unreadable_where_others_are_read_is_found_and_waited_f
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
     mirror = bring(give_up=give_up)
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_unverified"]
     assert LOGS[0] in mirror.findings()[0]["message"]
     assert os.listdir(tmp_path / "mirror" / "ledger" / "0") == [LOGS[1]]  # noqa: PTH208
@@ -64,7 +64,7 @@ def test_a_log_that_cannot_be_read_is_no_evidence_where_no_other_is_read(
     mirror = bring(give_up=0.0)
     for _ in range(2):
         with pytest.raises(MirrorError, match=LOGS[0]):
-            mirror.round()
+            mirror.run_once()
     assert codes(mirror) == []
 
 
@@ -81,7 +81,7 @@ def test_what_a_volume_was_away_counts_for_no_log_that_cannot_be_read(
     def round_at(moment: float) -> None:
         clock[0] = moment
         with pytest.raises(MirrorError):
-            mirror.round()
+            mirror.run_once()
 
     round_at(1000.0)
     away = (ledger / "0").rename(ledger.parent / "away")
@@ -96,18 +96,18 @@ def test_behind_logs_that_cannot_be_read_any_number_of_others_is_mirrored(
     auditor: Auditor, bring: Callable[..., Mirror], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     verified = _core.fsck_pinned
-    monkeypatch.setattr("proofgate.mirror.mirror.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("proofgate.mirror.mirror.MAX_BATCH", 2)
     monkeypatch.setattr(_core, "fsck_pinned", cannot(not_readable, LOGS[0]))
     for name in LOGS:
         auditor.end(name)
     mirror = bring()
     for _ in LOGS[1:]:
         with pytest.raises(MirrorError, match=LOGS[0]):
-            mirror.round()
+            mirror.run_once()
     there = tmp_path / "mirror" / "ledger" / "0"
     assert sorted(os.listdir(there)) == LOGS[1:]  # noqa: PTH208
     monkeypatch.setattr(_core, "fsck_pinned", verified)
-    mirror.round()
+    mirror.run_once()
     assert sorted(os.listdir(there)) == LOGS  # noqa: PTH208
     assert (mirror.findings(), mirror.lag_seconds(), mirror.lag_bytes) == ([], 0, 0)
 
@@ -126,5 +126,5 @@ def test_a_file_in_the_place_of_a_folder_is_a_log_that_is_gone(
     (ledger / place).write_text("a file")
     auditor.end(LOGS[0])
     mirror = bring()
-    mirror.round()
+    mirror.run_once()
     assert codes(mirror) == ["mirror_log_missing"]

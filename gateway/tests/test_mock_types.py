@@ -21,7 +21,7 @@ from openai.types.responses import InputTokenCountResponse, Response, ResponseSt
 from pydantic import TypeAdapter
 
 from proofgate import mock_bedrock, mock_vertex
-from proofgate.mock_answers import Behaviour
+from proofgate.mock_answers import MockBehaviour
 from proofgate.mock_dialects import endpoint_at
 
 SCHEMA: dict[str, Any] = {
@@ -141,7 +141,7 @@ def exchange(target: str, request: dict[str, Any]) -> Any:
     named = {} if "/model" in target else {"model": "m/1"}
     if "awPredict" in target:
         named = {"anthropic_version": "vertex-2023-10-16"}
-    return endpoint(json.dumps(named | request).encode(), Behaviour(), 1, target)
+    return endpoint(json.dumps(named | request).encode(), MockBehaviour(), 1, target)
 
 
 def documents(events: list[bytes]) -> Iterator[str]:
@@ -234,7 +234,7 @@ def test_an_invoked_model_says_in_frames_what_it_says_in_events() -> None:
         whole = exchange("/v1/messages", asked | {"stream": True})
         said = [json.loads(event.split(b"data: ", 1)[1]) for event in whole.events()]
         said[0]["message"]["id"] = invoked.id
-        assert invoked.events() == [mock_bedrock.carried(event) for event in said]
+        assert invoked.events() == [mock_bedrock.wrap_event(event) for event in said]
 
 
 def test_vertex_serves_what_it_is_said_to_and_nothing_else() -> None:
@@ -251,5 +251,5 @@ def test_vertex_serves_what_it_is_said_to_and_nothing_else() -> None:
     assert counted is not None
     request = {"model": "m", **MESSAGES["text"]("hi there")}
     MessageTokensCount.model_validate_json(
-        counted(json.dumps(request).encode(), Behaviour(), 1, count).completion()
+        counted(json.dumps(request).encode(), MockBehaviour(), 1, count).completion()
     )

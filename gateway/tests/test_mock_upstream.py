@@ -20,8 +20,8 @@ from conftest import HTTP, PATIENCE_SECONDS, eventually, serving
 from google import genai
 from worker_process import Process
 
-from proofgate.mock_answers import Behaviour
-from proofgate.mock_upstream import MockUpstream, Upstream
+from proofgate.mock_answers import MockBehaviour
+from proofgate.mock_upstream import MockUpstream, UpstreamOptions
 
 API_KEY = "sk-upstream"
 
@@ -56,7 +56,7 @@ def connected(mock: Mock) -> socket.socket:
 @contextlib.contextmanager
 def mock_with(**options: Any) -> Iterator[Mock]:
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    with serving(MockUpstream(Upstream(**options))) as url:
+    with serving(MockUpstream(UpstreamOptions(**options))) as url:
         mock = Mock(url)
         with mock.client:
             yield mock
@@ -172,7 +172,7 @@ def test_latency_comes_before_the_answer(mock: Mock) -> None:
 
 
 def test_a_stream_is_paced_and_the_fast_model_is_not() -> None:
-    with mock_with(behaviour=Behaviour(latency=0.1, tokens=5, interval=0.04)) as mock:
+    with mock_with(behaviour=MockBehaviour(latency=0.1, tokens=5, interval=0.04)) as mock:
         begun = time.monotonic()
         with mock.ask("hello", stream=True) as stream:
             assert len(list(stream)) == 7

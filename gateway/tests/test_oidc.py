@@ -26,14 +26,14 @@ from signing import AUDITOR, VKEY
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.index import oidc_settings, sessions
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import Kept
-from proofgate.index.oidc import Oidc
+from proofgate.index.audited import IndexServices
+from proofgate.index.oidc import OidcClient
 from proofgate.index.oidc_settings import OidcSettingsError
-from proofgate.index.readers import Reader, Readers
-from proofgate.index.routes import Desk
+from proofgate.index.readers import Reader, ReadersFile
+from proofgate.index.routes import ReaderPort
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 CLIENT, SECRET = "proofgate-auditor", "client-secret-0123"
@@ -153,7 +153,7 @@ class Signing:
     url: str
     provider: Provider
     client: httpx.Client
-    oidc: Oidc
+    oidc: OidcClient
     folder: Path
 
     def begin(self) -> str:
@@ -177,13 +177,15 @@ class Signing:
 
 @pytest.fixture
 def signing(folder: Path, provider: Provider) -> Iterator[Signing]:
-    oidc = Oidc(oidc_settings.read(settings(folder, provider)))
+    oidc = OidcClient(oidc_settings.read_oidc_settings(settings(folder, provider)))
     double = auditor_double.Auditor("ledger", "state", AUDITOR.signing, VKEY, 1, 1, 1, True)
-    watch = Watch(cast("_core.Auditor", double), 1 << 20)
+    watch = LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
     access_log = AccessLog(folder, 7)
-    desk = Desk(folder / "index", folder / "ledger", Readers(folder / "readers"), access_log, oidc=oidc)
+    desk = ReaderPort(
+        folder / "index", folder / "ledger", ReadersFile(folder / "readers"), access_log, oidc=oidc
+    )
     with (
-        serving(create_app(watch, Kept(desk=desk))) as url,
+        serving(create_app(watch, IndexServices(reader_port=desk))) as url,
         httpx.Client(follow_redirects=False) as client,
     ):
         yield Signing(url, provider, client, oidc, folder)
@@ -225,10 +227,15 @@ def test_people_of_one_name_are_distinguished_by_their_subject(signing: Signing)
 
 def test_a_person_who_signs_in_again_and_again_signs_nobody_else_out() -> None:
     signed_in = sessions.Sessions()
-    officer = signed_in.begin(Reader("oidc:ada", None, None, "u-1"))
-    own = [signed_in.begin(Reader("oidc:ada", None, None, "u-2")) for _ in range(sessions.MOST_OF_ONE + 1)]
+    officer = signed_in.start(Reader("oidc:ada", None, None, "u-1"))
+    own = [
+        signed_in.start(Reader("oidc:ada", None, None, "u-2"))
+        for _ in range(sessions.MAX_SESSIONS_PER_READER + 1)
+    ]
     assert signed_in.find(officer) is not None
-    assert [signed_in.find(token) is None for token in own] == [True] + [False] * sessions.MOST_OF_ONE
+    assert [signed_in.find(token) is None for token in own] == [True] + [
+        False
+    ] * sessions.MAX_SESSIONS_PER_READER
 
 
 def test_the_cookies_are_out_of_reach_of_scripts_and_other_sites(signing: Signing) -> None:
@@ -244,7 +251,7 @@ def test_the_cookies_are_out_of_reach_of_scripts_and_other_sites(signing: Signin
 
 
 def test_over_tls_cookies_are_sent_over_tls_alone(folder: Path, provider: Provider) -> None:
-    secure = oidc_settings.read(
+    secure = oidc_settings.read_oidc_settings(
         settings(folder, provider, redirectUri="https://auditor.example/oidc/callback")
     )
     assert secure.is_secure
@@ -368,4 +375,4 @@ def test_settings_that_are_not_in_order_are_refused_with_what_to_do(
     folder: Path, provider: Provider, changed: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(OidcSettingsError, match=why):
-        oidc_settings.read(settings(folder, provider, **changed))
+        oidc_settings.read_oidc_settings(settings(folder, provider, **changed))

@@ -10,7 +10,7 @@ import yaml
 from conftest import ConfigDirectory
 
 from proofgate import output
-from proofgate.cli import main, parsers
+from proofgate.cli import all_parsers, main
 from proofgate.exit_codes import ExitCode
 
 Capture = pytest.CaptureFixture[str]
@@ -55,7 +55,7 @@ def test_json_and_yaml_are_the_same_document_in_its_order(capsys: Capture) -> No
 
 
 def test_every_command_that_prints_data_has_the_three_forms() -> None:
-    known = parsers()
+    known = all_parsers()
     for name in PRINT_DATA:
         actions = known[name]._option_string_actions
         assert set(actions["--output"].choices or ()) >= {"table", "json", "yaml"}, name

@@ -10,7 +10,7 @@ from faulty_worker import Worker
 from policy_queue_double import PolicyQueue
 
 from proofgate.config import load
-from proofgate.policy.runners import Policies
+from proofgate.policy.runners import PolicyRunners
 
 if TYPE_CHECKING:
     from proofgate import _core
@@ -95,15 +95,15 @@ def test_a_reload_loads_what_is_new_and_keeps_what_stays(config_directory: Confi
     with_policies(config_directory, text)
     config = load(config_directory.file)
     with started_as(AskedWorker, config) as worker:
-        policies = Policies(cast("_core.Worker", worker))
+        policies = PolicyRunners(cast("_core.Worker", worker))
         policies.prepare(config)
-        policies.take_on(config)
+        policies.apply_config(config)
         before = dict(worker.asked)
         config_directory.replace("word: gold", "word: silver")
         changed = load(config_directory.file)
         policies.prepare(changed)
         worker.reload(changed.to_core_json(0))
-        policies.take_on(changed)
+        policies.apply_config(changed)
         after = worker.asked
         assert after["other"] is before["other"]
         assert after["words"] is not before["words"]
@@ -123,9 +123,9 @@ def test_a_policy_that_cannot_be_loaded_is_told_and_keeps_nobody_from_starting(
     with_policies(config_directory, WORDS.replace("policies_under_test:words", factory))
     config = load(config_directory.file)
     with started_as(AskedWorker, config) as worker:
-        policies = Policies(cast("_core.Worker", worker))
+        policies = PolicyRunners(cast("_core.Worker", worker))
         policies.prepare(config)
-        policies.take_on(config)
+        policies.apply_config(config)
         [status] = policies.status()
         assert status["state"] == "not_loaded"
         assert worker.asked["words"].ask("x")["x"][:2] == ("failed", "not_loaded")

@@ -13,7 +13,7 @@ from policies_under_test import Answers, Exits, Waits, Words, broken
 from policy_queue_double import PolicyItem, PolicyQueue
 
 from proofgate.policy import Allow, Deny, Flag, Policy, Replace, Replacement
-from proofgate.policy.runner import Runner
+from proofgate.policy.runner import PolicyRunner
 
 if TYPE_CHECKING:
     from proofgate import _core
@@ -26,10 +26,10 @@ def failed(reason: str) -> tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def running(load: Callable[[], Policy]) -> Iterator[tuple[Runner, PolicyQueue]]:
-    runner, queue = Runner("p", 8, load), PolicyQueue()
-    assert runner.wait_until_tried(PATIENCE_SECONDS)
-    runner.begin(cast("_core.PolicyQueue", queue))
+def running(load: Callable[[], Policy]) -> Iterator[tuple[PolicyRunner, PolicyQueue]]:
+    runner, queue = PolicyRunner("p", 8, load), PolicyQueue()
+    assert runner.wait_for_first_load(PATIENCE_SECONDS)
+    runner.start_serving(cast("_core.PolicyQueue", queue))
     try:
         yield runner, queue
     finally:
@@ -135,8 +135,8 @@ def test_a_policy_that_does_not_return_keeps_nothing_but_its_own_thread() -> Non
 
 
 def test_a_runner_ends_when_its_policy_is_out_of_service() -> None:
-    queue, runner = PolicyQueue(), Runner("p", 8, Words)
-    runner.begin(cast("_core.PolicyQueue", queue))
+    queue, runner = PolicyQueue(), PolicyRunner("p", 8, Words)
+    runner.start_serving(cast("_core.PolicyQueue", queue))
     queue.batches.put(None)
     assert eventually(lambda: runner.status()["state"] == "ended")
     assert queue.closed

@@ -26,17 +26,17 @@ from test_index_readers import ACME, ALL, READERS, recorded
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index import port_export, show
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import Kept
+from proofgate.index.audited import IndexServices
 from proofgate.index.audited_index import RESERVE_BYTES
 from proofgate.index.filter import Filter
-from proofgate.index.places import NoPlaceError
-from proofgate.index.port_export import Exports
-from proofgate.index.readers import Reader, Readers
-from proofgate.index.routes import Desk, _FileResponse
+from proofgate.index.places import TooManyQueriesError
+from proofgate.index.port_export import ExportFactory
+from proofgate.index.readers import Reader, ReadersFile
+from proofgate.index.routes import ReaderPort, _FileResponse
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 Capture = pytest.CaptureFixture[str]
@@ -61,12 +61,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def url(folder: Path, signer: tuple[str, str]) -> Iterator[str]:
     double = auditor_double.Auditor("ledger", "state", AUDITOR.signing, VKEY, 1, 1, 1, True)
-    watch = Watch(cast("_core.Auditor", double), 1 << 20)
+    watch = LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
     access_log = AccessLog(folder, 7)
-    desk = Desk(
-        folder / "index", folder / "ledger", Readers(folder / "readers"), access_log, export_key=signer[0]
+    desk = ReaderPort(
+        folder / "index", folder / "ledger", ReadersFile(folder / "readers"), access_log, export_key=signer[0]
     )
-    with serving(create_app(watch, Kept(desk=desk))) as url:
+    with serving(create_app(watch, IndexServices(reader_port=desk))) as url:
         yield url
     access_log.close()
 
@@ -133,7 +133,7 @@ def test_a_readers_export_has_its_own_tenant_alone(url: str) -> None:
 def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_the_manifest(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(port_export, "MOST_EXCHANGES", {"csv": 4, "bundle": 4})
+    monkeypatch.setattr(port_export, "MAX_EXCHANGES", {"csv": 4, "bundle": 4})
     answer = get(url, ALL, format="csv")
     assert answer.headers["proofgate-exchanges"] == "4"
     assert answer.headers["proofgate-cut-since"] == "2026-11-25T12:00:00.000006Z"
@@ -143,7 +143,7 @@ def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_th
     (folder / "out.tar.gz").write_bytes(bundle.content)
     assert main(["audit", "verify-export", str(folder / "out.tar.gz"), "--key", VKEY]) == 0
     assert "asked for: since 2026-11-25T12:00:00.000006Z" in capsys.readouterr().out
-    monkeypatch.setattr(port_export, "MOST_EXCHANGES", {"csv": 9, "bundle": 9})
+    monkeypatch.setattr(port_export, "MAX_EXCHANGES", {"csv": 9, "bundle": 9})
     assert "proofgate-cut-since" not in get(url, ALL, format="csv").headers
 
 
@@ -151,7 +151,7 @@ def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_th
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     """Exports of columns that begin, and continue when a test lets them."""
     held = Held()
-    write = show.csv_head
+    write = show.csv_header
 
     def slow() -> str:
         held.begun.release()
@@ -178,14 +178,14 @@ def test_a_reader_of_a_tenant_that_always_exports_keeps_no_officer_from_it(url: 
 
 def test_a_client_that_takes_no_file_holds_two_of_them_and_others_get_theirs(folder: Path) -> None:
     acme, officer = Reader("acme's", "acme"), Reader("officer", None)
-    exports = Exports(folder / "index", folder / "ledger")
+    exports = ExportFactory(folder / "index", folder / "ledger")
     asked = Filter.parse({})
     made = [exports.make(asked, "csv", acme) for _ in range(port_export.OF_ONE)]
-    with pytest.raises(NoPlaceError):
+    with pytest.raises(TooManyQueriesError):
         exports.make(asked, "csv", acme)
     for number in range(port_export.OF_TENANTS - port_export.OF_ONE):
         made.append(exports.make(asked, "csv", Reader("reader", f"tenant-{number}")))
-    with pytest.raises(NoPlaceError):
+    with pytest.raises(TooManyQueriesError):
         exports.make(asked, "csv", Reader("reader", "globex"))
     exports.make(asked, "bundle", officer).close()
     assert b"".join(made.pop(0).chunks()).startswith(b"time,")
@@ -197,15 +197,15 @@ def test_a_client_that_takes_no_file_holds_two_of_them_and_others_get_theirs(fol
         one.close()
     for _ in range(port_export.OF_ONE):
         made.append(exports.make(asked, "csv", acme))
-    with pytest.raises(NoPlaceError):
+    with pytest.raises(TooManyQueriesError):
         exports.make(asked, "csv", acme)
     for one in made:
         one.close()
 
 
 def test_a_file_that_is_taken_too_slowly_is_closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_export, "TAKEN_SECONDS", -1.0)
-    exports = Exports(folder / "index", folder / "ledger")
+    monkeypatch.setattr(port_export, "DOWNLOAD_TIMEOUT_SECONDS", -1.0)
+    exports = ExportFactory(folder / "index", folder / "ledger")
     made = exports.make(Filter.parse({}), "csv", Reader("officer", None))
     with pytest.raises(TimeoutError):
         list(made.chunks())
@@ -216,14 +216,16 @@ def test_a_client_that_is_gone_before_the_first_byte_holds_no_file(folder: Path)
     async def gone(*_: object) -> None:
         raise ConnectionResetError
 
-    made = Exports(folder / "index", folder / "ledger").make(Filter.parse({}), "csv", Reader("officer", None))
+    made = ExportFactory(folder / "index", folder / "ledger").make(
+        Filter.parse({}), "csv", Reader("officer", None)
+    )
     with pytest.raises((ConnectionResetError, ClientDisconnect)):
         asyncio.run(_FileResponse(made)({"type": "http", "asgi": {"spec_version": "2.4"}}, gone, gone))  # type: ignore[arg-type]
     assert made.file.closed
 
 
 def test_an_export_leaves_the_index_its_reserve(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = RESERVE_BYTES + 2 * port_export.MOST_BYTES - 1
+    free = RESERVE_BYTES + 2 * port_export.MAX_BUNDLE_BYTES - 1
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     assert get(url, ALL, format="csv").json()["error"]["code"] == "index_full"
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free + 1))
@@ -231,9 +233,9 @@ def test_an_export_leaves_the_index_its_reserve(url: str, monkeypatch: pytest.Mo
 
 
 def test_bounds_of_an_export_are_told(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_export, "MOST_BYTES", 1)
+    monkeypatch.setattr(port_export, "MAX_BUNDLE_BYTES", 1)
     assert get(url, ALL, format="bundle").json()["error"]["code"] == "export_too_large"
-    monkeypatch.setattr(port_export, "SECONDS", -1.0)
+    monkeypatch.setattr(port_export, "EXPORT_TIMEOUT_SECONDS", -1.0)
     assert get(url, ALL, format="bundle").json()["error"]["code"] == "question_too_long"
     assert get(url, ALL, format="pdf").json()["error"]["code"] == "bad_filter"
     assert left(folder) == []

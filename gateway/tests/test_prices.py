@@ -12,7 +12,7 @@ from conftest import ConfigDirectory
 
 from proofgate import config
 from proofgate.cli import main
-from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars
+from proofgate.config.prices import DefaultPrice, default_prices_for, nanodollars
 
 Capture = pytest.CaptureFixture[str]
 
@@ -91,7 +91,7 @@ def test_what_a_call_of_a_tool_costs_is_listed(config_directory: ConfigDirectory
 
 def test_default_prices_of_tools_are_those_of_the_model_whose_name_they_begin() -> None:
     def tools(host: str, model: str) -> dict[str, str]:
-        (price,) = default_prices_of([(host, model)])
+        (price,) = default_prices_for([(host, model)])
         return price.tools
 
     assert tools("api.anthropic.com", "claude-opus-5-5") == {"web_search": "0.01", "web_fetch": "0"}
@@ -136,7 +136,7 @@ def test_only_the_default_prices_of_a_configurations_models_reach_the_core(
     ],
 )
 def test_a_default_price_is_for_its_vendors_own_hosts(host: str, model: str, found: bool) -> None:
-    assert bool(default_prices_of([(host, model)])) is found
+    assert bool(default_prices_for([(host, model)])) is found
 
 
 def test_prices_by_tier_duration_and_length_are_listed(

@@ -79,17 +79,17 @@ def test_without_a_worker_there_is_nothing_to_profile() -> None:
     ],
 )
 def test_the_environment_asks_for_it_in_a_few_words(value: str, expected: bool) -> None:
-    assert profiling.asked_for({"PROOFGATE_PROFILE_STAGES": value}) is expected
+    assert profiling.is_requested({"PROOFGATE_PROFILE_STAGES": value}) is expected
 
 
 def test_an_environment_that_says_nothing_asks_for_nothing() -> None:
-    assert profiling.asked_for({}) is False
+    assert profiling.is_requested({}) is False
 
 
 def test_a_call_in_a_thread_measures_how_long_its_caller_waits(worker: Worker) -> None:
-    assert asyncio.run(profiling.in_thread(sum, [1, 2])) == 3
+    assert asyncio.run(profiling.run_in_thread(sum, [1, 2])) == 3
     assert worker.intervals == []
     with profiling.profile_stages():
         with pytest.raises(ZeroDivisionError):
-            asyncio.run(profiling.in_thread(divmod, 1, 0))
+            asyncio.run(profiling.run_in_thread(divmod, 1, 0))
         assert worker.intervals == ["python_resume"]

@@ -31,7 +31,7 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_of_it_afterwards(monkeypatch:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress, "_PAUSE", 0.001)
-    with progress.shown("indexing", lambda: "12 records"):
+    with progress.show_progress("indexing", lambda: "12 records"):
         assert terminal.written.wait(60)
     lines = terminal.getvalue().split("\r")
     assert lines[1].startswith("proofgate: indexing: 12 records, ")
@@ -42,6 +42,6 @@ def test_a_terminal_sees_how_far_it_is_and_nothing_of_it_afterwards(monkeypatch:
 def test_a_pipe_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)
-    with progress.shown("indexing"):
+    with progress.show_progress("indexing"):
         pass
     assert pipe.getvalue() == ""

@@ -14,11 +14,11 @@ from test_cli import usage_error
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.config import load
-from proofgate.index.readers import Readers
-from proofgate.local.folder import Folder
+from proofgate.index.readers import ReadersFile
+from proofgate.local.folder import QuickstartFolder
 from proofgate.quickstart import (
     QuickstartError,
-    Setup,
+    QuickstartSetup,
     configure,
     create,
     demo_setup,
@@ -28,7 +28,7 @@ from proofgate.quickstart import (
 from proofgate.trial import require_priced
 
 KEY = "sk-0123456789abcdef0123"
-SETUP = Setup(provider_key=KEY)
+SETUP = QuickstartSetup(provider_key=KEY)
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -94,11 +94,11 @@ def test_a_folder_that_is_there_is_left_as_it_is(folder: Path) -> None:
         (replace(SETUP, models=("two words",)), "models[0].name"),
         (replace(SETUP, models=("same", "same")), "models"),
         (replace(SETUP, name="a+b"), "'a+b' is not a valid name for a key"),
-        (replace(SETUP, listen=Setup.admin_listen), "listen"),
+        (replace(SETUP, listen=QuickstartSetup.admin_listen), "listen"),
     ],
 )
 def test_what_no_worker_could_use_is_refused_and_leaves_nothing(
-    folder: Path, setup: Setup, told: str
+    folder: Path, setup: QuickstartSetup, told: str
 ) -> None:
     with pytest.raises(QuickstartError, match=re.escape(told)) as caught:
         create(folder, setup)
@@ -185,8 +185,8 @@ def test_an_address_is_checked_before_anything_is_made() -> None:
     assert usage_error("quickstart", "--listen", "8080") == 2
 
 
-def demo() -> Setup:
-    return demo_setup("http://127.0.0.1:9000/v1", "127.0.0.1:8080", "127.0.0.1:9090", Setup.name)
+def demo() -> QuickstartSetup:
+    return demo_setup("http://127.0.0.1:9000/v1", "127.0.0.1:8080", "127.0.0.1:9090", QuickstartSetup.name)
 
 
 def test_a_demonstration_has_tenants_with_keys_prices_and_a_second_provider(folder: Path) -> None:
@@ -202,27 +202,27 @@ def test_a_demonstration_has_tenants_with_keys_prices_and_a_second_provider(fold
 
 def test_another_address_of_the_simulated_provider_changes_nothing_else(folder: Path) -> None:
     create(folder, demo())
-    local = Folder(folder)
-    local.simulate_at("http://127.0.0.1:9000/v1")
+    local = QuickstartFolder(folder)
+    local.set_simulated_provider_url("http://127.0.0.1:9000/v1")
     file = folder / "gateway.yaml"
     file.write_text(file.read_text() + "# mine: http://127.0.0.1:9000/v10\n")
     before = file.read_text()
-    local.simulate_at("http://127.0.0.1:9001/v1")
-    assert local.simulated == "http://127.0.0.1:9001/v1"
+    local.set_simulated_provider_url("http://127.0.0.1:9001/v1")
+    assert local.simulated_provider_url == "http://127.0.0.1:9001/v1"
     assert file.read_text() == before.replace('9000/v1"', '9001/v1"')
     assert mode(file) == 0o600
 
 
 def test_the_auditors_part_is_made_once_with_keys_for_its_owner_alone(folder: Path) -> None:
     create(folder, SETUP)
-    Folder(folder).add_auditor(SETUP.name)
+    QuickstartFolder(folder).add_auditor(SETUP.name)
     files = {path: path.read_text() for path in (folder / "auditor").rglob("*") if path.is_file()}
     assert {path.name for path in files if mode(path) != 0o600} == {"verifying-key"}
     key = (folder / "auditor" / "reader-key").read_text().strip()
-    reader = Readers(folder / "auditor" / "readers.json").find(key)
+    reader = ReadersFile(folder / "auditor" / "readers.json").find_by_key(key)
     assert reader is not None
     assert reader.tenant is None
-    Folder(folder).add_auditor(SETUP.name)
+    QuickstartFolder(folder).add_auditor(SETUP.name)
     assert {path: path.read_text() for path in files} == files
 
 

@@ -28,17 +28,17 @@ from test_index_readers import ACME, ALL, FILE, GLOBEX, READERS, ask, code_of, d
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index import places, room
-from proofgate.index.access_log import AccessLog, encoded
-from proofgate.index.audited import Kept
-from proofgate.index.by_hand import append, tell_place
-from proofgate.index.readers import Reader, Readers
-from proofgate.index.refused import MOST_LINES
-from proofgate.index.routes import Desk
+from proofgate.index.access_log import AccessLog, encode_entry
+from proofgate.index.audited import IndexServices
+from proofgate.index.by_hand import append_entry, write_access_log_location
+from proofgate.index.readers import Reader, ReadersFile
+from proofgate.index.refused import MAX_LINES
+from proofgate.index.routes import ReaderPort
 from proofgate.index.show import csv_line
-from proofgate.index.sign_ins import MOST_PEERS, SignIns
+from proofgate.index.sign_ins import MAX_PEERS, FailedSignIns
 
 pytestmark = pytest.mark.usefixtures("fake_payloads", "fake_auditor")
 
@@ -59,15 +59,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(folder: Path) -> Iterator[Desk]:
+def desk(folder: Path) -> Iterator[ReaderPort]:
     with closing(AccessLog(folder, 7, most_bytes=SMALL)) as access_log:
-        yield Desk(folder / "index", folder / "ledger", Readers(folder / "readers"), access_log)
+        yield ReaderPort(folder / "index", folder / "ledger", ReadersFile(folder / "readers"), access_log)
 
 
 @pytest.fixture
-def url(desk: Desk) -> Iterator[str]:
+def url(desk: ReaderPort) -> Iterator[str]:
     double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+x", VKEY, 1, 1, 1, True)
-    with serving(create_app(Watch(cast("_core.Auditor", double), 1 << 20), Kept(desk=desk))) as url:
+    with serving(
+        create_app(LedgerWatcher(cast("_core.Auditor", double), 1 << 20), IndexServices(reader_port=desk))
+    ) as url:
         yield url
 
 
@@ -96,31 +98,33 @@ def test_people_of_one_name_have_a_part_of_the_access_log_each() -> None:
     people = [
         Reader("oidc:ada", tenant, None, subject) for tenant in (None, "acme") for subject in ("u-1", 'u"2')
     ]
-    holders = [room.holder_of_reader(person) for person in people]
+    holders = [room.owner_for_reader(person) for person in people]
     assert len(set(holders)) == len(people)
     # The lines show the same after a restart.
-    assert [room.holder_of(encoded(Desk._entry(person) | {"asked": {}})) for person in people] == holders
+    assert [
+        room.line_owner(encode_entry(ReaderPort._entry(person) | {"asked": {}})) for person in people
+    ] == holders
     other = Reader("oidc:ada u-1", None)
-    assert room.holder_of_reader(other) not in holders
-    assert room.holder_of(encoded(Desk._entry(other))) == room.holder_of_reader(other)
+    assert room.owner_for_reader(other) not in holders
+    assert room.line_owner(encode_entry(ReaderPort._entry(other))) == room.owner_for_reader(other)
 
 
 def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, asked, answered = Desk._page, threading.Semaphore(0), threading.Event()
+    page, asked, answered = ReaderPort._page, threading.Semaphore(0), threading.Event()
 
-    def slow(desk: Desk, reader: Reader, *rest: Any) -> Any:
+    def slow(desk: ReaderPort, reader: Reader, *rest: Any) -> Any:
         if reader.tenant is not None:
             asked.release()
             assert answered.wait(PATIENCE_SECONDS)
         return page(desk, reader, *rest)
 
-    monkeypatch.setattr(Desk, "_page", slow)
+    monkeypatch.setattr(ReaderPort, "_page", slow)
     with ThreadPoolExecutor(8) as pool:
         acmes = [pool.submit(ask, url, ACME) for _ in range(4)]
-        assert all(asked.acquire(timeout=PATIENCE_SECONDS) for _ in range(places.OF_ONE))
-        first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - places.OF_ONE)
+        assert all(asked.acquire(timeout=PATIENCE_SECONDS) for _ in range(places.MAX_PER_READER))
+        first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - places.MAX_PER_READER)
         assert [code_of(one.result()) for one in first] == [(503, "busy")] * 2
         globexs = pool.submit(ask, url, GLOBEX)
         assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant has a place, too"
@@ -131,10 +135,10 @@ def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
     assert ask(url, ACME)[0] == 200
 
 
-def test_whose_part_is_full_is_known_again_after_a_start(url: str, folder: Path, desk: Desk) -> None:
+def test_whose_part_is_full_is_known_again_after_a_start(url: str, folder: Path, desk: ReaderPort) -> None:
     until_full(url, ACME)
-    acme, officer = (room.holder_of_reader(Reader(*who)) for who in (("acme's", "acme"), ("officer", None)))
-    with closing(AccessLog(folder, 8, desk.reads(), most_bytes=SMALL)) as again:
+    acme, officer = (room.owner_for_reader(Reader(*who)) for who in (("acme's", "acme"), ("officer", None)))
+    with closing(AccessLog(folder, 8, desk.access_log_head(), most_bytes=SMALL)) as again:
         line = {"time": "t", "reader": "acme's", "tenant": "acme", "asked": {"session": "s" * 500}}
         with pytest.raises(OSError, match="this reader has used"):
             again.add(line, acme, sharers=2)
@@ -145,14 +149,16 @@ def test_a_line_is_known_to_be_its_readers_whatever_the_name_is() -> None:
     names = [("a", None), ('a","tenant":null,"x":"', "b"), ("é\\", 'n"'), ("", "x")]
     for name, tenant in names:
         line = json.dumps({"time": "t", "reader": name, "tenant": tenant, "asked": {}}, separators=(",", ":"))
-        assert room.holder_of(line.encode()) == room.holder_of_reader(Reader(name, tenant))
+        assert room.line_owner(line.encode()) == room.owner_for_reader(Reader(name, tenant))
 
 
-def test_refused_questions_are_recorded_short_and_beyond_some_only_counted(url: str, desk: Desk) -> None:
-    for number in range(MOST_LINES + 30):
+def test_refused_questions_are_recorded_short_and_beyond_some_only_counted(
+    url: str, desk: ReaderPort
+) -> None:
+    for number in range(MAX_LINES + 30):
         assert ask(url, ACME, after=f"{number}" + "A" * 3000)[0] == 400
     entries = recorded(desk.access_log._directory)
-    assert len(entries) == MOST_LINES
+    assert len(entries) == MAX_LINES
     assert max(len(json.dumps(entry)) for entry in entries) < 400
     assert ask(url, ACME)[0] == 200
     desk.flush(ending=True)
@@ -161,7 +167,7 @@ def test_refused_questions_are_recorded_short_and_beyond_some_only_counted(url: 
 
 
 def test_a_failed_sign_in_is_recorded_with_the_address_and_a_flood_is_summed_up(
-    url: str, desk: Desk, folder: Path
+    url: str, desk: ReaderPort, folder: Path
 ) -> None:
     for number in range(50):
         assert ask(url, f"guess-{number}")[0] == 401
@@ -175,18 +181,18 @@ def test_a_failed_sign_in_is_recorded_with_the_address_and_a_flood_is_summed_up(
 
 def test_sign_ins_from_very_many_addresses_leave_few_lines() -> None:
     lines: list[dict[str, Any]] = []
-    sign_ins = SignIns(lines.append)
+    sign_ins = FailedSignIns(lines.append)
     for number in range(5000):
-        sign_ins.failed(f"10.0.{number >> 8}.{number & 255}", "not_a_reader")
-        sign_ins.failed(f"2001:db8::{number:x}", "not_a_reader")
+        sign_ins.record_failure(f"10.0.{number >> 8}.{number & 255}", "not_a_reader")
+        sign_ins.record_failure(f"2001:db8::{number:x}", "not_a_reader")
     sign_ins.flush(ending=True)
-    assert len(lines) <= 2 * MOST_PEERS + 1
+    assert len(lines) <= 2 * MAX_PEERS + 1
     assert sum(line["count"] for line in lines) == 10_000
     assert "2001:db8::/64" in {line["peer"] for line in lines}
 
 
 def test_a_sign_in_that_cannot_be_recorded_fails_all_the_same(
-    url: str, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    url: str, desk: ReaderPort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desk.access_log, "_most_bytes", 0)
     assert ask(url, "guess")[0] == 401
@@ -205,10 +211,10 @@ def test_a_key_is_good_on_its_last_day_and_is_told_afterwards(
     assert recorded(folder)[-1]["sign_in"] == "reader_expired"
 
 
-def test_who_reads_an_index_by_hand_is_in_the_auditors_record(folder: Path, desk: Desk) -> None:
-    tell_place(folder / "index", folder)
+def test_who_reads_an_index_by_hand_is_in_the_auditors_record(folder: Path, desk: ReaderPort) -> None:
+    write_access_log_location(folder / "index", folder)
     index = ["--index", str(folder / "index")]
-    before = desk.reads()[1]
+    before = desk.access_log_head()[1]
     assert main(["audit", "exchanges", *index, "--tenant", "acme"]) == 0
     out = str(folder / "out")
     assert (
@@ -223,28 +229,28 @@ def test_who_reads_an_index_by_hand_is_in_the_auditors_record(folder: Path, desk
     assert listed["host"] == socket.gethostname()
     assert listed["user"]
     # The auditor, which runs, has them in its tree, and goes on.
-    assert desk.reads()[1] == before + 2
+    assert desk.access_log_head()[1] == before + 2
 
 
-def test_reads_by_hand_fill_their_own_part_alone(url: str, folder: Path, desk: Desk) -> None:
+def test_reads_by_hand_fill_their_own_part_alone(url: str, folder: Path, desk: ReaderPort) -> None:
     entry = {"time": "t", "by_hand": "exchanges", "user": "u", "host": "h", "asked": {"session": "s" * 500}}
 
     def fill() -> None:
         for _ in range(1000):
-            append(folder, entry, 8, SMALL)
+            append_entry(folder, entry, 8, SMALL)
 
     with pytest.raises(OSError, match="commands have used"):
         fill()
     assert ask(url, ALL)[0] == ask(url, ACME)[0] == 200
-    assert desk.reads()[1] == len(recorded(folder))
+    assert desk.access_log_head()[1] == len(recorded(folder))
 
 
-def test_lines_by_hand_and_of_readers_are_one_log(url: str, folder: Path, desk: Desk) -> None:
-    tell_place(folder / "index", folder)
+def test_lines_by_hand_and_of_readers_are_one_log(url: str, folder: Path, desk: ReaderPort) -> None:
+    write_access_log_location(folder / "index", folder)
     for _ in range(3):
         assert ask(url, ALL)[0] == 200
         assert main(["audit", "exchanges", "--index", str(folder / "index")]) == 0
-    head = desk.reads()
+    head = desk.access_log_head()
     assert [("by_hand" in of) for of in recorded(folder)] == [False, True] * 3
     with closing(AccessLog(folder, 9, head)) as again:
         assert (again.changed, again.head()) == (None, head)
@@ -254,7 +260,7 @@ def test_what_is_read_by_hand_and_cannot_be_recorded_is_not_shown(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     AccessLog(folder, 7).close()
-    tell_place(folder / "index", folder)
+    write_access_log_location(folder / "index", folder)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from proofgate.admin import create_app
 from proofgate.config import load
 from proofgate.reading import files
-from proofgate.reading.files import MOST_BYTES, LedgerFiles, ReadingError
-from proofgate.reading.routes import READS_AT_A_TIME, Reading
+from proofgate.reading.files import MAX_READ_BYTES, LedgerFiles, LedgerReadError
+from proofgate.reading.routes import MAX_CONCURRENT_READS, LedgerReadRoutes
 from proofgate.reading.token import auditor_token
 
 ADMIN_TOKEN = "0123456789abcdef-admin"
@@ -61,7 +61,7 @@ def ledger(tmp_path: Path) -> Path:
 class Port:
     """The admin port of a worker of that ledger."""
 
-    def __init__(self, url: str, reading: Reading) -> None:
+    def __init__(self, url: str, reading: LedgerReadRoutes) -> None:
         self.client = client_of(url)
         self.reading = reading
 
@@ -74,7 +74,7 @@ class Port:
 
 @pytest.fixture
 def port(config_directory: ConfigDirectory, ledger: Path) -> Iterator[Port]:
-    reading = Reading(ledger)
+    reading = LedgerReadRoutes(ledger)
     with (
         started(load(config_directory.file)) as worker,
         attached(worker) as typed,
@@ -157,9 +157,9 @@ def test_no_path_leads_out_of_what_is_evidence(tmp_path_factory: pytest.TempPath
         for evidence in (log / "checkpoint", folder / "ledger" / "ledger-name"):
             evidence.write_text("evidence")
     read = LedgerFiles(folder / "ledger")
-    with suppress(ReadingError):
+    with suppress(LedgerReadError):
         assert read.read(path, 0, 100) == (8, b"evidence")
-    with suppress(ReadingError):
+    with suppress(LedgerReadError):
         assert not {"secret", "salts", "..", "."} & set(read.names(path))
 
 
@@ -204,7 +204,7 @@ def test_what_is_gone_is_told_apart_from_a_path_that_is_none(port: Port) -> None
 
 
 @pytest.mark.parametrize(
-    "query", [{"offset": -1}, {"offset": 1 << 63}, {"most": MOST_BYTES + 1}, {"most": -1}]
+    "query", [{"offset": -1}, {"offset": 1 << 63}, {"most": MAX_READ_BYTES + 1}, {"most": -1}]
 )
 def test_a_range_that_is_none_is_refused(port: Port, query: dict[str, int]) -> None:
     assert code(port.file(SEGMENT, **query)) == (400, "invalid_request")
@@ -243,30 +243,30 @@ def test_no_more_than_a_few_read_at_a_time(port: Port, monkeypatch: pytest.Monke
         return read(self, path, offset, most)
 
     monkeypatch.setattr(LedgerFiles, "read", wait)
-    with ThreadPoolExecutor(READS_AT_A_TIME) as pool:
-        reading = [pool.submit(port.file, SEGMENT) for _ in range(READS_AT_A_TIME)]
-        for _ in range(READS_AT_A_TIME):
+    with ThreadPoolExecutor(MAX_CONCURRENT_READS) as pool:
+        reading = [pool.submit(port.file, SEGMENT) for _ in range(MAX_CONCURRENT_READS)]
+        for _ in range(MAX_CONCURRENT_READS):
             assert entered.acquire(timeout=PATIENCE_SECONDS)
         assert code(port.file(SEGMENT)) == (503, "busy")
         # Probes do not wait for them.
         assert port.client.get("/readyz").status_code == 200
         leave.set()
-        assert [done.result().status_code for done in reading] == [200] * READS_AT_A_TIME
+        assert [done.result().status_code for done in reading] == [200] * MAX_CONCURRENT_READS
     assert port.file(SEGMENT).status_code == 200
     metrics = port.client.get("/metrics").text
     assert 'proofgate_ledger_reads_total{result="busy"} 1\n' in metrics
-    assert f'proofgate_ledger_reads_total{{result="ok"}} {READS_AT_A_TIME + 1}\n' in metrics
+    assert f'proofgate_ledger_reads_total{{result="ok"}} {MAX_CONCURRENT_READS + 1}\n' in metrics
 
 
 def test_a_failed_read_gives_its_place_back(port: Port) -> None:
-    for _ in range(READS_AT_A_TIME + 1):
+    for _ in range(MAX_CONCURRENT_READS + 1):
         assert code(port.file(f"{LOG}/salts")) == (403, "not_evidence")
     assert port.names().status_code == 200
 
 
 def test_a_folder_of_too_many_names_is_not_told(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_NAMES", 2)
-    with pytest.raises(ReadingError) as refused:
+    monkeypatch.setattr(files, "MAX_NAMES", 2)
+    with pytest.raises(LedgerReadError) as refused:
         LedgerFiles(ledger).names(LOG)
     assert refused.value.code == "too_many_names"
 
@@ -279,10 +279,10 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_told_as_it_is(
 
 
 def test_a_seal_has_been_read_when_two_more_looks_have_begun(port: Port) -> None:
-    assert port.reading.has_seen(0), "nobody looks"
+    assert port.reading.has_read_since(0), "nobody looks"
     port.names()
-    assert port.reading.is_followed()
-    before = port.reading.looks
+    assert port.reading.has_follower()
+    before = port.reading.pass_count
     for expected in (False, False, True):
-        assert port.reading.has_seen(before) is expected
+        assert port.reading.has_read_since(before) is expected
         port.names()

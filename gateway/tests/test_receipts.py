@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from signing import LEDGER, VKEY, Key
 
-from proofgate.receipts import Answer, EvidenceError, Receipt, UrlSource, Witness, fetch
+from proofgate.receipts import EvidenceError, GatewayResponse, Receipt, UrlSource, Witness, fetch
 from proofgate.receipts.bundle import Checkpoint
 
 RECEIPT: dict[str, Any] = {
@@ -22,26 +22,26 @@ RECEIPT: dict[str, Any] = {
 }
 
 
-def refusal(status: int, code: str) -> Answer:
+def refusal(status: int, code: str) -> GatewayResponse:
     error = {"error": {"message": "Not now.", "code": code}}
-    return Answer(status, json.dumps(error).encode(), retry_after="0")
+    return GatewayResponse(status, json.dumps(error).encode(), retry_after="0")
 
 
 class Gateway:
     """Gives answers in turn, and the last one for ever."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: GatewayResponse) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    def get(self, path: str, timeout_seconds: float) -> Answer:
+    def get(self, path: str, timeout_seconds: float) -> GatewayResponse:
         assert timeout_seconds > 0
         self.asked.append(path)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def good(**changed: Any) -> Answer:
-    return Answer(200, json.dumps({**RECEIPT, **changed}).encode(), retry_after="0")
+def good(**changed: Any) -> GatewayResponse:
+    return GatewayResponse(200, json.dumps({**RECEIPT, **changed}).encode(), retry_after="0")
 
 
 def test_what_passes_by_itself_is_asked_again_and_an_exchange_without_its_end_as_well() -> None:
@@ -67,7 +67,7 @@ def test_a_pause_that_nobody_can_make_is_a_second(
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    receipt, _ = fetch(Gateway(Answer(503, b"", retry_after=asked), good()), "req_1", 60)
+    receipt, _ = fetch(Gateway(GatewayResponse(503, b"", retry_after=asked), good()), "req_1", 60)
     assert receipt.complete
     assert slept == [made]
 
@@ -124,10 +124,10 @@ def test_a_witness_refuses_a_store_that_it_cannot_read(tmp_path: Path) -> None:
     store = tmp_path / "held"
     store.write_text(Key("other.dev").checkpoint("other.dev/0/X", 3, bytes(32)))
     with pytest.raises(EvidenceError, match="a checkpoint is refused"):
-        Witness(VKEY, store).held()
+        Witness(VKEY, store).newest_checkpoints()
     notes = [LEDGER.checkpoint(f"{LEDGER.name}/0/{log}", 3, bytes(32)) for log in "AB"]
     store.write_text("".join(notes))
-    held = Witness(VKEY, store).held()
+    held = Witness(VKEY, store).newest_checkpoints()
     assert [checkpoint.note for checkpoint in held.values()] == notes
     with pytest.raises(EvidenceError, match="cannot be opened"):
-        Witness(VKEY, tmp_path / "nowhere" / "held").held()
+        Witness(VKEY, tmp_path / "nowhere" / "held").newest_checkpoints()

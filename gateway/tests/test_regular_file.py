@@ -55,7 +55,7 @@ def test_a_link_to_a_file_is_opened_and_what_is_none_is_an_error(tmp_path: Path)
 def test_a_pipe_among_the_statements_of_keys_is_left_out_and_waited_for_by_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_statements, "_line", lambda text: [text])
+    monkeypatch.setattr(key_statements, "_chain_keys", lambda text: [text])
     (tmp_path / key_statements.STATEMENTS).mkdir()
     os.mkfifo(tmp_path / key_statements.STATEMENTS / f"{'a' * 32}.note")
-    assert bounded(lambda: [key_statements.of_the_line(tmp_path, "vkey")]) == [[]]
+    assert bounded(lambda: [key_statements.chain_statements(tmp_path, "vkey")]) == [[]]

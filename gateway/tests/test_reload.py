@@ -19,8 +19,8 @@ from signing import LEDGER, Key
 
 from proofgate import _core, profiling, reload
 from proofgate.config import Config, load
-from proofgate.config.files import look_at
-from proofgate.reload import Outcome, Reloader
+from proofgate.config.files import current_digests
+from proofgate.reload import Reloader, ReloadOutcome
 
 
 class Subject:
@@ -32,7 +32,7 @@ class Subject:
         self.reloader = reloader
         self.applied: list[Config] = []
 
-    def reload(self) -> Outcome:
+    def reload(self) -> ReloadOutcome:
         return asyncio.run(self.reloader.reload())
 
     def codes(self) -> list[str]:
@@ -200,7 +200,7 @@ def test_a_key_that_is_taken_away_is_gone_also_while_the_configuration_is_refuse
     assert status["last_reload_error"] is not None
     assert status["config_digest"] == subject.core_digest
     # The next look finds nothing new.
-    assert look_at(subject.reloader._files) == subject.reloader._files
+    assert current_digests(subject.reloader._files) == subject.reloader._files
     assert subject.reload().result == "refused"
     assert len(subject.applied) == 1
 
@@ -276,7 +276,7 @@ def test_the_event_loop_turns_while_a_configuration_is_read(
 
     monkeypatch.setattr(reload, "load", slow)
 
-    async def scenario() -> Outcome:
+    async def scenario() -> ReloadOutcome:
         reloading = asyncio.create_task(subject.reloader.reload())
         assert await asyncio.to_thread(reading.wait, PATIENCE_SECONDS)
         # This line runs, and so does a probe.
@@ -290,7 +290,7 @@ def test_the_event_loop_turns_while_a_configuration_is_read(
 def watched(subject: Subject, monkeypatch: pytest.MonkeyPatch, change: Callable[[], bool]) -> None:
     """Runs `change` in a thread while the configuration is watched; it says whether it saw what it wanted."""
     monkeypatch.setattr(reload, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(reload, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(reload, "DEBOUNCE_SECONDS", 0.01)
 
     async def scenario() -> bool:
         watching = asyncio.create_task(subject.reloader.watch())
@@ -375,7 +375,7 @@ def test_nothing_is_reloaded_while_nothing_changes(subject: Subject, monkeypatch
 
     def counted(paths: Any) -> dict[Path, str | None]:
         looks.release()
-        return look_at(paths)
+        return current_digests(paths)
 
     monkeypatch.setattr(reload, "look_at", counted)
     monkeypatch.setattr(reload, "load", loads.append)
@@ -391,7 +391,7 @@ def test_whoever_asks_does_not_wait_for_the_next_look(
 
     async def scenario() -> None:
         watching = asyncio.create_task(subject.reloader.watch())
-        subject.reloader.ask()
+        subject.reloader.request_reload()
         assert await asyncio.to_thread(eventually, lambda: subject.worker.reloads == 1)
         watching.cancel()
 

@@ -11,11 +11,11 @@ import pytest
 from replay_double import RecordedExchange, Replayer
 
 from proofgate import _core
-from proofgate.replay.engines import archived
-from proofgate.replay.recorded import Recorded
-from proofgate.replay.report import Report
-from proofgate.replay.run import of_this_version, replay
-from proofgate.replay.sources import FirstOf, Folder, Source, Stored
+from proofgate.replay.engines import archived_engines
+from proofgate.replay.recorded import ReplayExchange
+from proofgate.replay.report import ReplayReport
+from proofgate.replay.run import excuse_version_differences, replay
+from proofgate.replay.sources import BodyFolder, BodySource, FallbackSource, StoredBodies
 
 pytestmark = pytest.mark.usefixtures("fake_replay")
 
@@ -44,14 +44,16 @@ def archive(ledger: Path, said: dict[str, Any]) -> str:
     return digest
 
 
-def recorded(exchange: Any) -> Recorded:
-    return Recorded.of(exchange)
+def recorded(exchange: Any) -> ReplayExchange:
+    return ReplayExchange.from_core(exchange)
 
 
-def report(exchanges: list[RecordedExchange], ledger: Path, source: Source | None = None) -> Report:
+def report(exchanges: list[RecordedExchange], ledger: Path, source: BodySource | None = None) -> ReplayReport:
     found = map(recorded, exchanges)
-    counted = Report(most_examples=2)
-    for replayed in of_this_version(replay(found, source or Stored(), archived(ledger))):
+    counted = ReplayReport(max_examples=2)
+    for replayed in excuse_version_differences(
+        replay(found, source or StoredBodies(), archived_engines(ledger))
+    ):
         counted.add(replayed)
     return counted
 
@@ -69,7 +71,7 @@ def test_each_configuration_is_compiled_once_and_judges_what_names_it(tmp_path: 
     assert counted.results == {("request", "same"): 2, ("response", "same"): 2, ("request", "differs"): 2}
     assert counted.changes == {("request", "acme", "m", "allow", "flag"): 2}
     assert counted.rules == {("request", "weak", "more"): 2}
-    assert (counted.exchanges, counted.replayed, counted.differs) == (4, 6, 2)
+    assert (counted.exchanges, counted.compared_count, counted.difference_count) == (4, 6, 2)
 
 
 def test_why_nothing_was_compared_is_counted(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_why_nothing_was_compared_is_counted(tmp_path: Path) -> None:
         "shred_key_missing": 1,
         "not_stored": 1,
     }
-    assert counted.replayed == 0
+    assert counted.compared_count == 0
 
 
 def test_bodies_that_cannot_be_read_are_a_problem_of_their_log(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_bodies_that_cannot_be_read_are_a_problem_of_their_log(tmp_path: Path) -
         "a/0/W: cannot read 1 body [ledger_corrupt]: run fsck",
         "a/0/X: cannot read 2 bodies [ledger_io]: run fsck",
     ]
-    assert counted.replayed == 1
+    assert counted.compared_count == 1
 
 
 def test_what_another_version_decided_otherwise_is_no_contradiction(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_what_another_version_decided_otherwise_is_no_contradiction(tmp_path: Pa
     same = RecordedExchange(admission(), None, configuration, version=_core.__version__, request=b"{}")
     counted = report([older, same], tmp_path)
     assert counted.reasons == {("request", "not_replayable", "other_version"): 1}
-    assert counted.differs == 1
+    assert counted.difference_count == 1
 
 
 def test_examples_are_as_many_as_wanted_and_hold_no_text(tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ def test_a_body_that_was_not_stored_is_looked_for_in_the_folder(tmp_path: Path) 
     (tmp_path / "req_1.request").write_bytes(b"{}")
     (tmp_path / "req_2.request").write_bytes(b"[]")
     (tmp_path / "req_3.request").write_bytes(b"{} ")
-    source = FirstOf([Stored(), Folder(tmp_path)])
+    source = FallbackSource([StoredBodies(), BodyFolder(tmp_path)])
 
     def found(number: int, **bodies: Any) -> bytes | str:
         exchange = RecordedExchange(admission(number), **bodies)
@@ -168,4 +170,4 @@ def test_an_id_leads_to_no_file_outside_of_the_folder(tmp_path: Path) -> None:
     folder.mkdir()
     exchange = RecordedExchange(admission(id="../secret"))
     exchange.committed["request"] = b"{}"
-    assert Folder(folder).body(recorded(exchange), answer=False) == "not_stored"
+    assert BodyFolder(folder).body(recorded(exchange), answer=False) == "not_stored"

@@ -21,12 +21,12 @@ from written_log import SEGMENT
 from proofgate import _core
 from proofgate.auditor.worker_files import WorkerError
 from proofgate.index.audited_index import AuditedIndex
-from proofgate.reading.files import LedgerFiles, ReadingError
+from proofgate.reading.files import LedgerFiles, LedgerReadError
 from proofgate.replica import log_copy, replica, workers
 from proofgate.replica.log_copy import CopyError, LogCopy
 from proofgate.replica.replica import Replica
-from proofgate.siem.cursor import Cursor
-from proofgate.siem.stream import Stream
+from proofgate.siem.cursor import EventCursor
+from proofgate.siem.stream import EventStream
 
 PLACE = f"0/{FIRST}"
 Answer = TypeVar("Answer")
@@ -39,10 +39,10 @@ class Worker:
         self._files = LedgerFiles(ledger)
         self.requests, self.fails_at = 0, -1
 
-    def begin(self) -> None:
+    def start_round(self) -> None:
         pass
 
-    def names(self, folder: str) -> list[str]:
+    def list_folder(self, folder: str) -> list[str]:
         return self._answer(lambda: self._files.names(folder))
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
@@ -54,7 +54,7 @@ class Worker:
             raise WorkerError("it cannot be reached")
         try:
             return ask()
-        except ReadingError as error:
+        except LedgerReadError as error:
             raise FileNotFoundError(str(error)) from None
 
 
@@ -106,7 +106,7 @@ def test_a_copy_grows_with_its_log_and_holds_nothing_behind_the_accepted_checkpo
     with (log.directory / SEGMENT).open("ab") as file:
         file.write(bytes(1 << 20))
     copy = LogCopy(root, PLACE)
-    copy.bring(worker, whole)
+    copy.copy_records(worker, whole)
     assert verified(copy.folder, note)
     segment = log.directory / SEGMENT
     copied = (copy.folder / SEGMENT).read_bytes()
@@ -114,10 +114,10 @@ def test_a_copy_grows_with_its_log_and_holds_nothing_behind_the_accepted_checkpo
     assert segment.read_bytes().startswith(copied)
     assert own_id(40, NOON + 40).encode() not in copied
     again = LogCopy(root, PLACE)
-    again.bring(worker, len(log.records))
+    again.copy_records(worker, len(log.records))
     assert verified(again.folder, newer)
     asked = worker.requests
-    LogCopy(root, PLACE).bring(worker, len(log.records))
+    LogCopy(root, PLACE).copy_records(worker, len(log.records))
     assert worker.requests == asked, "what is copied is not read again"
 
 
@@ -167,16 +167,16 @@ def test_a_copy_that_was_killed_at_any_write_goes_on_and_is_whole(
     log: Log, ledger: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note, size = (log.directory / "checkpoint").read_text(), len(log.records)
-    monkeypatch.setattr(log_copy, "_FIRST_READ", 4096)
-    monkeypatch.setattr(log_copy, "_MOST_READ", 1 << 13)
+    monkeypatch.setattr(log_copy, "_FIRST_READ_BYTES", 4096)
+    monkeypatch.setattr(log_copy, "_MAX_READ_BYTES", 1 << 13)
     for last in range(1, 100):
         place = root / str(last)
-        LogCopy(place, PLACE).bring(Worker(ledger), 20)
+        LogCopy(place, PLACE).copy_records(Worker(ledger), 20)
         with monkeypatch.context() as patched:
             killing = Killing(patched, last)
             with contextlib.suppress(KilledError):
-                LogCopy(place, PLACE).bring(Worker(ledger), size)
-        LogCopy(place, PLACE).bring(Worker(ledger), size)
+                LogCopy(place, PLACE).copy_records(Worker(ledger), size)
+        LogCopy(place, PLACE).copy_records(Worker(ledger), size)
         assert verified(place / "ledger" / PLACE, note)
         assert (place / "ledger" / PLACE / SEGMENT).read_bytes() == (log.directory / SEGMENT).read_bytes()
         if not killing.dead:
@@ -188,16 +188,16 @@ def test_a_worker_that_breaks_off_at_any_request_is_read_on(
     log: Log, ledger: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note, size = (log.directory / "checkpoint").read_text(), len(log.records)
-    monkeypatch.setattr(log_copy, "_FIRST_READ", 4096)
-    monkeypatch.setattr(log_copy, "_MOST_READ", 1 << 13)
+    monkeypatch.setattr(log_copy, "_FIRST_READ_BYTES", 4096)
+    monkeypatch.setattr(log_copy, "_MAX_READ_BYTES", 1 << 13)
     for at in range(1, 100):
         worker = Worker(ledger)
         worker.fails_at = at
         copy = LogCopy(root / str(at), PLACE)
         try:
-            copy.bring(worker, size)
+            copy.copy_records(worker, size)
         except WorkerError:
-            LogCopy(root / str(at), PLACE).bring(worker, size)
+            LogCopy(root / str(at), PLACE).copy_records(worker, size)
         else:
             break
         assert verified(copy.folder, note)
@@ -209,7 +209,7 @@ def test_a_copy_that_was_spoiled_meanwhile_is_made_again(
     log: Log, ledger: Path, root: Path, spoil: str
 ) -> None:
     worker, note = Worker(ledger), (log.directory / "checkpoint").read_text()
-    LogCopy(root, PLACE).bring(worker, 20)
+    LogCopy(root, PLACE).copy_records(worker, 20)
     segment = root / "ledger" / PLACE / SEGMENT
     if spoil == "shortened":
         os.truncate(segment, 200)
@@ -220,21 +220,21 @@ def test_a_copy_that_was_spoiled_meanwhile_is_made_again(
         cursor.write_text("{")
     of = copies(root, worker)
     of.offer(offered(log))
-    of.round()
+    of.run_once()
     of._resting.clear()
-    of.round()
+    of.run_once()
     assert verified(segment.parent, note)
     assert of.lag_seconds() == 0
 
 
 def test_a_worker_with_fewer_records_than_were_accepted_is_told(log: Log, ledger: Path, root: Path) -> None:
     with pytest.raises(CopyError, match="has 79 of its 99 accepted records"):
-        LogCopy(root, PLACE).bring(Worker(ledger), 99)
+        LogCopy(root, PLACE).copy_records(Worker(ledger), 99)
     of = copies(root, Worker(ledger), patience=0)
     of.offer([(f"ledger/{PLACE}", offered(log)[0][1].replace("\n79\n", "\n99\n"))])
     taken: list[tuple[str, str]] = []
     of.takers = [taken.extend]
-    of.round()
+    of.run_once()
     [found] = of.findings()
     assert (found["code"], found["verdict"], taken) == ("replica_lags", "incomplete", [])
     assert "has 79 of its 99 accepted records" in found["message"]
@@ -243,22 +243,22 @@ def test_a_worker_with_fewer_records_than_were_accepted_is_told(log: Log, ledger
 def test_an_index_reads_the_copies_and_no_record_that_was_changed_on_the_way(
     log: Log, ledger: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replica, "_REFUSED_SECONDS", 0.0)
-    monkeypatch.setattr("proofgate.index.follow.REST_SECONDS", 0.0)
+    monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("proofgate.index.follow.RETRY_DELAY_SECONDS", 0.0)
     segment = log.directory / SEGMENT
     honest = segment.read_bytes()
     segment.write_bytes(honest.replace(b"model-7", b"model-8"))
     of = copies(root, Worker(ledger))
     with AuditedIndex(tmp_path / "index", VKEY, reserve=0, ledger=of.ledger) as index:
-        of.takers, of.refused = [index.offer], [index.refused]
+        of.takers, of.refused = [index.offer], [index.rejected_origins]
         of.offer(offered(log))
-        of.round()
-        assert eventually(lambda: index.standing().code == "index_log_refused")
+        of.run_once()
+        assert eventually(lambda: index.status().code == "index_log_refused")
         assert rows(tmp_path / "index") == []
         segment.write_bytes(honest)
-        of.round()
+        of.run_once()
         assert eventually(lambda: len(rows(tmp_path / "index")) == 39)
-        assert eventually(lambda: index.standing().code == "")
+        assert eventually(lambda: index.status().code == "")
 
 
 def test_a_full_volume_stops_the_copies_with_a_finding_and_room_lets_them_go_on(
@@ -270,13 +270,13 @@ def test_a_full_volume_stops_the_copies_with_a_finding_and_room_lets_them_go_on(
     taken: list[tuple[str, str]] = []
     of.takers = [taken.extend]
     of.offer(offered(log))
-    of.round()
+    of.run_once()
     [found] = of.findings()
     assert found["code"] == "replica_lags"
     assert "512 MiB must stay free" in found["message"]
     assert taken == []
     free += 1 << 30
-    of.round()
+    of.run_once()
     assert of.findings() == []
     assert taken == [(str(of.ledger / PLACE), offered(log)[0][1])]
 
@@ -288,14 +288,14 @@ def test_a_later_log_of_a_shard_waits_for_the_earlier_ones_of_a_worker_that_cann
     later.sign()
     worker = Worker(ledger)
     worker.fails_at = 1
-    monkeypatch.setattr(workers, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "RETRY_SECONDS", 0.0)
     of = copies(root, worker)
     taken: list[tuple[str, str]] = []
     of.takers = [taken.extend]
     of.offer(offered(log, later))
-    of.round()
+    of.run_once()
     assert taken == []
-    of.round()
+    of.run_once()
     assert [Path(folder).name for folder, _ in taken] == [FIRST, SECOND]
 
 
@@ -310,17 +310,17 @@ def test_copies_that_are_older_than_the_index_keeps_are_removed_once_sinks_have_
     sent: dict[str, int] = {}
     made.read = [lambda: sent]
     made.offer(offered(*logs))
-    made.round()
+    made.run_once()
     assert len(list((made.ledger / "0").iterdir())) == 3
     sent |= {of.origin: len(of.records) for of in logs}
     made._prune_due = 0.0
-    made.round()
+    made.run_once()
     left = sorted(path.name for path in (made.ledger / "0").iterdir())
     assert left == [second, third]
     again = copies(root, Worker(ledger), keep_days=1)
     again.read = [lambda: sent]
     again.offer(offered(*logs))
-    again.round()
+    again.run_once()
     assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, "it is not copied again"
 
 
@@ -337,14 +337,14 @@ def test_what_configurations_records_name_is_copied_and_nothing_that_differs_fro
     (ledger / "configurations" / f"{other}.json").write_bytes(b"{}")
     of = copies(root, Worker(ledger))
     of.offer(offered(log))
-    of.round()
+    of.run_once()
     copied = of.ledger / "configurations" / f"{digest}.json"
     assert list(copied.parent.iterdir()) == [copied]
     # As where the auditor was killed before it had them.
     copied.unlink()
     again = copies(root, Worker(ledger))
     again.offer(offered(log))
-    again.round()
+    again.run_once()
     assert copied.read_bytes() == content
 
 
@@ -353,10 +353,10 @@ def test_a_tombstone_that_the_retention_key_did_not_sign_removes_no_copy(
 ) -> None:
     worker, note = Worker(ledger), (log.directory / "checkpoint").read_text()
     copy = LogCopy(root, PLACE)
-    copy.bring(worker, len(log.records))
+    copy.copy_records(worker, len(log.records))
     (log.directory / "tombstone").write_text("proofgate.dev/tombstone\n")
     with pytest.raises(CopyError, match="its tombstone is refused"):
-        copy.follow_removal(worker, note, VKEY, RETENTION_KEY.verifying)
+        copy.apply_removal(worker, note, VKEY, RETENTION_KEY.verifying)
     assert verified(copy.folder, note)
 
 
@@ -374,10 +374,10 @@ def test_every_copied_log_is_looked_for_at_its_worker_again_and_again(
     for one in logs:
         one.sign()
         of.offer(offered(one))
-        of.round()
-    monkeypatch.setattr(LogCopy, "follow_removal", follow)
+        of.run_once()
+    monkeypatch.setattr(LogCopy, "apply_removal", follow)
     for _ in range(3):
-        of.round()
+        of.run_once()
     # Eight in a round, of eleven.
     assert sorted(asked.count(f"0/{one.directory.name}") for one in logs) == [2] * 9 + [3] * 2
 
@@ -387,14 +387,14 @@ def test_copies_are_read_while_their_worker_is_away_and_a_configuration_is_missi
 ) -> None:
     log = Log(ledger, config="ab" * 32)
     log.sign()
-    LogCopy(root, PLACE).bring(Worker(ledger), len(log.records))
+    LogCopy(root, PLACE).copy_records(Worker(ledger), len(log.records))
     worker = Worker(ledger)
     worker.fails_at = 1
     of = copies(root, worker)
     taken: list[tuple[str, str]] = []
     of.takers = [taken.extend]
     of.offer(offered(log))
-    of.round()
+    of.run_once()
     assert [Path(folder).name for folder, _ in taken] == [FIRST]
 
 
@@ -409,17 +409,17 @@ def test_a_sink_is_sent_what_copies_hold_and_says_how_far_it_is(log: Log, ledger
 
     state = root.parent / "state"
     state.mkdir()
-    cursor = Cursor(state, "sink", VKEY)
-    stream = Stream(Taking(), cursor, VKEY)
+    cursor = EventCursor(state, "sink", VKEY)
+    stream = EventStream(Taking(), cursor, VKEY)
     of = copies(root, Worker(ledger), keep_days=0)
     offers: dict[str, str] = {}
-    of.takers, of.read = [offers.update], [cursor.sent]
+    of.takers, of.read = [offers.update], [cursor.sent_counts]
     of.offer(offered(log))
-    of.round()
-    assert cursor.sent() == {}
+    of.run_once()
+    assert cursor.sent_counts() == {}
     stream.send(offers)
     assert len(sent) == 39
-    assert cursor.sent() == {log.origin: len(log.records)}
+    assert cursor.sent_counts() == {log.origin: len(log.records)}
     cursor.close()
 
 
@@ -429,9 +429,9 @@ def test_a_worker_that_has_left_the_list_is_waited_for_without_a_finding(
     workers: dict[str, str] = {}
     of = Replica(root, (VKEY, None), lambda: workers, lambda _: Worker(ledger), reserve=0, patience=0)
     of.offer(offered(log))
-    of.round()
+    of.run_once()
     assert of.findings() == []
     workers["0"] = "url"
-    of.round()
+    of.run_once()
     assert of.findings() == []
     assert verified(of.ledger / PLACE, offered(log)[0][1])

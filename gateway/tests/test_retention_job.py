@@ -130,7 +130,7 @@ def test_a_hold_is_brought_in_once_and_goes_only_when_the_plan_releases_it(place
     [held] = place.holds()
     assert (held["name"], held["scope"]) == (
         "case",
-        {"tenant": "acme", "since": arguments.moment("2026-01-01")},
+        {"tenant": "acme", "since": arguments.parse_timestamp("2026-01-01")},
     )
     code, report = place.keep(known=1)
     assert (code, report["holds"], report["outside"], report["outsideCount"]) == (0, 1, ["case"], 1)
@@ -185,7 +185,7 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
 def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = retention_job.Report()
+    report = retention_job.RetentionReport()
     logs: list[dict[str, Any]] = [
         STAYS | {"reasons": [{"code": "damaged", "text": ""}, {"code": "held", "text": ""}]},
         STAYS | {"reasons": [{"code": "not_ended", "text": ""}]},
@@ -193,11 +193,11 @@ def test_what_stays_although_its_time_is_over_is_told_by_the_exit_code(
         STAYS | {"reasons": [{"code": "held_unknown", "text": ""}]},
         LOG,
     ]
-    assert retention_job._stay(report, logs, retention_job._NEEDS_SOMEBODY) == {
+    assert retention_job._count_staying(report, logs, retention_job._OVERDUE_REMOVAL_CODES) == {
         "damaged": 1,
         "held_unknown": 1,
     }
-    assert retention_job._stay(report, logs, retention_job._NOT_ERASED) == {
+    assert retention_job._count_staying(report, logs, retention_job._OVERDUE_ERASURE_CODES) == {
         "damaged": 1,
         "held_unknown": 1,
         "not_ended": 1,
@@ -216,8 +216,8 @@ def test_a_clock_that_is_far_ahead_of_the_ledger_removes_nothing_and_holds_all_t
     # 2016-07-30T23:54:10.259Z, as the specification has it.
     place.log.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV").mkdir()
     place.log.with_name("zzzzzzzzzzzzzzzzzzzzzzzzzz").mkdir()
-    began, retention = arguments.moment("2016-07-30T23:54:10.259Z"), {"maximumDays": 1}
-    assert retention_job._began("01ARZ3NDEKTSV4RRFFQ69G5FAV") == began
+    began, retention = arguments.parse_timestamp("2016-07-30T23:54:10.259Z"), {"maximumDays": 1}
+    assert retention_job._start_time("01ARZ3NDEKTSV4RRFFQ69G5FAV") == began
     monkeypatch.setattr(arguments, "now", lambda: began + 9 * DAY)
     code, report = place.keep(begin=True, quietDays=8, retention=retention, holds=[CASE])
     assert (code, report["result"], report["holds"]) == (1, "clock_doubtful", 1)
@@ -283,14 +283,14 @@ def test_a_plan_is_a_file_of_bounded_size(tmp_path: Path) -> None:
 
 def test_the_longest_report_fits_into_a_containers_last_words() -> None:
     names = tuple(f"{'n' * 250}{number}" for number in range(500))
-    report = retention_job.Report(
+    report = retention_job.RetentionReport(
         *("d" * 16, "k" * 999, "keeping_state_corrupt", "\u00e9" * 4000, 500, 10**9),
         outside=names,
         changed=names,
     )
     report.staying.update({f"some_reason_{number}": 10**9 for number in range(12)})
     text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
-    assert len(text.encode()) <= retention_job.MAX_REPORT
+    assert len(text.encode()) <= retention_job.MAX_REPORT_BYTES
     assert report.summary()["outsideCount"] == 500
 
 

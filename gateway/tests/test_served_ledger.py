@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from proofgate.auditor import served as served_module
 from proofgate.auditor import worker_files
-from proofgate.auditor.served import ServedLedger, checked, read_list
+from proofgate.auditor.served import ServedLedger, check_worker_urls, read_worker_list
 from proofgate.auditor.worker_files import BLOCK_BYTES, UnreadableError, WorkerError, WorkerFiles
-from proofgate.http_errors import Refusal, answer_refusal
-from proofgate.reading.routes import Reading
+from proofgate.http_errors import ApiError, handle_api_error
+from proofgate.reading.routes import LedgerReadRoutes
 
 LOG = "01M89PCZT1JE2K4A4FYY15YK69"
 OTHER = "01M89Q0V2S1R6T3Y8B5N7C4D9E"
@@ -158,7 +158,7 @@ MISBEHAVIOUR: dict[str, Script] = {
 
 @pytest.mark.parametrize("how", MISBEHAVIOUR)
 def test_what_is_no_whole_answer_says_nothing_of_the_file(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_files, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(worker_files, "RESPONSE_TIMEOUT_SECONDS", 0.3)
     with broken_worker(MISBEHAVIOUR[how]) as files, pytest.raises(WorkerError):
         files.read(f"0/{LOG}/checkpoint", 0, 10)
 
@@ -178,7 +178,7 @@ def test_what_is_no_whole_answer_says_nothing_of_the_file(how: str, monkeypatch:
 )
 def test_what_is_no_list_of_names_is_none(body: bytes) -> None:
     with broken_worker(says(answer(200, body))) as files, pytest.raises(WorkerError):
-        files.names("0")
+        files.list_folder("0")
 
 
 @settings(max_examples=60)
@@ -211,7 +211,7 @@ def test_whatever_is_answered_is_a_whole_answer_or_none(status: int, length: str
     files = WorkerFiles("http://127.0.0.1:1", None)
     files._connection.get = lambda *_: Response()  # type: ignore[assignment, method-assign]
     with suppress(WorkerError, FileNotFoundError, UnreadableError):
-        names = files.names("0")
+        names = files.list_folder("0")
         assert all(name and "/" not in name for name in names)
     with suppress(WorkerError, FileNotFoundError, UnreadableError):
         told, content = files.read(f"0/{LOG}/checkpoint", 3, 10)
@@ -246,7 +246,7 @@ def test_a_slow_worker_has_no_more_than_its_share_of_a_look() -> None:
         assert files.read(f"0/{LOG}/checkpoint", 0, 10) == (3, b"abc")
         with pytest.raises(WorkerError, match="of one poll"):
             files.read(f"0/{LOG}/checkpoint", 0, 10)
-        files.begin()
+        files.start_round()
         assert files.read(f"0/{LOG}/checkpoint", 0, 10) == (3, b"abc")
 
 
@@ -255,20 +255,20 @@ def test_a_slow_worker_has_no_more_than_its_share_of_a_look() -> None:
 )
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - one of urllib, and ours
-        checked({"0": url})
+        check_worker_urls({"0": url})
 
 
 @pytest.mark.parametrize("shard", ["", "x", "-1", "01", "1" * 10, "²"])
 def test_a_shard_that_is_none_is_refused(shard: str) -> None:
     with pytest.raises(ValueError, match="not a shard number"):
-        checked({shard: "http://w"})
+        check_worker_urls({shard: "http://w"})
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"0": 1}', '{"0": null}', "[" * 100_000])
 def test_a_list_of_workers_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "list").write_text(text)
     with pytest.raises(ValueError):  # noqa: PT011 - its sentence differs
-        read_list(tmp_path / "list")
+        read_worker_list(tmp_path / "list")
 
 
 class Folders:
@@ -293,14 +293,14 @@ class Folders:
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders]:
     # All of them answer, or refuse at once: on a busy machine that takes its time.
     monkeypatch.setattr(worker_files, "CONNECT_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr(worker_files, "ANSWER_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(worker_files, "RESPONSE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(served_module, "_ROLL_CALL_SECONDS", PATIENCE_SECONDS)
     made = Folders(tmp_path)
 
     def app(folder: Path) -> FastAPI:
         app = FastAPI()
-        app.add_exception_handler(Refusal, answer_refusal)
-        Reading(folder).add_routes(app, lambda _request: None)
+        app.add_exception_handler(ApiError, handle_api_error)
+        LedgerReadRoutes(folder).add_routes(app, lambda _request: None)
         return app
 
     with serving(app(made.folders[0])) as one, serving(app(made.folders[1])) as two:
@@ -311,7 +311,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders
 
 
 def reach(ledger: ServedLedger) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(ledger.begin())
+    told: dict[str, Any] = json.loads(ledger.start_pass())
     return told
 
 
@@ -331,7 +331,7 @@ def test_the_folders_of_all_workers_are_one_tree(folders: Folders) -> None:
     for path in (f"ledger/1/{LOG}/tombstone", f"ledger/1/{OTHER}/checkpoint"):
         with pytest.raises(FileNotFoundError):
             ledger.open(path)
-    assert ledger.standing() == {"0": True, "1": True}
+    assert ledger.reachable_by_shard() == {"0": True, "1": True}
 
 
 def test_a_log_is_read_from_where_it_lies(folders: Folders) -> None:
@@ -358,7 +358,7 @@ def test_a_worker_that_does_not_answer_is_told_and_the_others_are_read(folders: 
         told = reach(impatient)["1"]
         assert not told["answers"]
         assert "cannot be reached" in told["failing"]
-        assert impatient.standing() == {"0": True, "1": False}
+        assert impatient.reachable_by_shard() == {"0": True, "1": False}
 
 
 def test_a_worker_that_fails_in_the_middle_is_asked_no_more_and_counts_as_away(
@@ -392,7 +392,7 @@ def test_a_worker_that_left_the_list_is_read_for_as_long_as_it_answers(folders: 
     url = folders.list.pop("1")
     assert reach(ledger) == {"0": ANSWERS, "1": ANSWERS}
     assert ledger.open(f"ledger/1/{LOG}/checkpoint") == (4, b"of 1")
-    ledger._workers["1"].failed("it is gone")
+    ledger._workers["1"].record_failure("it is gone")
     assert reach(ledger) == {"0": ANSWERS}
     folders.list["1"] = url
     assert reach(ledger) == {"0": ANSWERS, "1": ANSWERS}
@@ -434,7 +434,7 @@ def test_a_worker_that_makes_up_more_than_one_can_hold_is_not_believed(
 ) -> None:
     ledger = folders.ledger(patience=0)
     folders.list = {"0": folders.list["0"]}
-    monkeypatch.setattr(WorkerFiles, "names", lambda _self, folder: names.get(folder, []))
+    monkeypatch.setattr(WorkerFiles, "list_folder", lambda _self, folder: names.get(folder, []))
     assert "it reports too many" in reach(ledger)["0"]["failing"]
 
 
@@ -442,14 +442,14 @@ def test_whatever_goes_wrong_with_one_worker_the_others_are_read(
     folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = folders.ledger(patience=0)
-    hold = served_module._Worker.hold
+    hold = served_module._Worker.list_contents
 
     def breaks(self: Any) -> Any:
         if self.shard == "0":
             raise ZeroDivisionError
         return hold(self)
 
-    monkeypatch.setattr(served_module._Worker, "hold", breaks)
+    monkeypatch.setattr(served_module._Worker, "list_contents", breaks)
     told = reach(ledger)
     assert (told["0"]["answers"], told["1"]) == (False, ANSWERS)
 

@@ -21,8 +21,14 @@ from proofgate import _core
 from proofgate._core import shred_key_ids, shred_keys
 from proofgate.cli import main
 from proofgate.config import load
-from proofgate.config.files import look_at
-from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError, rotated, without
+from proofgate.config.files import current_digests
+from proofgate.keeping.shred_key_files import (
+    ShredKeyFolder,
+    ShredKeySecret,
+    ShredKeysError,
+    with_new_key,
+    without_keys,
+)
 from proofgate.reload import needs_restart
 
 pytestmark = pytest.mark.usefixtures("fake_retention_state")
@@ -90,9 +96,9 @@ def test_another_key_is_another_configuration_that_needs_no_restart_and_is_notic
     configured: ConfigDirectory, folder: Path
 ) -> None:
     before = load(configured.file)
-    assert look_at(before.files) == before.files
-    Folder(folder).rotate("acme")
-    assert look_at(before.files) != before.files
+    assert current_digests(before.files) == before.files
+    ShredKeyFolder(folder).rotate("acme")
+    assert current_digests(before.files) != before.files
     after = load(configured.file)
     assert after != before
     assert not needs_restart(before, after)
@@ -102,26 +108,26 @@ def test_another_key_is_another_configuration_that_needs_no_restart_and_is_notic
         (folder / target).mkdir()
         (folder / "..data").unlink(missing_ok=True)
         (folder / "..data").symlink_to(target)
-        assert look_at(after.files) != after.files
+        assert current_digests(after.files) != after.files
         after = load(configured.file)
 
 
 def test_a_folder_where_a_file_belongs_is_looked_at_once(config_directory: ConfigDirectory) -> None:
     config_directory.replace("openai-key", "ledger")
     files = load(config_directory.file).files
-    assert look_at(files) == files
+    assert current_digests(files) == files
 
 
 def test_a_new_key_comes_first_and_no_more_than_64_may_be() -> None:
-    text = rotated(line(1))
+    text = with_new_key(line(1))
     assert text.endswith(f"\n{line(1)}")
-    assert rotated(line(1)) != text
-    assert len(shred_key_ids(rotated(""))) == 1
+    assert with_new_key(line(1)) != text
+    assert len(shred_key_ids(with_new_key(""))) == 1
     with pytest.raises(ShredKeysError, match="shred old ones first"):
-        rotated("".join(line(byte) for byte in range(1, 65)))
-    assert without(line(2) + line(1), [key_id(2)]) == line(1)
+        with_new_key("".join(line(byte) for byte in range(1, 65)))
+    assert without_keys(line(2) + line(1), [key_id(2)]) == line(1)
     with pytest.raises(ShredKeysError, match="strict base64"):
-        without("sk-very-secret\n", [key_id(2)])
+        without_keys("sk-very-secret\n", [key_id(2)])
 
 
 def test_keys_are_made_and_removed_in_a_folder(folder: Path, capsys: Capture) -> None:
@@ -142,9 +148,9 @@ def test_keys_are_made_and_removed_in_a_folder(folder: Path, capsys: Capture) ->
 
 def test_the_last_key_gives_way_to_a_new_one_and_is_overwritten_where_it_lay(folder: Path) -> None:
     with (folder / "globex").open("rb") as old:
-        Folder(folder).drop("globex", [key_id(3)])
+        ShredKeyFolder(folder).drop("globex", [key_id(3)])
         assert old.read() == bytes(len(line(3)))
-    left = Folder(folder).ids()["globex"]
+    left = ShredKeyFolder(folder).ids()["globex"]
     assert len(left) == 1
     assert left != [key_id(3)]
 
@@ -171,7 +177,7 @@ def test_a_key_is_overwritten_only_when_no_loss_of_power_brings_its_file_back(
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", replaced)
     with (folder / "globex").open("rb") as old_file:
-        Folder(folder).drop("globex", [key_id(3)])
+        ShredKeyFolder(folder).drop("globex", [key_id(3)])
         assert old_file.read() == bytes(len(line(3)))
     assert calls[:3] == ["renamed", "folder", "overwritten"]
 
@@ -186,8 +192,8 @@ def test_a_replaced_file_stays_its_owners_and_a_new_one_is_the_folders(
 
     as_root_sees_it(monkeypatch, folder)
     monkeypatch.setattr(os, "fchown", give)
-    Folder(folder).rotate("acme")
-    Folder(folder).rotate("initech")
+    ShredKeyFolder(folder).rotate("acme")
+    ShredKeyFolder(folder).rotate("initech")
     assert given == [(".acme.tmp", 7001, 8001), (".initech.tmp", 7002, 8002)]
 
 
@@ -246,7 +252,7 @@ def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
     assert passed("rotate", "-", "acme")["acme"].endswith(line(2) + line(1))
     for text in ("", "[]", '{"kind": "Secret", "data": {"acme": 1}}', '{"kind": "List"}'):
         with pytest.raises(ShredKeysError):
-            Secret(text)
+            ShredKeySecret(text)
 
 
 @pytest.fixture
@@ -282,9 +288,9 @@ def test_what_was_signed_for_all_volumes_is_removed_from_the_folder(
     assert signed[0][3] == sorted([key_id(1), key_id(2)])
     report = json.loads(capsys.readouterr().out)
     assert (report["done"], report["stay"], report["left_to_you"]) == (True, 0, None)
-    assert len(Folder(folder).ids()["acme"]) == 1
-    assert not {key_id(1), key_id(2)} & set(Folder(folder).ids()["acme"])
-    assert Folder(folder).ids()["globex"] == [key_id(3)]
+    assert len(ShredKeyFolder(folder).ids()["acme"]) == 1
+    assert not {key_id(1), key_id(2)} & set(ShredKeyFolder(folder).ids()["acme"])
+    assert ShredKeyFolder(folder).ids()["globex"] == [key_id(3)]
 
 
 def test_a_hold_on_one_volume_keeps_a_key_for_all(
@@ -348,7 +354,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_rest_to_you(
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system", str(folder))
 
-    monkeypatch.setattr(Folder, "_replace", refuse)
+    monkeypatch.setattr(ShredKeyFolder, "_replace", refuse)
     assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
     shown = capsys.readouterr()
     assert "Read-only file system" in shown.err
@@ -358,13 +364,13 @@ def test_a_folder_that_cannot_be_written_leaves_the_rest_to_you(
 def test_a_file_that_is_spoiled_since_the_plan_leaves_the_rest_to_you(
     shred: list[str], folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drop = Folder.drop
+    drop = ShredKeyFolder.drop
 
-    def spoiled(self: Folder, tenant: str, keys: list[str]) -> None:
+    def spoiled(self: ShredKeyFolder, tenant: str, keys: list[str]) -> None:
         (folder / "acme").write_bytes(b"\xff")
         drop(self, tenant, keys)
 
-    monkeypatch.setattr(Folder, "drop", spoiled)
+    monkeypatch.setattr(ShredKeyFolder, "drop", spoiled)
     assert main([*shred, "--shred-keys", str(folder), "--yes"]) == 1
     shown = capsys.readouterr()
     assert "contains no shred keys" in shown.err
@@ -373,12 +379,12 @@ def test_a_file_that_is_spoiled_since_the_plan_leaves_the_rest_to_you(
 
 def test_two_who_make_keys_at_once_lose_none_and_no_name_leads_out_of_the_folder(folder: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
-        made = set(threads.map(lambda _: Folder(folder).rotate("acme"), range(12)))
+        made = set(threads.map(lambda _: ShredKeyFolder(folder).rotate("acme"), range(12)))
     assert len(made) == 12
-    assert made <= set(Folder(folder).ids()["acme"])
+    assert made <= set(ShredKeyFolder(folder).ids()["acme"])
     for tenant in ("../acme", "/etc/passwd", "..", "", "a/../b", "a/b/c"):
         with pytest.raises(ShredKeysError, match="not a valid tenant name"):
-            Folder(folder).rotate(tenant)
+            ShredKeyFolder(folder).rotate(tenant)
 
 
 def test_a_key_that_nobody_knows_is_not_said_to_be_destroyed(

@@ -27,14 +27,14 @@ from signing import VKEY
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
-from proofgate.siem.cursor import Cursor
-from proofgate.siem.events import Event
-from proofgate.siem.otlp import record
-from proofgate.siem.places import PlaceError, parse
+from proofgate.siem.cursor import EventCursor
+from proofgate.siem.events import ExchangeEvent
+from proofgate.siem.otlp import log_record
+from proofgate.siem.places import SinkAddressError, parse
 from proofgate.siem.sink import SinkError
-from proofgate.siem.stream import Stream
+from proofgate.siem.stream import EventStream
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
@@ -46,9 +46,9 @@ class Kept:
 
     def __init__(self, takes: int = 1000) -> None:
         self.takes = takes
-        self.events: list[Event] = []
+        self.events: list[ExchangeEvent] = []
 
-    def send(self, events: Sequence[Event]) -> None:
+    def send(self, events: Sequence[ExchangeEvent]) -> None:
         if self.takes == 0:
             raise SinkError("siem_refused", "it responded with status 503")
         self.takes -= 1
@@ -82,9 +82,9 @@ def accepted(ledger: Path) -> dict[str, str]:
     return {str(path.parent): path.read_text() for path in sorted(ledger.glob("0/*/checkpoint"))}
 
 
-def stream_to(sink: Any, state: Path, **more: Any) -> Stream:
+def stream_to(sink: Any, state: Path, **more: Any) -> EventStream:
     state.mkdir(exist_ok=True)
-    return Stream(sink, Cursor(state, sink.name, VKEY), VKEY, **more)
+    return EventStream(sink, EventCursor(state, sink.name, VKEY), VKEY, **more)
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofgate.siem.stream._LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("proofgate.siem.stream._MAX_PAUSE", 0.01)
 
 
 def test_each_exchange_is_told_once_it_has_ended_with_what_an_index_has_of_it(
@@ -212,12 +212,12 @@ def test_numbers_that_nothing_can_have_hold_up_no_stream(ledger: Path, tmp_path:
 
 @pytest.mark.parametrize("time", [253_402_300_799_999_999, (1 << 63) - 1])
 def test_a_time_that_no_collector_can_hold_stands_at_its_end(time: int) -> None:
-    assert record(replace(EVENT, time=time)).time_unix_nano == (1 << 64) - 1
+    assert log_record(replace(EVENT, time=time)).time_unix_nano == (1 << 64) - 1
 
 
 def test_an_exchange_that_cannot_be_told_is_named_and_other_logs_go_on(ledger: Path, tmp_path: Path) -> None:
     class Picky(Kept):
-        def send(self, events: Sequence[Event]) -> None:
+        def send(self, events: Sequence[ExchangeEvent]) -> None:
             if any(event.facts["model"] == "late" for event in events):
                 raise ValueError("secret: out of range")
             super().send(events)
@@ -237,7 +237,7 @@ def test_an_exchange_that_cannot_be_told_is_named_and_other_logs_go_on(ledger: P
 
 def test_whatever_else_breaks_sending_off_is_named(ledger: Path, tmp_path: Path) -> None:
     class Broken(Kept):
-        def send(self, _: Sequence[Event]) -> None:
+        def send(self, _: Sequence[ExchangeEvent]) -> None:
             raise RuntimeError("secret")
 
     stream = stream_to(Broken(), tmp_path / "state", patience=0.0)
@@ -261,9 +261,9 @@ def test_the_thread_goes_on_when_the_sink_does_and_says_meanwhile_that_it_does_n
     assert "503" in finding["message"]
     sink.takes = 1000
     assert eventually(lambda: stream.lag_seconds() == 0)
-    assert (len(sink.events), stream.behind) == (14, 0)
+    assert (len(sink.events), stream.lag_records) == (14, 0)
     double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+x", VKEY, 1, 1, 1, True)
-    watch = Watch(cast("_core.Auditor", double), 0)
+    watch = LedgerWatcher(cast("_core.Auditor", double), 0)
     watch.streams = [stream]
     told = render(watch)
     assert 'proofgate_auditor_siem_events_total{sink="kept"} 14' in told
@@ -317,7 +317,7 @@ def attributes(found: Any) -> dict[str, Any]:
     return told
 
 
-EVENT = Event(
+EVENT = ExchangeEvent(
     NOON,
     f"proofgate.dev/ns/demo/0/{FIRST}",
     7,
@@ -437,7 +437,7 @@ def test_a_collector_behind_a_private_authority_is_reached_when_that_is_given(tm
     ],
 )
 def test_a_place_that_is_none_is_refused_with_what_to_write(text: str, why: str) -> None:
-    with pytest.raises(PlaceError, match=why):
+    with pytest.raises(SinkAddressError, match=why):
         parse(text, "ledger")
 
 

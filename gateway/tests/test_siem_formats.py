@@ -17,12 +17,12 @@ from ocsf.validate import SCHEMA, problems
 
 from proofgate.index.schema import VERDICTS
 from proofgate.siem import cef, ocsf
-from proofgate.siem.events import Event
-from proofgate.siem.otlp import record
-from proofgate.siem.places import PlaceError, parse
+from proofgate.siem.events import ExchangeEvent
+from proofgate.siem.otlp import log_record
+from proofgate.siem.places import SinkAddressError, parse
 from proofgate.telemetry import names
 
-EVENT = Event(
+EVENT = ExchangeEvent(
     1_764_086_400_123_456,
     "proofgate.dev/ns/demo/0/01M89Q0V2S1R6T3Y8B5N7C4D9E",
     7,
@@ -59,7 +59,7 @@ _numbers = st.none() | st.integers(0, (1 << 63) - 1)
 
 
 @st.composite
-def events(draw: st.DrawFn) -> Event:
+def events(draw: st.DrawFn) -> ExchangeEvent:
     """An event with any facts that records can lead to."""
     facts = {
         "id": draw(_texts),
@@ -86,7 +86,7 @@ def events(draw: st.DrawFn) -> Event:
 
 def test_a_method_that_the_schema_does_not_have_is_left_out() -> None:
     event = replace(EVENT, facts={**EVENT.facts, "endpoint": "BREW /v1/pot"})
-    told = ocsf.of(event)
+    told = ocsf.from_event(event)
     assert problems(told) == []
     assert "http_method" not in told["http_request"]
 
@@ -98,12 +98,12 @@ def test_the_published_schema_is_what_the_events_are_for() -> None:
 
 
 @pytest.mark.parametrize("event", [EVENT, END_ONLY], ids=["whole", "end only"])
-def test_an_event_is_valid_by_the_published_schema(event: Event) -> None:
-    assert problems(ocsf.of(event)) == []
+def test_an_event_is_valid_by_the_published_schema(event: ExchangeEvent) -> None:
+    assert problems(ocsf.from_event(event)) == []
 
 
 @given(events())
-def test_every_event_is_valid_by_the_published_schema(event: Event) -> None:
+def test_every_event_is_valid_by_the_published_schema(event: ExchangeEvent) -> None:
     assert problems(json.loads(ocsf.text(event))) == []
 
 
@@ -124,7 +124,7 @@ def test_every_event_is_valid_by_the_published_schema(event: Event) -> None:
     ],
 )
 def test_the_check_itself_finds_what_is_wrong(path: str, value: Any, said: str) -> None:
-    event = ocsf.of(EVENT)
+    event = ocsf.from_event(EVENT)
     if value is None:
         del event[path]
     else:
@@ -133,17 +133,17 @@ def test_the_check_itself_finds_what_is_wrong(path: str, value: Any, said: str) 
 
 
 def test_a_profile_that_an_event_uses_is_named() -> None:
-    event = ocsf.of(EVENT)
+    event = ocsf.from_event(EVENT)
     event["metadata"]["profiles"].remove("record_integrity")
     assert problems(event) == ["metadata.profiles: record_integrity is missing"]
-    assert "trace" not in ocsf.of(END_ONLY)["metadata"]["profiles"]
+    assert "trace" not in ocsf.from_event(END_ONLY)["metadata"]["profiles"]
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
 def test_an_event_names_a_person_and_an_address_if_the_record_does(address: str) -> None:
     known = {"end_user_name": "alice@example.com", "client_address": address}
     event = replace(EVENT, facts=EVENT.facts | known)
-    told, silent = ocsf.of(event), ocsf.of(EVENT)
+    told, silent = ocsf.from_event(event), ocsf.from_event(EVENT)
     assert problems(told) == []
     assert told["actor"]["user"] == {"uid": EVENT.facts["end_user"], "name": "alice@example.com"}
     assert told["src_endpoint"] == {"ip": address}
@@ -156,14 +156,14 @@ def test_an_event_names_a_person_and_an_address_if_the_record_does(address: str)
 
 def test_an_event_has_the_name_of_the_key_if_the_record_does() -> None:
     event = replace(EVENT, facts=EVENT.facts | {"key_name": "ci"})
-    told = ocsf.of(event)
+    told = ocsf.from_event(event)
     assert problems(told) == []
     assert told["unmapped"]["key_name"] == "ci"
     assert read_cef(cef.text(event))[1]["sourceServiceName"] == "ci"
 
 
 def test_an_event_says_what_the_record_does() -> None:
-    event = ocsf.of(EVENT)
+    event = ocsf.from_event(EVENT)
     assert event["metadata"]["uid"] == f"{EVENT.origin}/7"
     assert event["metadata"]["tenant_uid"] == "acme"
     assert (event["time"], event["duration"]) == (1_764_086_400_123, 12)
@@ -173,17 +173,17 @@ def test_an_event_says_what_the_record_does() -> None:
     assert (event["status"], event["severity"]) == ("Success", "Low")
     assert event["http_request"]["url"] == {"path": "/v1/chat/completions"}
     assert event["unmapped"]["rules"] == ["pii-card"]
-    by_agent = ocsf.of(replace(EVENT, facts={**EVENT.facts, "agent": "a-1"}))
+    by_agent = ocsf.from_event(replace(EVENT, facts={**EVENT.facts, "agent": "a-1"}))
     assert by_agent["ai_agent"]["ai_model"] == event["ai_model"]
     assert "ai_model" not in by_agent
-    listed = ocsf.of(replace(EVENT, facts={**EVENT.facts, "endpoint": "GET /v1/files"}))
+    listed = ocsf.from_event(replace(EVENT, facts={**EVENT.facts, "endpoint": "GET /v1/files"}))
     assert (listed["activity_id"], listed["http_request"]["http_method"]) == (2, "GET")
-    failed = ocsf.of(END_ONLY)
+    failed = ocsf.from_event(END_ONLY)
     assert (failed["status"], failed["status_detail"], failed["severity"]) == ("Failure", "aborted", "Low")
 
 
 @given(events())
-def test_the_fingerprint_is_over_the_canonical_event_without_the_fingerprint(event: Event) -> None:
+def test_the_fingerprint_is_over_the_canonical_event_without_the_fingerprint(event: ExchangeEvent) -> None:
     found = json.loads(ocsf.text(event))
     [attestation] = found["attestation_list"]
     fingerprint = attestation.pop("fingerprint")
@@ -195,11 +195,11 @@ def test_the_fingerprint_is_over_the_canonical_event_without_the_fingerprint(eve
         1,
         2,
     )
-    assert ocsf.text(event).encode() == rfc8785.dumps(ocsf.of(event))
+    assert ocsf.text(event).encode() == rfc8785.dumps(ocsf.from_event(event))
 
 
 def test_a_changed_event_has_another_fingerprint() -> None:
-    event = ocsf.of(EVENT)
+    event = ocsf.from_event(EVENT)
     changed = copy.deepcopy(event)
     changed["status_detail"] = "incomplete"
     for one in (event, changed):
@@ -237,7 +237,7 @@ def read_cef(line: str) -> tuple[list[str], dict[str, str]]:
 
 def as_shown(text: str) -> str:
     """A text as CEF can have it: characters that end a line are blanks, except line feed and return."""
-    return "".join(one if one in "\n\r" else cef._plain(one) for one in text)
+    return "".join(one if one in "\n\r" else cef._replace_control_characters(one) for one in text)
 
 
 def test_an_event_in_cef_is_one_line_of_known_keys() -> None:
@@ -256,7 +256,7 @@ def test_an_event_in_cef_is_one_line_of_known_keys() -> None:
 
 
 @given(events())
-def test_what_cef_escapes_is_read_back_and_no_value_becomes_a_key_or_a_line(event: Event) -> None:
+def test_what_cef_escapes_is_read_back_and_no_value_becomes_a_key_or_a_line(event: ExchangeEvent) -> None:
     line = cef.text(event)
     assert len(line.splitlines()) == 1
     header, extension = read_cef(line)
@@ -278,18 +278,18 @@ def test_what_cef_escapes_is_read_back_and_no_value_becomes_a_key_or_a_line(even
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_header_field_is_read_back(text: str) -> None:
-    assert split_header(f"{cef._header(text)}|rest", 1) == [cef._plain(text), "rest"]
+    assert split_header(f"{cef._header(text)}|rest", 1) == [cef._replace_control_characters(text), "rest"]
 
 
 @pytest.mark.parametrize("form", ["ocsf", "cef"])
 def test_a_log_record_has_the_format_as_its_body_and_the_place_as_attributes(form: str) -> None:
-    found = record(EVENT, form)
+    found = log_record(EVENT, form)
     body = {"ocsf": ocsf.text, "cef": cef.text}[form](EVENT)
     assert found.body.string_value == body
     assert [pair.key for pair in found.attributes] == ["proofgate.record.origin", "proofgate.record.index"]
 
 
 def test_a_format_that_is_not_known_is_refused() -> None:
-    with pytest.raises(PlaceError, match="format: expected one of attributes, ocsf, cef"):
+    with pytest.raises(SinkAddressError, match="format: expected one of attributes, ocsf, cef"):
         parse("otlp+https://collector.example?format=leef", "ledger")
     parse("otlp+https://collector.example?format=ocsf", "ledger")

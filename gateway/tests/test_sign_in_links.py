@@ -20,12 +20,12 @@ from signing import VKEY
 
 from proofgate import _core
 from proofgate.auditor.service import create_app
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import Kept
-from proofgate.index.readers import Readers
-from proofgate.index.routes import Desk
+from proofgate.index.audited import IndexServices
+from proofgate.index.readers import ReadersFile
+from proofgate.index.routes import ReaderPort
 from proofgate.index.sign_in_links import LINK_SECONDS, SESSION_SECONDS, SignInLinks
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
@@ -68,7 +68,7 @@ def test_a_link_ends_after_ten_minutes_and_lasts_no_longer_when_the_clock_is_set
     at(LINK_SECONDS - 1, monkeypatch)
     reader = links.use(first)
     assert reader is not None
-    assert reader.until == (START // 1000) + (LINK_SECONDS - 1 + SESSION_SECONDS) * 10**6
+    assert reader.expires_at == (START // 1000) + (LINK_SECONDS - 1 + SESSION_SECONDS) * 10**6
     at(LINK_SECONDS, monkeypatch)
     assert links.use(second) is None
     at(-1, monkeypatch)
@@ -127,11 +127,11 @@ def port(tmp_path: Path, links: SignInLinks) -> Iterator[Port]:
     bring_up(tmp_path / "index", tmp_path / "ledger", 100)
     (tmp_path / "readers").write_text("{}")
     double = auditor_double.Auditor("ledger", "state", "PRIVATE+KEY+x", VKEY, 1, 1, 1, True)
-    watch = Watch(cast("_core.Auditor", double), 1 << 20)
+    watch = LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
     with closing(AccessLog(tmp_path, 7)) as access_log:
-        readers = Readers(tmp_path / "readers")
-        desk = Desk(tmp_path / "index", tmp_path / "ledger", readers, access_log, links=links)
-        with serving(create_app(watch, Kept(desk=desk))) as url, httpx.Client() as client:
+        readers = ReadersFile(tmp_path / "readers")
+        desk = ReaderPort(tmp_path / "index", tmp_path / "ledger", readers, access_log, links=links)
+        with serving(create_app(watch, IndexServices(reader_port=desk))) as url, httpx.Client() as client:
             yield Port(url, client, links, tmp_path)
 
 

@@ -16,10 +16,10 @@ from test_cli import TOKEN, usage_error
 
 from proofgate.cli import main
 from proofgate.status import text
-from proofgate.status.cluster import gateway, head
-from proofgate.status.limits import from_answer, merged
-from proofgate.status.seen import Gateway, Limits, Tenant, Used
-from proofgate.status.worker import worker
+from proofgate.status.cluster import checkpoint_head, parse_gateway
+from proofgate.status.limits import merge_limits, parse_limits
+from proofgate.status.seen import Gateway, Limits, LimitUsage, Tenant
+from proofgate.status.worker import parse_worker
 
 HERE = Path(__file__).parent
 OBJECTS = HERE / "objects"
@@ -35,7 +35,7 @@ def stored(name: str) -> Any:
 
 def seen(*notes: str) -> Gateway:
     """The gateway of the stored objects."""
-    return gateway(
+    return parse_gateway(
         stored("gateway.json"), stored("tenants.json")["items"], stored("checkpoints.json")["data"], notes
     )
 
@@ -48,18 +48,18 @@ def assert_golden(name: str, shown: str) -> None:
 
 
 def test_a_gateway_is_shown_with_workers_tenants_logs_and_conditions() -> None:
-    assert_golden("status.txt", text.of_gateway(seen(), NOW))
+    assert_golden("status.txt", text.format_gateway(seen(), NOW))
 
 
 def test_what_could_not_be_read_is_said() -> None:
     told = "GatewayTenants are not shown: kubectl: Error from server (Forbidden): no"
-    assert f"\nnote: {told}\n" in text.of_gateway(seen(told), NOW)
+    assert f"\nnote: {told}\n" in text.format_gateway(seen(told), NOW)
 
 
 def test_a_gateway_that_no_operator_has_seen_is_shown_all_the_same() -> None:
     item = stored("gateway.json")
     del item["status"]
-    assert_golden("status-new.txt", text.of_gateway(gateway(item, [], {}), NOW))
+    assert_golden("status-new.txt", text.format_gateway(parse_gateway(item, [], {}), NOW))
 
 
 def test_of_thousands_of_tenants_those_with_trouble_are_shown() -> None:
@@ -68,7 +68,7 @@ def test_of_thousands_of_tenants_those_with_trouble_are_shown() -> None:
     item["status"]["faults"] = [
         {"field": "spec.tenants[t-1999]", "reason": "NoKeys", "message": "the tenant has no key"}
     ]
-    shown = text.of_gateway(gateway(item, [], {}), NOW)
+    shown = text.format_gateway(parse_gateway(item, [], {}), NOW)
     first = shown[shown.index("TENANT") :].splitlines()[1]
     assert first.startswith("t-1999")
     assert first.endswith("NoKeys")
@@ -88,7 +88,7 @@ def test_a_tenant_has_an_owner_where_somebody_but_the_ring_decides(
     spec: dict[str, Any], owner: int | None
 ) -> None:
     item = {**stored("gateway.json"), "spec": spec}
-    assert [tenant.worker for tenant in gateway(item, [], {}).tenants] == [owner]
+    assert [tenant.worker for tenant in parse_gateway(item, [], {}).tenants] == [owner]
 
 
 def test_the_trouble_of_a_tenant_is_said_once_and_not_again_by_its_summary() -> None:
@@ -96,7 +96,7 @@ def test_the_trouble_of_a_tenant_is_said_once_and_not_again_by_its_summary() -> 
     refused = {"status": "False", "reason": "PlanUnknown", "message": "it has none"}
     for own in tenants:
         own["status"] = {"conditions": [{**refused, "type": kind} for kind in ("Ready", "Accepted")]}
-    found = [tenant for tenant in gateway(item, tenants, {}).tenants if "/" in tenant.name]
+    found = [tenant for tenant in parse_gateway(item, tenants, {}).tenants if "/" in tenant.name]
     assert found
     assert {tenant.trouble for tenant in found} == {"Accepted=False PlanUnknown"}
 
@@ -104,7 +104,7 @@ def test_the_trouble_of_a_tenant_is_said_once_and_not_again_by_its_summary() -> 
 def test_the_only_worker_has_every_tenant() -> None:
     item = stored("gateway.json")
     item["status"]["shards"] = item["status"]["shards"][:1]
-    assert {tenant.worker for tenant in gateway(item, [], {}).tenants} == {0}
+    assert {tenant.worker for tenant in parse_gateway(item, [], {}).tenants} == {0}
 
 
 def test_a_tenant_of_another_gateway_is_not_shown() -> None:
@@ -116,25 +116,25 @@ def test_a_tenant_of_another_gateway_is_not_shown() -> None:
 def test_what_stands_in_a_message_steers_no_terminal() -> None:
     item = stored("gateway.json")
     item["status"]["shards"][1]["message"] = "\x1b[2Jgone\nAvailable"
-    shown = text.of_gateway(gateway(item, [], {}, ["\x1b]0;title\x07"]), NOW)
+    shown = text.format_gateway(parse_gateway(item, [], {}, ["\x1b]0;title\x07"]), NOW)
     assert " [2Jgone Available\n" in shown
     assert not {"\x1b", "\x07"} & set(shown)
 
 
 @pytest.mark.parametrize("note", [None, "", "a\nb\nc\n", "one line"])
 def test_what_is_no_checkpoint_is_no_head(note: str | None) -> None:
-    assert head(note) is None
+    assert checkpoint_head(note) is None
 
 
 def test_an_expired_key_is_told() -> None:
     item = stored("gateway.json")
-    shown = text.of_gateway(gateway(item, [], {}), datetime(2028, 1, 1, tzinfo=UTC))
+    shown = text.format_gateway(parse_gateway(item, [], {}), datetime(2028, 1, 1, tzinfo=UTC))
     assert "old (expired)" in shown
 
 
 def test_a_worker_is_shown_with_its_log_and_its_trouble() -> None:
     metrics = "proofgate_limit_refusals_total 17\nproofgate_connections 3\n"
-    assert_golden("status-worker.txt", text.of_worker(worker(stored("worker.json"), metrics)))
+    assert_golden("status-worker.txt", text.format_worker(parse_worker(stored("worker.json"), metrics)))
 
 
 class Kubectl:
@@ -373,11 +373,11 @@ def test_limits_fit_a_terminal_and_of_many_tenants_the_most_used_are_shown() -> 
     most = (1 << 64) - 1
     names = ("requests_per_minute", "tokens_per_minute", "tokens_per_day", "concurrency")
     told = [used(f"tenant-{number:04}", **dict.fromkeys(names, (999_999, 999_999))) for number in range(1000)]
-    lines = text._limits(from_answer({"tenants": told, "more": 9000}))
+    lines = text._limits(parse_limits({"tenants": told, "more": 9000}))
     assert max(map(len, lines)) <= 80
     assert (len(lines), lines[-1]) == (42, "and 9960 more with lower use")
-    assert text._used(Used(most, most)) == "18446744T/18446744T 100%"
-    assert text._limits(from_answer({"tenants": [], "more": 0})) == ["no tenant has limits"]
+    assert text._format_usage(LimitUsage(most, most)) == "18446744T/18446744T 100%"
+    assert text._limits(parse_limits({"tenants": [], "more": 0})) == ["no tenant has limits"]
 
 
 def test_limits_that_a_namespace_shares_are_shown_among_those_of_tenants_and_the_most_is_the_newest() -> None:
@@ -386,9 +386,9 @@ def test_limits_that_a_namespace_shares_are_shown_among_those_of_tenants_and_the
         tenants = [used("acme", requests_per_minute=(5, 10))]
         return {"tenants": tenants, "more": 0, "namespaces": [shared], "more_namespaces": 1}
 
-    limits = merged([from_answer(told(8)), from_answer(told(9))])
+    limits = merge_limits([parse_limits(told(8)), parse_limits(told(9))])
     assert [(one.tenant, one.limits["requests_per_minute"]) for one in limits.namespaces] == [
-        ("team-blue/* (gold)", Used(9, 10))
+        ("team-blue/* (gold)", LimitUsage(9, 10))
     ]
     assert limits.more_namespaces == 1
     lines = text._limits(limits)
@@ -401,13 +401,13 @@ def test_of_budgets_the_one_that_is_used_most_is_shown_where_there_are_any() -> 
     rich = used("rich", requests_per_minute=(1, 4))
     rich["nanodollars_per_day"] = {"used": 1_999, "limit": 10_000}
     rich["nanodollars_per_month"] = {"used": 90_000, "limit": 100_000}
-    limits = from_answer({"tenants": [rich, used("plain", concurrency=(0, 4))], "more": 0})
+    limits = parse_limits({"tenants": [rich, used("plain", concurrency=(0, 4))], "more": 0})
     assert [line.split() for line in text._limits(limits)] == [
         ["LIMITS", "USED", "REQUESTS/MIN", "IN", "FLIGHT", "BUDGET"],
         ["rich", "1/4", "25%", "-", "90%"],
         ["plain", "-", "0/4", "0%", "-"],
     ]
-    assert limits.tenants[0].part == 0.9
+    assert limits.tenants[0].max_used_share == 0.9
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_of_budgets_the_one_that_is_used_most_is_shown_where_there_are_any() -> 
     [(0, "0"), (9999, "9999"), (10_000, "10k"), (12_345, "12.3k"), (999_999, "999k"), (1_050_000, "1M")],
 )
 def test_a_long_number_is_cut(number: int, shown: str) -> None:
-    assert text._short(number) == shown
+    assert text._abbreviate(number) == shown
 
 
 def forwarding(kubectl: Kubectl, pod: str, said: str) -> None:
@@ -464,14 +464,18 @@ def test_a_worker_that_does_not_serve_is_not_asked_for_limits(
 
 def test_of_what_workers_tell_of_one_tenant_the_most_counts() -> None:
     def told(*tenants: dict[str, Any], more: int = 0) -> Limits:
-        return from_answer({"tenants": tenants, "more": more})
+        return parse_limits({"tenants": tenants, "more": more})
 
     first = told(used("a", concurrency=(1, 4)), used("b", concurrency=(3, 4)), more=2)
     second = told(used("a", concurrency=(2, 4)), used("c", tokens_per_day=(1, 10)))
-    found = merged([first, second])
-    assert [(tenant.tenant, tenant.part) for tenant in found.tenants] == [("b", 0.75), ("a", 0.5), ("c", 0.1)]
+    found = merge_limits([first, second])
+    assert [(tenant.tenant, tenant.max_used_share) for tenant in found.tenants] == [
+        ("b", 0.75),
+        ("a", 0.5),
+        ("c", 0.1),
+    ]
     assert found.more == 1
-    assert merged([]) == Limits((), 0)
+    assert merge_limits([]) == Limits((), 0)
 
 
 def test_a_worker_that_wants_traffic_is_the_exit_code() -> None:

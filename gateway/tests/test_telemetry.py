@@ -10,7 +10,7 @@ from conftest import PATIENCE_SECONDS, ConfigDirectory, eventually, started
 
 from proofgate.config import load
 from proofgate.telemetry import exporter
-from proofgate.telemetry.exporter import Exporter
+from proofgate.telemetry.exporter import TelemetryExporter
 from proofgate.telemetry.names import NAMES, OPERATIONS
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_an_exchange_with_a_form_is_no_chat(endpoint: str, operation: str) -> No
 
 def test_spans_name_the_session_the_agent_and_the_pseudonym_of_the_end_user() -> None:
     resources = pytest.importorskip("opentelemetry.sdk.resources")
-    from proofgate.telemetry.spans import Spans
+    from proofgate.telemetry.spans import ExchangeSpans
 
     told: dict[str, object] = {
         "ts": 1,
@@ -90,23 +90,23 @@ def test_spans_name_the_session_the_agent_and_the_pseudonym_of_the_end_user() ->
     told |= {"request_bytes": 1, "response_bytes": 1, "endpoint": "/v1/messages"}
     told |= {"trace_id": "7a" * 16, "span_id": "1d" * 8, "client_span_id": "2e" * 8}
     said = {"session": "5f1d", "agent": "reviewer", "parent_agent": "lead", "end_user": "1d" * 16}
-    spans = Spans(resources.Resource.get_empty(), NAMES["Latest"], {})
+    spans = ExchangeSpans(resources.Resource.get_empty(), NAMES["Latest"], {})
     expected = {
         "gen_ai.conversation.id": "5f1d",
         "gen_ai.agent.id": "reviewer",
         "proofgate.parent_agent": "lead",
         "enduser.pseudo.id": "1d" * 16,
     }
-    both = spans.of([told | said])
+    both = spans.build([told | said])
     assert len(both) == 2
     assert all(expected.items() <= dict(span.attributes or {}).items() for span in both)
-    assert not any(expected.keys() & dict(span.attributes or {}).keys() for span in spans.of([told]))
+    assert not any(expected.keys() & dict(span.attributes or {}).keys() for span in spans.build([told]))
 
 
 def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
     config_directory: ConfigDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "TRACES_SECONDS", 0.01)
+    monkeypatch.setattr(exporter, "TRACES_INTERVAL_SECONDS", 0.01)
     monkeypatch.delitem(sys.modules, "proofgate.telemetry.collector", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     for name in [name for name in sys.modules if name.startswith("opentelemetry.")]:
@@ -114,8 +114,8 @@ def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
     config_directory.append("telemetry: {endpoint: 'http://127.0.0.1:1', metrics: true}\n")
     config = load(config_directory.file)
     with started(config) as worker:
-        thread = Exporter(cast("_core.Worker", worker))
-        thread.take_on(config)
+        thread = TelemetryExporter(cast("_core.Worker", worker))
+        thread.apply_config(config)
         assert eventually(lambda: "metrics" in worker.lost)
         thread.close(PATIENCE_SECONDS)
     assert thread.status() == {"exporting": True, "error": "ModuleNotFoundError"}
@@ -125,7 +125,7 @@ def test_without_opentelemetry_nothing_is_exported_and_that_is_said_and_counted(
 def test_a_configuration_that_asks_for_nothing_has_no_thread(config_directory: ConfigDirectory) -> None:
     config = load(config_directory.file)
     with started(config) as worker:
-        thread = Exporter(cast("_core.Worker", worker))
-        thread.take_on(config)
+        thread = TelemetryExporter(cast("_core.Worker", worker))
+        thread.apply_config(config)
         thread.close()
     assert thread.status() == {"exporting": False, "error": None}

@@ -47,7 +47,7 @@ def subject(config_directory: ConfigDirectory) -> Iterator[Subject]:
     config = load(config_directory.file)
     with started(config) as worker, attached(worker) as typed:
         shards = TenantShards(typed, config.tenant_shards)
-        shards.take_on()
+        shards.apply_changes()
         worker.shard_changes.clear()
         yield Subject(config_directory, worker, Reloader(typed, config, 0, lambda _: None, shards))
 
@@ -59,35 +59,35 @@ def test_at_the_start_every_shard_is_handed_over_at_once(config_directory: Confi
     config = load(config_directory.file)
     with started(config) as worker, attached(worker) as typed:
         shards = TenantShards(typed, config.tenant_shards)
-        assert shards.take_on()
+        assert shards.apply_changes()
         assert worker.shard_changes == [list(range(32))]
         assert worker.tenant_shards[0] == (KEY.encode(), b"")
         assert worker.tenant_shards[31] == (b"", b""), "what is not there is empty"
         nothing = {"refused": [], "well_known": 0, "first_well_known": []}
         assert shards.status() == {"tenants": 0, "keys": 1, **nothing}
-        assert not shards.take_on()
+        assert not shards.apply_changes()
 
 
 def test_only_a_shard_that_changed_is_read_and_several_are_one_change(subject: Subject) -> None:
     digest = subject.worker.config_digest
     subject.write(0, "keys", KEY)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == [[0]]
     assert subject.worker.config_digest != digest
     assert subject.reloader.status()["config_digest"] == subject.worker.config_digest
     subject.write(3, "tenants", "a/b gold\n")
     subject.write(7, "tenants", "a/c gold\n")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == [[0], [3, 7]]
     assert subject.worker.reloads == 0, "the configuration itself is not touched"
 
 
 def test_files_that_were_renewed_and_hold_the_same_are_no_change(subject: Subject) -> None:
     subject.write(0, "keys", KEY)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     subject.write(0, "keys", KEY)
     subject.write(1, "keys", "")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == [[0]]
 
 
@@ -96,7 +96,7 @@ def test_a_look_reads_no_file(subject: Subject, monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("a file was read")
 
     monkeypatch.setattr(tenant_shards, "read_bounded", refuse)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == []
 
 
@@ -106,11 +106,11 @@ def test_a_mount_whose_link_moved_on_is_followed(subject: Subject) -> None:
         (subject.folder / version / "05" / "keys").write_text(text)
     (subject.folder / "..data").symlink_to("1")
     (subject.folder / "05").symlink_to("..data/05")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == []
     (subject.folder / "next").symlink_to("2")
     os.replace(subject.folder / "next", subject.folder / "..data")  # noqa: PTH105 - as the kubelet does
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == [[5]]
 
 
@@ -119,7 +119,7 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
 ) -> None:
     subject.write(2, "keys", "bad line of a tenant\n")
     subject.write(4, "keys", KEY)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     status = subject.reloader.status()["tenant_shards"]
     assert status["refused"] == [{"shard": 2, "file": "keys", "line": 1, "problem": "it is malformed"}]
     assert subject.worker.tenant_shards[2] == (b"", b"")
@@ -130,11 +130,11 @@ def test_a_refused_shard_is_told_by_its_place_once_and_the_others_go_on(
     caplog.clear()
     subject.write(2, "keys", "bad line of a tenant\n")
     subject.write(6, "tenants", "a/b gold\n")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.reloader.status()["tenant_shards"]["refused"] == status["refused"]
     assert "is refused, its previous content" not in caplog.text
     subject.write(2, "keys", "")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.reloader.status()["tenant_shards"]["refused"] == []
 
 
@@ -144,7 +144,7 @@ def test_a_key_that_everybody_can_guess_is_told_by_its_tenant_and_name_once(
     guessed = f"{hashlib.sha256(b'test').hexdigest()} team-a/chat ci\n"
     subject.write(2, "keys", guessed)
     subject.write(4, "keys", KEY)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     status = subject.reloader.status()["tenant_shards"]
     assert (status["keys"], status["well_known"]) == (1, 1)
     assert status["first_well_known"] == [{"tenant": "team-a/chat", "key": "ci"}]
@@ -152,19 +152,19 @@ def test_a_key_that_everybody_can_guess_is_told_by_its_tenant_and_name_once(
     assert guessed[:16] not in caplog.text
     caplog.clear()
     subject.write(6, "tenants", "a/b gold\n")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert "team-a/chat" not in caplog.text, "it was told before"
     subject.write(2, "keys", "")
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.reloader.status()["tenant_shards"]["well_known"] == 0
 
 
 def test_a_file_that_cannot_be_read_keeps_its_shard(subject: Subject) -> None:
     subject.write(0, "keys", KEY)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     (subject.folder / "00" / "keys").unlink()
     (subject.folder / "00" / "keys").mkdir()
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.worker.tenant_shards[0] == (KEY.encode(), b"")
     (refused,) = subject.reloader.status()["tenant_shards"]["refused"]
     assert refused["problem"] == "it cannot be read: Is a directory"
@@ -179,9 +179,9 @@ def test_what_the_worker_had_no_time_for_is_handed_over_again(subject: Subject) 
 
     subject.worker.set_tenant_shards = busy  # type: ignore[assignment,method-assign]
     with pytest.raises(_core.ProofgateError):
-        asyncio.run(subject.reloader.follow_tenants())
+        asyncio.run(subject.reloader.apply_tenant_changes())
     subject.worker.set_tenant_shards = hand_over  # type: ignore[method-assign]
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     assert subject.changes == [[0]]
 
 
@@ -189,7 +189,7 @@ def test_shards_are_watched_and_a_bad_configuration_does_not_hold_them_back(
     subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reload, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(reload, "SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(reload, "DEBOUNCE_SECONDS", 0.01)
     subject.directory.replace("provider: openai", "provider: azure")
 
     async def body() -> None:
@@ -203,7 +203,7 @@ def test_shards_are_watched_and_a_bad_configuration_does_not_hold_them_back(
 
 def test_without_shards_in_the_configuration_there_are_none(subject: Subject) -> None:
     subject.write(0, "keys", KEY)
-    asyncio.run(subject.reloader.follow_tenants())
+    asyncio.run(subject.reloader.apply_tenant_changes())
     subject.directory.replace("tenantShards: {directory: shards}\n", "")
     assert asyncio.run(subject.reloader.reload()).result == "applied"
     assert subject.reloader.status()["tenant_shards"] is None

@@ -25,7 +25,7 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("TERM", "xterm")
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, made)
-    terminal.guard()
+    terminal.install_escaping()
     return made
 
 

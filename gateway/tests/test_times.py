@@ -12,7 +12,7 @@ HOUR = 3600 * SECOND
 
 @pytest.mark.parametrize("text", ["yesterday", "1960-01-01", "2026-13-01", ""])
 def test_what_is_no_day_and_no_time_since_1970_is_refused(text: str) -> None:
-    for read in (times.begin, times.end, times.last):
+    for read in (times.parse_start, times.parse_exclusive_end, times.parse_inclusive_end):
         with pytest.raises(ValueError, match=r"not a date or time|before 1970"):
             read(text)
 
@@ -60,7 +60,7 @@ def test_a_step_is_told_once_with_where_it_went(step: int) -> None:
     from_here = clocks.wall
     clocks.wall += step
     told = clocks.steady.read()[1]
-    assert told == times.Step(from_here // 1000, clocks.wall // 1000)
+    assert told == times.ClockStep(from_here // 1000, clocks.wall // 1000)
     assert told.seconds == step / SECOND
     clocks.go_on()
     assert clocks.steady.read()[1] is None

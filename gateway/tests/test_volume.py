@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proofgate.volume import MARKER, VolumeError, claim
+from proofgate.volume import MARKER_FILE, VolumeError, claim
 
 OURS = "proofgate.dev/team/llm"
 THEIRS = "proofgate.dev/team/other"
@@ -26,8 +26,8 @@ def with_log(directory: Path, name: str) -> Path:
 def test_an_empty_directory_becomes_this_ledgers_and_stays_it(tmp_path: Path) -> None:
     claim(tmp_path, OURS)
     claim(tmp_path, OURS)
-    assert (tmp_path / MARKER).read_text() == f"{OURS}\n"
-    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
+    assert (tmp_path / MARKER_FILE).read_text() == f"{OURS}\n"
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER_FILE]
 
 
 def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
@@ -37,13 +37,13 @@ def test_the_directory_of_another_ledger_is_refused_and_left_as_it_is(tmp_path: 
     ) as refused:
         claim(tmp_path, OURS)
     assert refused.value.code == "ledger_foreign"
-    assert (tmp_path / MARKER).read_text() == f"{THEIRS}\n"
-    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
+    assert (tmp_path / MARKER_FILE).read_text() == f"{THEIRS}\n"
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER_FILE]
 
 
 def test_a_mark_that_somebody_wrote_puts_one_short_line_into_the_log(tmp_path: Path) -> None:
     forged = "other\n2026-11-28T00:00:00Z INFO proofgate \x1b[2Jall is well\u202e"
-    (tmp_path / MARKER).write_text(forged + "x" * 60_000)
+    (tmp_path / MARKER_FILE).write_text(forged + "x" * 60_000)
     with pytest.raises(VolumeError, match="belongs to the ledger other") as refused:
         claim(tmp_path, OURS)
     assert str(refused.value).isprintable()
@@ -51,11 +51,11 @@ def test_a_mark_that_somebody_wrote_puts_one_short_line_into_the_log(tmp_path: P
 
 
 def test_a_pipe_in_the_place_of_the_mark_or_of_a_checkpoint_keeps_no_worker_waiting(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / MARKER)
+    os.mkfifo(tmp_path / MARKER_FILE)
     with pytest.raises(VolumeError, match="it is not a regular file") as refused:
         claim(tmp_path, OURS)
     assert refused.value.code == "ledger_not_writable"
-    (tmp_path / MARKER).unlink()
+    (tmp_path / MARKER_FILE).unlink()
     spoiled = tmp_path / "0" / "01JCX0000000000000000000AB"
     spoiled.mkdir(parents=True)
     os.mkfifo(spoiled / "checkpoint")
@@ -105,7 +105,7 @@ def test_of_two_ledgers_that_claim_at_once_one_gets_the_directory(tmp_path: Path
         thread.start()
     for thread in threads:
         thread.join()
-    owner = (tmp_path / MARKER).read_text().strip()
+    owner = (tmp_path / MARKER_FILE).read_text().strip()
     assert refused == [({OURS, THEIRS} - {owner}).pop()] * 8
 
 
@@ -117,7 +117,7 @@ def test_a_file_system_without_hard_links_is_marked_too(
 
     monkeypatch.setattr(Path, "hardlink_to", unsupported)
     claim(tmp_path, OURS)
-    assert (tmp_path / MARKER).read_text() == f"{OURS}\n"
+    assert (tmp_path / MARKER_FILE).read_text() == f"{OURS}\n"
     with pytest.raises(VolumeError):
         claim(tmp_path, THEIRS)
 

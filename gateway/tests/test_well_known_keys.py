@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import ConfigDirectory
 
-from proofgate.index.readers import ReadersError, parse
+from proofgate.index.readers import ReadersError, parse_readers
 from proofgate.well_known_keys import is_well_known
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_an_auditor_takes_no_reader_with_a_word(tmp_path: Path) -> None:
     path = tmp_path / "readers"
     path.write_text(json.dumps({digest("test"): {"name": "officer", "all": True}}))
     with pytest.raises(ReadersError, match="a word from examples"):
-        parse(path)
+        parse_readers(path)
 
 
 def test_no_page_has_a_digest_of_a_word() -> None:

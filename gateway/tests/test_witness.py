@@ -19,7 +19,7 @@ from signing import LEDGER
 from proofgate import _core
 from proofgate.cli import main
 from proofgate.witness import service
-from proofgate.witness.service import BODY_MAXIMUM, create_app
+from proofgate.witness.service import MAX_BODY_BYTES, create_app
 
 KEY, _ = _core.generate_witness_key("witness.example")
 Capture = pytest.CaptureFixture[str]
@@ -74,8 +74,8 @@ def test_what_was_cosigned_is_handed_out(url: str) -> None:
 def test_a_body_that_is_too_large_never_comes_or_is_cut_off_is_not_cosigned(
     url: str, double: witness_double.Witness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert post(url, b"x" * (BODY_MAXIMUM + 1)).status_code == 413
-    monkeypatch.setattr(service, "BODY_SECONDS", 0.1)
+    assert post(url, b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
+    monkeypatch.setattr(service, "BODY_TIMEOUT_SECONDS", 0.1)
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", "/add-checkpoint")
     connection.putheader("Content-Length", "5")

@@ -9,11 +9,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.handlers.applied import Writes
-from proofgate_operator.handlers.reconcile import Outcome, reconcile
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding
+from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile
+from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, Finding
 from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster
@@ -68,13 +68,13 @@ def report(size: int = 3, *findings: Finding, **more: Any) -> AuditReport:
     codes = [finding.code for finding in findings]
     counted = tuple((code, codes.count(code)) for code in sorted(set(codes)))
     told = {"checkpoint": note(size), "last_poll": 1_800_000_000.0, "newest_head": 1_800_000_000.0, **more}
-    return AuditReport(by_code=counted, findings=findings, **told)
+    return AuditReport(finding_counts=counted, findings=findings, **told)
 
 
 class Told(AuditReports):
     """An auditor that tells what a test says, whenever it is asked."""
 
-    answer: AuditReport | None = SILENT
+    answer: AuditReport | None = UNREACHABLE_AUDITOR
 
     async def report(self, namespace: str, gateway: str, pod: Manifest | None) -> AuditReport | None:
         return self.answer if pod is not None else None
@@ -83,15 +83,15 @@ class Told(AuditReports):
 class Asked(WorkerReports):
     """Workers that say nothing, and an auditor that tells what a test says."""
 
-    def __init__(self, answer: AuditReport | None = SILENT) -> None:
+    def __init__(self, answer: AuditReport | None = UNREACHABLE_AUDITOR) -> None:
         now = next(CLOCK)
         super().__init__(time_now=lambda: now)
         self.audits: Told = Told(self.admin_port)
         self.audits.answer = answer
 
 
-def reconcile_with(cluster: FakeCluster, asked: Asked) -> Outcome:
-    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, asked, Writes()))
+def reconcile_with(cluster: FakeCluster, asked: Asked) -> ReconcileResult:
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, asked, ApplyHistory()))
 
 
 class Process:
@@ -108,9 +108,9 @@ class Process:
         """Start on the state with what the cluster holds, and tell one head more; SILENT if it refuses."""
         pod = cluster.objects.get(("Pod", NAMESPACE, "demo-auditor-0"))
         if pod is None:
-            return SILENT
+            return UNREACHABLE_AUDITOR
         held = cluster.objects.get(("ConfigMap", NAMESPACE, "demo-auditor"), {}).get("data", {})
-        known = held.get(held_entry(ORIGIN))
+        known = held.get(held_aggregate_entry(ORIGIN))
         size = int(known.split("\n")[1]) if known else None
         if self.heads is None and size is not None:
             message = "proofgate: the auditor's state is lost: put it back [auditor_state_lost]"
@@ -118,7 +118,7 @@ class Process:
                 "conditions": [{"type": "Ready", "status": "False"}],
                 "containerStatuses": [{"lastState": {"terminated": {"message": f"earlier\n{message}\n"}}}],
             }
-            return SILENT
+            return UNREACHABLE_AUDITOR
         assert size is None or (self.heads or 0) >= size, "what is held was never in the state"
         if self.heads is None:
             self.heads, self.beginnings = 0, self.beginnings + 1

@@ -121,7 +121,7 @@ class FakeCluster(Client):
         for kind, selector in SELECTORS.items():
             found = [live for key, live in self.objects.items() if key[0] == kind and selects(selector, live)]
             for live in found:
-                self._known.put(kind, copy.deepcopy(live))
+                self._known.upsert(kind, copy.deepcopy(live))
             held = {(live["metadata"]["namespace"], live["metadata"]["name"]) for live in found}
             self._known.replace(kind, None, held, str(next(self._versions)))
 
@@ -153,7 +153,7 @@ class FakeCluster(Client):
             if type_ == "DELETED" or not selects(selector, found):
                 self._known.remove(found["kind"], found)
             else:
-                self._known.put(found["kind"], found)
+                self._known.upsert(found["kind"], found)
         self._delivered = last
 
     def announce(self) -> None:

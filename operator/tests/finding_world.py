@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from proofgate_operator.plan.balancers import BalancerReport, Line
+from proofgate_operator.plan.balancers import BalancerReport, ServerState
 from tests.moving_world import BEGIN, MovingWorld, Pod
 
 Manifest = dict[str, Any]
@@ -63,13 +63,13 @@ class FindingWorld(MovingWorld):
             return BalancerReport(None, self.now - finder.silent_since)
         return BalancerReport({f"worker-{number}": self._line(number, finder) for number in range(8)})
 
-    def _line(self, number: int, finder: Finder) -> Line:
+    def _line(self, number: int, finder: Finder) -> ServerState:
         pod = self.pods.get(number)
         if pod is None or pod.ending:
-            return Line(None, "maintenance", 0)
+            return ServerState(None, "maintenance", 0)
         up = self.up_at(pod, finder)
         since = pod.serves_since or BEGIN
-        return Line(pod.address, "up" if up else "down", int(self.now - since))
+        return ServerState(pod.address, "up" if up else "down", int(self.now - since))
 
     def _retire(self, manifest: Manifest) -> None:
         leaving = manifest["metadata"]["name"]

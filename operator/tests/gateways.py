@@ -57,7 +57,7 @@ def manifest(spec: Manifest | None = None, name: str = "demo", **changes: Any) -
 
 def gateway(**changes: Any) -> Gateway:
     """Return a parsed gateway."""
-    return Gateway.read(manifest(**changes))
+    return Gateway.from_manifest(manifest(**changes))
 
 
 def secret(name: str, **entries: str) -> Manifest:

@@ -111,7 +111,7 @@ class Front:
             configuration = kubernetes_client.Configuration(
                 host=f"https://127.0.0.1:{port}", ssl_ca_cert=str(folder / "front.pem")
             )
-            client = Client.of(configuration)
+            client = Client.from_configuration(configuration)
             try:
                 yield client
             finally:

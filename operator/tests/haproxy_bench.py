@@ -20,8 +20,8 @@ from typing import Any, BinaryIO
 from e2e.ports import free_ports
 from e2e.programs import Program, start_ready
 
-from proofgate_operator.build.haproxy_config import Balancer, Bounds, Server, render
-from proofgate_operator.build.haproxy_maps import starting
+from proofgate_operator.build.haproxy_config import ConnectionLimits, HAProxySettings, Server, render
+from proofgate_operator.build.haproxy_maps import start_command
 
 #: What tells HAProxy from everybody else.
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"
@@ -255,7 +255,7 @@ class Bench:
         """Start HAProxy with the configuration in its folder, and wait until it answers."""
         command = [binary, "-db", "-f", "haproxy.cfg"]
         if self.attached:
-            command = starting(str(self.folder), str(self.kept), command)
+            command = start_command(str(self.folder), str(self.kept), command)
 
         def begin() -> Program:
             return Program.start("haproxy", self.folder, command[1:], command[:1], cwd=self.folder)
@@ -418,7 +418,7 @@ def bench(
         write_weights(found.weights, {})
         (folder / "routing.map").write_text(f"routing-key {ROUTING_KEY}\n")
         text = render(
-            Balancer(
+            HAProxySettings(
                 servers=named or numbered,
                 traffic_bind=f"127.0.0.1:{port}",
                 metrics_bind=f"127.0.0.1:{metrics_port}",
@@ -427,7 +427,7 @@ def bench(
                     "tenant_map": str(maps / "tenants.map"),
                     "owner_map": str(maps / "owners.map"),
                     "routing_map": str(folder / "routing.map"),
-                    "bounds": Bounds(total=1000, server=500),
+                    "bounds": ConnectionLimits(max_total=1000, max_per_server=500),
                     "silence_seconds": 600,
                     "hard_stop_seconds": 600,
                     "server_state": str(found.server_state) if named else None,

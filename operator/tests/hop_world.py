@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.internal_authority import renewed
-from proofgate_operator.build.internal_tls import VOLUME, haproxy_side, secret, worker_side
+from proofgate_operator.build.internal_authority import renew_entries
+from proofgate_operator.build.internal_tls import VOLUME, haproxy_endpoint, secret, worker_endpoint
 from proofgate_operator.build.naming import START_ANNOTATION
 from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
-from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.decide import ReconcilePlan, decide
+from proofgate_operator.plan.observed import ObservedState, Ref
 from proofgate_operator.plan.reports import WorkerReport
 from tests.gateways import DEFAULTS
 from tests.world import World
@@ -61,12 +61,12 @@ class HopWorld:
         text: str = self.world.child("ConfigMap", "demo-config")["data"][CONFIG_FILE]
         return text
 
-    def observed(self) -> Observed:
+    def observed(self) -> ObservedState:
         reports = {
             number: WorkerReport(serving=True, file_digest=text_digest(file))
             for number, (_, file) in enumerate(self.workers)
         }
-        return Observed(
+        return ObservedState(
             self.world.children,
             self.world.secrets,
             tuple(
@@ -77,7 +77,7 @@ class HopWorld:
                 self._pod(f"demo-haproxy-{number}", template)
                 for number, template in enumerate(self.balancers)
             ),
-            reports=reports,
+            worker_reports=reports,
             now=self.now,
         )
 
@@ -89,18 +89,23 @@ class HopWorld:
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }
 
-    def plan(self) -> Plan:
+    def plan(self) -> ReconcilePlan:
         return decide(self.gateway, self.observed(), DEFAULTS)
 
-    def reconcile(self, plan: Plan | None = None) -> Plan:
+    def reconcile(self, plan: ReconcilePlan | None = None) -> ReconcilePlan:
         plan = plan or self.plan()
-        if plan.certify is not None:
-            sides = worker_side(self.gateway), haproxy_side(self.gateway)
-            made = secret(self.gateway, renewed(plan.certify.held, sides, self.now, plan.certify.settled))
+        if plan.certificate_renewal is not None:
+            sides = worker_endpoint(self.gateway), haproxy_endpoint(self.gateway)
+            made = secret(
+                self.gateway,
+                renew_entries(
+                    plan.certificate_renewal.entries, sides, self.now, plan.certificate_renewal.settled
+                ),
+            )
             made["metadata"]["resourceVersion"] = str(self.random.random())
             self.world.children[CERTIFICATES] = made
         self.world.carry_out(plan)
-        self.marks |= {name: dict(annotations) for name, annotations in plan.renew.items()}
+        self.marks |= {name: dict(annotations) for name, annotations in plan.annotate_pods.items()}
         return plan
 
     def begin(self) -> "HopWorld":
@@ -129,7 +134,7 @@ class HopWorld:
     def _possible(self) -> list[Callable[[], Any]]:
         found: list[Callable[[], Any]] = []
         plan = self.plan()
-        if plan.apply or plan.certify or plan.delete:
+        if plan.apply or plan.certificate_renewal or plan.delete:
             found.append(lambda: self.reconcile(plan))
         worker, balancer = (
             self.template("StatefulSet", "demo-worker"),

@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
-from proofgate_operator.build.internal_authority import renewed
-from proofgate_operator.build.internal_tls import haproxy_side, worker_side
+from proofgate_operator.build.internal_authority import renew_entries
+from proofgate_operator.build.internal_tls import haproxy_endpoint, worker_endpoint
 from tests.gateways import gateway, secret
 
 Manifest = dict[str, Any]
@@ -13,7 +13,7 @@ Manifest = dict[str, Any]
 def user_certificates() -> dict[str, Manifest]:
     """Return the Secrets `worker-tls` and `haproxy-tls`, of one authority."""
     named = gateway(internalTLS={"mode": "Operator"})
-    made = renewed({}, (worker_side(named), haproxy_side(named)), time.time())
+    made = renew_entries({}, (worker_endpoint(named), haproxy_endpoint(named)), time.time())
     found = {}
     for side in ("worker", "haproxy"):
         entries = {"tls.crt": made[f"{side}.crt"], "tls.key": made[f"{side}.key"], "ca.crt": made["ca.crt"]}

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofgate_operator.api.conditions import Condition, ConditionType
-from proofgate_operator.build.naming import FOUND_CONDITION
+from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION
 from proofgate_operator.plan.balancers import BalancerReport
-from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.lasting import FirstSights
-from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.decide import ReconcilePlan, decide
+from proofgate_operator.plan.lasting import PodFirstSeenTimes
+from proofgate_operator.plan.observed import ObservedState, Ref
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
 from proofgate_operator.plan.rfc3339 import time_of
 from tests.gateways import DEFAULTS, SPEC
@@ -72,12 +72,12 @@ class Pod:
             "conditions": [
                 _condition("Ready", both if self.ready(now) else None),
                 _condition("ContainersReady", serving),
-                _condition(FOUND_CONDITION, self.found_since),
+                _condition(LOAD_BALANCED_CONDITION, self.found_since),
             ],
         }
         if self.broken:
             status["containerStatuses"] = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
-        gates = [{"conditionType": FOUND_CONDITION}]
+        gates = [{"conditionType": LOAD_BALANCED_CONDITION}]
         return {"metadata": metadata, "spec": {"nodeName": "node", "readinessGates": gates}, "status": status}
 
     @property
@@ -111,7 +111,7 @@ class MovingWorld:
     conditions: tuple[Manifest, ...] = ()
     shards: tuple[Manifest, ...] = ()
     bound: bool = True
-    first_sights: FirstSights = field(default_factory=FirstSights)
+    first_sights: PodFirstSeenTimes = field(default_factory=PodFirstSeenTimes)
 
     def __post_init__(self) -> None:
         ledger = {"volume": {**SPEC["ledger"]["volume"], "mode": self.volumes}}
@@ -149,59 +149,61 @@ class MovingWorld:
         annotations = {"proofgate.dev/force-scale-down": str(replicas)}
         self.world.manifest["metadata"]["annotations"] = annotations
 
-    def observed(self) -> Observed:
-        return Observed(
+    def observed(self) -> ObservedState:
+        return ObservedState(
             children=self.world.children,
             secrets=self.world.secrets,
             worker_pods=tuple(pod.manifest(self.now) for pod in self.pods.values()),
             haproxy_pods=tuple(self.world.balancers),
-            conditions=self.conditions,
-            shards=self.shards,
-            reports={number: pod.report() for number, pod in self.pods.items() if not pod.ending},
-            balancers=self.asked_balancers(),
+            previous_conditions=self.conditions,
+            previous_shards=self.shards,
+            worker_reports={number: pod.report() for number, pod in self.pods.items() if not pod.ending},
+            balancer_reports=self.asked_balancers(),
             now=self.now,
-            lasting=self.first_sights.look([pod.manifest(self.now) for pod in self.pods.values()], self.now),
+            pod_durations=self.first_sights.observe(
+                [pod.manifest(self.now) for pod in self.pods.values()], self.now
+            ),
         )
 
     def asked_balancers(self) -> dict[str, BalancerReport]:
         """What the HAProxies tell that are Ready; there are none."""
         return {}
 
-    def plan(self) -> Plan:
+    def plan(self) -> ReconcilePlan:
         return self.plan_of(self.observed())
 
-    def plan_of(self, seen: Observed) -> Plan:
+    def plan_of(self, seen: ObservedState) -> ReconcilePlan:
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def condition(self, kind: ConditionType) -> Condition:
         return self.plan().status.condition(kind)
 
-    def reconcile(self, writes: int | None = None) -> Plan:
+    def reconcile(self, writes: int | None = None) -> ReconcilePlan:
         """One reconcile of the operator, which is killed after so many of its steps."""
         plan = self.plan()
         self.carry_out(plan, writes)
         return plan
 
-    def carry_out(self, plan: Plan, writes: int | None = None) -> None:
+    def carry_out(self, plan: ReconcilePlan, writes: int | None = None) -> None:
         """Do what a plan says, or so many steps of that."""
         steps = [
-            lambda: [self._stay(pod) for pod in plan.stay],
+            lambda: [self._stay(pod) for pod in plan.cancel_retirements],
             lambda: self._apply(plan),
             lambda: [self._retire(pod) for pod in plan.retire],
             lambda: [self._delete(pod) for pod in plan.replace],
-            lambda: [self._find(pod) for pod in plan.found],
+            lambda: [self._find(pod) for pod in plan.discovered_pods],
             lambda: self._report(plan),
         ]
         for step in steps[:writes]:
             step()
 
-    def _apply(self, plan: Plan) -> None:
+    def _apply(self, plan: ReconcilePlan) -> None:
         before = self.asked
         generation = (self.world.children.get(SET) or {"metadata": {}})["metadata"].get("generation", 0)
         live = copy.deepcopy(self.world.children.get(SET))
         self.world.carry_out(plan)
         for pod in self.pods.values():
-            pod.annotations = {**pod.annotations, **plan.renew.get(f"demo-worker-{pod.ordinal}", {})}
+            pod.annotations = {**pod.annotations, **plan.annotate_pods.get(f"demo-worker-{pod.ordinal}", {})}
         written = self.world.children.get(SET)
         if written is not None and written is not live:
             changed = live is None or live["spec"] != written["spec"]
@@ -255,7 +257,7 @@ class MovingWorld:
             pod.retiring = False
             pod.serves_since = self.now
 
-    def _report(self, plan: Plan) -> None:
+    def _report(self, plan: ReconcilePlan) -> None:
         self.shards = plan.status.shards
         self.conditions = tuple(
             {"type": found.type.value, "status": found.status.value, "reason": found.reason}
@@ -321,10 +323,10 @@ class MovingWorld:
                 return
         raise AssertionError(f"never settles: {self.conditions}")
 
-    def settled(self, plan: Plan) -> bool:
+    def settled(self, plan: ReconcilePlan) -> bool:
         wanted = self.world.manifest["spec"]["replicas"]
         pods = list(self.pods.values())
-        quiet = not (plan.writes or plan.retire or plan.stay or plan.moving)
+        quiet = not (plan.has_writes or plan.retire or plan.cancel_retirements or plan.time_driven)
         return (
             quiet
             and sorted(self.pods) == list(range(wanted))

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from proofgate_operator.handlers.loop import Loop
+from proofgate_operator.handlers.loop import GatewayLoop
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.kube.client import Client
 from proofgate_operator.settings import read_settings
@@ -19,9 +19,9 @@ def operator(client: Client, **environment: str) -> Operator:
     return Operator(client, read_settings([], {**IMAGES, **environment}))
 
 
-def loop(found: Operator, name: str = "demo", uid: str = UID) -> Loop:
+def loop(found: Operator, name: str = "demo", uid: str = UID) -> GatewayLoop:
     """Return the loop of a gateway, which is not running."""
-    return Loop(found, NAMESPACE, name, uid, LOG)
+    return GatewayLoop(found, NAMESPACE, name, uid, LOG)
 
 
 async def until(condition: Callable[[], object], seconds: float = 300) -> None:

@@ -9,8 +9,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofgate_operator.plan.balancers import BalancerReport, Line
-from proofgate_operator.plan.decide import Plan
+from proofgate_operator.plan.balancers import BalancerReport, ServerState
+from proofgate_operator.plan.decide import ReconcilePlan
 from tests.gateways import api_keys, secret
 from tests.moving_world import MovingWorld
 
@@ -73,11 +73,11 @@ class RequiredWorld(MovingWorld):
             for name, told in self.balancers.items()
         }
 
-    def _line(self, number: int, balancer: Balancer) -> Line:
+    def _line(self, number: int, balancer: Balancer) -> ServerState:
         pod = self.pods.get(number)
         if pod is None or pod.ending:
-            return Line(None, "maintenance", 0)
-        return Line(pod.address, "up" if self._up(number, balancer) else "down", 0)
+            return ServerState(None, "maintenance", 0)
+        return ServerState(pod.address, "up" if self._up(number, balancer) else "down", 0)
 
     def entry(self, name: str) -> str:
         """Return one of the maps that are written."""
@@ -97,9 +97,9 @@ class RequiredWorld(MovingWorld):
         found = {int(name.rsplit("-", 1)[1]): int(weight) for name, weight in lines}
         return {number: found.get(number, 100) for number in range(self.asked)}
 
-    def _apply(self, plan: Plan) -> None:
+    def _apply(self, plan: ReconcilePlan) -> None:
         super()._apply(plan)
-        for name in self.balancers.keys() & plan.renew.keys():
+        for name in self.balancers.keys() & plan.annotate_pods.keys():
             balancer = self.balancers[name]
             balancer.due.append(self.now + balancer.map_delay)
 

@@ -7,7 +7,7 @@ import pytest
 
 from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
 from proofgate_operator.plan.accepted import accepted_text
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.reports import WorkerReport
 from tests.moving_world import MovingWorld
 
@@ -19,14 +19,14 @@ class Reporting(MovingWorld):
 
     files: tuple[str, ...] = ()
 
-    def observed(self) -> Observed:
+    def observed(self) -> ObservedState:
         seen = super().observed()
         told = {
             number: replace(report, file_digest=text_digest(self.files[number]))
-            for number, report in seen.reports.items()
+            for number, report in seen.worker_reports.items()
             if number < len(self.files)
         }
-        return replace(seen, reports={**seen.reports, **told})
+        return replace(seen, reports={**seen.worker_reports, **told})
 
     def data(self) -> dict[str, Any]:
         found: dict[str, Any] = self.world.child("ConfigMap", "demo-config")["data"]
@@ -46,7 +46,7 @@ def test_the_file_that_every_ready_worker_runs_with_is_the_accepted_one() -> Non
     assert world.data() == {CONFIG_FILE: text, ACCEPTED_FILE: text}
     # It is no change that a worker would have to take on, and nobody is replaced for it.
     plan = world.plan()
-    assert not plan.writes and not plan.moving
+    assert not plan.has_writes and not plan.time_driven
 
 
 def test_a_file_that_one_worker_refuses_never_becomes_the_accepted_one() -> None:

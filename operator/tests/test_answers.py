@@ -8,26 +8,26 @@ import pytest
 from aiohttp import web
 
 from proofgate_operator.build import haproxy
-from proofgate_operator.handlers.answers import Answers
+from proofgate_operator.handlers.answers import RequestProbePoller
 from proofgate_operator.handlers.requeue import Requeues
-from proofgate_operator.plan.answers import AnswerReport, read_answer
+from proofgate_operator.plan.answers import RequestProbeReport, parse_request_probe
 from proofgate_operator.plan.decide import decide
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.workers.admin_port import AdminPort
-from proofgate_operator.workers.answer_reports import ASK_SECONDS, AnswerReports
+from proofgate_operator.workers.answer_reports import POLL_SECONDS, RequestProbeReports
 from tests.gateways import DEFAULTS
 from tests.test_ready import NOW, running
 from tests.world import Manifest
 
 FAILS = {"answered": False, "reason": "TLSFails", "message": "the TLS handshake with HAProxy failed: X"}
-WELL = AnswerReport()
-TLS = AnswerReport("TLSFails", "the TLS handshake with HAProxy failed: X")
+WELL = RequestProbeReport()
+TLS = RequestProbeReport("TLSFails", "the TLS handshake with HAProxy failed: X")
 
 
-def said(**answers: AnswerReport) -> dict[str, tuple[str, str, str]]:
+def said(**answers: RequestProbeReport) -> dict[str, tuple[str, str, str]]:
     """The conditions of a gateway all of whose pods are ready, with what its agents tell."""
     world = running()
-    seen = Observed(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=NOW)
+    seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=NOW)
     found = decide(world.gateway, replace(seen, answers=answers), DEFAULTS).status.conditions
     return {str(one.type): (one.status.value, one.reason, one.message) for one in found}
 
@@ -56,18 +56,18 @@ def test_one_haproxy_that_answers_is_enough_and_the_other_is_told() -> None:
         ({"answered": None, "reason": "", "message": ""}, None),
         ({"answered": True}, WELL),
         (FAILS, TLS),
-        ({"answered": False}, AnswerReport("NotAnswered", "no response arrived")),
-        ({"answered": False, "reason": "Secret key", "message": 7}, AnswerReport("NotAnswered", "7")),
+        ({"answered": False}, RequestProbeReport("NotAnswered", "no response arrived")),
+        ({"answered": False, "reason": "Secret key", "message": 7}, RequestProbeReport("NotAnswered", "7")),
     ],
 )
-def test_an_agents_answer_is_read(answer: Any, expected: AnswerReport | None) -> None:
-    assert read_answer(answer) == expected
+def test_an_agents_answer_is_read(answer: Any, expected: RequestProbeReport | None) -> None:
+    assert parse_request_probe(answer) == expected
 
 
 @pytest.mark.parametrize("odd", [None, [], "ok", {"answered": "yes"}, {"answered": 1}])
 def test_what_is_no_answer_of_an_agent_is_none(odd: Any) -> None:
     with pytest.raises(ValueError):
-        read_answer(odd)
+        parse_request_probe(odd)
 
 
 def pod(name: str, *, ready: bool = True) -> Manifest:
@@ -106,26 +106,26 @@ async def agent() -> AsyncIterator[tuple[AdminPort, dict[str, Any]]]:
 async def test_an_agent_is_asked_when_it_is_due_and_news_are_another_epoch(agent: Any) -> None:
     port, told = agent
     now = [0.0]
-    reports = AnswerReports(port, lambda: now[0])
+    reports = RequestProbeReports(port, lambda: now[0])
     pods = [pod("a"), pod("starts", ready=False)]
     assert await reports.reports("team", "demo", pods) == {"a": WELL}
-    epoch = reports.epoch("team", "demo")
+    epoch = reports.change_count("team", "demo")
     told.update(FAILS)
     assert await reports.reports("team", "demo", pods) == {"a": WELL}, "it is not due"
-    now[0] += ASK_SECONDS
+    now[0] += POLL_SECONDS
     assert await reports.reports("team", "demo", pods) == {"a": TLS}
-    assert reports.epoch("team", "demo") != epoch
+    assert reports.change_count("team", "demo") != epoch
     told.update({"answered": None})
-    now[0] += ASK_SECONDS
+    now[0] += POLL_SECONDS
     assert await reports.reports("team", "demo", pods) == {}
-    reports.forget("team", "demo")
-    assert reports.known() == [] and reports.epoch("team", "demo") == 0
+    reports.remove_gateway("team", "demo")
+    assert reports.known_gateways() == [] and reports.change_count("team", "demo") == 0
 
 
 async def test_a_gateway_is_requeued_when_its_agents_tell_something_else(agent: Any) -> None:
     port, told = agent
     now = [0.0]
-    reports = AnswerReports(port, lambda: now[0])
+    reports = RequestProbeReports(port, lambda: now[0])
     await reports.reports("team", "demo", [pod("a")])
 
     class Store:
@@ -142,13 +142,13 @@ async def test_a_gateway_is_requeued_when_its_agents_tell_something_else(agent: 
         def requeue(self, namespace: str, name: str) -> None:
             requeued.append((namespace, name))
 
-    answers = Answers(Client(), reports, Noted())  # type: ignore[arg-type]
-    now[0] += ASK_SECONDS
-    await answers.ask()
+    answers = RequestProbePoller(Client(), reports, Noted())  # type: ignore[arg-type]
+    now[0] += POLL_SECONDS
+    await answers.poll()
     assert requeued == []
     told.update(FAILS)
-    now[0] += ASK_SECONDS
-    await answers.ask()
+    now[0] += POLL_SECONDS
+    await answers.poll()
     assert requeued == [("team", "demo")]
 
 
@@ -157,5 +157,5 @@ async def test_an_agent_that_does_not_answer_says_nothing(agent: Any) -> None:
     told.clear()
     assert await port.answers(pod("a")) is None
     nobody = AdminPort(1, 1, 1)
-    assert await nobody.answers(pod("a")) is None
+    assert await nobody.fetch_request_probe(pod("a")) is None
     await nobody.close()

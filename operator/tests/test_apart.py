@@ -30,8 +30,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return noted
 
-    monkeypatch.setattr("proofgate_operator.handlers.loops.Loops.begin", note("begin"))
-    monkeypatch.setattr("proofgate_operator.handlers.loops.Loops.end", note("end"))
+    monkeypatch.setattr("proofgate_operator.handlers.loops.GatewayLoops.start", note("begin"))
+    monkeypatch.setattr("proofgate_operator.handlers.loops.GatewayLoops.stop_gateway", note("end"))
     return told
 
 
@@ -43,13 +43,13 @@ async def test_kopf_ends_when_it_is_told_and_what_it_told_is_done_at_home(
     async def tell(**options: Any) -> None:
         asked.append(options)
         event = {"namespace": "team", "name": "demo", "uid": "1", "logger": None, "memo": options["memo"]}
-        await gateways.follow(type="ADDED", **event)
-        await gateways.follow(type="DELETED", **event)
+        await gateways.handle_gateway_event(type="ADDED", **event)
+        await gateways.handle_gateway_event(type="DELETED", **event)
         await asyncio.to_thread(options["stop_flag"].wait)
 
     monkeypatch.setattr(kopf, "operator", tell)
     over = threading.Event()
-    following = asyncio.create_task(apart.follow(_operator(), ("team",), over))
+    following = asyncio.create_task(apart.run_kopf_in_thread(_operator(), ("team",), over))
     async with asyncio.timeout(300):
         while world != ["begin", "end"]:
             await asyncio.sleep(0.005)
@@ -67,7 +67,7 @@ async def test_what_ends_kopf_is_told_and_leaves_our_tasks_alone(monkeypatch: py
     monkeypatch.setattr(kopf, "operator", fail)
     loop_of_a_gateway = asyncio.create_task(asyncio.sleep(3600))
     with pytest.raises(PermissionError, match="the namespace is gone"):
-        await apart.follow(_operator(), (), threading.Event())
+        await apart.run_kopf_in_thread(_operator(), (), threading.Event())
     assert not loop_of_a_gateway.done()
     loop_of_a_gateway.cancel()
 
@@ -80,7 +80,7 @@ async def test_whoever_cancels_waits_for_its_thread(monkeypatch: pytest.MonkeyPa
         ended.set()
 
     monkeypatch.setattr(kopf, "operator", run)
-    following = asyncio.create_task(apart.follow(_operator(), (), threading.Event()))
+    following = asyncio.create_task(apart.run_kopf_in_thread(_operator(), (), threading.Event()))
     await asyncio.sleep(0)
     following.cancel()
     await asyncio.wait([following])

@@ -11,7 +11,7 @@ import pytest
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.build.tenant_shards import SHARDS
-from proofgate_operator.handlers.loop import Loop
+from proofgate_operator.handlers.loop import GatewayLoop
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan import shard_places, tenant_book
@@ -76,7 +76,7 @@ class World:
     def restart(self) -> None:
         """Begin with another operator, which remembers nothing."""
         self.operator: Operator = operator(self.cluster)
-        self.loop: Loop = loop(self.operator)
+        self.loop: GatewayLoop = loop(self.operator)
 
     def start_anew(self) -> None:
         """Begin as a new process does, which heard of nothing that happened before."""
@@ -350,7 +350,7 @@ def test_tenants_of_a_gateway_that_goes_are_told_so_until_one_of_its_name_is_mad
     world.settle()
     gateway = copy.deepcopy(world.cluster.find("GovernanceGateway", "demo"))
     world.cluster.remove("GovernanceGateway", "demo")
-    world.loop.forget()
+    world.loop.clean_up()
     world.settle()
     for name in TEN:
         assert world.condition(name, "Accepted")[:2] == ("False", "GatewayNotFound")
@@ -403,7 +403,7 @@ async def test_whoever_told_a_tenant_that_its_gateway_is_not_there_wakes_one_tha
     world = World()
     world.cluster.put(tenant("acme", gatewayRef={"name": "nobody", "namespace": "team"}))
     requeues = world.operator.requeues
-    requeues.begin("team", "nobody")
+    requeues.clear("team", "nobody")
     await world.operator.orphans.reconcile()
     async with asyncio.timeout(60):
         await requeues.wait("team", "nobody", 3600)

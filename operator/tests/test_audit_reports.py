@@ -8,12 +8,12 @@ import pytest
 from aiohttp import web
 
 from proofgate_operator.plan.audit_reports import (
-    SILENT,
+    UNREACHABLE_AUDITOR,
     AuditReport,
     Finding,
-    IndexStanding,
+    IndexStatus,
     Witness,
-    read_audit,
+    parse_audit_report,
 )
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.audit_reports import AuditReports
@@ -47,28 +47,28 @@ STATUS: dict[str, Any] = {
 
 
 def test_an_answer_is_read() -> None:
-    assert read_audit(STATUS) == AuditReport(
+    assert parse_audit_report(STATUS) == AuditReport(
         checkpoint="a note",
-        newest_head=1_800_000_000.0,
-        last_poll=1_800_000_001.5,
+        newest_head_at=1_800_000_000.0,
+        last_poll_at=1_800_000_001.5,
         lag=1,
-        by_code=(("rollback", 1),),
-        left_out=2,
+        finding_counts=(("rollback", 1),),
+        omitted_findings=2,
         findings=(Finding(*(FINDING[key] for key in ("code", "origin", "verdict", "since", "message"))),),
-        uncosigned=2,
+        cosignature_wait_seconds=2,
         witnesses=(Witness("w", "timeout", 4, 1_800_000_000.0),),
-        index=IndexStanding(5, "index_full"),
+        index=IndexStatus(5, "index_full"),
     )
-    assert read_audit({**STATUS, "index": None}).index is None
-    assert read_audit({**STATUS, "poll_age_seconds": 61}).stale
+    assert parse_audit_report({**STATUS, "index": None}).index is None
+    assert parse_audit_report({**STATUS, "poll_age_seconds": 61}).stale
     # An auditor of the release before tells nothing of witnesses.
     before = {
         key: value
         for key, value in STATUS.items()
         if key not in ("cosigning_lag_seconds", "witnesses", "index")
     }
-    read = read_audit(before)
-    assert (read.uncosigned, read.witnesses, read.index) == (0, (), None)
+    read = parse_audit_report(before)
+    assert (read.cosignature_wait_seconds, read.witnesses, read.index) == (0, (), None)
 
 
 def changed(**findings: Any) -> dict[str, Any]:
@@ -100,22 +100,24 @@ def changed(**findings: Any) -> dict[str, Any]:
 )
 def test_what_is_no_answer_is_none(answer: Any) -> None:
     with pytest.raises(ValueError):
-        read_audit(answer)
+        parse_audit_report(answer)
 
 
 def test_an_answer_is_bounded_and_holds_nothing_that_a_terminal_would_act_on() -> None:
     long = {**FINDING, "message": "\x1b[2J" + "x" * 9000, "code": "c" * 900}
-    told = read_audit(changed(newest=[long] * 90, by_code={f"code-{number}": 1 for number in range(900)}))
+    told = parse_audit_report(
+        changed(newest=[long] * 90, by_code={f"code-{number}": 1 for number in range(900)})
+    )
     witness = {"name": "\x1b" * 900, "last": "l" * 900, "size": 1e300, "time": 1e300}
-    [*witnesses] = read_audit({**STATUS, "witnesses": [witness] * 900}).witnesses
+    [*witnesses] = parse_audit_report({**STATUS, "witnesses": [witness] * 900}).witnesses
     assert len(witnesses) == 32 and "\x1b" not in witnesses[0].name
-    assert (len(witnesses[0].name), len(witnesses[0].last)) == (128, 32) and witnesses[
+    assert (len(witnesses[0].name), len(witnesses[0].last_outcome)) == (128, 32) and witnesses[
         0
     ].time < 253_402_300_800
-    assert len(told.findings) == 50 and len(told.by_code) == 64
+    assert len(told.findings) == 50 and len(told.finding_counts) == 64
     assert len(told.findings[0].message) == 512 and len(told.findings[0].code) == 64
     assert "\x1b" not in told.findings[0].message
-    assert read_audit({**STATUS, "last_poll": 1e300}).last_poll < 253_402_300_800
+    assert parse_audit_report({**STATUS, "last_poll": 1e300}).last_poll_at < 253_402_300_800
 
 
 class Clock:
@@ -129,7 +131,7 @@ class Clock:
 class Scripted(AdminPort):
     """An auditor's port that answers what a test says."""
 
-    def __init__(self, answer: AuditReport = SILENT) -> None:
+    def __init__(self, answer: AuditReport = UNREACHABLE_AUDITOR) -> None:
         super().__init__()
         self.answer = answer
         self.asked = 0
@@ -171,7 +173,7 @@ async def test_numbers_are_told_once_a_minute_and_what_matters_at_once() -> None
     assert await auditors.after(10, report(4)) == report(4)
     assert await auditors.after(10, report(5, ROLLBACK)) == report(5, ROLLBACK)
     assert await auditors.after(10, report(5, stale=True)) == report(5, stale=True)
-    assert auditors.reports.epoch("team", "demo") == 4
+    assert auditors.reports.change_count("team", "demo") == 4
 
 
 async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_ever_more_rarely() -> None:
@@ -181,10 +183,10 @@ async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_eve
         return report(1, uncosigned=seconds, witnesses=(Witness("w", last, 1, 1.0),))
 
     await auditors.after(0, waits(0))
-    epoch = auditors.reports.epoch("team", "demo")
+    epoch = auditors.reports.change_count("team", "demo")
     for seconds in (1, 0, 15):
         await auditors.after(10, waits(seconds))
-    assert auditors.reports.epoch("team", "demo") == epoch, "it is cosigned within seconds, as always"
+    assert auditors.reports.change_count("team", "demo") == epoch, "it is cosigned within seconds, as always"
     assert await auditors.after(10, waits(15, "timeout")) == waits(15, "timeout")
     assert await auditors.after(10, waits(25, "timeout")) == waits(25, "timeout")
     assert await auditors.after(10, waits(31, "timeout")) == waits(25, "timeout")
@@ -196,7 +198,7 @@ async def test_that_it_looked_again_and_found_all_as_it_was_is_told_rarely() -> 
     await auditors.after(0, report(1))
     for polls in range(1, 50):
         await auditors.after(11, report(1, last_poll=1_800_000_000.0 + polls))
-    assert auditors.reports.epoch("team", "demo") == 1
+    assert auditors.reports.change_count("team", "demo") == 1
     again = report(1, last_poll=1_800_009_999.0)
     assert await auditors.after(600, again) == again
 
@@ -204,18 +206,18 @@ async def test_that_it_looked_again_and_found_all_as_it_was_is_told_rarely() -> 
 async def test_one_lost_answer_is_no_silence_and_three_are() -> None:
     auditors = Auditors()
     first = await auditors.after(0, report(1))
-    assert await auditors.after(10, SILENT) == first
-    assert await auditors.after(10, SILENT) == first
-    assert await auditors.after(10, SILENT) == SILENT
+    assert await auditors.after(10, UNREACHABLE_AUDITOR) == first
+    assert await auditors.after(10, UNREACHABLE_AUDITOR) == first
+    assert await auditors.after(10, UNREACHABLE_AUDITOR) == UNREACHABLE_AUDITOR
     assert await auditors.after(10, report(1)) == report(1)
 
 
 async def test_another_pod_is_asked_at_once_and_none_is_no_auditor() -> None:
     auditors = Auditors()
     await auditors.after(0, report(1))
-    assert await auditors.after(1, SILENT, uid="b") == SILENT
+    assert await auditors.after(1, UNREACHABLE_AUDITOR, uid="b") == UNREACHABLE_AUDITOR
     assert await auditors.reports.report("team", "demo", None) is None
-    assert auditors.reports.known() == []
+    assert auditors.reports.known_gateways() == []
 
 
 @pytest.fixture
@@ -239,7 +241,7 @@ async def port() -> AsyncIterator[tuple[AdminPort, dict[str, Any]]]:
 
 async def test_its_port_is_asked_for_its_status(port: Any) -> None:
     asked, answers = port
-    assert await asked.audit(pod()) == read_audit(STATUS)
+    assert await asked.audit(pod()) == parse_audit_report(STATUS)
     assert answers["asked"] == ["GET /status"]
 
 
@@ -251,13 +253,13 @@ async def test_its_port_is_asked_for_its_status(port: Any) -> None:
 async def test_whatever_else_it_answers_nothing_is_known(port: Any, text: str, status: int) -> None:
     asked, answers = port
     answers.update(text=text, status=status)
-    assert await asked.audit(pod()) == SILENT
+    assert await asked.audit(pod()) == UNREACHABLE_AUDITOR
 
 
 async def test_nothing_is_asked_of_a_pod_without_an_address_or_on_its_way_out() -> None:
     leaving = {**pod(), "metadata": {**pod()["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     for found in (leaving, {**pod(), "status": {}}):
-        assert await AdminPort(1, 1).audit(found) == SILENT
+        assert await AdminPort(1, 1).fetch_audit_report(found) == UNREACHABLE_AUDITOR
 
 
 async def test_a_finding_wakes_a_gateway_at_rest_which_costs_no_request_otherwise() -> None:
@@ -265,7 +267,7 @@ async def test_a_finding_wakes_a_gateway_at_rest_which_costs_no_request_otherwis
     cluster.put(key_secret())
     found = operator(cluster)
     port, clock = Scripted(report(1)), Clock()
-    found.workers = WorkerReports(port, clock)
+    found.worker_reports = WorkerReports(port, clock)
     found.__post_init__()
     reconciling = loop(found)
     for _ in range(50):
@@ -278,12 +280,12 @@ async def test_a_finding_wakes_a_gateway_at_rest_which_costs_no_request_otherwis
     requeued: list[tuple[str, str]] = []
     found.audits._requeues.requeue = lambda *key: requeued.append(key)  # type: ignore[method-assign]
     clock.seconds += 11
-    await found.audits.ask()
+    await found.audits.poll()
     await reconciling.reconcile()
     assert requeued == [] and len(cluster.requests) == before, "it tells what it told"
     clock.seconds += 11
     port.answer = report(1, ROLLBACK)
-    await found.audits.ask()
+    await found.audits.poll()
     assert requeued == [(NAMESPACE, "demo")]
     await reconciling.reconcile()
     status = cluster.find("GovernanceGateway", "demo")["status"]

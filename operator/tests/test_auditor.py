@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.api.conditions import ABNORMAL, ConditionType, merge
+from proofgate_operator.api.conditions import ABNORMAL_CONDITIONS, ConditionType, merge_conditions
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, checkpoint, networkpolicy
-from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Defaults
-from proofgate_operator.events import transitions
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Finding
-from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.events import reportable_transitions
+from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, Finding
+from proofgate_operator.plan.decide import ReconcilePlan, decide
+from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
 from tests.auditing import (
     AUDITOR,
     KEY,
@@ -50,25 +50,27 @@ class Audited:
         self.status: Manifest = {}
         self.pod: Manifest | None = POD
 
-    def plan(self, told: AuditReport | None = None) -> Plan:
-        seen = Observed(
+    def plan(self, told: AuditReport | None = None) -> ReconcilePlan:
+        seen = ObservedState(
             self.world.children,
             self.world.secrets,
-            conditions=self.conditions,
+            previous_conditions=self.conditions,
             now=self.now,
             auditor_pod=self.pod,
-            audit=told,
-            audited=self.status,
+            audit_report=told,
+            auditor_status=self.status,
         )
         return decide(self.world.gateway, seen, DEFAULTS)
 
-    def hear(self, told: AuditReport | None = None) -> Plan:
+    def hear(self, told: AuditReport | None = None) -> ReconcilePlan:
         """One reconcile whose writes and status stay, a minute after the one before."""
         plan = self.plan(told)
-        if plan.hold_aggregate is not None:
-            metadata = {**plan.hold_aggregate["metadata"], "resourceVersion": "1"}
-            self.world.children[HELD] = {**plan.hold_aggregate, "metadata": metadata}
-        self.conditions = tuple(merge(self.conditions, plan.status.conditions, 1, "2026-11-25T12:00:00Z"))
+        if plan.newer_aggregate is not None:
+            metadata = {**plan.newer_aggregate["metadata"], "resourceVersion": "1"}
+            self.world.children[HELD] = {**plan.newer_aggregate, "metadata": metadata}
+        self.conditions = tuple(
+            merge_conditions(self.conditions, plan.status.conditions, 1, "2026-11-25T12:00:00Z")
+        )
         self.status = plan.status.auditor
         self.now += 61
         return plan
@@ -99,7 +101,9 @@ def test_a_gateway_without_an_auditor_has_nothing_of_one() -> None:
     assert ConditionType.AUDITED not in {found.type for found in world.plan().status.conditions}
     assert world.plan().status.auditor == {}
     with_one = Audited().plan().status.conditions
-    assert {found.type for found in with_one} == set(ConditionType) - ABNORMAL - {ConditionType.KEPT}
+    assert {found.type for found in with_one} == set(ConditionType) - ABNORMAL_CONDITIONS - {
+        ConditionType.KEPT
+    }
 
 
 def test_an_auditor_changes_nothing_of_the_gateway_itself() -> None:
@@ -134,10 +138,10 @@ def test_two_auditors_never_write_one_state() -> None:
 
 def test_its_port_is_for_monitoring_the_operator_and_whom_the_spec_names_and_it_calls_nobody() -> None:
     peer = {"namespaceSelector": {"matchLabels": {"witness": "true"}}}
-    of = Gateway.read(manifest(auditor={**AUDITOR, "allowFrom": [peer]}))
-    assert of.auditor is not None
+    of = Gateway.from_manifest(manifest(auditor={**AUDITOR, "allowFrom": [peer]}))
+    assert of.enabled_auditor is not None
     defaults = Defaults("w", "h", operator_namespace="ops")
-    policy = networkpolicy.auditor_policy(of, of.auditor, defaults)["spec"]
+    policy = networkpolicy.auditor_policy(of, of.enabled_auditor, defaults)["spec"]
     [rule] = policy["ingress"]
     assert rule["ports"] == [{"port": auditor.PORT, "protocol": "TCP"}]
     assert len(rule["from"]) == 3 and peer in rule["from"]
@@ -149,7 +153,7 @@ def test_its_port_is_for_monitoring_the_operator_and_whom_the_spec_names_and_it_
 )
 def test_its_state_and_what_is_held_of_it_stay_as_long_as_the_evidence(policy: str, owned: bool) -> None:
     audited = Audited(ledger={"volume": {"retainPolicy": policy}})
-    held = audited.plan(report()).hold_aggregate
+    held = audited.plan(report()).newer_aggregate
     assert held is not None
     for found in (audited.world.child("PersistentVolumeClaim", "demo-auditor"), held):
         assert bool(found["metadata"].get("ownerReferences")) is owned
@@ -175,13 +179,13 @@ def test_an_auditor_that_is_not_wanted_any_more_is_stopped_and_what_it_knew_stay
         audited.world.manifest["spec"]["auditor"] = gone
     audited.world.settle()
     assert audited.world.child("StatefulSet", "demo-auditor")["spec"]["replicas"] == 0
-    assert not audited.plan().writes and audited.plan().status.auditor == {}
+    assert not audited.plan().has_writes and audited.plan().status.auditor == {}
     assert made(audited.world) == {*WHOLE, HELD}
     audited.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Delete"
     audited.world.settle()
     owners = audited.world.child("PersistentVolumeClaim", "demo-auditor")["metadata"]["ownerReferences"]
     assert owners[0]["name"] == "demo", "it follows the retain policy all the same"
-    held = audited.plan().hold_aggregate
+    held = audited.plan().newer_aggregate
     assert held and held["metadata"]["ownerReferences"] and held["data"] == audited.held
     audited.world.manifest["spec"] |= {"auditor": AUDITOR}
     audited.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
@@ -227,7 +231,7 @@ def test_a_key_that_cannot_be_an_auditors_is_told_and_costs_the_auditor_alone(
     assert (status, told) == ("False", reason) and words in message and "hunter2" not in message
     faults = audited.plan().status.faults
     assert [fault["field"] for fault in faults] == ["spec.auditor"]
-    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).is_true
 
 
 def test_its_pod_runs_where_the_spec_lets_it_and_a_bad_addition_costs_the_auditor_alone() -> None:
@@ -241,7 +245,7 @@ def test_its_pod_runs_where_the_spec_lets_it_and_a_bad_addition_costs_the_audito
     status, reason, message = audited.condition()
     assert (status, reason) == ("False", "PodTemplateInvalid")
     assert "spec.auditor.podTemplate.volumeMounts[/var/lib/proofgate/0]" in message
-    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).is_true
 
 
 def test_another_key_replaces_the_auditor_and_a_broken_one_leaves_it_as_it_is() -> None:
@@ -259,7 +263,7 @@ def test_another_key_replaces_the_auditor_and_a_broken_one_leaves_it_as_it_is() 
 
 def test_the_newest_checkpoint_is_held_and_never_an_older_or_another_one() -> None:
     audited = Audited()
-    entry = held_entry(ORIGIN)
+    entry = held_aggregate_entry(ORIGIN)
     audited.hear(report(0))
     assert audited.held == {entry: note(0)}, "an empty log has begun as well"
     audited.hear(report(5))
@@ -268,7 +272,7 @@ def test_the_newest_checkpoint_is_held_and_never_an_older_or_another_one() -> No
     for told in (note(4), note(5, b"\x01" * 32), note(9, key=foreign), note(9, origin=f"{ORIGIN}/x"), "none"):
         audited.hear(report(checkpoint=told))
         assert audited.held == {entry: note(5)}, told
-    audited.hear(SILENT)
+    audited.hear(UNREACHABLE_AUDITOR)
     assert audited.held == {entry: note(5)}
 
 
@@ -279,7 +283,10 @@ def test_a_log_of_another_name_is_held_beside_it() -> None:
     audited.world.secrets["auditor-key"] = key_secret(second)
     audited.world.settle()
     audited.hear(report(checkpoint=note(0, key=second)))
-    assert audited.held == {held_entry(ORIGIN): note(5), held_entry(second.name): note(0, key=second)}
+    assert audited.held == {
+        held_aggregate_entry(ORIGIN): note(5),
+        held_aggregate_entry(second.name): note(0, key=second),
+    }
 
 
 def test_what_is_about_to_go_with_a_deleted_gateway_is_not_kept_for_the_next_one() -> None:
@@ -287,18 +294,18 @@ def test_what_is_about_to_go_with_a_deleted_gateway_is_not_kept_for_the_next_one
     audited.hear(report(5))
     live = audited.world.child(HELD.kind, HELD.name)
     live["metadata"]["ownerReferences"][0]["uid"] = "of-the-gateway-before"
-    assert audited.plan(report(6)).hold_aggregate is None
+    assert audited.plan(report(6)).newer_aggregate is None
 
 
 def test_it_is_written_once_a_minute_but_the_first_at_once() -> None:
     audited = Audited()
     audited.hear(report(1))
     audited.now -= 60
-    assert audited.plan(report(2)).hold_aggregate is None
+    assert audited.plan(report(2)).newer_aggregate is None
     audited.now += 60
-    found = audited.plan(report(2)).hold_aggregate
+    found = audited.plan(report(2)).newer_aggregate
     assert found is not None and found["metadata"]["resourceVersion"] == "1"
-    assert not audited.plan(report(2)).writes
+    assert not audited.plan(report(2)).has_writes
 
 
 @pytest.mark.parametrize(
@@ -320,7 +327,7 @@ def test_it_is_written_once_a_minute_but_the_first_at_once() -> None:
             ("Unknown", "AuditorKeyDiffers"),
             ORIGIN,
         ),
-        (SILENT, ("Unknown", "AuditorUnreachable"), "does not answer"),
+        (UNREACHABLE_AUDITOR, ("Unknown", "AuditorUnreachable"), "does not answer"),
         (None, ("Unknown", "AuditorUnreachable"), "does not answer"),
     ],
 )
@@ -353,7 +360,7 @@ def test_why_an_auditor_does_not_start_is_told_in_its_own_words(code: str, reaso
     audited = Audited()
     ended = {"terminated": {"message": f"something earlier\nproofgate: it cannot be [{code}]\n"}}
     audited.pod = {**POD, "status": {"containerStatuses": [{"state": {"waiting": {}}, "lastState": ended}]}}
-    assert audited.condition(SILENT) == ("False", reason, f"it cannot be [{code}]")
+    assert audited.condition(UNREACHABLE_AUDITOR) == ("False", reason, f"it cannot be [{code}]")
 
 
 def test_what_was_found_stays_said_while_the_auditor_is_silent_and_so_does_its_status() -> None:
@@ -369,7 +376,7 @@ def test_what_was_found_stays_said_while_the_auditor_is_silent_and_so_does_its_s
         "newestHeadTime": "2027-01-15T08:00:00Z",
         "lastPollTime": "2027-01-15T08:00:00Z",
     }
-    audited.hear(SILENT)
+    audited.hear(UNREACHABLE_AUDITOR)
     audited.pod = None
     audited.hear(None)
     assert audited.condition()[:2] == ("False", "LedgerDiverged") and audited.status == before
@@ -378,15 +385,17 @@ def test_what_was_found_stays_said_while_the_auditor_is_silent_and_so_does_its_s
 def test_evidence_is_an_event_of_its_own_whatever_was_the_case_before() -> None:
     audited = Audited()
     audited.hear(report(3, STALL))
-    news = transitions(audited.conditions, audited.plan(report(3, ROLLBACK)).status.conditions)
+    news = reportable_transitions(audited.conditions, audited.plan(report(3, ROLLBACK)).status.conditions)
     assert [found.reason for found in news] == ["LedgerDiverged"]
     audited.hear(report(3, ROLLBACK))
-    assert transitions(audited.conditions, audited.plan(report(3, ROLLBACK)).status.conditions) == []
+    assert (
+        reportable_transitions(audited.conditions, audited.plan(report(3, ROLLBACK)).status.conditions) == []
+    )
 
 
 def test_ready_and_available_do_not_depend_on_the_auditor() -> None:
     audited = Audited()
-    for told in (report(3), report(3, ROLLBACK), SILENT):
+    for told in (report(3), report(3, ROLLBACK), UNREACHABLE_AUDITOR):
         conditions = audited.plan(told).status
         assert conditions.condition(ConditionType.READY) == audited.plan(report(3)).status.condition(
             ConditionType.READY
@@ -403,7 +412,7 @@ def test_a_checkpoint_of_the_log_of_heads_bears_the_keys_own_name() -> None:
 
 def test_the_manifests_of_an_auditor_are_settled_after_one_reconcile() -> None:
     audited = Audited()
-    assert not audited.plan(report()).writes
+    assert not audited.plan(report()).has_writes
     assert {ref_of(found) for found in audited.plan(report()).apply} == set()
 
 

@@ -5,7 +5,7 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.kube.errors import ApiError
 from tests.auditing import (
     AUDITOR,
@@ -51,7 +51,7 @@ def settle_with(cluster: FakeCluster, process: Process) -> None:
 
 def held_by(cluster: FakeCluster) -> int:
     data = cluster.find("ConfigMap", "demo-auditor")["data"]
-    return int(data[held_entry(ORIGIN)].split("\n")[1])
+    return int(data[held_aggregate_entry(ORIGIN)].split("\n")[1])
 
 
 def audit_condition(cluster: FakeCluster) -> tuple[str, str]:
@@ -114,7 +114,7 @@ def test_what_another_operator_held_meanwhile_is_not_set_back() -> None:
     settle_with(cluster, process)
     ahead = (process.heads or 0) + 9
     cluster.stale = True
-    cluster.find("ConfigMap", "demo-auditor")["data"][held_entry(ORIGIN)] = note(ahead)
+    cluster.find("ConfigMap", "demo-auditor")["data"][held_aggregate_entry(ORIGIN)] = note(ahead)
     assert not reconcile_with(cluster, Asked(report(ahead - 1))).failed
     assert held_by(cluster) == ahead
 

@@ -9,7 +9,7 @@ import pytest
 
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.errors import ApiError
@@ -62,7 +62,7 @@ async def blinking(kind: str) -> AsyncIterator[Blinking]:
     emulator.cluster.put(made(kind, "kept"))
     emulator.cluster.put(made(KIND, "demo", HOME))
     async with emulator.serve() as client:
-        watches = Watches(client, (HOME, TEAM), Readers(), requeues)
+        watches = Watches(client, (HOME, TEAM), SecretReferences(), requeues)
         watches.start()
         try:
             await asyncio.wait_for(watches.synced(), 300)
@@ -83,12 +83,12 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         seen.blink(("list", "watch"), BLINKS[blink])
         await until(lambda: seen.refused >= 3)
         assert seen.knows("kept")
-        barred = seen.store.barred_kinds(TEAM)
+        barred = seen.store.blocked_kinds(TEAM)
         assert bool(barred) is (blink in MAY_NOT_LOOK)
-        assert not seen.store.barred_kinds(HOME)
+        assert not seen.store.blocked_kinds(HOME)
         if blink not in MAY_NOT_LOOK:
-            await until(lambda: seen.store.ailing(TEAM))
-            assert not seen.store.ailing(HOME)
+            await until(lambda: seen.store.unavailable_reasons(TEAM))
+            assert not seen.store.unavailable_reasons(HOME)
         for found in barred:
             assert found.failure.read == Read("list", kind, TEAM)
         if kind == TENANT_KIND and barred:
@@ -97,7 +97,7 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         seen.cluster.put(made(kind, "new"))
         seen.cluster.blink = lambda _: None
         await until(lambda: seen.knows("new") and not seen.knows("kept"))
-        assert not seen.store.barred_kinds(TEAM) and not seen.store.ailing(TEAM)
+        assert not seen.store.blocked_kinds(TEAM) and not seen.store.unavailable_reasons(TEAM)
 
 
 @pytest.mark.parametrize("kind", SELECTORS)
@@ -106,7 +106,7 @@ async def test_where_only_the_watch_blinks_each_list_is_a_look(kind: str, blink:
     async with blinking(kind) as seen:
         seen.blink(("watch",), BLINKS[blink])
         await until(lambda: seen.refused >= 3)
-        assert seen.knows("kept") and not seen.store.barred_kinds(TEAM)
+        assert seen.knows("kept") and not seen.store.blocked_kinds(TEAM)
         seen.cluster.put(made(kind, "new"))
         if blink in MAY_NOT_LOOK:
             seen.cluster.remove(kind, "kept", TEAM)
@@ -125,19 +125,19 @@ async def test_what_is_refused_is_counted_and_named_as_kubectl_names_it() -> Non
 async def test_a_watch_that_is_refused_is_told_for_as_long_although_lists_are_answered(kind: str) -> None:
     async with blinking(kind) as seen:
         seen.blink(("watch",), BLINKS["403"])
-        await until(lambda: seen.store.ailing(TEAM))
+        await until(lambda: seen.store.unavailable_reasons(TEAM))
         begun = seen.refused
         told: list[int] = []
 
         def all_told() -> bool:
-            told.append(len(seen.store.ailing(TEAM)))
+            told.append(len(seen.store.unavailable_reasons(TEAM)))
             return seen.refused >= begun + 3
 
         await until(all_told)
         assert set(told) == {1}, "it does not come and go with each list"
-        (failure,) = seen.store.ailing(TEAM)
+        (failure,) = seen.store.unavailable_reasons(TEAM)
         assert failure.read == Read("watch", kind, TEAM)
-        assert failure.outcome is ReadOutcome.MAY_NOT_LOOK and not seen.store.barred_kinds(TEAM)
+        assert failure.outcome is ReadOutcome.MAY_NOT_LOOK and not seen.store.blocked_kinds(TEAM)
         seen.cluster.blink = lambda _: None
         seen.cluster.put(made(kind, "new"))
-        await until(lambda: seen.knows("new") and not seen.store.ailing(TEAM))
+        await until(lambda: seen.knows("new") and not seen.store.unavailable_reasons(TEAM))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from proofgate.haproxy_sidecar.certificate import Certificate
+from proofgate.haproxy_sidecar.certificate import CertificateFile
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
 from proofgate.haproxy_sidecar.target import RefusedError
 
@@ -16,10 +16,10 @@ from proofgate_operator.plan import certificates
 from proofgate_operator.plan.certificates import (
     MAX_CHAIN,
     MAX_KEY,
+    MAX_PRESENTED,
     MAX_RSA_BITS,
-    MAX_SHOWN,
     certificate_fault,
-    shown_fault,
+    presented_certificate_fault,
 )
 from tests.certificates import write_certificate
 
@@ -132,17 +132,18 @@ def test_haproxy_is_to_show_what_its_agent_hands_over_and_no_more(tmp_path: Path
     def agent_says(chain: str) -> str:
         for name, text in (("shown", chain), ("shown.key", key)):
             (tmp_path / name).write_text(text)
-        agent = Certificate(tmp_path / "shown", socket)
+        agent = CertificateFile(tmp_path / "shown", socket)
         with pytest.raises((RefusedError, UnreachableError)) as refused:
             asyncio.run(agent.reconcile(agent.read() or ""))
         return str(refused.value)
 
-    room = MAX_SHOWN - len(own + key)
+    room = MAX_PRESENTED - len(own + key)
     longest = own + "\n" * 100 + "x" * (room - 1) + "\n"
-    assert shown_fault(longest, key) is None
+    assert presented_certificate_fault(longest, key) is None
     assert "longer" not in agent_says(longest)
     assert (
-        shown_fault(f"{longest}x", key) == "has more than 30000 characters under tls.crt and tls.key together"
+        presented_certificate_fault(f"{longest}x", key)
+        == "has more than 30000 characters under tls.crt and tls.key together"
     )
     assert "longer than 30000 bytes" in agent_says(f"{longest}x")
     # What workers show to providers goes through no agent.

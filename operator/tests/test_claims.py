@@ -2,7 +2,7 @@
 
 import pytest
 
-from proofgate_operator.handlers.claims import LEASE, Claims
+from proofgate_operator.handlers.claims import LEASE, NamespaceClaims
 from tests.fake_cluster import FakeCluster
 from tests.operators import loop, operator
 from tests.test_convergence import new_cluster
@@ -40,28 +40,28 @@ async def test_the_second_release_writes_nothing_and_says_so_once() -> None:
 
 async def test_a_replica_that_follows_goes_on_with_its_releases_claim_at_once() -> None:
     cluster = FakeCluster()
-    assert await Claims(cluster, "platform/gates").holder("team") is None
-    assert await Claims(cluster, "platform/gates").holder("team") is None
+    assert await NamespaceClaims(cluster, "platform/gates").other_holder("team") is None
+    assert await NamespaceClaims(cluster, "platform/gates").other_holder("team") is None
 
 
 async def test_a_namespace_that_nobody_looks_after_any_more_is_taken_up() -> None:
     cluster, clock = FakeCluster(), Clock()
-    assert await Claims(cluster, "platform/gates", clock).holder("team") is None
-    other = Claims(cluster, "team/gates", clock)
-    assert await other.holder("team") == "platform/gates"
+    assert await NamespaceClaims(cluster, "platform/gates", clock).other_holder("team") is None
+    other = NamespaceClaims(cluster, "team/gates", clock)
+    assert await other.other_holder("team") == "platform/gates"
     clock.now += 59
-    assert await other.holder("team") == "platform/gates"
+    assert await other.other_holder("team") == "platform/gates"
     clock.now += 1
-    assert await other.holder("team") is None
+    assert await other.other_holder("team") is None
 
 
 async def test_a_claim_that_is_renewed_is_asked_for_no_more_often_than_it_has_to_be() -> None:
     cluster, clock = FakeCluster(), Clock()
-    claims = Claims(cluster, "platform/gates", clock)
-    await claims.holder("team")
+    claims = NamespaceClaims(cluster, "platform/gates", clock)
+    await claims.other_holder("team")
     before = len(cluster.requests)
     clock.now += 59
-    assert await claims.holder("team") is None
+    assert await claims.other_holder("team") is None
     assert len(cluster.requests) == before
 
 

@@ -13,7 +13,7 @@ from proofgate_operator.api.fields import LENIENT
 from proofgate_operator.api.gateway import GatewaySpec
 from proofgate_operator.build import networkpolicy, serviceaccounts, statefulset, worker_config
 from proofgate_operator.build.naming import START_ANNOTATION, Manifest
-from proofgate_operator.plan.reports import NotRenewed, WorkerReport, read_report
+from proofgate_operator.plan.reports import UnrenewedCredentials, WorkerReport, parse_worker_report
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.reports import WorkerReports
 from tests.gateways import DEFAULTS, SPEC, gateway
@@ -130,7 +130,7 @@ def test_workers_may_reach_every_endpoint_that_issues_credentials() -> None:
 def told(*found: tuple[str | None, int | None]) -> dict[int, WorkerReport]:
     """Return reports of workers: of each the error, and for how many seconds its credentials are good."""
     return {
-        number: read_report(
+        number: parse_worker_report(
             {
                 **{"not_ready": None, "in_flight": 0, "connections": 0},
                 "credentials": [
@@ -188,16 +188,18 @@ def test_a_worker_that_waits_for_credentials_is_asked_again_soon() -> None:
     left = []
     for now[0] in (0.0, 29.0, 30.0, 59.0, 60.0, 359.0):
         asyncio.run(workers.reports("team", "demo", [pod], frozenset()))
-        left.append((len(answers), workers.awaited("team", "demo")))
+        left.append((len(answers), workers.awaits_reload("team", "demo")))
     assert left == [(2, True), (2, True), (1, True), (1, True), (0, False), (0, False)]
 
 
 def test_a_report_that_is_none_of_credentials_is_passed_over() -> None:
     status = {"in_flight": 0, "connections": 0}
     for found in (None, "x", [None, 3, {"error": None}], {}):
-        assert read_report({**status, "credentials": found}).not_renewed == ()
-    (odd,) = read_report({**status, "credentials": [{"error": 7, "seconds_left": "x"}]}).not_renewed
-    assert odd == NotRenewed("", False, "7: ")
+        assert parse_worker_report({**status, "credentials": found}).unrenewed_credentials == ()
+    (odd,) = parse_worker_report(
+        {**status, "credentials": [{"error": 7, "seconds_left": "x"}]}
+    ).unrenewed_credentials
+    assert odd == UnrenewedCredentials("", False, "7: ")
 
 
 @pytest.mark.parametrize(
@@ -230,4 +232,4 @@ def test_each_identity_reads_as_it_is_written(kind: str) -> None:
     spec = yaml.safe_load(yaml.safe_dump({**SPEC, "providers": [wanted]}))
     (read,) = GatewaySpec.model_validate(spec, **LENIENT).providers
     assert read.auth is not None
-    assert read.auth.as_written() == wanted["auth"]
+    assert read.auth.to_document() == wanted["auth"]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from proofgate_operator.handlers.applied import Writes
-from proofgate_operator.handlers.reconcile import Outcome, reconcile
+from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Key, Killed
@@ -38,11 +38,13 @@ class Running:
 
 
 def reconcile_once(
-    cluster: FakeCluster, writes: Writes | None = None, running: Running | None = None
-) -> Outcome:
+    cluster: FakeCluster, writes: ApplyHistory | None = None, running: Running | None = None
+) -> ReconcileResult:
     """Reconcile as an operator that has just begun does, or as one that runs or remembers its writes."""
     workers = (running or Running()).workers
-    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, writes or Writes()))
+    return asyncio.run(
+        reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, writes or ApplyHistory())
+    )
 
 
 def settle(cluster: FakeCluster) -> None:
@@ -176,7 +178,7 @@ def test_a_missing_secret_heals_when_it_appears() -> None:
     settle(cluster)
     assert status(cluster)["ResolvedRefs"] == ("False", "SecretMissing")
     assert status(cluster)["Ready"] == ("True", "Ready"), "the others are served"
-    assert reconcile_once(cluster).at_rest, "the watch tells when the Secret comes"
+    assert reconcile_once(cluster).settled, "the watch tells when the Secret comes"
     cluster.put(user_secrets()["acme-keys"] or {})
     settle(cluster)
     assert status(cluster)["Ready"] == ("True", "Ready")

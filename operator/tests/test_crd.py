@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from proofgate_operator.api.crd import crd, rendered, spec_schema
+from proofgate_operator.api.crd import crd, render_crd, spec_schema
 from proofgate_operator.api.fields import LENIENT
 from proofgate_operator.api.gateway import GatewaySpec
 from proofgate_operator.api.tenant import GatewayTenantSpec
@@ -23,8 +23,8 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 
 
 def test_the_checked_in_crd_is_what_the_types_generate() -> None:
-    assert CRD_FILE.read_text() == rendered(crd(), "crd")
-    assert TENANT_CRD_FILE.read_text() == rendered(tenant_crd(), "tenant_crd")
+    assert CRD_FILE.read_text() == render_crd(crd(), "crd")
+    assert TENANT_CRD_FILE.read_text() == render_crd(tenant_crd(), "tenant_crd")
 
 
 def test_the_chart_carries_the_same_crd() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.api.conditions import ABNORMAL, ConditionStatus, ConditionType
+from proofgate_operator.api.conditions import ABNORMAL_CONDITIONS, ConditionStatus, ConditionType
 from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.plan.drift import holds, sealed
+from proofgate_operator.plan.drift import contains, with_digest
 from proofgate_operator.plan.observed import Ref, ref_of
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, UID, secret, user_secrets
 from tests.world import PROVIDER, World, kinds, pod
@@ -27,13 +27,13 @@ def test_a_gateway_settles_and_then_nothing_is_written() -> None:
     assert {"StatefulSet", "Deployment", "Service", "PersistentVolumeClaim"} <= {
         ref.kind for ref, live in world.children.items() if live
     }
-    assert not world.plan().writes
+    assert not world.plan().has_writes
 
 
 def test_a_generated_secret_is_never_written_again() -> None:
     world = World().settle()
     key = world.child("Secret", "demo-ledger")
-    key["data"]["signing-key"] = gateway_secrets.encoded(
+    key["data"]["signing-key"] = gateway_secrets.encode_data(
         {"k": SigningKey("proofgate.dev/team/demo", bytes([7] * 32)).signing_text}
     )["k"]
     plan = world.plan()
@@ -314,7 +314,7 @@ def test_a_changed_child_is_set_right() -> None:
 def test_a_child_on_its_way_out_is_left_alone_until_it_is_gone() -> None:
     world = World().settle()
     world.child("Service", "demo")["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert not world.plan().writes
+    assert not world.plan().has_writes
     assert world.condition(ConditionType.PROGRESSING)[1] == "WaitingForDeletion"
 
 
@@ -325,7 +325,7 @@ def test_what_belongs_to_somebody_else_is_not_taken() -> None:
         "metadata": {"name": "demo", "namespace": "team"},
     }
     plan = world.plan()
-    assert not plan.writes
+    assert not plan.has_writes
     status, reason, message = world.condition(ConditionType.CONFIG_VALID)
     assert (status, reason) == ("False", "NameTaken")
     assert message.startswith("Service demo: exists and does not belong to this gateway")
@@ -379,7 +379,7 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
     if evidence != "claim":
         world.children[Ref("PersistentVolumeClaim", "demo-wal")] = None
     if evidence == "checkpoints":
-        found = gateway_secrets.ledger_secret_head(world.gateway, owned=True)["metadata"] | {
+        found = gateway_secrets.ledger_secret_base(world.gateway, owned=True)["metadata"] | {
             "name": "demo-checkpoints"
         }
         world.children[Ref("ConfigMap", "demo-checkpoints")] = {"metadata": found, "data": {"0": "a note"}}
@@ -439,7 +439,7 @@ def test_a_paused_gateway_changes_nothing_and_says_so() -> None:
     world = World().settle()
     world.children[Ref("Service", "demo")] = None
     world.manifest["spec"]["paused"] = True
-    assert not world.plan().writes
+    assert not world.plan().has_writes
     assert world.condition(ConditionType.PROGRESSING)[:2] == ("False", "Paused")
 
 
@@ -462,7 +462,7 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
 
 def test_every_condition_is_there_from_the_first_reconcile() -> None:
     found = {condition.type for condition in World().plan().status.conditions}
-    assert found == set(ConditionType) - ABNORMAL - {ConditionType.AUDITED, ConditionType.KEPT}
+    assert found == set(ConditionType) - ABNORMAL_CONDITIONS - {ConditionType.AUDITED, ConditionType.KEPT}
     pinned = World().plan().status.condition(ConditionType.CPU_PINNED)
     assert pinned.status is ConditionStatus.UNKNOWN
 
@@ -486,16 +486,16 @@ def test_why_a_worker_is_missing_is_told() -> None:
 
 
 def test_fields_added_by_others_are_no_drift() -> None:
-    wanted = sealed({"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}})
+    wanted = with_digest({"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}})
     live = copy.deepcopy(wanted)
     live["spec"]["ports"][0]["protocol"] = "TCP"
     live["status"] = {}
-    assert holds(live, wanted)
+    assert contains(live, wanted)
     live["spec"]["ports"].append({"port": 81})
-    assert not holds(live, wanted)
+    assert not contains(live, wanted)
 
 
 def test_a_field_that_is_no_longer_wanted_is_drift() -> None:
-    before = sealed({"metadata": {"name": "x"}, "data": {"a": "1", "b": "2"}})
-    after = sealed({"metadata": {"name": "x"}, "data": {"a": "1"}})
-    assert not holds(before, after)
+    before = with_digest({"metadata": {"name": "x"}, "data": {"a": "1", "b": "2"}})
+    after = with_digest({"metadata": {"name": "x"}, "data": {"a": "1"}})
+    assert not contains(before, after)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.applied import ApplyHistory
 from tests.fake_cluster import FakeCluster
 from tests.operators import loop, operator
 from tests.test_convergence import new_cluster, reconcile_once, settle, status
@@ -57,7 +57,7 @@ def test_an_object_that_the_api_server_spells_otherwise_is_written_once(
 ) -> None:
     cluster = new_cluster(worker=MOUNTED)
     cluster.admit = of_workloads(admit)
-    writes = Writes()
+    writes = ApplyHistory()
     for _ in range(20):
         reconcile_once(cluster, writes)
         cluster.run_controllers()
@@ -65,7 +65,7 @@ def test_an_object_that_the_api_server_spells_otherwise_is_written_once(
     assert status(cluster)["Progressing"] == ("False", "Settled")
     # An operator that is new does not remember: it tries once, without effect.
     version = cluster.find("StatefulSet", "demo-worker")["metadata"]["resourceVersion"]
-    writes = Writes()
+    writes = ApplyHistory()
     for _ in range(20):
         reconcile_once(cluster, writes)
     assert patches(cluster) == 2
@@ -88,7 +88,7 @@ async def test_a_write_without_an_effect_does_not_bring_the_next_reconcile() -> 
 def test_what_somebody_changes_after_the_webhook_is_still_set_right() -> None:
     cluster = new_cluster()
     cluster.admit = of_workloads(rewritten_resources)
-    writes = Writes()
+    writes = ApplyHistory()
     for _ in range(5):
         reconcile_once(cluster, writes)
         cluster.run_controllers()
@@ -100,7 +100,7 @@ def test_what_somebody_changes_after_the_webhook_is_still_set_right() -> None:
 def test_whoever_undoes_a_write_each_time_is_named_and_met_once_a_minute() -> None:
     cluster = new_cluster()
     settle(cluster)
-    writes = Writes()
+    writes = ApplyHistory()
     before = patches(cluster)
     found = cluster.find("StatefulSet", "demo-worker")
     found["metadata"]["managedFields"] = [{"manager": "proofgate-operator"}, {"manager": "night-scaler"}]
@@ -151,5 +151,5 @@ def test_quantities_that_the_api_server_spells_otherwise_are_no_drift_not_even_f
     assert found[-1]["resources"]["limits"]["cpu"] == "1"
     before = patches(cluster)
     for _ in range(5):
-        reconcile_once(cluster, Writes())
+        reconcile_once(cluster, ApplyHistory())
     assert patches(cluster) == before

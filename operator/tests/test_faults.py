@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers import loop as loops
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube import informer
@@ -249,8 +249,8 @@ async def run_through(disturbances: list[Any]) -> FakeCluster:
     emulator = Emulator(cluster)
     async with emulator.serve() as client:
         found = operator(client, RECHECK_SECONDS="0.1")
-        found.requeues, found.readers = Requeues(), Readers()
-        watches = Watches(client, (), found.readers, found.requeues)
+        found.requeues, found.secret_references = Requeues(), SecretReferences()
+        watches = Watches(client, (), found.secret_references, found.requeues)
         watches.start()
         await asyncio.wait_for(watches.synced(), 300)
         running = asyncio.create_task(loop(found).run(lambda: False))

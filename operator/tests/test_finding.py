@@ -10,24 +10,24 @@ from aiohttp import web
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.naming import FOUND_CONDITION
-from proofgate_operator.handlers.steering import say_found
+from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION
+from proofgate_operator.handlers.steering import mark_load_balanced
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.balancers import (
-    FOUND_DEADLINE_SECONDS,
+    DISCOVERY_DEADLINE_SECONDS,
     SILENCE_SECONDS,
     BalancerReport,
     Balancers,
-    Line,
-    Sight,
-    found_condition,
-    is_found,
-    read_balancer,
-    waits_to_be_found,
+    BalancerView,
+    ServerState,
+    awaits_discovery,
+    is_discovered,
+    load_balanced_condition,
+    parse_balancer_report,
 )
 from proofgate_operator.plan.decide import decide
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.plan.shards import are_balancers_asked, read_shards
+from proofgate_operator.plan.shards import read_shards, should_query_balancers
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.balancers import BalancerReports
 from tests.fake_cluster import FakeCluster
@@ -88,15 +88,15 @@ def test_a_roll_that_waits_too_long_says_for_what_and_goes_on_by_itself() -> Non
         assert pod.serves_since is not None
         pod.serves_since -= 2 * 10**6
     world.use_image("worker:next")
-    world.run(FOUND_DEADLINE_SECONDS // 2)
+    world.run(DISCOVERY_DEADLINE_SECONDS // 2)
     assert progressing(world)[:2] == ("True", "Rolling")
-    world.run(FOUND_DEADLINE_SECONDS)
+    world.run(DISCOVERY_DEADLINE_SECONDS)
     status, reason, message = progressing(world)
     assert (status, reason) == ("False", "RolloutStalled")
     address = world.pods[2].address
     assert message.startswith(f"demo-haproxy-b reports demo-worker-2 down at {address}")
     assert world.removed == ["2:worker:test"]
-    assert world.plan().status.condition(ConditionType.READY).holds is False
+    assert world.plan().status.condition(ConditionType.READY).is_true is False
     world.run(600)
     assert world.removed == ["2:worker:test"], "nobody else goes, however long it lasts"
     assert progressing(world) == (status, reason, message)
@@ -173,9 +173,9 @@ def test_where_no_haproxy_answers_a_worker_is_ready_after_a_while_so_that_nodes_
     for finder in world.finders.values():
         finder.silent_since = world.now - 2 * SILENCE_SECONDS
     world.pods[0].ending = True
-    world.run(FOUND_DEADLINE_SECONDS // 2)
+    world.run(DISCOVERY_DEADLINE_SECONDS // 2)
     assert not world.pods[0].ready(world.now)
-    world.run(FOUND_DEADLINE_SECONDS)
+    world.run(DISCOVERY_DEADLINE_SECONDS)
     assert world.pods[0].ready(world.now)
 
 
@@ -183,14 +183,14 @@ def test_while_nobody_moves_no_haproxy_is_asked() -> None:
     world = MovingWorld(2)
     seen = world.observed()
     shards = read_shards(seen, world.world.child("StatefulSet", "demo-worker"))
-    assert not are_balancers_asked(seen, shards, 2, 2)
-    assert are_balancers_asked(seen, shards, 2, 3)
-    assert are_balancers_asked(seen, shards[:1], 2, 2)
-    assert are_balancers_asked(replace(seen, conditions=()), shards, 2, 2)
+    assert not should_query_balancers(seen, shards, 2, 2)
+    assert should_query_balancers(seen, shards, 2, 3)
+    assert should_query_balancers(seen, shards[:1], 2, 2)
+    assert should_query_balancers(replace(seen, conditions=()), shards, 2, 2)
     world.pods[0].found_since = None
     seen = world.observed()
     shards = read_shards(seen, world.world.child("StatefulSet", "demo-worker"))
-    assert are_balancers_asked(seen, shards, 2, 2)
+    assert should_query_balancers(seen, shards, 2, 2)
 
 
 # --- What one HAProxy says of one worker
@@ -200,21 +200,21 @@ def pod(address: str = "10.0.0.1", served: float | None = 100.0, *, found: bool 
     passed = {"type": "ContainersReady", "status": "False" if served is None else "True"}
     if served is not None:
         passed["lastTransitionTime"] = time_of(NOW - served)
-    gate = {"type": FOUND_CONDITION, "status": str(found)}
+    gate = {"type": LOAD_BALANCED_CONDITION, "status": str(found)}
     return {
         "metadata": {"name": "demo-worker-0", "namespace": "team", "uid": "uid-0"},
-        "spec": {"readinessGates": [{"conditionType": FOUND_CONDITION}]},
+        "spec": {"readinessGates": [{"conditionType": LOAD_BALANCED_CONDITION}]},
         "status": {"podIP": address, "conditions": [passed, gate]},
     }
 
 
-def sight(*reports: BalancerReport, of: Manifest | None = None, served: float = 100.0) -> Sight:
+def sight(*reports: BalancerReport, of: Manifest | None = None, served: float = 100.0) -> BalancerView:
     named = {f"haproxy-{number}": report for number, report in enumerate(reports)}
-    return Balancers(tuple(named), named).sight(of or pod(), served)
+    return Balancers(tuple(named), named).view_of(of or pod(), served)
 
 
 def says(address: str | None, state: str, seconds: int = 3) -> BalancerReport:
-    return BalancerReport({"worker-0": Line(address, state, seconds)})
+    return BalancerReport({"worker-0": ServerState(address, state, seconds)})
 
 
 UP = says("10.0.0.1", "up")
@@ -246,24 +246,24 @@ def test_what_is_missing_is_told(
     reports: tuple[BalancerReport, ...], missing: str | None, late: bool
 ) -> None:
     found = sight(*reports)
-    assert (found.missing, found.late) == (missing, late)
+    assert (found.missing_reason, found.is_overdue) == (missing, late)
 
 
 def test_a_worker_that_has_not_served_for_long_is_not_late() -> None:
-    assert not sight(says("10.0.0.9", "up", 600), served=59.0).late
-    assert not sight(says("10.0.0.9", "up", 600), of=pod(served=None), served=0.0).late
+    assert not sight(says("10.0.0.9", "up", 600), served=59.0).is_overdue
+    assert not sight(says("10.0.0.9", "up", 600), of=pod(served=None), served=0.0).is_overdue
 
 
 def test_addresses_are_compared_as_numbers() -> None:
-    told = read_balancer(
+    told = parse_balancer_report(
         {"workers": [{"name": "worker-0", "address": "2001:DB8::0:1", "state": "up", "seconds": 1}]}
     )
-    assert sight(told, of=pod("2001:db8:0::1")).missing is None
+    assert sight(told, of=pod("2001:db8:0::1")).missing_reason is None
 
 
 def test_a_haproxy_that_was_not_asked_counts_as_one_that_says_nothing() -> None:
-    found = Balancers(("haproxy-0",), {}).sight(pod(), 100.0)
-    assert found.missing and not found.blind and not is_found(found, 100.0)
+    found = Balancers(("haproxy-0",), {}).view_of(pod(), 100.0)
+    assert found.missing_reason and not found.is_unresponsive and not is_discovered(found, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_haproxy_that_was_not_asked_counts_as_one_that_says_nothing() -> None:
     ids=["it serves", "it does not", "it is found", "of an older operator", "it ends"],
 )
 def test_only_a_pod_that_serves_waits_to_be_found(changed: Manifest, waits: bool) -> None:
-    assert waits_to_be_found(changed) == waits
+    assert awaits_discovery(changed) == waits
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_only_a_pod_that_serves_waits_to_be_found(changed: Manifest, waits: bool
 )
 def test_nonsense_is_no_report(answer: Any) -> None:
     with pytest.raises(ValueError):
-        read_balancer(answer)
+        parse_balancer_report(answer)
 
 
 # --- Addresses
@@ -337,11 +337,11 @@ def test_haproxys_pods_are_marked_once_the_addresses_are_written() -> None:
     world.pods[1].ending = True
     before = world.plan()
     assert [found["metadata"]["name"] for found in before.apply] == ["demo-addresses"]
-    assert not before.renew
+    assert not before.annotate_pods
     world.carry_out(before)
     after = world.plan()
-    assert sorted(after.renew) == ["demo-haproxy-a", "demo-haproxy-b"]
-    assert {name for marks in after.renew.values() for name in marks} == {"proofgate.dev/addresses"}
+    assert sorted(after.annotate_pods) == ["demo-haproxy-a", "demo-haproxy-b"]
+    assert {name for marks in after.annotate_pods.values() for name in marks} == {"proofgate.dev/addresses"}
 
 
 def test_a_paused_gateway_still_tells_haproxy_where_workers_are() -> None:
@@ -390,7 +390,7 @@ async def test_the_agents_are_asked_and_their_silence_is_counted(told: list[Any]
     pods = [haproxy("a"), haproxy("b", "False")]
     try:
         assert await found.reports("team", "demo", pods) == {
-            "a": BalancerReport({"worker-0": Line("10.0.0.1", "up", 4)}, owners="ab")
+            "a": BalancerReport({"worker-0": ServerState("10.0.0.1", "up", 4)}, owners="ab")
         }
         told[0] = None
         assert (await found.reports("team", "demo", pods))["a"] == BalancerReport(None, 0.0)
@@ -415,11 +415,11 @@ def cluster() -> FakeCluster:
 
 def say(cluster: FakeCluster) -> list[str]:
     live = cluster.find("GovernanceGateway", "demo")
-    gateway = Gateway.read(live)
+    gateway = Gateway.from_manifest(live)
     plan = replace(
         decide(gateway, MovingWorld(2).observed(), DEFAULTS), found=(cluster.find("Pod", "demo-worker-0"),)
     )
-    return asyncio.run(say_found(cluster, plan, NOW, lambda *_: None))
+    return asyncio.run(mark_load_balanced(cluster, plan, NOW, lambda *_: None))
 
 
 def test_a_worker_that_was_found_gets_its_condition_and_keeps_the_others(cluster: FakeCluster) -> None:
@@ -427,7 +427,7 @@ def test_a_worker_that_was_found_gets_its_condition_and_keeps_the_others(cluster
     conditions = cluster.find("Pod", "demo-worker-0")["status"]["conditions"]
     assert {found["type"]: found["status"] for found in conditions} == {
         "Ready": "True",
-        FOUND_CONDITION: "True",
+        LOAD_BALANCED_CONDITION: "True",
     }
 
 
@@ -440,6 +440,6 @@ def test_a_refusal_to_set_it_is_told_and_a_pod_that_is_gone_is_none(cluster: Fak
 
 
 def test_the_condition_is_for_one_pod_and_no_other_of_its_name() -> None:
-    manifest = found_condition(pod(), time_of(NOW))
+    manifest = load_balanced_condition(pod(), time_of(NOW))
     assert manifest["metadata"] == {"name": "demo-worker-0", "namespace": "team", "uid": "uid-0"}
-    assert [found["type"] for found in manifest["status"]["conditions"]] == [FOUND_CONDITION]
+    assert [found["type"] for found in manifest["status"]["conditions"]] == [LOAD_BALANCED_CONDITION]

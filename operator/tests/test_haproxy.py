@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from e2e.ports import free_port
-from proofgate.haproxy_sidecar.ring import Ring
+from proofgate.haproxy_sidecar.ring import HashRing
 
-from proofgate_operator.build.haproxy import rendered_config
+from proofgate_operator.build.haproxy import render_config
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT, TokenIssuer
 from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, gateway
@@ -70,7 +70,7 @@ def test_the_configuration_of_a_gateway_loads(
     # HAProxy 2.6 warns when it starts without one.
     (tmp_path / "servers.state").write_text("1\n")
     write_certificate(tmp_path / "tls.pem")
-    text = rendered_config(gateway(replicas=replicas, loadBalancer=balancer), DEFAULTS)
+    text = render_config(gateway(replicas=replicas, loadBalancer=balancer), DEFAULTS)
     for folder in ("/etc/proofgate-tenants", "/etc/proofgate-tls", "/run/proofgate-haproxy"):
         text = text.replace(folder, str(tmp_path))
     config = tmp_path / "haproxy.cfg"
@@ -91,8 +91,8 @@ def test_a_haproxy_of_the_tests_runs_in_a_folder_with_a_long_path(
 
 
 def test_the_ring_is_the_one_that_the_auditors_page_draws(shared: Bench) -> None:
-    ring = Ring(worker.ordinal for worker in shared.workers)
-    assert table(shared) == {tenant: ring.shard(tenant) for tenant in KEYS}
+    ring = HashRing(worker.ordinal for worker in shared.workers)
+    assert table(shared) == {tenant: ring.shard_for(tenant) for tenant in KEYS}
 
 
 def test_a_tenant_has_one_worker_whatever_key_it_uses(shared: Bench) -> None:
@@ -106,8 +106,8 @@ def test_tenants_that_share_limits_have_one_worker_wherever_their_names_would_be
     haproxy.owner_map.write_text("".join(f"{tenant} ..{group}\n" for tenant, group in groups.items()))
     haproxy.restart(haproxy_binary)
     haproxy.set_ready(3)
-    ring = Ring(worker.ordinal for worker in haproxy.workers)
-    assert table(haproxy) == {tenant: ring.shard(group) for tenant, group in groups.items()}
+    ring = HashRing(worker.ordinal for worker in haproxy.workers)
+    assert table(haproxy) == {tenant: ring.shard_for(group) for tenant, group in groups.items()}
     haproxy.set_ready(2)
     found = table(haproxy)
     for number in range(4):

@@ -12,9 +12,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from proofgate.haproxy_sidecar.addresses import Addresses
-from proofgate.haproxy_sidecar.follower import Follower
-from proofgate.haproxy_sidecar.names import Names
+from proofgate.haproxy_sidecar.addresses import WorkerAddresses
+from proofgate.haproxy_sidecar.follower import SyncLoop
+from proofgate.haproxy_sidecar.names import NameResolver
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 
 from tests.agents import Agent, agent, weights_of
@@ -253,9 +253,11 @@ class StaleNames:
 @contextmanager
 def follower(haproxy: Bench, names: StaleNames) -> Iterator[None]:
     """Follow the addresses in this process, with a name server of its own."""
-    target = Addresses(haproxy.addresses, RuntimeApi(haproxy.runtime_socket), Names(names.look_up))
+    target = WorkerAddresses(
+        haproxy.addresses, RuntimeApi(haproxy.runtime_socket), NameResolver(names.look_up)
+    )
     loop = asyncio.new_event_loop()
-    following = loop.create_task(Follower([target]).run())
+    following = loop.create_task(SyncLoop([target]).run())
 
     def run() -> None:
         asyncio.set_event_loop(loop)

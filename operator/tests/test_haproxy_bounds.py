@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.build.haproxy_config import Bounds
+from proofgate_operator.build.haproxy_config import ConnectionLimits
 from tests.haproxy_bench import PATIENCE, Bench, Worker, bench, eventually, keys_of
 
 pytestmark = pytest.mark.haproxy
@@ -169,7 +169,7 @@ def test_an_owner_without_a_server_line_leaves_the_choice_to_the_ring(
 def test_a_full_worker_is_waited_for_and_no_other_is_asked(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    bounds = Bounds(total=100, server=2, queued=8)
+    bounds = ConnectionLimits(max_total=100, max_per_server=2, max_queued=8)
     with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy, ExitStack() as held:
         haproxy.set_ready(3)
         key = KEYS["tenant-0"][0]
@@ -187,7 +187,7 @@ def test_a_full_worker_is_waited_for_and_no_other_is_asked(
 def test_beyond_the_queue_of_its_worker_a_tenant_is_told_to_come_back_and_others_are_served(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    bounds = Bounds(total=100, server=1, queued=2)
+    bounds = ConnectionLimits(max_total=100, max_per_server=1, max_queued=2)
     with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy, ExitStack() as held:
         haproxy.set_ready(3)
         where = table(haproxy)
@@ -205,7 +205,7 @@ def test_beyond_the_queue_of_its_worker_a_tenant_is_told_to_come_back_and_others
 def test_without_a_key_only_a_gateway_that_is_full_everywhere_turns_one_away(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    bounds = Bounds(total=100, server=1, queued=1)
+    bounds = ConnectionLimits(max_total=100, max_per_server=1, max_queued=1)
     with bench(haproxy_binary, tmp_path, workers[:1], KEYS, bounds=bounds) as haproxy, ExitStack() as held:
         haproxy.set_ready(1)
         held.enter_context(streaming(haproxy, UNKNOWN))
@@ -218,7 +218,7 @@ def test_without_a_key_only_a_gateway_that_is_full_everywhere_turns_one_away(
 def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    bounds = Bounds(total=100, server=50, per_source=3)
+    bounds = ConnectionLimits(max_total=100, max_per_server=50, max_per_source=3)
     with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy:
         haproxy.set_ready(3)
 

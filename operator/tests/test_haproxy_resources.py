@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.api.quantity import quantity
+from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.build.haproxy import deployment
 from tests.gateways import DEFAULTS, gateway
 
@@ -22,7 +22,9 @@ COMPUTED = resources()["limits"]["memory"]
 def test_without_a_word_it_asks_for_little_and_may_take_what_its_connections_need() -> None:
     found = resources()
     assert found["requests"] == {"cpu": "50m", "memory": "64Mi"}
-    assert found["limits"].keys() == {"memory"} and (quantity(COMPUTED) or 0) > (quantity("128Mi") or 0)
+    assert found["limits"].keys() == {"memory"} and (parse_quantity(COMPUTED) or 0) > (
+        parse_quantity("128Mi") or 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from proofgate_operator.api.conditions import ConditionType, merge
+from proofgate_operator.api.conditions import ConditionType, merge_conditions
 from proofgate_operator.build import checkpoint, ledger_key
 from proofgate_operator.build.checkpoint import InvalidCheckpoint
 from proofgate_operator.build.gateway_secrets import ledger_secret
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.events import transitions
-from proofgate_operator.handlers.applied import Writes
-from proofgate_operator.handlers.reconcile import Outcome, reconcile
-from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_EVERY_SECONDS
-from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.events import reportable_transitions
+from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile
+from proofgate_operator.plan.decide import ReconcilePlan, decide
+from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_INTERVAL_SECONDS
+from proofgate_operator.plan.observed import ObservedState, Ref
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Killed
@@ -37,7 +37,7 @@ LOG = logging.getLogger("test")
 LEDGER = "proofgate.dev/team/demo"
 KEY = SigningKey(LEDGER, bytes(32))
 #: From one reconcile to the next passes what is waited for between two writes.
-CLOCK = itertools.count(2_000_000_000.0, HOLD_EVERY_SECONDS + 1)
+CLOCK = itertools.count(2_000_000_000.0, HOLD_INTERVAL_SECONDS + 1)
 EARLIER, LATER = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 HELD = Ref("ConfigMap", "demo-checkpoints")
 SHARED, OTHER = "uid-of-the-claim", "uid-of-another-claim"
@@ -72,7 +72,7 @@ class Ledger:
         self.now = 1_800_000_000.0
         self.version = 1
 
-    def plan(self, *told: tuple[int, str | WorkerReport]) -> Plan:
+    def plan(self, *told: tuple[int, str | WorkerReport]) -> ReconcilePlan:
         children = dict(self.world.children)
         for ref, live in children.items():
             if ref.kind == "PersistentVolumeClaim" and live:
@@ -83,22 +83,27 @@ class Ledger:
             for number, report in told
         }
         pods = tuple(self.world.pods)
-        seen = Observed(
-            children, self.world.secrets, pods, reports=reports, now=self.now, ledger=self.world.ledger
+        seen = ObservedState(
+            children,
+            self.world.secrets,
+            pods,
+            worker_reports=reports,
+            now=self.now,
+            ledger_status=self.world.ledger,
         )
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, *told: tuple[int, str | WorkerReport]) -> dict[str, str]:
         """One reconcile, and what is held after it."""
         plan = self.plan(*told)
-        if plan.hold is not None:
+        if plan.newer_checkpoints is not None:
             # The API server refuses what was made of another version.
             live = self.world.children.get(HELD)
-            assert plan.hold["metadata"].get("resourceVersion") == (live and str(self.version))
+            assert plan.newer_checkpoints["metadata"].get("resourceVersion") == (live and str(self.version))
             self.version += 1
-            metadata = {**plan.hold["metadata"], "resourceVersion": str(self.version)}
-            self.world.children[HELD] = {**plan.hold, "metadata": metadata}
-        self.now += HOLD_EVERY_SECONDS + 1
+            metadata = {**plan.newer_checkpoints["metadata"], "resourceVersion": str(self.version)}
+            self.world.children[HELD] = {**plan.newer_checkpoints, "metadata": metadata}
+        self.now += HOLD_INTERVAL_SECONDS + 1
         return self.held
 
     @property
@@ -108,7 +113,7 @@ class Ledger:
 
 
 def test_nothing_is_held_before_a_worker_has_signed() -> None:
-    assert Ledger().plan((0, "")).hold is None
+    assert Ledger().plan((0, "")).newer_checkpoints is None
 
 
 def test_the_newest_of_each_shard_is_held() -> None:
@@ -148,7 +153,7 @@ def test_the_newest_of_each_shard_is_held() -> None:
 def test_nothing_else_takes_its_place(told: str) -> None:
     ledger = Ledger()
     before = ledger.hear((0, note(0, 7)))
-    assert ledger.plan((0, told)).hold is None and ledger.hear((0, told)) == before
+    assert ledger.plan((0, told)).newer_checkpoints is None and ledger.hear((0, told)) == before
 
 
 def rotated() -> tuple[SigningKey, str, str]:
@@ -218,11 +223,11 @@ def test_it_is_written_once_a_minute_and_a_shard_that_is_new_at_once() -> None:
     ledger = Ledger()
     ledger.hear((0, note(0, 7)))
     ledger.now -= 31
-    assert ledger.plan((0, note(0, 8))).hold is None
-    found = ledger.plan((0, note(0, 8)), (1, note(1))).hold
+    assert ledger.plan((0, note(0, 8))).newer_checkpoints is None
+    found = ledger.plan((0, note(0, 8)), (1, note(1))).newer_checkpoints
     assert found and found["data"] == {"0": note(0, 8), "1": note(1)}
     ledger.now += 31
-    assert ledger.plan((0, note(0, 8))).hold
+    assert ledger.plan((0, note(0, 8))).newer_checkpoints
 
 
 def test_the_last_of_a_worker_that_leaves_is_written_at_once_and_only_once() -> None:
@@ -230,17 +235,17 @@ def test_the_last_of_a_worker_that_leaves_is_written_at_once_and_only_once() -> 
     ledger.hear((0, note(0, 7)))
     ledger.now -= 31
     serving, idle = (WorkerReport(checkpoint=note(0, 8), retiring=True, in_flight=n) for n in (1, 0))
-    assert ledger.plan((0, serving)).hold is None
-    assert ledger.plan((0, idle)).hold
+    assert ledger.plan((0, serving)).newer_checkpoints is None
+    assert ledger.plan((0, idle)).newer_checkpoints
     assert ledger.hear((0, idle)) == {"0": note(0, 8)}
-    ledger.now -= HOLD_EVERY_SECONDS
-    assert ledger.plan((0, idle)).hold is None
+    ledger.now -= HOLD_INTERVAL_SECONDS
+    assert ledger.plan((0, idle)).newer_checkpoints is None
 
 
 def test_a_settled_gateway_stays_settled_while_it_is_written() -> None:
     ledger = Ledger()
     plan = ledger.plan((0, note()))
-    assert plan.hold and not plan.writes and not plan.apply
+    assert plan.newer_checkpoints and not plan.has_writes and not plan.apply
     assert plan.status.condition(ConditionType.PROGRESSING).reason != "Applying"
 
 
@@ -306,19 +311,19 @@ def test_an_entry_that_a_person_deletes_comes_back_only_from_a_worker_that_runs(
 )
 def test_it_goes_with_the_volume_of_which_it_speaks(volume: Manifest, owned: bool) -> None:
     plan = Ledger(ledger={"volume": volume}).plan((0, note()))
-    assert plan.hold and ("ownerReferences" in plan.hold["metadata"]) is owned
+    assert plan.newer_checkpoints and ("ownerReferences" in plan.newer_checkpoints["metadata"]) is owned
 
 
 @pytest.mark.parametrize(("before", "after"), [("Delete", "Retain"), ("Retain", "Delete")])
 def test_it_follows_another_retain_policy_at_once_though_nothing_is_signed(before: str, after: str) -> None:
     ledger = Ledger(ledger={"volume": {"retainPolicy": before}})
     ledger.hear((0, note()))
-    ledger.now -= HOLD_EVERY_SECONDS
+    ledger.now -= HOLD_INTERVAL_SECONDS
     ledger.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = after
-    found = ledger.plan().hold
+    found = ledger.plan().newer_checkpoints
     assert found and ("ownerReferences" in found["metadata"]) is (after == "Delete")
     ledger.hear()
-    assert ledger.held == {"0": note()} and ledger.plan().hold is None
+    assert ledger.held == {"0": note()} and ledger.plan().newer_checkpoints is None
 
 
 @pytest.mark.parametrize(
@@ -351,10 +356,10 @@ def test_two_checkpoints_that_contradict_each_other_are_told_and_the_first_stays
 def test_nothing_is_written_while_the_gateway_is_paused_or_the_name_is_taken() -> None:
     ledger = Ledger()
     ledger.world.manifest["spec"]["paused"] = True
-    assert ledger.plan((0, note())).hold is None
+    assert ledger.plan((0, note())).newer_checkpoints is None
     ledger = Ledger()
     ledger.world.children[HELD] = {"kind": "ConfigMap", "metadata": {"name": "demo-checkpoints"}, "data": {}}
-    assert ledger.plan((0, note())).hold is None
+    assert ledger.plan((0, note())).newer_checkpoints is None
 
 
 def test_what_comes_there_rolls_no_worker() -> None:
@@ -379,7 +384,7 @@ def test_a_checkpoint_that_a_worker_signed_verifies() -> None:
 def test_a_checkpoint_says_which_log_it_is_of() -> None:
     found = checkpoint.read(note(3, 12, LATER), KEY.verifying_text)
     assert (found.shard, found.incarnation, found.size) == (3, LATER, 12)
-    assert replace(found, size=13).age > found.age
+    assert replace(found, size=13).sort_key > found.sort_key
 
 
 @pytest.mark.parametrize("origin", [f"{LEDGER}/00/{LATER}", f"{LEDGER}/0/x", f"{LEDGER}/0/{LATER}/1", LEDGER])
@@ -396,10 +401,14 @@ def test_what_contradicts_what_is_held_is_an_event_of_its_own_and_only_once(told
     ledger.hear((0, note(0, 7)))
     conditions = ledger.plan((0, told)).status.conditions
     before = [{"type": "Ready", "status": str(ready), "reason": "Any"}]
-    events = [found for found in transitions(before, conditions) if found.type is ConditionType.STORAGE_BOUND]
+    events = [
+        found
+        for found in reportable_transitions(before, conditions)
+        if found.type is ConditionType.STORAGE_BOUND
+    ]
     assert [found.status.value for found in events] == ["False"]
-    again = merge(before, conditions, 1, "2026-11-23T12:00:00Z")
-    assert transitions(again, conditions) == []
+    again = merge_conditions(before, conditions, 1, "2026-11-23T12:00:00Z")
+    assert reportable_transitions(again, conditions) == []
 
 
 class Telling(WorkerReports):
@@ -457,10 +466,10 @@ def cluster_that_holds(size: int) -> FakeCluster:
     return cluster
 
 
-def hear(cluster: FakeCluster, size: int) -> Outcome:
+def hear(cluster: FakeCluster, size: int) -> ReconcileResult:
     """One reconcile, a minute after the one before, of a worker that tells so many records."""
     workers = Telling(note(0, size, key=key_of(cluster)), next(CLOCK))
-    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, Writes()))
+    return asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, workers, ApplyHistory()))
 
 
 def key_of(cluster: FakeCluster) -> SigningKey:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
 from proofgate_operator.plan.observed import Ref
 from tests.retention import KEEPING, KEY, run, said
@@ -69,7 +69,7 @@ def test_owners_of_before_are_taken_off_and_either_place_where_holds_are_remembe
     kept.status = {}
     kept.hear()
     assert not goes(kept)
-    kept.world.child("ConfigMap", "demo-retention")["data"] = {held_entry(KEY.name): "2"}
+    kept.world.child("ConfigMap", "demo-retention")["data"] = {held_aggregate_entry(KEY.name): "2"}
     kept.status = told
     kept.hear()
     assert not goes(kept)
@@ -79,7 +79,7 @@ def test_holds_of_which_nothing_but_their_number_is_known_may_hold() -> None:
     kept = Kept(ledger=volume("Delete"), keeping={**KEEPING, "holds": []})
     kept.hear(said(holds=0))
     # As an operator of before remembered it.
-    kept.world.child("ConfigMap", "demo-retention")["data"] = {held_entry(KEY.name): "2"}
+    kept.world.child("ConfigMap", "demo-retention")["data"] = {held_aggregate_entry(KEY.name): "2"}
     kept.status, kept.pods = {}, ()
     kept.hear()
     assert not goes(kept)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from proofgate.index.readers import ReadersError, parse
+from proofgate.index.readers import ReadersError, parse_readers
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build import readers
 from proofgate_operator.build.readers import InvalidReaders
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_reports import SILENT, IndexStanding
+from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, IndexStatus
 from proofgate_operator.plan.observed import Ref
 from tests.auditing import AUDITOR, ROLLBACK, report
 from tests.gateways import secret
@@ -113,7 +113,7 @@ def test_readers_that_cannot_be_used_are_not_rolled_out_and_those_before_stay(
     status, told, message = audited.condition(report(3))
     assert (status, told) == ("False", reason) and words in message
     assert "spec.auditor.index.readersSecretRef" in message and "in-clear" not in message
-    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).is_true
     assert audited.plan().status.faults[0]["reason"] == reason
     put(audited, "{}")
     assert rolled_out(audited) == "{}", "nobody may read any more"
@@ -129,7 +129,9 @@ def test_what_was_found_is_told_also_while_the_readers_cannot_be_used() -> None:
     assert (status, reason) == ("False", "LedgerDiverged") and "it was set back" in message
     assert audited.plan().status.faults[0]["reason"] == "ReadersInvalid"
     audited.hear(report(4, ROLLBACK))
-    assert audited.condition(SILENT)[1] == "LedgerDiverged", "evidence does not pass with who told it"
+    assert audited.condition(UNREACHABLE_AUDITOR)[1] == "LedgerDiverged", (
+        "evidence does not pass with who told it"
+    )
     assert audited.condition(report(5))[:2] == ("False", "ReadersInvalid")
     assert audited.condition(report(2))[:2] == ("False", "AuditorStateSetBack")
 
@@ -152,13 +154,13 @@ def test_a_secret_of_somebody_else_under_the_auditors_name_is_left_alone() -> No
 
 def test_an_index_that_does_not_go_on_is_told_and_costs_the_auditors_word_nothing() -> None:
     audited = read_by(OFFICER)
-    stuck = report(3, index=IndexStanding(7, "index_full"))
+    stuck = report(3, index=IndexStatus(7, "index_full"))
     audited.hear(stuck)
     assert audited.status["index"] == {"recordsBehind": 7, "problem": "index_full"}
     status, reason, message = audited.condition(stuck)
     assert (status, reason) == ("True", "NothingFound") and "index_full" in message
-    assert audited.condition(report(3, ROLLBACK, index=IndexStanding(7, "index_full")))[1] == "LedgerDiverged"
-    audited.hear(report(3, index=IndexStanding(0, "")))
+    assert audited.condition(report(3, ROLLBACK, index=IndexStatus(7, "index_full")))[1] == "LedgerDiverged"
+    audited.hear(report(3, index=IndexStatus(0, "")))
     assert audited.status["index"] == {"recordsBehind": 0}
 
 
@@ -215,6 +217,6 @@ def test_what_is_taken_here_the_auditor_takes_too(tmp_path_factory: Any, content
     path: Path = tmp_path_factory.getbasetemp() / "readers.json"
     path.write_text(content)
     try:
-        parse(path)
+        parse_readers(path)
     except ReadersError as error:
         pytest.fail(f"the auditor refuses it: {error}")

@@ -8,12 +8,12 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from proofgate_operator.build.internal_authority import renewed
-from proofgate_operator.build.internal_tls import haproxy_side, worker_side
+from proofgate_operator.build.internal_authority import renew_entries
+from proofgate_operator.build.internal_tls import haproxy_endpoint, worker_endpoint
 from tests.gateways import gateway
 
 GATEWAY = gateway(internalTLS={"mode": "Operator"})
-SIDES = worker_side(GATEWAY), haproxy_side(GATEWAY)
+SIDES = worker_endpoint(GATEWAY), haproxy_endpoint(GATEWAY)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORKERS, HAPROXY = "demo-workers.team.svc", "demo-haproxy.team.svc"
 
@@ -21,7 +21,7 @@ Entries = dict[str, str]
 
 
 def at(days: float, held: Entries | None = None, *, settled: bool = True) -> Entries:
-    return renewed(held or {}, SIDES, (START + timedelta(days=days)).timestamp(), settled)
+    return renew_entries(held or {}, SIDES, (START + timedelta(days=days)).timestamp(), settled)
 
 
 def leaf(entries: Entries, side: str) -> x509.Certificate:
@@ -111,8 +111,10 @@ def test_what_cannot_be_read_is_made_anew(entry: str, spoilt: str) -> None:
 
 
 def test_a_certificate_for_another_name_is_issued_anew() -> None:
-    other = renewed(
-        {}, (worker_side(gateway(internalTLS={"mode": "Operator"}, ledger={})), SIDES[1]), START.timestamp()
+    other = renew_entries(
+        {},
+        (worker_endpoint(gateway(internalTLS={"mode": "Operator"}, ledger={})), SIDES[1]),
+        START.timestamp(),
     )
     made = at(0)
     foreign = made | {"worker.crt": other["worker.crt"], "worker.key": other["worker.key"]}

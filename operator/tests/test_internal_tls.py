@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.build.haproxy import rendered_config
-from proofgate_operator.build.internal_tls import haproxy_side
+from proofgate_operator.build.haproxy import render_config
+from proofgate_operator.build.internal_tls import haproxy_endpoint
 from proofgate_operator.build.worker_config import worker_config
-from proofgate_operator.plan.observed import Ref, child_refs, named_secrets
+from proofgate_operator.plan.observed import Ref, child_refs, referenced_secrets
 from tests.gateways import DEFAULTS, gateway, secret
 from tests.hop_world import CERTIFICATES, HopWorld
 from tests.internal_certificates import user_certificates
@@ -35,14 +35,14 @@ def world(seed: int = 0, **changes: Any) -> HopWorld:
 
 
 def test_without_it_nothing_is_different() -> None:
-    text = rendered_config(gateway(), DEFAULTS)
-    assert text == rendered_config(gateway(internalTLS={"mode": "None"}), DEFAULTS)
+    text = render_config(gateway(), DEFAULTS)
+    assert text == render_config(gateway(internalTLS={"mode": "None"}), DEFAULTS)
     assert "verify" not in text and "tls" not in worker_config(gateway(), 1 << 30, DEFAULTS)
     assert CERTIFICATES not in child_refs(gateway())
 
 
 def test_haproxy_believes_a_name_and_no_address() -> None:
-    text = rendered_config(gateway(internalTLS=OWN), DEFAULTS)
+    text = render_config(gateway(internalTLS=OWN), DEFAULTS)
     [line] = [line for line in text.splitlines() if "default-server" in line]
     name = "demo-workers.team.svc"
     assert " ssl verify required ca-file /etc/proofgate-internal-tls/ca.pem " in line
@@ -115,7 +115,7 @@ def test_a_running_gateway_comes_to_tls_and_back_without_a_connection_that_fails
     assert made.state == ([None] * 2, ["clear"] * 2)
     made.use(internalTLS=wanted)
     made.run()
-    named = haproxy_side(made.gateway).secret
+    named = haproxy_endpoint(made.gateway).secret
     assert made.state == ([named] * 2, ["tls"] * 2)
     made.use(internalTLS={"mode": "None"})
     made.run()
@@ -162,13 +162,13 @@ def test_certificates_are_renewed_in_time_and_no_pod_is_replaced_for_it() -> Non
     before, digests = content(made), made.start_digests()
     templates = [made.template("StatefulSet", "demo-worker"), made.template("Deployment", "demo-haproxy")]
     made.now += 59 * 86_400
-    assert made.plan().certify is None
+    assert made.plan().certificate_renewal is None
     made.now += 2 * 86_400
     made.reconcile()
     after = content(made)
     assert after["worker.crt"] != before["worker.crt"] and after["ca.crt"] == before["ca.crt"]
     renewing = made.plan()
-    assert {name.rsplit("-", 1)[0] for name in renewing.renew} == {"demo-worker", "demo-haproxy"}, (
+    assert {name.rsplit("-", 1)[0] for name in renewing.annotate_pods} == {"demo-worker", "demo-haproxy"}, (
         "the kubelet renews the files at once"
     )
     made.reconcile()
@@ -188,7 +188,7 @@ def test_a_new_authority_is_used_only_when_every_haproxy_was_started_with_it() -
     before = content(made)
     assert "next-authority.crt" in before
     made.now += 2 * 86_400
-    assert made.plan().certify is None, "HAProxy was not replaced yet"
+    assert made.plan().certificate_renewal is None, "HAProxy was not replaced yet"
     made.run()
     after = content(made)
     assert "next-authority.crt" not in after and after["authority.crt"] == before["next-authority.crt"]
@@ -198,7 +198,7 @@ def test_a_certificate_is_not_renewed_while_the_gateway_is_paused() -> None:
     made = world(internalTLS=OWN)
     made.now += 80 * 86_400
     made.use(paused=True)
-    assert made.plan().certify is None
+    assert made.plan().certificate_renewal is None
 
 
 # --- What is wrong with it
@@ -239,7 +239,7 @@ def entries(found: Manifest) -> dict[str, str]:
 
 
 def test_secrets_of_certificates_are_read_and_watched_as_others_are() -> None:
-    assert {"worker-tls", "haproxy-tls"} <= {*named_secrets(gateway(internalTLS=NAMED))}
+    assert {"worker-tls", "haproxy-tls"} <= {*referenced_secrets(gateway(internalTLS=NAMED))}
 
 
 def test_a_running_gateway_whose_certificates_went_away_goes_on() -> None:
@@ -262,4 +262,4 @@ def test_a_secret_of_somebody_else_is_not_touched() -> None:
         },
     }
     made.begin()
-    assert made.plan().certify is None
+    assert made.plan().certificate_renewal is None

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from e2e.local_gateway import KEYS, LocalGateway, local_gateway
 
-from proofgate_operator.build.haproxy_config import ToWorkers
-from proofgate_operator.build.internal_authority import renewed
+from proofgate_operator.build.haproxy_config import BackendTls
+from proofgate_operator.build.internal_authority import renew_entries
 from proofgate_operator.build.internal_tls import (
     AUTHORITIES_FILE,
     CHAIN_FILE,
     KEY_FILE,
-    haproxy_side,
-    worker_side,
+    haproxy_endpoint,
+    worker_endpoint,
 )
 from tests.agents import agent
 from tests.gateways import gateway
@@ -31,7 +31,7 @@ from tests.haproxy_bench import PATIENCE, ROUTING_KEY, Bench, bench, eventually
 pytestmark = pytest.mark.haproxy
 
 GATEWAY = gateway(internalTLS={"mode": "Operator"})
-SIDES = worker_side(GATEWAY), haproxy_side(GATEWAY)
+SIDES = worker_endpoint(GATEWAY), haproxy_endpoint(GATEWAY)
 _BY_TENANT = {tenant: [key] for tenant, key in KEYS.items()}
 Entries = dict[str, str]
 
@@ -45,7 +45,7 @@ class RealWorker:
 
 
 def new_certificates() -> Entries:
-    return renewed({}, SIDES, time.time())
+    return renew_entries({}, SIDES, time.time())
 
 
 def write(folder: Path, side: str, shown: Entries, trusted: str) -> None:
@@ -85,7 +85,7 @@ def both(
         write(folder / side, side, shown, trusted or shown["ca.crt"])
     with local_gateway(folder / "gateway", settings=settings(folder, folder / "worker")) as worker:
         ports = port_of(worker.address), port_of(worker.admin)
-        to_workers = ToWorkers(
+        to_workers = BackendTls(
             str(folder / "haproxy" / CHAIN_FILE), str(folder / "haproxy" / AUTHORITIES_FILE), host
         )
         real: Any = RealWorker(0, ports)

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge_conditions
 from proofgate_operator.build import retention
-from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.ledger_key import LedgerKey, SignerKey, SigningKey
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
-from proofgate_operator.events import transitions
+from proofgate_operator.events import reportable_transitions
 from proofgate_operator.plan import keeping_runs
-from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.observed import Observed, Ref, is_run, ref_of
+from proofgate_operator.plan.decide import ReconcilePlan, decide
+from proofgate_operator.plan.observed import ObservedState, Ref, is_retention_run, ref_of
 from tests.auditing import AUDITOR
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.auditing import key_secret as auditors_secret
@@ -54,18 +54,18 @@ class Kept:
         self.status: Manifest = {}
         self.now = NOON
 
-    def plan(self) -> Plan:
-        seen = Observed(
+    def plan(self) -> ReconcilePlan:
+        seen = ObservedState(
             self.world.children,
             self.world.secrets,
             now=self.now,
             auditor_pod=self.auditor_pod,
             retention_pods=self.pods,
-            kept=self.status,
+            keeping_status=self.status,
         )
         return decide(self.world.gateway, seen, DEFAULTS)
 
-    def hear(self, *pods: Manifest) -> Plan:
+    def hear(self, *pods: Manifest) -> ReconcilePlan:
         """Reconciles until what these runs said is written."""
         self.pods = pods
         for _ in range(3):
@@ -129,7 +129,7 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
-    entry = held_entry(KEY.name)
+    entry = held_aggregate_entry(KEY.name)
     assert kept.world.child("ConfigMap", "demo-retention")["data"] == {entry: "2", f"{entry}.holds": "1"}
     # Its report is gone with the pod, and an older one says less.
     kept.hear()
@@ -222,7 +222,7 @@ def test_a_hold_that_left_the_manifest_is_told_and_is_news() -> None:
     )
     assert kept.status["holdsNotInManifestCount"] == 40
     found = kept.plan().status.condition(ConditionType.KEPT)
-    assert transitions(merge((), before, 1, ""), [found]) == [found]
+    assert reportable_transitions(merge_conditions((), before, 1, ""), [found]) == [found]
 
 
 def test_what_changed_since_the_last_run_is_told() -> None:
@@ -281,10 +281,10 @@ def test_last_words_that_are_no_report_are_a_failure_and_teach_nothing(words: st
     )
 )
 def test_whatever_a_container_says_it_is_a_run_that_ended(words: str) -> None:
-    [found] = keeping_runs.ended([run(words)], KEY.name) or [None]
+    [found] = keeping_runs.finished_runs([run(words)], KEY.name) or [None]
     if found is not None:
         assert len(found.message) <= 512
-        assert found.known is None or found.known >= 0
+        assert found.known_holds is None or found.known_holds >= 0
 
 
 def test_the_clock_of_a_node_hides_no_later_run() -> None:
@@ -296,15 +296,15 @@ def test_the_clock_of_a_node_hides_no_later_run() -> None:
 
 
 def test_messages_bear_no_control_characters() -> None:
-    [found] = keeping_runs.ended([said(message="a\x1b[31m\nb")], KEY.name)
+    [found] = keeping_runs.finished_runs([said(message="a\x1b[31m\nb")], KEY.name)
     assert found.message == "a [31m b"
 
 
 def test_a_copy_of_a_pod_for_debugging_is_no_run() -> None:
     copied = copy.deepcopy(said())
-    assert is_run(gateway(), copied)
+    assert is_retention_run(gateway(), copied)
     del copied["metadata"]["ownerReferences"]
-    assert not is_run(gateway(), copied)
+    assert not is_retention_run(gateway(), copied)
 
 
 def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
@@ -517,7 +517,7 @@ def test_a_key_that_cannot_be_the_retention_key_costs_the_retention_job_alone_an
     assert words in message
     assert kept.world.children[JOB] is None
     assert made(kept.world) >= WHOLE - {JOB}
-    assert kept.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert kept.plan().status.condition(ConditionType.CONFIG_VALID).is_true
 
 
 def test_an_auditor_never_loses_the_retention_key_by_a_secret_that_is_gone() -> None:
@@ -567,7 +567,7 @@ def test_a_name_that_is_taken_costs_the_retention_job_alone() -> None:
     assert "ConfigMap demo-retention" in message
     assert kept.world.children[JOB] is None
     assert kept.world.children[Ref("ConfigMap", "demo-retention")] is foreign
-    assert kept.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert kept.plan().status.condition(ConditionType.CONFIG_VALID).is_true
 
 
 def test_the_longest_plan_fits_into_an_annotation() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.plan.balancers import served_seconds
-from proofgate_operator.plan.lasting import FirstSights
+from proofgate_operator.plan.lasting import PodFirstSeenTimes
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.shards import STUCK_SECONDS, Shard
 from tests.moving_world import MovingWorld, Pod
@@ -23,13 +23,13 @@ def pod(ready_since: float | None, uid: str = "uid-0", made: float = BEGIN) -> d
     return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 
-def shard(sights: FirstSights, seen: dict[str, Any], now: float) -> Shard:
-    return Shard(seen, lasting=sights.look([seen], now))
+def shard(sights: PodFirstSeenTimes, seen: dict[str, Any], now: float) -> Shard:
+    return Shard(seen, pod_durations=sights.observe([seen], now))
 
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_a_pod_is_ready_for_as_long_as_it_was_seen_whatever_its_node_calls_that_time(skew: float) -> None:
-    sights, seen = FirstSights(), pod(BEGIN + skew)
+    sights, seen = PodFirstSeenTimes(), pod(BEGIN + skew)
     assert not shard(sights, seen, 100.0).ready_for(2)
     assert not shard(sights, seen, 101.5).ready_for(2)
     assert shard(sights, seen, 102.0).ready_for(2)
@@ -37,28 +37,28 @@ def test_a_pod_is_ready_for_as_long_as_it_was_seen_whatever_its_node_calls_that_
 
 @pytest.mark.parametrize("skew", SKEWS)
 def test_a_pod_is_stuck_once_it_was_seen_for_so_long_and_not_before(skew: float) -> None:
-    sights, seen = FirstSights(), pod(None, made=BEGIN + skew)
+    sights, seen = PodFirstSeenTimes(), pod(None, made=BEGIN + skew)
     assert not shard(sights, seen, 100.0).stuck
     assert not shard(sights, seen, 100.0 + STUCK_SECONDS).stuck
     assert shard(sights, seen, 101.0 + STUCK_SECONDS).stuck
 
 
 def test_another_transition_and_another_pod_begin_anew() -> None:
-    sights = FirstSights()
-    sights.look([pod(BEGIN)], 100.0)
-    assert served_seconds(pod(BEGIN), sights.look([pod(BEGIN)], 110.0)) == 10.0
-    assert served_seconds(pod(None), sights.look([pod(None)], 111.0)) == 0.0
+    sights = PodFirstSeenTimes()
+    sights.observe([pod(BEGIN)], 100.0)
+    assert served_seconds(pod(BEGIN), sights.observe([pod(BEGIN)], 110.0)) == 10.0
+    assert served_seconds(pod(None), sights.observe([pod(None)], 111.0)) == 0.0
     # Ready again, and nobody saw that it was not for a moment.
     for seen in (pod(BEGIN + 5), pod(BEGIN + 5, uid="uid-1")):
-        assert served_seconds(seen, sights.look([seen], 120.0)) == 0.0
-        assert served_seconds(seen, sights.look([seen], 123.0)) == 3.0
+        assert served_seconds(seen, sights.observe([seen], 120.0)) == 0.0
+        assert served_seconds(seen, sights.observe([seen], 123.0)) == 3.0
 
 
 def test_pods_that_are_gone_are_forgotten() -> None:
-    sights = FirstSights()
-    sights.look([pod(BEGIN)], 100.0)
-    sights.look([], 101.0)
-    assert served_seconds(pod(BEGIN), sights.look([pod(BEGIN)], 200.0)) == 0.0
+    sights = PodFirstSeenTimes()
+    sights.observe([pod(BEGIN)], 100.0)
+    sights.observe([], 101.0)
+    assert served_seconds(pod(BEGIN), sights.observe([pod(BEGIN)], 200.0)) == 0.0
 
 
 @pytest.mark.parametrize("skew", [-7200.0, 7200.0])

@@ -77,12 +77,12 @@ async def test_of_two_replicas_that_ask_together_one_acts(world: World) -> None:
     await first.release()
     third = world.replica("c")
     for replica in (second, third):
-        replica._note(await world.cluster.get("Lease", "system", "operator"))
+        replica._observe(await world.cluster.get("Lease", "system", "operator"))
     took = []
     for replica in (second, third):
         live = replica._seen
         try:
-            await replica._write(replica._claim(live))
+            await replica._write(replica._claim_lease(live))
             took.append(replica.identity)
         except ApiError as error:
             assert error.status == 409

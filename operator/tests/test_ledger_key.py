@@ -46,7 +46,7 @@ def test_a_key_that_follows_another_is_read_with_the_public_halves_of_those_befo
     for text in (rolling, f"{key.signing_text}\n\n{statement}"):
         found = read(text)
         assert (found.name, found.seed) == (key.name, key.seed)
-        assert found.former == (former.verifying_text,)
+        assert found.former_keys == (former.verifying_text,)
 
 
 def test_a_key_that_another_process_holds_is_read_by_its_public_half_alone() -> None:
@@ -56,7 +56,7 @@ def test_a_key_that_another_process_holds_is_read_by_its_public_half_alone() -> 
     former = SigningKey("proofgate.dev/team/demo", bytes(32))
     statement = f"proofgate.dev/key-succession@v1\nold {former.verifying_text}\nnew {key.verifying_text}\n"
     rolling = read(f"{key.signing_text}\n{former.signing_text}\n\n{statement}")
-    assert (rolling.verifying_text, rolling.former) == (KEY.verifying_text, (former.verifying_text,))
+    assert (rolling.verifying_text, rolling.former_keys) == (KEY.verifying_text, (former.verifying_text,))
     assert read(f"{former.signing_text}\n{key.signing_text}").verifying_text == former.verifying_text
 
 

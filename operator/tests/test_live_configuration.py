@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.plan.decide import Plan
+from proofgate_operator.plan.decide import ReconcilePlan
 from tests.certificates import write_certificate
 from tests.gateways import SPEC, api_keys, secret
 from tests.world import PROVIDER, World, kinds, pod
@@ -27,8 +27,8 @@ def running() -> World:
     return world.settle()
 
 
-def renewed(plan: Plan) -> tuple[str, ...]:
-    return tuple(plan.renew)
+def renewed(plan: ReconcilePlan) -> tuple[str, ...]:
+    return tuple(plan.annotate_pods)
 
 
 def pod_of_haproxy() -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_a_new_pod_is_marked_with_the_configuration_once() -> None:
     plan = world.plan()
     assert (plan.apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
     world.carry_out(plan)
-    assert not world.plan().writes
+    assert not world.plan().has_writes
 
 
 LIVE: list[tuple[dict[str, Any], set[str]]] = [
@@ -76,7 +76,7 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
     plan = world.plan()
     assert "StatefulSet" not in kinds(plan.apply)
     assert not written or kinds(plan.apply) == written
-    assert plan.renew == {}, "the kubelet is called when there is something new to fetch"
+    assert plan.annotate_pods == {}, "the kubelet is called when there is something new to fetch"
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1")
     world.settle()
@@ -107,7 +107,7 @@ def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_hapr
     world.secrets["acme-keys"] = secret("acme-keys", first="sk-test-acme-new-key-0123456789")
     plan = world.plan()
     assert kinds(plan.apply) == {"Secret"}
-    assert plan.renew == {}, "the kubelet is called when there is something new to fetch"
+    assert plan.annotate_pods == {}, "the kubelet is called when there is something new to fetch"
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1", "demo-haproxy-0")
     world.settle()
@@ -212,4 +212,4 @@ def test_a_pod_that_leaves_and_a_bad_configuration_are_not_marked() -> None:
     world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
     assert renewed(world.plan()) == ("demo-worker-1",)
     world.secrets["acme-keys"] = None
-    assert world.plan().renew == {}
+    assert world.plan().annotate_pods == {}

@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.handlers.loop import Loop
+from proofgate_operator.handlers.loop import GatewayLoop
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster
@@ -15,7 +15,7 @@ from tests.operators import LOG, loop, operator
 from tests.test_convergence import new_cluster
 
 
-async def at_rest(cluster: FakeCluster, **environment: str) -> Loop:
+async def at_rest(cluster: FakeCluster, **environment: str) -> GatewayLoop:
     """Return a loop that has reconciled until there was nothing left to do."""
     found = loop(operator(cluster, **environment))
     for _ in range(50):
@@ -27,7 +27,7 @@ async def at_rest(cluster: FakeCluster, **environment: str) -> Loop:
     raise AssertionError(f"no rest: {cluster.requests[-10:]}")
 
 
-async def requests_of(cluster: FakeCluster, found: Loop, times: int = 1) -> list[str]:
+async def requests_of(cluster: FakeCluster, found: GatewayLoop, times: int = 1) -> list[str]:
     before = len(cluster.requests)
     for _ in range(times):
         await found.reconcile()
@@ -176,8 +176,8 @@ async def test_a_gateway_that_is_gone_costs_nothing_and_leaves_nothing_behind() 
     cluster.remove("GovernanceGateway", "demo")
     await found.reconcile()
     assert await requests_of(cluster, found, times=5) == []
-    found.forget()
-    assert shared.readers.of(NAMESPACE, "acme-keys") == []
+    found.clean_up()
+    assert shared.secret_references.gateways_of(NAMESPACE, "acme-keys") == []
 
 
 async def test_a_paused_gateway_that_goes_on_is_repaired() -> None:
@@ -198,7 +198,7 @@ async def test_a_loop_leaves_a_gateway_alone_that_was_made_anew_under_its_name()
 
 
 async def test_a_loop_ends_although_a_reconcile_swallowed_its_cancellation() -> None:
-    class Swallowing(Loop):
+    class Swallowing(GatewayLoop):
         async def reconcile(self) -> float:
             with contextlib.suppress(asyncio.CancelledError):
                 reconciling.set()

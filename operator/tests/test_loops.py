@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from proofgate_operator.handlers.gateways import follow
+from proofgate_operator.handlers.gateways import handle_gateway_event
 from proofgate_operator.handlers.operator import Operator
 from tests.fake_cluster import FakeCluster
 from tests.gateways import NAMESPACE, UID, manifest, user_secrets
@@ -28,11 +28,13 @@ async def shared() -> AsyncIterator[Operator]:
         cluster.put(found)
     operating = operator(cluster)
     yield operating
-    await operating.loops.stop()
+    await operating.loops.stop_all()
 
 
 async def tell(shared: Operator, type_: str | None, uid: str = UID) -> None:
-    await follow(type=type_, namespace=NAMESPACE, name="demo", uid=uid, logger=LOG, memo=Memo(shared))
+    await handle_gateway_event(
+        type=type_, namespace=NAMESPACE, name="demo", uid=uid, logger=LOG, memo=Memo(shared)
+    )
     # As from another thread: it is done in the next turn.
     await asyncio.sleep(0)
 
@@ -51,23 +53,23 @@ async def test_a_gateway_that_is_told_of_again_and_again_has_one_loop(shared: Op
 
 async def test_the_loop_of_a_gateway_ends_with_it_and_leaves_nothing_behind(shared: Operator) -> None:
     await tell(shared, None)
-    await until(lambda: shared.readers.of(NAMESPACE, "acme-keys"))
+    await until(lambda: shared.secret_references.gateways_of(NAMESPACE, "acme-keys"))
     await tell(shared, "DELETED")
     await until(lambda: loops() == 0)
-    assert shared.readers.of(NAMESPACE, "acme-keys") == []
+    assert shared.secret_references.gateways_of(NAMESPACE, "acme-keys") == []
     await tell(shared, "DELETED")
 
 
 async def test_one_that_was_made_anew_keeps_what_is_known_under_its_name(shared: Operator) -> None:
     await tell(shared, None)
-    await until(lambda: shared.readers.of(NAMESPACE, "acme-keys"))
+    await until(lambda: shared.secret_references.gateways_of(NAMESPACE, "acme-keys"))
     await tell(shared, "ADDED", uid="of-the-successor")
     await tell(shared, "DELETED")
     await until(lambda: loops() == 1)
-    assert shared.readers.of(NAMESPACE, "acme-keys") == ["demo"]
+    assert shared.secret_references.gateways_of(NAMESPACE, "acme-keys") == ["demo"]
 
 
 async def test_all_loops_end_with_the_operator(shared: Operator) -> None:
     await tell(shared, None)
-    await shared.loops.stop()
+    await shared.loops.stop_all()
     assert loops() == 0

@@ -17,15 +17,15 @@ from proofgate_schema.limits import Limits
 from proofgate_schema.timeouts import Timeouts
 from pydantic import ValidationError
 
-from proofgate_operator.api.quantity import quantity
+from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.build import haproxy, services
-from proofgate_operator.build.haproxy import deployment, rendered_config
-from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.haproxy import deployment, render_config
+from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.build.worker_config import worker_config
 from proofgate_operator.plan.configuration import Configuration, Digests
-from proofgate_operator.plan.decide import wanted
-from proofgate_operator.plan.haproxy_sidecar import haproxy_sidecar
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.decide import desired_manifests
+from proofgate_operator.plan.haproxy_sidecar import desired_haproxy_state
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.auditing import AUDITOR, WITNESSED
 from tests.auditing import KEY as AUDITORS_KEY
@@ -58,14 +58,14 @@ def manifests(
         missing_secrets=(),
         verifying_key="verifying-key",
         digests=digests,
-        auditor_key=AUDITORS_KEY if subject.auditor else None,
+        auditor_key=AUDITORS_KEY if subject.enabled_auditor else None,
         retention_key=RETENTION_KEY if subject.spec.keeping else None,
         witness_ports=witness_ports,
         readers=readers,
         auditor_token="auditor-token",
     )
-    door = haproxy_sidecar(subject, configuration, replicas, Shares(replicas))
-    return wanted(subject, Observed(), configuration, door, replicas, DEFAULTS)
+    door = desired_haproxy_state(subject, configuration, replicas, WorkerShares(replicas))
+    return desired_manifests(subject, ObservedState(), configuration, door, replicas, DEFAULTS)
 
 
 def one(kind: str, name: str, **changes: Any) -> Manifest:
@@ -333,7 +333,7 @@ def test_a_worker_is_ready_to_a_disruption_budget_only_once_the_operator_says_th
 
 
 def test_haproxy_asks_no_name_server_and_sends_nothing_before_the_agent_sets_an_address() -> None:
-    text = rendered_config(gateway(), DEFAULTS)
+    text = render_config(gateway(), DEFAULTS)
     assert "resolvers" not in text
     assert " init-addr last,203.0.113.1 disabled" in text
 
@@ -425,7 +425,7 @@ def test_one_haproxy_has_no_disruption_budget() -> None:
 
 @pytest.mark.parametrize(("replicas", "lines"), [(1, 8), (8, 8), (9, 16), (33, 64), (64, 64)])
 def test_server_lines_are_declared_ahead_of_need(replicas: int, lines: int) -> None:
-    assert haproxy.server_lines(replicas) == lines
+    assert haproxy.server_line_count(replicas) == lines
 
 
 @pytest.mark.parametrize("response_seconds", [5, 300])
@@ -560,7 +560,7 @@ def test_a_stopping_haproxy_has_the_time_that_the_spec_gives_it() -> None:
 
 def test_where_pods_have_addresses_of_ipv6_everything_listens_there_too() -> None:
     both = replace(DEFAULTS, ipv6=True)
-    text = rendered_config(gateway(), both)
+    text = render_config(gateway(), both)
     assert "    bind :::8080 v4v6\n" in text and "    bind :::8404 v4v6\n" in text
     worker = worker_config(gateway(), 512 << 20, both)
     assert (worker["listen"], worker["admin"]["listen"]) == ("[::]:8080", "[::]:9090")
@@ -637,7 +637,7 @@ def test_haproxy_has_the_largest_head_that_a_worker_takes_in_view_and_memory_for
     text = config_of_haproxy(limits=limits)
     assert f"tune.bufsize {buffer}\n" in text and f"{{ req.len gt {head} }}" in text
     [container] = [one for one in haproxy_pod(limits=limits)["containers"] if one["name"] == "haproxy"]
-    memory = quantity(container["resources"]["limits"]["memory"])
+    memory = parse_quantity(container["resources"]["limits"]["memory"])
     assert memory is not None and memory >= 8 * 512 * (2 * buffer + (36 << 10))
 
 

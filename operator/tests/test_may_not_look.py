@@ -12,9 +12,9 @@ import pytest
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.gateway_secrets import KEY_SOURCES
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.holds import Holds
+from proofgate_operator.kube.holds import FailedReads
 from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
-from proofgate_operator.plan.unread import HOLD_SECONDS
+from proofgate_operator.plan.unread import GRACE_SECONDS
 from tests import test_attached_tenants as attached
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, secret
 from tests.test_attached_tenants import TEN, digest_of, key_of, secret_of
@@ -48,7 +48,7 @@ class World(attached.World):
 
     def restart(self) -> None:
         super().restart()
-        self.operator.attachments.holds = Holds(self.monotonic, self.wall)
+        self.operator.attachments.holds = FailedReads(self.monotonic, self.wall)
         self.cluster.store.clock, self.cluster.store.wall = self.monotonic, self.wall
 
     def later(self, seconds: float) -> None:
@@ -67,7 +67,7 @@ class World(attached.World):
     def bar(self, namespace: str, *kinds: str) -> None:
         """Have lists of a namespace refused, as its informers find it."""
         for kind in kinds or (TENANT_KIND, "Secret"):
-            self.cluster.store.bar(kind, namespace)
+            self.cluster.store.block(kind, namespace)
 
     def unbar(self, namespace: str, *kinds: str) -> None:
         """Have them answered again."""
@@ -212,13 +212,13 @@ def test_a_key_that_nobody_may_look_at_is_shut_out_after_its_time_and_comes_back
     world.blink(FORBIDDEN, T3)
     world.touch("t3")
     world.settle()
-    world.later(HOLD_SECONDS - 60)
+    world.later(GRACE_SECONDS - 60)
     assert digest_of("t3") in world.held()
     if restarted:
         world.start_anew()
         world.settle()
         assert digest_of("t3") in world.held()
-    world.later(HOLD_SECONDS)
+    world.later(GRACE_SECONDS)
     assert digest_of("t3") not in world.held() and set(world.held()) >= ALL_BUT_T3
     status, reason, message = world.condition("t3", "KeysValid")
     assert (status, reason) == ("False", "HoldEnded") and "15 minutes" in message
@@ -269,14 +269,16 @@ def test_an_api_server_that_does_not_answer_for_a_kind_is_told_and_shuts_nobody_
 ) -> None:
     home = "team" if kind == "StatefulSet" else "team-t3"
     ill = ApiError(500, "InternalError", "")
-    world.cluster.store.ail(kind, home, ReadFailed(Read("list", kind, home), ReadOutcome.UNAVAILABLE, ill))
+    world.cluster.store.mark_unavailable(
+        kind, home, ReadFailed(Read("list", kind, home), ReadOutcome.UNAVAILABLE, ill)
+    )
     world.settle()
-    world.later(2 * HOLD_SECONDS)
+    world.later(2 * GRACE_SECONDS)
     assert set(world.held()) == EVERY
     status, reason, message = world.gateway_condition()
     assert (status, reason) == ("Unknown", "Unavailable") and f"in namespace {home}" in message
     assert world.gateway_condition("Ready")[0] == "True"
-    world.cluster.store.recover(kind, home)
+    world.cluster.store.mark_available(kind, home)
     world.settle()
     assert world.gateway_condition()[:2] == ("True", "Resolved")
 
@@ -309,7 +311,7 @@ def test_an_operator_that_starts_while_nobody_may_list_takes_the_keys_over(
     else:
         world.unbar("team-t3")
         for kind, name in (("Secret", "t3-keys"), (TENANT_KIND, "t3")):
-            world.cluster.store.put(kind, world.cluster.find(kind, name, "team-t3"))
+            world.cluster.store.upsert(kind, world.cluster.find(kind, name, "team-t3"))
     world.settle()
     assert set(world.held()) == (ALL_BUT_T3 if deleted else EVERY)
     assert world.gateway_condition()[:2] == ("True", "Resolved")
@@ -321,7 +323,7 @@ def test_a_namespace_that_nobody_may_list_for_long_is_shut_out_whole_and_comes_b
 ) -> None:
     world.bar("team-t3")
     world.settle()
-    world.later(HOLD_SECONDS - 60)
+    world.later(GRACE_SECONDS - 60)
     assert set(world.held()) == EVERY
     if restarted:
         world.start_barred("team-t3")
@@ -337,7 +339,7 @@ def test_a_namespace_that_nobody_may_list_for_long_is_shut_out_whole_and_comes_b
     world.unbar("team-t3")
     if restarted:
         for kind, name in (("Secret", "t3-keys"), (TENANT_KIND, "t3")):
-            world.cluster.store.put(kind, world.cluster.find(kind, name, "team-t3"))
+            world.cluster.store.upsert(kind, world.cluster.find(kind, name, "team-t3"))
     world.settle()
     assert set(world.held()) == EVERY and world.condition("t3", "Programmed")[0] == "True"
 
@@ -375,7 +377,7 @@ def test_labels_that_nobody_may_read_just_now_shut_nobody_out(
     selecting.blink(BLINKS[blink], LABELS)
     selecting.resync()
     selecting.later(0)
-    selecting.later(HOLD_SECONDS)
+    selecting.later(GRACE_SECONDS)
     if blink[:3] in ("401", "403", "404"):
         assert selecting.held() == {} and "may not read" in selecting.condition("t3", "Accepted")[2]
     selecting.heal()
@@ -439,7 +441,7 @@ def test_a_key_of_the_list_that_nobody_may_look_at_is_shut_out_after_its_time(wo
     world.blink(FORBIDDEN, ACME)
     world.resync()
     world.settle()
-    world.later(HOLD_SECONDS + 1)
+    world.later(GRACE_SECONDS + 1)
     assert set(world.listed()) == {GLOBEX}
     assert world.gateway_condition()[:2] == ("False", "HoldEnded")
     world.heal()
@@ -461,7 +463,7 @@ def test_a_providers_secret_that_nobody_may_look_at_changes_nothing_but_keys_go_
     ready = world.gateway_condition("Ready")
     world.blink(BLINKS[blink], PROVIDER)
     world.resync()
-    world.later(2 * HOLD_SECONDS)
+    world.later(2 * GRACE_SECONDS)
     keys = {("Secret", "team", "demo-tenants")}
     assert {key: found for key, found in world.cluster.owned().items() if key not in keys} == {
         key: found for key, found in before.items() if key not in keys

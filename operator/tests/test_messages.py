@@ -35,7 +35,7 @@ SPECS: tuple[dict[str, Any], ...] = (
 
 def messages(changes: dict[str, Any]) -> list[str]:
     with pytest.raises(ValidationError) as caught:
-        Gateway.read(manifest(**changes))
+        Gateway.from_manifest(manifest(**changes))
     return unreadable_fields(caught.value)
 
 

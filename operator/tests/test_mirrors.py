@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from proofgate.mirror.places import parse
-from proofgate.mirror.s3 import Bucket
+from proofgate.mirror.s3 import BucketTarget
 from pydantic import ValidationError
 
 from proofgate_operator.api.gateway import Gateway
@@ -27,13 +27,13 @@ DNS = {"ports": [{"port": port, "protocol": kind} for kind in ("UDP", "TCP") for
 
 
 def gateway(*mirrors: Manifest) -> Gateway:
-    return Gateway.read(manifest(auditor={**AUDITOR, "mirrors": list(mirrors)}))
+    return Gateway.from_manifest(manifest(auditor={**AUDITOR, "mirrors": list(mirrors)}))
 
 
 def pod(*mirrors: Manifest) -> Manifest:
     of = gateway(*mirrors)
-    assert of.auditor is not None
-    found = auditor.statefulset(of, of.auditor, "origin", "key", "", DEFAULTS)
+    assert of.enabled_auditor is not None
+    found = auditor.statefulset(of, of.enabled_auditor, "origin", "key", "", DEFAULTS)
     template: Manifest = found["spec"]["template"]
     return template
 
@@ -46,8 +46,8 @@ def places(*mirrors: Manifest) -> list[str]:
 
 def egress(*mirrors: Manifest, witness_ports: tuple[int, ...] = ()) -> list[Manifest] | None:
     of = gateway(*mirrors)
-    assert of.auditor is not None
-    spec = networkpolicy.auditor_policy(of, of.auditor, DEFAULTS, witness_ports)["spec"]
+    assert of.enabled_auditor is not None
+    spec = networkpolicy.auditor_policy(of, of.enabled_auditor, DEFAULTS, witness_ports)["spec"]
     rules: list[Manifest] | None = spec.get("egress")
     return rules
 
@@ -65,7 +65,7 @@ def test_the_auditor_is_told_its_mirrors_as_it_reads_them() -> None:
     }
     for place, name in ((first, "s3://evidence/team/llm"), (second, "s3://other")):
         target = parse(place)
-        assert isinstance(target, Bucket) and target.name == name
+        assert isinstance(target, BucketTarget) and target.name == name
     assert "region=eu-1" in second and "credentials=/etc/auditor-mirrors/1" in second
 
 

@@ -15,7 +15,7 @@ DEFAULTS = Defaults("worker:1", "haproxy:1")
 
 
 def gateway(**monitoring: object) -> Gateway:
-    return Gateway.read(manifest(monitoring=monitoring))
+    return Gateway.from_manifest(manifest(monitoring=monitoring))
 
 
 def pods(of: Gateway) -> list[Manifest]:
@@ -36,10 +36,10 @@ def test_each_monitor_selects_its_pods_and_names_a_port_that_they_have() -> None
 
 
 def test_the_auditors_monitor_selects_its_pod_and_names_its_port() -> None:
-    of = Gateway.read(manifest(auditor=AUDITOR))
-    assert of.auditor is not None
+    of = Gateway.from_manifest(manifest(auditor=AUDITOR))
+    assert of.enabled_auditor is not None
     monitor = pod_monitors(of)[-1]
-    found = auditor.statefulset(of, of.auditor, "origin", "key", "", DEFAULTS)["spec"]["template"]
+    found = auditor.statefulset(of, of.enabled_auditor, "origin", "key", "", DEFAULTS)["spec"]["template"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= found["metadata"]["labels"].items()
     [endpoint] = monitor["spec"]["podMetricsEndpoints"]
     assert endpoint["port"] in [port["name"] for port in found["spec"]["containers"][0]["ports"]]

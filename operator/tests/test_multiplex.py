@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofgate_operator import metrics
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer, multiplex
@@ -56,7 +56,7 @@ async def shared(
     async with emulator.serve() as plain:
         front = Front(plain._api.configuration.host, streams_each, protocols)
         async with front.serve(folder) as client:
-            watches = Watches(client, SPACES, Readers(), Requeues())
+            watches = Watches(client, SPACES, SecretReferences(), Requeues())
             watches.start()
             try:
                 await asyncio.wait_for(watches.synced(), 300)
@@ -115,7 +115,7 @@ async def test_a_watch_that_nobody_needs_any_more_leaves_its_room(tmp_path: Path
     async with shared(tmp_path) as seen:
         await seen.watches.stop()
         await until(lambda: seen.open == 0)
-        again = Watches(seen.client, SPACES, Readers(), Requeues())
+        again = Watches(seen.client, SPACES, SecretReferences(), Requeues())
         again.start()
         try:
             await until(lambda: seen.open == 130)

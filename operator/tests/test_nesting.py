@@ -9,8 +9,8 @@ import pytest
 
 from proofgate_operator.api import KIND
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.kube.errors import checked
-from proofgate_operator.kube.nesting import MAX_DEPTH, allow_for_parsers
+from proofgate_operator.kube.errors import parse_response
+from proofgate_operator.kube.nesting import MAX_DEPTH, raise_recursion_limit
 from proofgate_operator.kube.store import Store
 from proofgate_operator.kube.watch_stream import EventDecoder
 from tests.gateways import manifest
@@ -20,7 +20,7 @@ from tests.gateways import manifest
 def parsers() -> Iterator[None]:
     """Let parsers go as deep as in the operator's process."""
     before = sys.getrecursionlimit()
-    allow_for_parsers()
+    raise_recursion_limit()
     yield
     sys.setrecursionlimit(before)
 
@@ -45,20 +45,22 @@ def depth_of(found: Any) -> int:
 def test_a_gateway_that_nests_without_end_keeps_no_other_from_being_read(parsers: None, levels: int) -> None:
     names = ("before", "deep", "after")
     texts = [text_of(name, levels if name == "deep" else 1) for name in names]
-    page = checked(200, f'{{"metadata": {{"resourceVersion": "7"}}, "items": [{", ".join(texts)}]}}'.encode())
+    page = parse_response(
+        200, f'{{"metadata": {{"resourceVersion": "7"}}, "items": [{", ".join(texts)}]}}'.encode()
+    )
     lines = "".join(f'{{"type": "ADDED", "object": {text}}}\n' for text in texts)
     events = [event["object"] for event in EventDecoder().feed(lines.encode())]
     for found in (page["items"], events):
         store = Store()
-        assert all(store.put(KIND, gateway) for gateway in found)
+        assert all(store.upsert(KIND, gateway) for gateway in found)
         before, deep, after = (store.get(KIND, "team", name) for name in names)
         assert before == json.loads(texts[0]) and after == json.loads(texts[2])
         assert deep and depth_of(deep) == MAX_DEPTH + 1
-        assert Gateway.read(deep).name == "deep"
+        assert Gateway.from_manifest(deep).name == "deep"
 
 
 def test_what_is_not_too_deep_is_left_as_it_is() -> None:
     text = text_of("demo", MAX_DEPTH - depth_of(json.loads(text_of("demo", 0))))
     store = Store()
-    store.put(KIND, json.loads(text))
+    store.upsert(KIND, json.loads(text))
     assert store.get(KIND, "team", "demo") == json.loads(text)

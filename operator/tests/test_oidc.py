@@ -81,7 +81,7 @@ def test_the_auditor_reads_what_the_manifest_says_of_the_provider(tmp_path: Path
     of = with_secret(groupsClaim="roles", sessionSeconds=3600)
     mounts = {mount["name"]: mount for mount in template(of)["containers"][0]["volumeMounts"]}
     assert option(of, "--oidc") == f"{mounts['oidc']['mountPath']}/oidc.json" and mounts["oidc"]["readOnly"]
-    read = oidc_settings.read(file_in(tmp_path, of))
+    read = oidc_settings.read_oidc_settings(file_in(tmp_path, of))
     assert (read.issuer, read.client_id) == (OIDC["issuer"], OIDC["clientId"])
     assert (read.client_secret, read.redirect_uri) == (SECRET, OIDC["redirectUri"])
     assert list(read.groups.items()) == [("officers", None), ("acme-team", "acme")], "the first one counts"
@@ -143,7 +143,7 @@ def test_what_cannot_be_used_leaves_a_running_auditor_as_it_is(
     assert (status, told) == ("False", reason)
     assert words in message and "spec.auditor.index.oidc" in message
     assert not content or content not in message
-    assert of.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert of.plan().status.condition(ConditionType.CONFIG_VALID).is_true
     if "egress" in changes:
         assert of.world.child("NetworkPolicy", "demo-auditor") == policy
 
@@ -160,7 +160,7 @@ def test_authorities_of_the_provider_are_mounted_and_checked(tmp_path: Path) -> 
     of.world.secrets["authorities"] = secret("authorities", **{"root.pem": text})
     of.world.settle()
     assert sources(of)[2]["secret"]["items"] == [{"key": "root.pem", "path": "ca.crt"}]
-    assert oidc_settings.read(file_in(tmp_path, of)).ca_file == "/etc/auditor-oidc/ca.crt"
+    assert oidc_settings.read_oidc_settings(file_in(tmp_path, of)).ca_file == "/etc/auditor-oidc/ca.crt"
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_authorities_of_the_provider_are_mounted_and_checked(tmp_path: Path) -> 
 def test_it_may_call_the_provider_at_the_issuers_port(
     issuer: str, egress: Manifest | None, rule: Manifest
 ) -> None:
-    of = Gateway.read(manifest(auditor=signed_in(issuer=issuer, egress=egress)))
-    assert of.auditor is not None
-    _, *rules = networkpolicy.auditor_policy(of, of.auditor, DEFAULTS)["spec"]["egress"]
+    of = Gateway.from_manifest(manifest(auditor=signed_in(issuer=issuer, egress=egress)))
+    assert of.enabled_auditor is not None
+    _, *rules = networkpolicy.auditor_policy(of, of.enabled_auditor, DEFAULTS)["spec"]["egress"]
     assert rules == [rule]
 
 
@@ -188,7 +188,7 @@ def test_it_may_call_the_provider_at_the_issuers_port(
 )
 def test_a_provider_that_no_auditor_could_use_is_refused(changes: Manifest) -> None:
     with pytest.raises(ValidationError):
-        Gateway.read(manifest(auditor=signed_in(**changes)))
+        Gateway.from_manifest(manifest(auditor=signed_in(**changes)))
 
 
 def export_key_of(of: Audited) -> str | None:

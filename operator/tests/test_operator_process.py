@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from aiohttp import ClientSession
 
-from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
-from proofgate_operator.events import event, transitions
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge_conditions
+from proofgate_operator.events import condition_event, reportable_transitions
 from proofgate_operator.handlers import probe
 from proofgate_operator.handlers.heartbeat import Heartbeat
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
@@ -54,7 +54,7 @@ def test_a_senseless_setting_is_named(environment: dict[str, str], complaint: st
 
 async def test_an_event_during_a_reconcile_is_not_missed() -> None:
     requeues = Requeues()
-    requeues.begin("team", "demo")
+    requeues.clear("team", "demo")
     requeues.requeue("team", "demo")
     await asyncio.wait_for(requeues.wait("team", "demo", 3600), 60)
 
@@ -68,7 +68,7 @@ async def test_an_event_of_a_gateway_without_a_loop_leaves_nothing_behind() -> N
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -> None:
     requeues = Requeues()
-    requeues.begin("team", "demo")
+    requeues.clear("team", "demo")
     sleeping = asyncio.create_task(requeues.wait("team", "demo", 60))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -82,7 +82,7 @@ async def test_a_cancellation_that_comes_with_an_event_is_not_lost(turns: int) -
 
 async def test_sleep_ends_by_itself() -> None:
     requeues = Requeues()
-    requeues.begin("team", "demo")
+    requeues.clear("team", "demo")
     await asyncio.wait_for(requeues.wait("team", "demo", 0.01), 60)
 
 
@@ -90,54 +90,54 @@ def test_a_gateway_that_nobody_reconciles_when_it_is_due_is_neglected_and_a_dele
     now = [0.0]
     heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
     heartbeat.leading = True
-    heartbeat.known({"a", "b"})
+    heartbeat.set_gateways({"a", "b"})
     now[0] = 200
     heartbeat.beat("a", 600)
-    assert heartbeat.neglected() == []
+    assert heartbeat.overdue_gateways() == []
     now[0] = 400
-    assert heartbeat.neglected() == ["b"]
-    heartbeat.known({"a"})
-    assert heartbeat.neglected() == []
+    assert heartbeat.overdue_gateways() == ["b"]
+    heartbeat.set_gateways({"a"})
+    assert heartbeat.overdue_gateways() == []
     now[0] = 1101
-    assert heartbeat.neglected() == ["a"]
+    assert heartbeat.overdue_gateways() == ["a"]
 
 
 def test_a_replica_that_stands_by_neglects_nobody() -> None:
     now = [0.0]
     heartbeat = Heartbeat(silence_seconds=300, clock=lambda: now[0])
-    heartbeat.known({"a"})
+    heartbeat.set_gateways({"a"})
     now[0] = 1000
     assert heartbeat.faults() == []
 
 
 def test_a_condition_that_changed_is_an_event_once() -> None:
     bad = condition(ConditionStatus.FALSE)
-    assert transitions([], [bad]) == [bad]
-    assert transitions(merge([], [bad], 1, "now"), [bad]) == []
+    assert reportable_transitions([], [bad]) == [bad]
+    assert reportable_transitions(merge_conditions([], [bad], 1, "now"), [bad]) == []
     good = condition(ConditionStatus.TRUE)
-    assert transitions(merge([], [bad], 1, "now"), [good]) == [good]
+    assert reportable_transitions(merge_conditions([], [bad], 1, "now"), [good]) == [good]
 
 
 def test_the_first_sight_of_something_good_is_no_event() -> None:
-    assert transitions([], [condition(ConditionStatus.TRUE)]) == []
+    assert reportable_transitions([], [condition(ConditionStatus.TRUE)]) == []
 
 
 def test_an_event_points_at_its_gateway() -> None:
-    found = event(gateway(), condition(ConditionStatus.FALSE), "2026-01-01T00:00:00Z")
+    found = condition_event(gateway(), condition(ConditionStatus.FALSE), "2026-01-01T00:00:00Z")
     assert found["type"] == "Warning" and found["reason"] == "Because"
     assert found["involvedObject"]["name"] == "demo" and found["metadata"]["namespace"] == "team"
 
 
 def test_a_secret_is_read_by_the_gateways_of_its_namespace_that_name_it() -> None:
-    readers = Readers()
-    readers.note("team", "a", frozenset({"keys", "openai"}))
-    readers.note("team", "b", frozenset({"keys"}))
-    readers.note("other", "c", frozenset({"keys"}))
-    assert sorted(readers.of("team", "keys")) == ["a", "b"]
-    assert readers.of("team", "openai") == ["a"]
-    readers.note("team", "a", frozenset())
-    readers.forget("team", "b")
-    assert readers.of("team", "keys") == []
+    readers = SecretReferences()
+    readers.record("team", "a", frozenset({"keys", "openai"}))
+    readers.record("team", "b", frozenset({"keys"}))
+    readers.record("other", "c", frozenset({"keys"}))
+    assert sorted(readers.gateways_of("team", "keys")) == ["a", "b"]
+    assert readers.gateways_of("team", "openai") == ["a"]
+    readers.record("team", "a", frozenset())
+    readers.remove_gateway("team", "b")
+    assert readers.gateways_of("team", "keys") == []
 
 
 @pytest.mark.parametrize(

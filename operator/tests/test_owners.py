@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from proofgate.haproxy_sidecar.ring import required_owner
 
 from proofgate_operator.build.owners import (
-    AWAY_ANNOTATION,
+    ABSENT_ANNOTATION,
     JOINING_ANNOTATION,
     MEMBERS_ANNOTATION,
-    STAGES,
+    RAMP_PERCENTAGES,
     Owner,
-    Shares,
-    Stage,
+    RampStage,
+    WorkerShares,
     owners,
     read_shares,
     weights,
@@ -31,10 +31,10 @@ def tenants(count: int, **first: Any) -> list[dict[str, Any]]:
 
 
 def table(
-    count: int, affinity: str = "Required", shares: Shares | None = None, **first: Any
+    count: int, affinity: str = "Required", shares: WorkerShares | None = None, **first: Any
 ) -> dict[str, Owner]:
     subject = gateway(tenants=tenants(100, **first), loadBalancer={"affinity": affinity})
-    return owners(subject, count, Shares(count) if shares is None else shares)
+    return owners(subject, count, WorkerShares(count) if shares is None else shares)
 
 
 def ordinals(found: dict[str, Owner]) -> dict[str, int]:
@@ -76,8 +76,8 @@ def test_at_each_stage_more_tenants_move_to_a_new_worker_and_none_elsewhere_or_b
     before, after = ordinals(table(3)), ordinals(table(4))
     share = {tenant for tenant in after if after[tenant] == 3}
     taken: set[str] = set()
-    for percent in STAGES:
-        found = ordinals(table(4, shares=Shares(3, {3: Stage(percent, 0)})))
+    for percent in RAMP_PERCENTAGES:
+        found = ordinals(table(4, shares=WorkerShares(3, {3: RampStage(percent, 0)})))
         assert {tenant for tenant in found if found[tenant] != before[tenant]} <= share
         now = {tenant for tenant in found if found[tenant] == 3}
         assert taken < now <= share
@@ -86,44 +86,47 @@ def test_at_each_stage_more_tenants_move_to_a_new_worker_and_none_elsewhere_or_b
 
 
 def test_before_it_is_ready_a_new_worker_has_the_first_stage_and_whoever_had_its_tenants_stands_in() -> None:
-    before, found = ordinals(table(2)), table(3, shares=Shares(2))
+    before, found = ordinals(table(2)), table(3, shares=WorkerShares(2))
     moved = {tenant: owner for tenant, owner in found.items() if owner.ordinal == 2}
     assert 0 < len(moved) < 33
-    assert {tenant: owner.stand_in for tenant, owner in moved.items()} == {
+    assert {tenant: owner.backup for tenant, owner in moved.items()} == {
         tenant: before[tenant] for tenant in moved
     }
-    assert all(owner.stand_in is None for tenant, owner in found.items() if tenant not in moved)
+    assert all(owner.backup is None for tenant, owner in found.items() if tenant not in moved)
 
 
 def test_for_a_worker_that_leaves_those_stand_in_who_will_have_its_tenants() -> None:
-    away, without = table(3, shares=Shares(3, away=(2,))), ordinals(table(2))
+    away, without = table(3, shares=WorkerShares(3, absent=(2,))), ordinals(table(2))
     assert ordinals(away) == ordinals(table(3))
     for tenant, owner in away.items():
-        assert owner.stand_in == (without[tenant] if owner.ordinal == 2 else None)
+        assert owner.backup == (without[tenant] if owner.ordinal == 2 else None)
 
 
 def test_two_workers_that_leave_one_after_the_other_stand_in_for_each_other_only_if_nobody_else_can() -> None:
-    assert {owner for owner in table(2, shares=Shares(2, away=(1, 0))).values()} == {Owner(0, 1), Owner(1, 0)}
-    three = table(3, shares=Shares(3, away=(1, 0))).values()
+    assert {owner for owner in table(2, shares=WorkerShares(2, absent=(1, 0))).values()} == {
+        Owner(0, 1),
+        Owner(1, 0),
+    }
+    three = table(3, shares=WorkerShares(3, absent=(1, 0))).values()
     assert set(three) == {Owner(0, 2), Owner(1, 2), Owner(2)}
 
 
 def test_a_placed_tenant_has_a_stand_in_too() -> None:
-    found = table(3, shares=Shares(3, away=(1,)), placement=1)["tenant-0"]
-    assert found.ordinal == 1 and found.stand_in in (0, 2)
+    found = table(3, shares=WorkerShares(3, absent=(1,)), placement=1)["tenant-0"]
+    assert found.ordinal == 1 and found.backup in (0, 2)
 
 
 def test_nobody_stands_in_for_the_only_worker_or_by_default() -> None:
-    assert set(table(1, shares=Shares(1, away=(0,))).values()) == {Owner(0)}
-    assert table(2, "Preferred", Shares(2, away=(1,)), placement=1) == {"tenant-0": Owner(1)}
+    assert set(table(1, shares=WorkerShares(1, absent=(0,))).values()) == {Owner(0)}
+    assert table(2, "Preferred", WorkerShares(2, absent=(1,)), placement=1) == {"tenant-0": Owner(1)}
 
 
 def test_every_worker_that_has_not_all_of_its_tenants_has_a_weight_also_those_to_come() -> None:
-    found = weights(Shares(2, {3: Stage(67, 0)}))
+    found = weights(WorkerShares(2, {3: RampStage(67, 0)}))
     assert found.keys() == set(range(2, 64))
     assert found.pop(3) == 67
     assert set(found.values()) == {34}
-    assert weights(Shares(64)) == {}
+    assert weights(WorkerShares(64)) == {}
 
 
 ORDINALS = st.integers(0, 63)
@@ -131,13 +134,15 @@ ORDINALS = st.integers(0, 63)
 
 @given(
     st.integers(1, 64),
-    st.dictionaries(ORDINALS, st.builds(Stage, st.sampled_from(STAGES), st.integers(0, 4_000_000_000))),
+    st.dictionaries(
+        ORDINALS, st.builds(RampStage, st.sampled_from(RAMP_PERCENTAGES), st.integers(0, 4_000_000_000))
+    ),
     st.lists(ORDINALS, unique=True).map(tuple),
 )
 def test_annotations_tell_what_was_written_to_them(
-    members: int, joining: dict[int, Stage], away: tuple[int, ...]
+    members: int, joining: dict[int, RampStage], away: tuple[int, ...]
 ) -> None:
-    shares = Shares(members, joining, away)
+    shares = WorkerShares(members, joining, away)
     assert read_shares(shares.annotations) == shares
 
 
@@ -148,5 +153,5 @@ def test_before_anybody_had_tenants_there_are_no_shares() -> None:
 
 @given(st.text(), st.text())
 def test_what_somebody_else_wrote_into_the_annotations_is_passed_over(joining: str, away: str) -> None:
-    found = read_shares({MEMBERS_ANNOTATION: "2", JOINING_ANNOTATION: joining, AWAY_ANNOTATION: away})
+    found = read_shares({MEMBERS_ANNOTATION: "2", JOINING_ANNOTATION: joining, ABSENT_ANNOTATION: away})
     assert found is not None and found.members == 2

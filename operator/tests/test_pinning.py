@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
-from proofgate_operator.plan.pinning import cpu_pinned
+from proofgate_operator.plan.pinning import cpu_pinned_condition
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.shards import Shard
 from tests.moving_world import MovingWorld
@@ -41,13 +41,13 @@ ALONE, SHARED = WorkerReport(cpus=1), WorkerReport(cpus=8)
 def test_a_core_is_a_workers_own_when_its_cpu_set_is_no_larger(
     cpu: str, shards: list[Shard], status: str, reason: str
 ) -> None:
-    found = cpu_pinned(cpu, shards)
+    found = cpu_pinned_condition(cpu, shards)
     assert (found.status.value, found.reason) == (status, reason)
 
 
 def test_shared_cores_are_explained() -> None:
     held = WorkerReport(cpus=8, throttled=True)
-    message = cpu_pinned("1", [shard(0, held), shard(1, SHARED)]).message
+    message = cpu_pinned_condition("1", [shard(0, held), shard(1, SHARED)]).message
     assert message == (
         "demo-worker-0 asks for 1 and runs on any of 8 CPUs, and is throttled by its limit; so do 1 more: a"
         " worker has exclusive cores only with the kubelet's CPU manager policy static"
@@ -56,21 +56,21 @@ def test_shared_cores_are_explained() -> None:
 
 def test_a_refusal_of_the_kubelet_is_explained() -> None:
     failed = shard(0, None, ready=False, phase="Failed", reason="SMTAlignmentError", message="...")
-    found = cpu_pinned("1", [failed])
+    found = cpu_pinned_condition("1", [failed])
     assert found.reason == "SMTAlignmentError" and "set spec.worker.cpu to a multiple" in found.message
 
 
 def test_a_configuration_that_a_worker_refused_is_told_with_its_reason() -> None:
     world = MovingWorld(2)
     seen = world.observed()
-    refused = replace(seen.reports[1], refused="config_invalid; tenants[0].name: is taken")
-    status = world.plan_of(replace(seen, reports={**seen.reports, 1: refused})).status
+    refused = replace(seen.worker_reports[1], refused="config_invalid; tenants[0].name: is taken")
+    status = world.plan_of(replace(seen, reports={**seen.worker_reports, 1: refused})).status
     valid = status.condition(ConditionType.CONFIG_VALID)
     assert (valid.status, valid.reason) == (ConditionStatus.FALSE, "RefusedByWorker")
     assert valid.message == (
         "demo-worker-1 keeps the previous configuration: config_invalid; tenants[0].name: is taken"
     )
-    assert not status.condition(ConditionType.READY).holds
+    assert not status.condition(ConditionType.READY).is_true
 
 
 def test_what_a_worker_cannot_take_on_before_it_is_replaced_is_no_refusal() -> None:
@@ -79,9 +79,9 @@ def test_what_a_worker_cannot_take_on_before_it_is_replaced_is_no_refusal() -> N
     world.reconcile()
     world.tick()
     seen = world.observed()
-    refused = replace(seen.reports[1], refused="config_needs_restart", needs_restart=True)
-    status = world.plan_of(replace(seen, reports={**seen.reports, 1: refused})).status
-    assert status.condition(ConditionType.CONFIG_VALID).holds
+    refused = replace(seen.worker_reports[1], refused="config_needs_restart", needs_restart=True)
+    status = world.plan_of(replace(seen, reports={**seen.worker_reports, 1: refused})).status
+    assert status.condition(ConditionType.CONFIG_VALID).is_true
 
 
 def test_the_digest_that_a_worker_has_in_force_is_told_and_kept_while_it_cannot_be_asked() -> None:

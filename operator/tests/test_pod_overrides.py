@@ -35,11 +35,11 @@ EVERYTHING: dict[str, Any] = {
 
 
 def with_worker(template: dict[str, Any]) -> Gateway:
-    return Gateway.read(manifest(worker={"podTemplate": template}))
+    return Gateway.from_manifest(manifest(worker={"podTemplate": template}))
 
 
 def with_balancer(template: dict[str, Any]) -> Gateway:
-    return Gateway.read(manifest(loadBalancer={"podTemplate": template}))
+    return Gateway.from_manifest(manifest(loadBalancer={"podTemplate": template}))
 
 
 def worker_pod(gateway: Gateway) -> Manifest:
@@ -82,7 +82,7 @@ def test_whatever_is_added_is_in_the_pod(make: Any, pod_of: Any) -> None:
 
 @pytest.mark.parametrize(("make", "pod_of"), [(with_worker, worker_pod), (with_balancer, balancer_pod)])
 def test_what_the_operator_sets_is_still_there(make: Any, pod_of: Any) -> None:
-    bare, added = pod_of(Gateway.read(manifest())), pod_of(make(EVERYTHING))
+    bare, added = pod_of(Gateway.from_manifest(manifest())), pod_of(make(EVERYTHING))
     for field in ("labels", "annotations"):
         assert bare["metadata"][field].items() <= added["metadata"][field].items()
     assert {volume["name"] for volume in bare["spec"]["volumes"]} < {
@@ -97,8 +97,8 @@ def test_what_the_operator_sets_is_still_there(make: Any, pod_of: Any) -> None:
 
 def test_a_gateway_without_additions_has_the_pods_of_one_with_an_empty_list() -> None:
     """Nothing rolls because somebody wrote an empty podTemplate."""
-    assert worker_pod(with_worker({})) == worker_pod(Gateway.read(manifest()))
-    assert balancer_pod(with_balancer({})) == balancer_pod(Gateway.read(manifest()))
+    assert worker_pod(with_worker({})) == worker_pod(Gateway.from_manifest(manifest()))
+    assert balancer_pod(with_balancer({})) == balancer_pod(Gateway.from_manifest(manifest()))
 
 
 def test_an_added_container_is_restricted_unless_it_says_otherwise() -> None:
@@ -111,7 +111,7 @@ def test_an_added_container_is_restricted_unless_it_says_otherwise() -> None:
 
 def test_a_spread_without_a_selector_counts_the_pods_of_this_gateway() -> None:
     spread = worker_pod(with_worker(EVERYTHING))["spec"]["topologySpreadConstraints"]
-    own = worker_pod(Gateway.read(manifest()))["spec"]["topologySpreadConstraints"]
+    own = worker_pod(Gateway.from_manifest(manifest()))["spec"]["topologySpreadConstraints"]
     assert spread == [
         {**EVERYTHING["topologySpreadConstraints"][0], "labelSelector": own[0]["labelSelector"]}
     ]
@@ -138,7 +138,7 @@ def test_an_addition_that_would_replace_the_operators_own_is_a_problem_and_has_n
     (problem,) = worker_template_problems(gateway, DEFAULTS)
     assert problem.reason == "PodTemplateInvalid"
     assert problem.message.startswith("spec.worker.podTemplate.") and told in problem.message
-    bare = worker_pod(Gateway.read(manifest()))
+    bare = worker_pod(Gateway.from_manifest(manifest()))
     kept = override(bare, PodTemplate.model_validate({**template, "volumeMounts": []}))
     assert kept["metadata"] == bare["metadata"]
     assert kept["spec"]["volumes"] == bare["spec"]["volumes"]

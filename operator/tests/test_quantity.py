@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from proofgate_operator.api.quantity import quantity
-from proofgate_operator.plan.drift import holds
+from proofgate_operator.api.quantity import parse_quantity
+from proofgate_operator.plan.drift import contains
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from proofgate_operator.plan.drift import holds
     ],
 )
 def test_a_quantity_has_the_worth_that_the_api_gives_it(text: object, worth: Decimal) -> None:
-    assert quantity(text) == worth
+    assert parse_quantity(text) == worth
 
 
 @pytest.mark.parametrize("text", ["", "1 Gi", "1gi", "Gi", "1Gie3", "1e", "one", True, None])
 def test_what_is_no_quantity_has_no_worth(text: object) -> None:
-    assert quantity(text) is None
+    assert parse_quantity(text) is None
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_what_is_no_quantity_has_no_worth(text: object) -> None:
 def test_a_resource_of_any_name_that_is_spelt_otherwise_holds(
     wanted: dict[str, object], live: dict[str, object]
 ) -> None:
-    assert holds({"resources": {"limits": live}}, {"resources": {"limits": wanted}})
+    assert contains({"resources": {"limits": live}}, {"resources": {"limits": wanted}})
 
 
 def test_a_resource_of_another_worth_does_not_hold() -> None:
-    assert not holds({"limits": {"cpu": "2"}}, {"limits": {"cpu": 1}})
-    assert not holds({"limits": {}}, {"limits": {"cpu": 1}})
-    assert not holds({"enabled": 1}, {"enabled": "1"})
+    assert not contains({"limits": {"cpu": "2"}}, {"limits": {"cpu": 1}})
+    assert not contains({"limits": {}}, {"limits": {"cpu": 1}})
+    assert not contains({"enabled": 1}, {"enabled": "1"})

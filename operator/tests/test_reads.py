@@ -7,11 +7,11 @@ import pytest
 from aiohttp import ClientError
 
 from proofgate_operator.handlers.watches import SELECTORS
-from proofgate_operator.kube.errors import ApiError, checked
-from proofgate_operator.kube.holds import Holds
+from proofgate_operator.kube.errors import ApiError, parse_response
+from proofgate_operator.kube.holds import FailedReads
 from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome, outcome_of
 from proofgate_operator.kube.resources import RESOURCES
-from proofgate_operator.plan.unread import HOLD_SECONDS, UnreadReason
+from proofgate_operator.plan.unread import GRACE_SECONDS, UnreadableReason
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
 from tests.gateways import secret
@@ -63,7 +63,7 @@ async def test_a_read_of_any_kind_that_is_no_look_finds_nothing_absent(kind: str
         raise error
 
     cluster.blink = refuse
-    look = await cluster.look(kind, "team", "x")
+    look = await cluster.read(kind, "team", "x")
     assert look.outcome is outcome and look.manifest is None and look.failure is not None
     with pytest.raises(ReadFailed):
         await cluster.get(kind, "team", "x")
@@ -76,33 +76,33 @@ async def test_over_http_what_is_gone_what_is_refused_and_what_is_not_known_are_
     cluster = FakeCluster()
     cluster.put(secret("keys", first="sk-test-0123456789abcdef"))
     async with Emulator(cluster).serve() as client:
-        assert (await client.look("Secret", "team", "keys")).outcome is ReadOutcome.FOUND
-        assert (await client.look("Secret", "team", "none")).outcome is ReadOutcome.GONE
+        assert (await client.read("Secret", "team", "keys")).outcome is ReadOutcome.FOUND
+        assert (await client.read("Secret", "team", "none")).outcome is ReadOutcome.GONE
         assert await client.get("Secret", "team", "none") is None
         for error, outcome in ANSWERS.values():
             if isinstance(error, ApiError):
                 cluster.blink = lambda _, error=error: error  # type: ignore[misc]
-                assert (await client.look("Secret", "team", "keys")).outcome is outcome
-                assert (await client.look("Secret", "team", "none")).outcome is outcome
+                assert (await client.read("Secret", "team", "keys")).outcome is outcome
+                assert (await client.read("Secret", "team", "none")).outcome is outcome
 
 
 @pytest.mark.parametrize("body", [b"<html>sign in</html>", b"[]", b'"text"', b"", b"null"])
 def test_an_answer_that_is_no_object_is_no_look(body: bytes) -> None:
     with pytest.raises(ApiError) as raised:
-        checked(200, body)
+        parse_response(200, body)
     assert outcome_of(GET, raised.value) is ReadOutcome.UNAVAILABLE
 
 
 async def test_an_answer_that_is_another_object_is_no_look() -> None:
     cluster = FakeCluster()
     cluster.objects[("Secret", "team", "keys")] = secret("others")
-    assert (await cluster.look("Secret", "team", "keys")).outcome is ReadOutcome.UNAVAILABLE
+    assert (await cluster.read("Secret", "team", "keys")).outcome is ReadOutcome.UNAVAILABLE
 
 
 def test_the_name_of_what_is_missing_is_read_from_the_answer() -> None:
     body = {"kind": "Status", "reason": "NotFound", "details": {"name": "keys", "kind": "secrets"}}
     with pytest.raises(ApiError) as raised:
-        checked(404, json.dumps(body).encode())
+        parse_response(404, json.dumps(body).encode())
     assert outcome_of(GET, raised.value) is ReadOutcome.GONE
 
 
@@ -119,8 +119,8 @@ def failed(error: Exception = FORBIDDEN) -> ReadFailed:
 
 
 def test_a_hold_says_what_cannot_be_read_until_when_it_counts_and_what_helps() -> None:
-    found = Holds(Clock(5), Clock(1_767_225_600)).begin("demo", failed())
-    assert found.reason is UnreadReason.MAY_NOT_LOOK
+    found = FailedReads(Clock(5), Clock(1_767_225_600)).record_failure("demo", failed())
+    assert found.reason is UnreadableReason.MAY_NOT_LOOK
     assert found.message == (
         "cannot get secrets in namespace team (403 Forbidden): cached data is "
         f"used until 2026-01-01T00:15:00Z; check with `kubectl auth can-i get secrets -n team --as={ACCOUNT}`"
@@ -131,37 +131,37 @@ def test_a_hold_says_what_cannot_be_read_until_when_it_counts_and_what_helps() -
 
 def test_a_hold_ends_after_its_time_however_often_it_is_tried_and_says_so() -> None:
     clock = Clock(0)
-    holds = Holds(clock, Clock(0))
-    for clock.now in range(0, HOLD_SECONDS, 7):
-        assert not holds.begin("demo", failed()).over
-    clock.now = HOLD_SECONDS
-    assert holds.due("demo")
-    assert holds.begin("demo", failed()).reason is UnreadReason.HOLD_ENDED
-    holds.keep("demo")
-    assert not holds.begin("demo", failed()).over, "a look in between begins it again"
+    holds = FailedReads(clock, Clock(0))
+    for clock.now in range(0, GRACE_SECONDS, 7):
+        assert not holds.record_failure("demo", failed()).is_expired
+    clock.now = GRACE_SECONDS
+    assert holds.is_retry_due("demo")
+    assert holds.record_failure("demo", failed()).reason is UnreadableReason.HOLD_ENDED
+    holds.retain("demo")
+    assert not holds.record_failure("demo", failed()).is_expired, "a look in between begins it again"
 
 
 @pytest.mark.parametrize(
     ("since", "left"),
-    [(None, HOLD_SECONDS), (900.0, HOLD_SECONDS - 100), (-9e9, 0), (5000.0, HOLD_SECONDS)],
+    [(None, GRACE_SECONDS), (900.0, GRACE_SECONDS - 100), (-9e9, 0), (5000.0, GRACE_SECONDS)],
     ids=["new", "earlier", "long ago", "the clock was set back"],
 )
 def test_a_restart_moves_no_end_and_a_clock_lengthens_none(since: float | None, left: float) -> None:
     clock = Clock(50)
-    holds = Holds(clock, Clock(1000))
-    assert holds.begin("demo", failed(), since).over is (left == 0)
+    holds = FailedReads(clock, Clock(1000))
+    assert holds.record_failure("demo", failed(), since).is_expired is (left == 0)
     clock.now += left
-    assert holds.begin("demo", failed(), since).over
+    assert holds.record_failure("demo", failed(), since).is_expired
 
 
 def test_it_is_tried_again_after_pauses_that_grow_to_a_quarter_of_a_minute() -> None:
     clock, pauses = Clock(0), []
-    holds = Holds(clock, Clock(0))
-    assert not holds.due("demo")
+    holds = FailedReads(clock, Clock(0))
+    assert not holds.is_retry_due("demo")
     for _ in range(12):
-        holds.begin("demo", failed())
+        holds.record_failure("demo", failed())
         began = clock.now
-        while not holds.due("demo"):
+        while not holds.is_retry_due("demo"):
             clock.now += 0.25
         pauses.append(clock.now - began)
     assert 1 <= pauses[0] <= 1.5 and 15 <= pauses[-1] <= 18.5
@@ -170,10 +170,10 @@ def test_it_is_tried_again_after_pauses_that_grow_to_a_quarter_of_a_minute() -> 
 
 def test_a_pause_that_the_api_server_asks_for_is_kept() -> None:
     clock = Clock(0)
-    holds = Holds(clock, Clock(0))
-    holds.begin("demo", failed(ApiError(429, "TooManyRequests", "", 40.0)))
+    holds = FailedReads(clock, Clock(0))
+    holds.record_failure("demo", failed(ApiError(429, "TooManyRequests", "", 40.0)))
     clock.now = 39
-    assert not holds.due("demo")
+    assert not holds.is_retry_due("demo")
 
 
 def test_every_kind_that_is_followed_is_one_that_the_table_was_tried_with() -> None:

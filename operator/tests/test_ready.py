@@ -11,7 +11,7 @@ import pytest
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.plan.decide import decide
-from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.observed import ObservedState, Ref
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
 from tests.certificates import write_certificate
@@ -39,7 +39,7 @@ def running(**changes: Any) -> World:
 
 def said(world: World, now: float = NOW) -> dict[str, tuple[str, str, str]]:
     """All conditions at a time: status, reason, message."""
-    seen = Observed(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
+    seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
     found = decide(world.gateway, seen, DEFAULTS).status.conditions
     return {str(one.type): (one.status.value, one.reason, one.message) for one in found}
 
@@ -78,10 +78,10 @@ def test_a_certificate_that_has_ended_is_told_and_the_gateway_is_not_ready(tmp_p
 
 def test_it_is_known_when_time_alone_changes_what_is_told(tmp_path: Path) -> None:
     world, now = shown(tmp_path, days=9), time.time()
-    seen = Observed(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
+    seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=now)
 
     def due(at: float) -> float:
-        return decide(world.gateway, replace(seen, now=at), DEFAULTS).due
+        return decide(world.gateway, replace(seen, now=at), DEFAULTS).due_at
 
     assert due(now) == pytest.approx(now + 8 * 86400, abs=60)
     assert due(now + 8.5 * 86400) == pytest.approx(now + 9 * 86400, abs=60)
@@ -365,7 +365,7 @@ def test_a_range_that_is_none_is_told_and_no_haproxy_begins_without_it(
     balancer: Manifest, field: str
 ) -> None:
     world = World(loadBalancer=balancer)
-    seen = Observed(world.children, world.secrets, (), (), now=NOW)
+    seen = ObservedState(world.children, world.secrets, (), (), now=NOW)
     found = decide(world.gateway, seen, DEFAULTS)
     condition = found.status.condition(ConditionType.CONFIG_VALID)
     assert condition.reason == "SpecInvalid" and f"spec.loadBalancer.{field}" in condition.message

@@ -6,9 +6,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
-from proofgate_operator.plan.decide import Plan
-from proofgate_operator.plan.drift import holds, seal
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.decide import ReconcilePlan
+from proofgate_operator.plan.drift import contains, manifest_digest
+from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
 from tests.moving_world import DRAIN_SECONDS, MovingWorld
 
 
@@ -40,7 +40,7 @@ def test_a_gateway_stays_ready_while_its_workers_are_replaced() -> None:
     reasons = set()
     for _ in range(120):
         status = world.reconcile().status
-        assert status.condition(ConditionType.READY).holds
+        assert status.condition(ConditionType.READY).is_true
         reasons.add(status.condition(ConditionType.PROGRESSING).reason)
         world.tick()
     assert "Rolling" in reasons and world.settled(world.plan())
@@ -72,7 +72,7 @@ def test_a_broken_version_reaches_one_worker_and_the_others_go_on() -> None:
     progressing = world.condition(ConditionType.PROGRESSING)
     assert (progressing.status, progressing.reason) == (ConditionStatus.FALSE, "RolloutStalled")
     assert "demo-worker-2 waits: CrashLoopBackOff" in progressing.message
-    assert not world.condition(ConditionType.WORKERS_AVAILABLE).holds
+    assert not world.condition(ConditionType.WORKERS_AVAILABLE).is_true
 
 
 def test_a_newer_version_is_taken_up_where_the_broken_one_stopped() -> None:
@@ -180,9 +180,9 @@ def test_a_quantity_that_the_api_server_spells_otherwise_is_no_drift() -> None:
     live = copy.deepcopy(world.world.child("StatefulSet", "demo-worker"))
     for size in live["spec"]["template"]["spec"]["containers"][0]["resources"].values():
         size |= {"memory": "1Gi", "cpu": "1"}
-    assert holds(live, world.world.child("StatefulSet", "demo-worker"))
+    assert contains(live, world.world.child("StatefulSet", "demo-worker"))
     live["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] = "2Gi"
-    assert not holds(live, world.world.child("StatefulSet", "demo-worker"))
+    assert not contains(live, world.world.child("StatefulSet", "demo-worker"))
 
 
 def test_a_set_that_its_controller_rolled_is_patched_before_it_is_applied() -> None:
@@ -203,12 +203,12 @@ class Disputed(MovingWorld):
     disputed = False
     tried: Mapping[Ref, str] = MappingProxyType({})
 
-    def observed(self) -> Observed:
+    def observed(self) -> ObservedState:
         return replace(super().observed(), tried=self.tried)
 
-    def reconcile(self, writes: int | None = None) -> Plan:
+    def reconcile(self, writes: int | None = None) -> ReconcilePlan:
         plan = super().reconcile(writes)
-        self.tried = {**self.tried, **{ref_of(found): seal(found) for found in plan.apply}}
+        self.tried = {**self.tried, **{ref_of(found): manifest_digest(found) for found in plan.apply}}
         if self.disputed:
             self.world.child("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
         return plan

@@ -5,10 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
-from proofgate_operator.events import transitions
+from proofgate_operator.events import reportable_transitions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.plan.shards import Phase, Shard
+from proofgate_operator.plan.shards import Shard, WorkerPhase
 from tests.moving_world import BEGIN, DRAIN_SECONDS, MovingWorld, happen
 from tests.properties import examples
 
@@ -17,7 +17,7 @@ def phases(world: MovingWorld) -> list[str]:
     return [shard["phase"] for shard in world.shards]
 
 
-def until(world: MovingWorld, phase: Phase) -> None:
+def until(world: MovingWorld, phase: WorkerPhase) -> None:
     """Go on until some worker is in a phase."""
     for _ in range(60):
         world.reconcile()
@@ -47,7 +47,7 @@ def test_a_worker_goes_when_its_last_connection_is_closed() -> None:
     world = MovingWorld(2)
     world.pods[1].connections = 6
     world.scale(1)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     retired = world.now
     while world.asked == 2:
         assert world.now - retired < DRAIN_SECONDS
@@ -59,7 +59,7 @@ def test_a_worker_whose_connections_stay_open_is_not_waited_for_for_ever_and_tha
     world = MovingWorld(2)
     world.pods[1].connections = 10_000
     world.scale(1)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     retired = world.now
     while world.asked == 2:
         world.run(1)
@@ -71,7 +71,7 @@ def test_a_worker_that_cannot_be_reached_is_not_waited_for_for_ever_and_that_is_
     world = MovingWorld(2)
     world.pods[1].unreachable = True
     world.scale(1)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     while world.asked == 2:
         world.run(1)
     assert "did not report whether it is idle after 10 s" in world.shards[1]["message"]
@@ -81,7 +81,7 @@ def test_the_time_since_a_worker_retired_outlives_the_operator() -> None:
     world = MovingWorld(2)
     world.pods[1].connections = 10_000
     world.scale(1)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     since = world.shards[1]["retiringSince"]
     world.tick(4)
     world.reconcile()
@@ -92,7 +92,7 @@ def test_a_spec_that_is_raised_again_takes_the_retirement_back() -> None:
     world = MovingWorld(3)
     world.pods[2].connections = 100
     world.scale(2)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     world.tick()
     world.scale(3)
     world.settle()
@@ -102,7 +102,7 @@ def test_a_spec_that_is_raised_again_takes_the_retirement_back() -> None:
 def test_a_worker_that_drains_already_is_made_anew_when_the_spec_is_raised_again() -> None:
     world = MovingWorld(3)
     world.scale(2)
-    until(world, Phase.LEAVING)
+    until(world, WorkerPhase.LEAVING)
     leaving = world.pods[2].uid
     world.scale(3)
     world.settle()
@@ -118,9 +118,9 @@ def test_nobody_leaves_while_a_worker_that_stays_is_not_ready() -> None:
     safe = world.condition(ConditionType.SCALING_SAFE)
     assert (safe.status, safe.reason) == (ConditionStatus.FALSE, "ScaleDownBlocked")
     assert safe.message == "to 2 workers: demo-worker-0 waits: CrashLoopBackOff"
-    assert [told.reason for told in transitions([{"type": "ScalingSafe", "status": "True"}], [safe])] == [
-        "ScaleDownBlocked"
-    ]
+    assert [
+        told.reason for told in reportable_transitions([{"type": "ScalingSafe", "status": "True"}], [safe])
+    ] == ["ScaleDownBlocked"]
     world.pods[0].broken = False
     world.settle()
 
@@ -129,7 +129,7 @@ def test_a_worker_that_breaks_calls_the_one_back_that_retires() -> None:
     world = MovingWorld(3)
     world.pods[2].connections = 100
     world.scale(2)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     world.tick()
     world.pods[0].broken, world.pods[0].serves_since = True, None
     world.run(2)
@@ -165,7 +165,9 @@ def test_an_annotation_forces_a_scale_down_and_says_so() -> None:
     world.force(2)
     forced = world.reconcile().status.condition(ConditionType.SCALING_SAFE)
     assert (forced.status, forced.reason) == (ConditionStatus.FALSE, "ScaleDownForced")
-    assert transitions([{"type": "ScalingSafe", "status": "False", "reason": "ScaleDownBlocked"}], [forced])
+    assert reportable_transitions(
+        [{"type": "ScalingSafe", "status": "False", "reason": "ScaleDownBlocked"}], [forced]
+    )
     world.run(30)
     assert world.asked == 2 and world.pods.keys() == {0, 1}
 
@@ -182,7 +184,7 @@ def test_a_paused_gateway_moves_nobody() -> None:
     world = MovingWorld(3)
     world.pods[2].connections = 100
     world.scale(2)
-    until(world, Phase.RETIRING)
+    until(world, WorkerPhase.RETIRING)
     since = world.shards[2]["retiringSince"]
     world.world.manifest["spec"]["paused"] = True
     world.run(30)

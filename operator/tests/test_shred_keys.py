@@ -12,7 +12,7 @@ import yaml
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.shred_keys import shred_keys_entry
-from proofgate_operator.plan.observed import Observed, Ref, TenantShards
+from proofgate_operator.plan.observed import ObservedState, Ref, TenantShards
 from proofgate_operator.plan.shred_keys import read_shred_keys
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE, SPEC, manifest, secret
@@ -135,42 +135,42 @@ def test_an_entry_that_was_removed_is_made_anew_with_another_key() -> None:
 
 
 def test_tenants_with_objects_of_their_own_get_keys_under_names_that_a_secret_takes() -> None:
-    gateway = Gateway.read(manifest(**MADE))
+    gateway = Gateway.from_manifest(manifest(**MADE))
     attached = frozenset({"team/acme", "other/acme", f"{'n' * 63}/{'t' * 253}"})
-    needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=attached)))
+    needed = read_shred_keys(gateway, ObservedState(tenants=TenantShards(names=attached)))
     assert needed.to_make == (*TENANTS, "_other_acme", "_team_acme")
     assert shred_keys_entry("team_acme") == "team_acme"
     live = secret(KEYS, **{name: "key" for name in TENANTS})
     live["metadata"]["labels"] = OURS
-    seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
+    seen = ObservedState(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
     needed = read_shred_keys(gateway, seen)
-    assert (needed.to_make, needed.waits) == (("_other_acme", "_team_acme"), False)
+    assert (needed.to_make, needed.is_pending) == (("_other_acme", "_team_acme"), False)
 
 
 def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
-    gateway = Gateway.read(manifest(**MADE))
+    gateway = Gateway.from_manifest(manifest(**MADE))
     attached = frozenset(f"team-{number % 8}/tenant-{number:05}" for number in range(20_000))
-    needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=attached)))
+    needed = read_shred_keys(gateway, ObservedState(tenants=TenantShards(names=attached)))
     assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "those of the gateway's own list come first"
     assert 7000 < len(needed.to_make) < 20_000
     live = secret(KEYS)
     live["metadata"]["labels"] = OURS
     live["data"] = {entry: "k" * 60 for entry in needed.to_make}
     assert len(json.dumps(live)) < 1 << 20
-    seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
+    seen = ObservedState(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=attached))
     assert read_shred_keys(gateway, seen).to_make == ()
     assert needed.faults[0].reason == "NoRoom"
     # What is left is for the gateway's own list, all of it.
     longest = [{**SPEC["tenants"][0], "name": f"{'n' * 60}{number:03}"} for number in range(128)]
-    own = read_shred_keys(Gateway.read(manifest(**MADE, tenants=longest)), seen)
+    own = read_shred_keys(Gateway.from_manifest(manifest(**MADE, tenants=longest)), seen)
     assert own.to_make == tuple(tenant["name"] for tenant in longest)
-    assert (own.left_out, own.no_room) == ((), ())
+    assert (own.left_out, own.capacity_problems) == ((), ())
 
 
 def test_one_namespace_takes_no_more_than_its_share_also_with_tenants_that_are_gone() -> None:
-    gateway = Gateway.read(manifest(**MADE))
+    gateway = Gateway.from_manifest(manifest(**MADE))
     greedy = frozenset(f"greedy/tenant-{number:05}" for number in range(5_000))
-    needed = read_shred_keys(gateway, Observed(tenants=TenantShards(names=greedy | {"modest/tenant"})))
+    needed = read_shred_keys(gateway, ObservedState(tenants=TenantShards(names=greedy | {"modest/tenant"})))
     assert 1700 < len([entry for entry in needed.to_make if entry.startswith("_greedy_")]) < 2000
     assert "_modest_tenant" in needed.to_make
     [fault] = needed.faults
@@ -179,7 +179,7 @@ def test_one_namespace_takes_no_more_than_its_share_also_with_tenants_that_are_g
     live["metadata"]["labels"] = OURS
     live["data"] = {entry: "k" * 60 for entry in needed.to_make}
     fresh = frozenset({"greedy/fresh", "modest/fresh"})
-    seen = Observed(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=fresh))
+    seen = ObservedState(children={Ref("Secret", KEYS): live}, tenants=TenantShards(names=fresh))
     assert read_shred_keys(gateway, seen).to_make == ("_modest_fresh",)
 
 
@@ -216,10 +216,10 @@ def test_what_a_worker_refuses_is_told_also_while_a_tenant_has_no_room() -> None
     live["data"] = {TENANTS[0]: "k" * 60, "somebody": "k" * (960 << 10)}
     world.world.children[Ref("Secret", KEYS)] = live
     seen = world.observed()
-    refused = replace(seen.reports[1], refused="config_invalid; tenants[0].name: is taken")
-    plan = world.plan_of(replace(seen, reports={**seen.reports, 1: refused}))
+    refused = replace(seen.worker_reports[1], refused="config_invalid; tenants[0].name: is taken")
+    plan = world.plan_of(replace(seen, reports={**seen.worker_reports, 1: refused}))
     valid = plan.status.condition(ConditionType.CONFIG_VALID)
-    assert (valid.holds, valid.reason) == (False, "RefusedByWorker")
+    assert (valid.is_true, valid.reason) == (False, "RefusedByWorker")
     assert valid.message == (
         "demo-worker-1 keeps the previous configuration: config_invalid; tenants[0].name: is taken;"
         f" Secret {KEYS} is full, so these tenants have no shred key and are not served: {TENANTS[1]}"
@@ -231,9 +231,9 @@ def test_a_tenant_without_room_whose_objects_a_provider_keeps_holds_the_file_bac
     live["metadata"]["labels"] = OURS
     live["data"] = {name: "k" * 60 for name in (*TENANTS[1:], "x" * (480 << 10))}
     kept = [{**SPEC["providers"][0], "objectsOf": TENANTS[0]}]
-    gateway = Gateway.read(manifest(**MADE, providers=kept))
-    needed = read_shred_keys(gateway, Observed(children={Ref("Secret", KEYS): live}))
-    assert (needed.waits, needed.left_out, needed.no_room) == (True, (), ())
+    gateway = Gateway.from_manifest(manifest(**MADE, providers=kept))
+    needed = read_shred_keys(gateway, ObservedState(children={Ref("Secret", KEYS): live}))
+    assert (needed.is_pending, needed.left_out, needed.capacity_problems) == (True, (), ())
     assert [problem.reason for problem in needed.problems] == ["NoRoom"]
 
 
@@ -260,11 +260,11 @@ def test_workers_read_them_from_a_volume_of_their_own_and_only_where_they_are_wa
 def test_a_secret_of_your_own_is_waited_for_and_never_written() -> None:
     world = World(**BROUGHT)
     world.secrets["own-keys"] = None
-    problems = [problem.message for problem in read_shred_keys(world.gateway, Observed()).problems]
+    problems = [problem.message for problem in read_shred_keys(world.gateway, ObservedState()).problems]
     assert problems == ["Secret own-keys, named by spec.ledger.shredKeys.secretRef, does not exist"]
     world.settle()
     assert Ref("StatefulSet", "demo-worker") not in world.children
-    partly = Observed(secrets={"own-keys": secret("own-keys", acme="key")})
+    partly = ObservedState(secrets={"own-keys": secret("own-keys", acme="key")})
     [problem] = read_shred_keys(world.gateway, partly).problems
     assert problem.message.endswith("has no shred key of globex")
     world.secrets["own-keys"] = secret("own-keys", **{name: "key" for name in TENANTS})

@@ -22,13 +22,15 @@ SIEM: Manifest = {"url": "otlp+https://siem.example.com"}
 
 
 def gateway(*sinks: Manifest) -> Gateway:
-    return Gateway.read(manifest(auditor={**AUDITOR, "siem": list(sinks)}))
+    return Gateway.from_manifest(manifest(auditor={**AUDITOR, "siem": list(sinks)}))
 
 
 def template(*sinks: Manifest) -> Manifest:
     of = gateway(*sinks)
-    assert of.auditor is not None
-    found: Manifest = auditor.statefulset(of, of.auditor, "origin", "key", "", DEFAULTS)["spec"]["template"]
+    assert of.enabled_auditor is not None
+    found: Manifest = auditor.statefulset(of, of.enabled_auditor, "origin", "key", "", DEFAULTS)["spec"][
+        "template"
+    ]
     return found
 
 
@@ -83,8 +85,8 @@ def test_it_may_call_its_sinks_at_their_ports() -> None:
         {**SIEM, "egress": {"allow": ["192.0.2.0/24"]}},
         {"url": "otlp+http://siem.example.com", "allowPlain": True},
     )
-    assert of.auditor is not None
-    _, *rules = networkpolicy.auditor_policy(of, of.auditor, DEFAULTS)["spec"]["egress"]
+    assert of.enabled_auditor is not None
+    _, *rules = networkpolicy.auditor_policy(of, of.enabled_auditor, DEFAULTS)["spec"]["egress"]
     assert rules == [
         {"ports": [{"port": 4318, "protocol": "TCP"}]},
         {"ports": [{"port": 443, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]},

@@ -7,11 +7,11 @@ import pytest
 
 from proofgate_operator import metrics
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.applied import ApplyHistory
 from proofgate_operator.handlers.reconcile import reconcile
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.attachment import TenantConditionType
-from proofgate_operator.plan.kstatus import kstatus, tenant_kstatus
+from proofgate_operator.plan.kstatus import kstatus_condition, tenant_kstatus_condition
 from tests.auditing import AUDITOR, LOG, ROLLBACK, Asked, key_secret, reconcile_with, report
 from tests.fake_cluster import FakeCluster
 from tests.gateways import DEFAULTS, NAMESPACE, SPEC, UID
@@ -46,11 +46,11 @@ def condition(kind: ConditionType, holds: bool, reason: str) -> Condition:
 def test_reconciling_and_stalled_are_there_only_while_they_hold_and_never_both(
     valid: tuple[bool, str], progressing: tuple[bool, str], told: tuple[str, str] | None
 ) -> None:
-    found = kstatus(
+    found = kstatus_condition(
         [condition(ConditionType.CONFIG_VALID, *valid), condition(ConditionType.PROGRESSING, *progressing)]
     )
     assert [(one.type.value, one.reason) for one in found] == ([told] if told else [])
-    assert all(one.holds for one in found)
+    assert all(one.is_true for one in found)
 
 
 def test_a_gateway_that_comes_reconciles_and_one_that_is_refused_is_stalled() -> None:
@@ -91,7 +91,7 @@ def test_while_the_status_is_refused_findings_events_and_metrics_go_on_and_each_
     )
     for _ in range(3):
         outcome = reconcile_with(cluster, Asked(report(1, ROLLBACK)))
-        assert (outcome.failed, outcome.at_rest) == (True, False)
+        assert (outcome.failed, outcome.settled) == (True, False)
     assert told(cluster) == sorted([*before, "AuditFinding", "LedgerDiverged"])
     labels = {"namespace": NAMESPACE, "gateway": "demo"}
     assert metrics.REGISTRY.get_sample_value("proofgate_operator_gateway_audited", labels) == 0
@@ -104,7 +104,7 @@ def test_a_status_that_the_api_server_fails_on_again_and_again_silences_nothing_
     with pytest.raises(ApiError):
         reconcile_with(cluster, Asked(report(1, ROLLBACK)))
     asked = Asked(report(1, ROLLBACK))
-    asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, asked, Writes(), failures=3))
+    asyncio.run(reconcile(cluster, NAMESPACE, "demo", UID, DEFAULTS, LOG, asked, ApplyHistory(), failures=3))
     assert "AuditFinding" in told(cluster)
 
 
@@ -137,7 +137,7 @@ def test_a_gateway_stays_available_while_workers_come() -> None:
     seen = set()
     for _ in range(30):
         found = world.reconcile().status
-        assert found.condition(ConditionType.AVAILABLE).holds
+        assert found.condition(ConditionType.AVAILABLE).is_true
         seen.add(found.condition(ConditionType.READY).status)
         world.tick()
     assert seen == {ConditionStatus.TRUE, ConditionStatus.FALSE}
@@ -214,5 +214,5 @@ def test_kstatus_of_a_tenant_says_whether_waiting_helps(
         Condition(kind, ConditionStatus(said.partition("/")[0]), said.partition("/")[2], "")
         for kind, said in zip(kinds, (accepted, keys, programmed), strict=True)
     ]
-    found = [f"{condition.type}/{condition.reason}" for condition in tenant_kstatus(needs)]
+    found = [f"{condition.type}/{condition.reason}" for condition in tenant_kstatus_condition(needs)]
     assert found == ([expected] if expected else [])

@@ -7,7 +7,7 @@ import pytest
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.handlers.steering import steer
-from proofgate_operator.kube.holds import Holds
+from proofgate_operator.kube.holds import FailedReads
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import decide
 from proofgate_operator.workers.admin_port import AdminPort
@@ -36,8 +36,8 @@ def cluster() -> FakeCluster:
 async def replaced(cluster: FakeCluster) -> bool:
     """Replace the first worker by what the store knows; return whether its pod is gone."""
     live = cluster.find("GovernanceGateway", "demo")
-    gateway = Gateway.read(live)
-    seen = await observe(cluster, gateway, live, Holds())
+    gateway = Gateway.from_manifest(live)
+    seen = await observe(cluster, gateway, live, FailedReads())
     pod = next(pod for pod in seen.worker_pods if pod["metadata"]["name"] == "demo-worker-0")
     plan = replace(decide(gateway, seen, DEFAULTS), replace=(pod,))
     assert await steer(cluster, AdminPort(), gateway, seen, plan, lambda *_: None) == []

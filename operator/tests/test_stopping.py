@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofgate_operator.build.pods import stopped_once_it_can_be, wait_for_handler
+from proofgate_operator.build.pods import graceful_stop_lifecycle, wait_for_handler
 from tests.haproxy_bench import PATIENCE, eventually
 
 STARTING = """
@@ -72,7 +72,7 @@ def test_what_stops_a_process_does_not_wait_for_one_that_is_gone(
 
 
 def test_the_hook_is_about_the_first_process_of_its_container() -> None:
-    command = stopped_once_it_can_be()["preStop"]["exec"]["command"]
+    command = graceful_stop_lifecycle()["preStop"]["exec"]["command"]
     assert command == ["/bin/sh", "-c", wait_for_handler(1)]
     chart = Path(__file__).parents[2] / "charts" / "proofgate-operator" / "templates" / "deployment.yaml"
     assert f"- {wait_for_handler(1)}\n" in chart.read_text()

@@ -29,7 +29,7 @@ def service(version: int, name: str = "demo", uid: str = "uid", **more: Any) -> 
 def filled(*found: Manifest) -> Store:
     store = Store()
     for manifest in found:
-        store.put(manifest["kind"], manifest)
+        store.upsert(manifest["kind"], manifest)
     return store
 
 
@@ -40,38 +40,38 @@ def test_what_the_api_server_notes_for_itself_is_not_kept() -> None:
 
 def test_a_late_event_changes_nothing_and_is_no_news() -> None:
     store = filled(service(5))
-    assert not store.put("Service", service(4))
-    assert not store.put("Service", service(5))
+    assert not store.upsert("Service", service(4))
+    assert not store.upsert("Service", service(5))
     assert not store.remove("Service", service(4))
     assert store.get("Service", "team", "demo") == service(5)
 
 
 def test_versions_are_compared_as_numbers() -> None:
     store = filled(service(9))
-    assert store.put("Service", service(10))
+    assert store.upsert("Service", service(10))
 
 
 def test_what_was_deleted_does_not_come_back_by_a_late_event() -> None:
     store = filled(service(5))
-    store.bury("Service", "team", "demo", "uid")
+    store.record_deletion("Service", "team", "demo", "uid")
     assert store.get("Service", "team", "demo") is None
-    assert not store.put("Service", service(6))
-    assert store.put("Service", service(7, uid="another"))
+    assert not store.upsert("Service", service(6))
+    assert store.upsert("Service", service(7, uid="another"))
 
 
 def test_a_grave_does_not_last_for_ever() -> None:
     now = [0.0]
     store = Store(clock=lambda: now[0])
-    store.bury("Service", "team", "demo", "uid")
+    store.record_deletion("Service", "team", "demo", "uid")
     now[0] = 61
-    assert store.put("Service", service(6))
+    assert store.upsert("Service", service(6))
 
 
 def test_a_list_drops_what_it_does_not_hold_unless_that_is_newer_than_the_list() -> None:
     store = filled(service(5, "old"), service(20, "new"), service(6, "kept"))
     gone = store.replace("Service", None, {("team", "kept")}, "10")
     assert gone == [(("Service", "team", "old"), "demo")]
-    assert [found["metadata"]["name"] for found in store.of_gateway("Service", "team", "demo")] == [
+    assert [found["metadata"]["name"] for found in store.list_for_gateway("Service", "team", "demo")] == [
         "kept",
         "new",
     ]
@@ -88,45 +88,45 @@ def test_before_everything_was_listed_nothing_is_said_to_be_absent() -> None:
     store.replace("Service", None, set(), "1")
     assert not store.synced
     with pytest.raises(NotSynced, match="Pod"):
-        store.watches("Service")
+        store.is_watched("Service")
     store.replace("Pod", None, set(), "1")
-    assert store.synced and store.watches("Service") and not store.watches("Job")
+    assert store.synced and store.is_watched("Service") and not store.is_watched("Job")
 
 
 def test_of_a_secret_only_the_version_is_kept() -> None:
     store = Store()
     secret = {**service(3), "kind": "Secret", "data": {"key": "c2stc2VjcmV0"}}
-    store.put("Secret", secret)
+    store.upsert("Secret", secret)
     assert store.get("Secret", "team", "demo") is None
-    assert store.of_gateway("Secret", "team", "demo") == []
-    assert ("Secret", "demo", "3") in store.mark("team", "demo", [])
+    assert store.list_for_gateway("Secret", "team", "demo") == []
+    assert ("Secret", "demo", "3") in store.version_mark("team", "demo", [])
     assert all(not entry.packed for entry in store._entries.values())
 
 
 def test_a_mark_changes_with_an_object_and_with_a_named_secret_also_one_that_is_absent() -> None:
     store = filled(service(5))
-    before = store.mark("team", "demo", ["keys"])
-    store.put("Secret", {**service(6, "keys", "keys"), "kind": "Secret"})
-    named = store.mark("team", "demo", ["keys"])
-    store.put("Service", service(7))
-    assert len({before, named, store.mark("team", "demo", ["keys"])}) == 3
-    assert store.mark("team", "other", []) == ()
+    before = store.version_mark("team", "demo", ["keys"])
+    store.upsert("Secret", {**service(6, "keys", "keys"), "kind": "Secret"})
+    named = store.version_mark("team", "demo", ["keys"])
+    store.upsert("Service", service(7))
+    assert len({before, named, store.version_mark("team", "demo", ["keys"])}) == 3
+    assert store.version_mark("team", "other", []) == ()
 
 
 def test_an_object_that_changes_its_gateway_belongs_to_the_new_one() -> None:
     store = filled(service(5))
-    store.put("Service", service(6, labels={"proofgate.dev/gateway": "other"}))
-    assert store.of_gateway("Service", "team", "demo") == []
-    assert len(store.of_gateway("Service", "team", "other")) == 1
+    store.upsert("Service", service(6, labels={"proofgate.dev/gateway": "other"}))
+    assert store.list_for_gateway("Service", "team", "demo") == []
+    assert len(store.list_for_gateway("Service", "team", "other")) == 1
     store.remove("Service", service(7))
-    assert store.of_gateway("Service", "team", "other") == [] and store._of == {}
+    assert store.list_for_gateway("Service", "team", "other") == [] and store._of == {}
 
 
 @given(st.permutations(range(1, 7)), st.integers(1, 6))
 def test_in_any_order_the_newest_version_stays(order: list[int], repeated: int) -> None:
     store = Store()
     for version in (*order, repeated):
-        store.put("Service", service(version))
+        store.upsert("Service", service(version))
     assert store.get("Service", "team", "demo") == service(6)
 
 
@@ -144,7 +144,7 @@ def test_only_of_a_namespace_that_is_listed_a_gateway_is_known_to_be_missing(
     store.replace(KIND, served, set(), "1")
     assert store.lacks_gateway((namespace, "demo")) is known
     metadata = {"name": "demo", "namespace": namespace, "uid": "uid", "resourceVersion": "2"}
-    store.put(KIND, {"apiVersion": "proofgate.dev/v1alpha1", "kind": KIND, "metadata": metadata})
+    store.upsert(KIND, {"apiVersion": "proofgate.dev/v1alpha1", "kind": KIND, "metadata": metadata})
     assert not store.lacks_gateway((namespace, "demo"))
 
 
@@ -153,7 +153,7 @@ def test_of_a_namespace_that_refuses_to_be_listed_no_gateway_is_known_to_be_miss
     store.expect([KIND], ["team", "other"])
     for home in ("team", "other"):
         store.replace(KIND, home, set(), "1")
-    store.bar(KIND, "team")
+    store.block(KIND, "team")
     assert not store.lacks_gateway(("team", "demo"))
     assert store.lacks_gateway(("other", "demo"))
 
@@ -167,9 +167,9 @@ def test_a_secret_is_known_to_be_lacking_only_where_secrets_are_heard_of() -> No
     assert store.lacks_secret("team", "keys")
     assert not store.lacks_secret("elsewhere", "keys")
     failure = ReadFailed(Read("list", "Secret", "team"), ReadOutcome.UNAVAILABLE, ApiError(500, "", ""))
-    store.ail("Secret", "team", failure)
+    store.mark_unavailable("Secret", "team", failure)
     assert not store.lacks_secret("team", "keys")
     assert store.lacks_secret("other", "keys")
-    store.recover("Secret", "team")
-    store.bar("Secret", "team")
+    store.mark_available("Secret", "team")
+    store.block("Secret", "team")
     assert not store.lacks_secret("team", "keys")

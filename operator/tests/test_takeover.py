@@ -61,7 +61,7 @@ def test_a_stage_costs_one_write_and_a_mark_for_each_haproxy() -> None:
     for _ in range(60):
         plan = world.reconcile()
         if 2 in world.pods and world.pods[2].ready(world.now):
-            writes += [ref["metadata"]["name"] for ref in plan.apply] + list(plan.renew)
+            writes += [ref["metadata"]["name"] for ref in plan.apply] + list(plan.annotate_pods)
         world.tick()
     stage = ["demo-tenants", "demo-haproxy-a", "demo-haproxy-b"]
     returned = [name for name in writes if name != "demo-worker-2"]
@@ -76,7 +76,7 @@ def test_while_tenants_move_the_gateway_says_so_and_is_reconciled() -> None:
     plan = world.reconcile()
     told = plan.status.condition(ConditionType.PROGRESSING)
     assert (told.reason, told.message) == ("TenantsMoving", "tenants are moving to demo-worker-2")
-    assert plan.moving
+    assert plan.time_driven
     world.settle()
     assert world.condition(ConditionType.PROGRESSING).reason == "Settled"
 

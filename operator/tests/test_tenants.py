@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.api.access import MAX_KEYS_OF_A_TENANT
+from proofgate_operator.api.access import MAX_KEYS_PER_TENANT
 from proofgate_operator.build.gateway_secrets import tenants_secret
 from proofgate_operator.build.haproxy_maps import haproxy_maps
-from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.tenants import TenantKeys, read_tenant_keys
 from tests.gateways import (
@@ -164,7 +164,7 @@ def test_workers_get_the_name_of_each_key_in_the_comment_of_its_line() -> None:
     ]
     subject = gateway(tenants=[{**SPEC["tenants"][0], "apiKeys": listed}])
     found = read_tenant_keys(subject, {}, {})
-    made = tenants_secret(subject, found.keys, {}, Shares(0), "key")
+    made = tenants_secret(subject, found.keys, {}, WorkerShares(0), "key")
     lines = base64.b64decode(made["data"]["acme.keys"]).decode().splitlines()
     assert lines == [f"{'a' * 64} expires={SOON} # name=ci", f"{'b' * 64} # name=cd"]
 
@@ -181,7 +181,7 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret(name: str
                     "secretRef": {"name": "keys", "key": f"{number}-{key}"},
                     "notAfter": "2030-01-01T12:00:00.000000000+02:00",
                 }
-                for key in range(MAX_KEYS_OF_A_TENANT)
+                for key in range(MAX_KEYS_PER_TENANT)
             ],
         }
         for number in range(128)
@@ -190,18 +190,18 @@ def test_the_keys_of_as_many_tenants_as_there_may_be_fit_into_a_secret(name: str
     texts = {
         f"{n}-{key}": f"sk-test-{n}-{key}-0123456789"
         for n in range(128)
-        for key in range(MAX_KEYS_OF_A_TENANT)
+        for key in range(MAX_KEYS_PER_TENANT)
     }
     found = read_tenant_keys(subject, {"keys": secret("keys", **texts)}, {})
-    assert sum(map(len, found.keys.values())) == 128 * MAX_KEYS_OF_A_TENANT
-    maps = haproxy_maps(subject, found.keys, 64, Shares(0), "key")
-    made = tenants_secret(subject, found.keys, maps, Shares(0), "key")
+    assert sum(map(len, found.keys.values())) == 128 * MAX_KEYS_PER_TENANT
+    maps = haproxy_maps(subject, found.keys, 64, WorkerShares(0), "key")
+    made = tenants_secret(subject, found.keys, maps, WorkerShares(0), "key")
     assert sum(len(base64.b64decode(entry)) for entry in made["data"].values()) < 1 << 20
     # The names are left out, and no key is.
     files = [
         base64.b64decode(entry).decode() for file, entry in made["data"].items() if file.endswith(".keys")
     ]
-    assert sum(file.count("\n") for file in files) == 128 * MAX_KEYS_OF_A_TENANT
+    assert sum(file.count("\n") for file in files) == 128 * MAX_KEYS_PER_TENANT
     assert not any("name=" in file for file in files)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.plan.unread import HOLD_SECONDS
+from proofgate_operator.plan.unread import GRACE_SECONDS
 from tests.test_attached_tenants import PLANS, digest_of
 from tests.test_may_not_look import BLINKS, EVERY, FORBIDDEN, LABELS, SELECTED, T3, TEN, World
 
@@ -63,7 +63,7 @@ def test_labels_of_a_plan_that_nobody_may_read_for_long_take_it_from_those_witho
     world.resync()
     world.later(0)
     assert set(world.held()) == EVERY
-    world.later(HOLD_SECONDS)
+    world.later(GRACE_SECONDS)
     assert set(world.held()) == {digest_of("t0")}
     assert world.condition("t3", "Accepted")[:2] == ("False", "PlanNotAllowed")
     assert world.gateway_condition()[1] == "HoldEnded"

@@ -74,7 +74,7 @@ def test_a_claim_that_the_sets_controller_makes_first_bears_the_gateways_labels(
 def test_a_claim_of_somebody_else_is_not_taken() -> None:
     taken = world()
     taken.children[Ref(CLAIM, name(1))] = {"kind": CLAIM, "metadata": {"name": name(1)}, "spec": {}}
-    assert not taken.plan().writes
+    assert not taken.plan().has_writes
     assert taken.condition(ConditionType.CONFIG_VALID)[2].startswith(f"{CLAIM} {name(1)}: exists")
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proofgate_operator.handlers.heartbeat import Heartbeat
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.watches import SELECTORS, TENANT_KINDS, Watches
 from proofgate_operator.kube import informer
@@ -63,13 +63,13 @@ class Recorder(Requeues):
 @contextlib.asynccontextmanager
 async def followed(
     cluster: FakeCluster,
-    readers: Readers | None = None,
+    readers: SecretReferences | None = None,
     namespaces: tuple[str, ...] = (),
     tenant_namespaces: tuple[str, ...] = (),
 ) -> AsyncIterator[Followed]:
     emulator, requeues = Emulator(cluster), Recorder()
     async with emulator.serve() as client:
-        watches = Watches(client, namespaces, readers or Readers(), requeues, tenant_namespaces)
+        watches = Watches(client, namespaces, readers or SecretReferences(), requeues, tenant_namespaces)
         watches.start()
         try:
             await asyncio.wait_for(watches.synced(), 300)
@@ -104,7 +104,7 @@ async def test_a_cluster_without_any_object_is_known_to_be_empty() -> None:
 async def test_an_answer_that_makes_no_sense_does_not_end_a_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster()
     async with followed(cluster) as seen:
-        taking, failures = seen.store.put, [TypeError("no sense"), AttributeError("none either")]
+        taking, failures = seen.store.upsert, [TypeError("no sense"), AttributeError("none either")]
 
         def put(kind: str, found: dict[str, object]) -> bool:
             if failures:
@@ -114,7 +114,7 @@ async def test_an_answer_that_makes_no_sense_does_not_end_a_watch(monkeypatch: p
         monkeypatch.setattr(seen.store, "put", put)
         cluster.put(service())
         await until(lambda: seen.has("demo"))
-        assert seen.watches.silent(300) == []
+        assert seen.watches.silent_watches(300) == []
 
 
 async def test_a_list_of_many_pages_is_read_whole() -> None:
@@ -122,7 +122,7 @@ async def test_a_list_of_many_pages_is_read_whole() -> None:
     for number in range(23):
         cluster.put(service(f"demo-{number}"))
     async with followed(cluster) as seen:
-        assert len(seen.store.of_gateway("Service", "team", "demo")) == 23
+        assert len(seen.store.list_for_gateway("Service", "team", "demo")) == 23
 
 
 async def test_an_object_longer_than_any_buffer_arrives() -> None:
@@ -197,7 +197,7 @@ async def test_a_namespace_that_is_gone_keeps_nobody_from_the_others_and_is_take
         with pytest.raises(NotSynced, match="cannot be listed in gone"):
             seen.store.require("gone")
         cluster.barred = set()
-        await until(lambda: not seen.store.barred())
+        await until(lambda: not seen.store.blocked_namespaces())
         seen.store.require("gone")
 
 
@@ -221,7 +221,7 @@ async def test_a_namespace_of_tenants_that_is_gone_keeps_nobody_from_the_others(
     cluster.barred = {"gone"}
     async with followed(cluster, namespaces=("team",), tenant_namespaces=("gone",)) as seen:
         assert seen.has("demo")
-        assert {barred.failure.read.kind for barred in seen.store.barred_kinds("gone")} == {*TENANT_KINDS}
+        assert {barred.failure.read.kind for barred in seen.store.blocked_kinds("gone")} == {*TENANT_KINDS}
         seen.store.require("team")
 
 
@@ -229,10 +229,10 @@ async def test_an_operator_that_may_list_in_no_namespace_at_all_is_not_ready() -
     cluster = FakeCluster()
     cluster.barred = {"gone", "lost"}
     async with Emulator(cluster).serve() as client:
-        watches = Watches(client, ("gone", "lost"), Readers(), Recorder())
+        watches = Watches(client, ("gone", "lost"), SecretReferences(), Recorder())
         watches.start()
         try:
-            await until(lambda: client.store.barred() == {"gone", "lost"})
+            await until(lambda: client.store.blocked_namespaces() == {"gone", "lost"})
             assert not client.store.synced
             cluster.barred = {"lost"}
             await asyncio.wait_for(watches.synced(), 300)
@@ -245,24 +245,24 @@ def follower(**parts: object) -> Informer:
 
 
 def test_the_pause_that_the_api_server_asks_for_is_kept() -> None:
-    assert follower()._mishap(ApiError(429, "TooManyRequests", "", 17.0)) >= 17
+    assert follower()._handle_error(ApiError(429, "TooManyRequests", "", 17.0)) >= 17
 
 
 def test_the_pause_grows_to_half_a_minute_and_is_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(informer, "_FIRST_PAUSE_SECONDS", 0.2)
     found = follower()
-    pauses = [found._mishap(OSError()) for _ in range(20)]
+    pauses = [found._handle_error(OSError()) for _ in range(20)]
     assert pauses[0] <= 0.6 and 30 <= pauses[-1] <= 45
     assert len(set(pauses)) == 20
 
 
 async def test_the_content_of_a_secret_is_neither_sent_nor_kept() -> None:
-    cluster, readers = FakeCluster(), Readers()
-    readers.note("team", "demo", frozenset({"keys"}))
+    cluster, readers = FakeCluster(), SecretReferences()
+    readers.record("team", "demo", frozenset({"keys"}))
     async with followed(cluster, readers) as seen:
-        before = seen.store.mark("team", "demo", ["keys"])
+        before = seen.store.version_mark("team", "demo", ["keys"])
         cluster.put(secret("keys", only="sk-test-acme-0123456789"))
-        await until(lambda: seen.store.mark("team", "demo", ["keys"]) != before)
+        await until(lambda: seen.store.version_mark("team", "demo", ["keys"]) != before)
         assert seen.woken == ["demo"]
         assert all(not entry.packed for key, entry in seen.store._entries.items() if key[0] == "Secret")
 
@@ -303,7 +303,7 @@ async def test_an_object_that_changed_since_it_was_seen_is_not_deleted() -> None
 async def test_a_watch_that_nobody_follows_any_more_fails_the_liveness_probe() -> None:
     async with followed(FakeCluster()) as seen:
         heartbeat = Heartbeat()
-        heartbeat.listen(seen.watches)
+        heartbeat.expect_watches(seen.watches)
         assert heartbeat.faults() == []
         task = seen.watches._tasks[0]
         task.cancel()
@@ -319,9 +319,9 @@ async def test_a_watch_that_is_silent_fails_the_liveness_probe() -> None:
         await seen.watches.stop()
         seen.watches._tasks = []
         now[0] += 1
-        assert seen.watches.silent(300) == []
+        assert seen.watches.silent_watches(300) == []
         now[0] += 301
-        assert len(seen.watches.silent(300)) == len(SELECTORS)
+        assert len(seen.watches.silent_watches(300)) == len(SELECTORS)
 
 
 async def test_a_gateway_wakes_its_own_loop() -> None:

@@ -16,7 +16,7 @@ from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build import checkpoint, witness_policy
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.witness_policy import InvalidWitnessPolicy
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport, Witness
+from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, Witness
 from proofgate_operator.plan.observed import Ref
 from tests.auditing import (
     AUDITOR,
@@ -81,7 +81,7 @@ def test_another_policy_replaces_the_pod_and_one_that_cannot_be_used_leaves_it_a
     status, reason, message = audited.condition(report(3))
     assert (status, reason) == ("False", "WitnessPolicyInvalid")
     assert message == "spec.auditor.witnesses.policy: line 7: there is already a quorum line"
-    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).holds
+    assert audited.plan().status.condition(ConditionType.CONFIG_VALID).is_true
     assert audited.plan().status.faults[0]["reason"] == "WitnessPolicyInvalid"
     audited.world.manifest["spec"]["auditor"] = witnessed(
         policy=f"witness a {A} https://a.example\nquorum a\n"
@@ -221,13 +221,13 @@ REFUSED = [
 
 def test_a_witness_may_have_a_key_of_ml_dsa_44() -> None:
     policy = f"witness a {A} https://a.example\nwitness b {ML_DSA} https://b.example:444\ngroup g all a b\n"
-    assert witness_policy.read(f"{policy}quorum g\n", None, False) == (443, 444)
+    assert witness_policy.parse_witness_ports(f"{policy}quorum g\n", None, False) == (443, 444)
 
 
 @pytest.mark.parametrize(("policy", "words"), REFUSED)
 def test_what_is_wrong_with_a_policy_is_told_with_its_line(policy: str, words: str) -> None:
     with pytest.raises(InvalidWitnessPolicy) as refused:
-        witness_policy.read(policy, KEY.verifying_text, False)
+        witness_policy.parse_witness_ports(policy, KEY.verifying_text, False)
     assert words in str(refused.value) and "hunter2" not in str(refused.value)
 
 
@@ -281,7 +281,7 @@ def test_what_the_auditor_starts_with_is_not_refused_here(lines: list[str]) -> N
     with tempfile.TemporaryDirectory() as folder:
         taken = taken_by_the_auditor(policy, Path(folder))
     try:
-        witness_policy.read(policy, KEY.verifying_text, False)
+        witness_policy.parse_witness_ports(policy, KEY.verifying_text, False)
     except InvalidWitnessPolicy:
         assert not taken
     else:
@@ -292,11 +292,16 @@ def test_a_policy_names_no_more_witnesses_and_groups_than_the_format_asks_for() 
     keys = [witness_key(f"w.example/{number}", bytes([number]) * 32) for number in range(1, 34)]
     lines = [f"witness w{number} {key}" for number, key in enumerate(keys)]
     groups = [f"group g{number} any w{number}" for number in range(32)]
-    assert witness_policy.read("\n".join([*lines[:32], *groups, "quorum none"]), None, False) == ()
+    assert (
+        witness_policy.parse_witness_ports("\n".join([*lines[:32], *groups, "quorum none"]), None, False)
+        == ()
+    )
     with pytest.raises(InvalidWitnessPolicy, match="line 33: more than 32 witnesses"):
-        witness_policy.read("\n".join([*lines, "quorum none"]), None, False)
+        witness_policy.parse_witness_ports("\n".join([*lines, "quorum none"]), None, False)
     with pytest.raises(InvalidWitnessPolicy, match="line 65: more than 32 groups"):
-        witness_policy.read("\n".join([*lines[:32], *groups, "group more any g1"]), None, False)
+        witness_policy.parse_witness_ports(
+            "\n".join([*lines[:32], *groups, "group more any g1"]), None, False
+        )
 
 
 WORDS = [
@@ -310,7 +315,7 @@ WORDS = [
 )
 def test_whatever_is_written_is_a_policy_or_refused(words: list[str]) -> None:
     try:
-        ports = witness_policy.read(" ".join(words), None, True)
+        ports = witness_policy.parse_witness_ports(" ".join(words), None, True)
     except InvalidWitnessPolicy:
         return
     assert all(0 < port < 65_536 for port in ports)
@@ -381,7 +386,7 @@ def test_the_status_tells_how_each_witness_stands_also_before_a_quorum_has_cosig
     audited.hear(told())
     assert audited.status["size"] == 3 and len(audited.held) == 1
     before = audited.status
-    audited.hear(SILENT)
+    audited.hear(UNREACHABLE_AUDITOR)
     assert audited.status == before
 
 
@@ -393,7 +398,7 @@ def test_why_the_auditor_itself_refuses_its_policy_is_told_in_its_own_words() ->
     ):
         ended = {"terminated": {"message": f"proofgate: line 3: it is none [{code}]\n"}}
         audited.pod = {**POD, "status": {"containerStatuses": [{"state": ended}]}}
-        assert audited.condition(SILENT) == ("False", reason, f"line 3: it is none [{code}]")
+        assert audited.condition(UNREACHABLE_AUDITOR) == ("False", reason, f"line 3: it is none [{code}]")
 
 
 def cosigned(size: int, lines: Iterable[str]) -> str:

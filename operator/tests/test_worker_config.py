@@ -318,14 +318,14 @@ def test_prices_and_budgets_reach_the_worker(tmp_path: Path) -> None:
     assert all(entry["default"] for entry in with_defaults[1:])
 
 
-@given(st.from_regex(re.compile(prices.BUDGET, re.ASCII), fullmatch=True))
+@given(st.from_regex(re.compile(prices.BUDGET_PATTERN, re.ASCII), fullmatch=True))
 def test_every_budget_that_a_manifest_may_have_is_one_for_the_worker(amount: str) -> None:
     assert TypeAdapter(prices.Dollars).validate_python(amount) == amount
 
 
 @given(
-    st.from_regex(re.compile(prices.PER_MILLION, re.ASCII), fullmatch=True),
-    st.from_regex(re.compile(prices.PER_REQUEST, re.ASCII), fullmatch=True),
+    st.from_regex(re.compile(prices.PER_MILLION_PATTERN, re.ASCII), fullmatch=True),
+    st.from_regex(re.compile(prices.PER_REQUEST_PATTERN, re.ASCII), fullmatch=True),
 )
 def test_every_price_that_a_manifest_may_have_is_one_for_the_worker(tokens: str, request_: str) -> None:
     price = {
@@ -540,8 +540,8 @@ def test_the_shards_of_tenants_are_what_workers_and_the_agent_read(tmp_path: Pat
     for name, count, ends in (("tenants.map", 20, tenants), ("owners.map", 10, None)):
         (tmp_path / name).write_text("")
         sources = MapSources(tmp_path / name, tmp_path / "shards")
-        entries = sources.all_entries(sources.read())
-        assert sources.complaints() == [] and len(entries) == count
+        entries = sources.merged_entries(sources.read())
+        assert sources.errors() == [] and len(entries) == count
         assert tenants <= entries.keys()
         assert ends is None or set(entries.values()) == ends
 
@@ -556,20 +556,20 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return core_json(tmp_path_factory.mktemp("worker"))
 
 
-@given(written(urls.BASE_URL).filter(lambda url: len(url) <= 512))
+@given(written(urls.BASE_URL_PATTERN).filter(lambda url: len(url) <= 512))
 def test_a_base_url_that_is_let_in_is_one_to_the_worker(document: dict[str, Any], url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(urls.BaseURL).validate_python(url)
         _core.Worker(json.dumps(document | {"providers": [{**document["providers"][0], "base_url": url}]}))
 
 
-@given(written(urls.KEY_SET_URL).filter(lambda url: len(url) <= 512))
+@given(written(urls.KEY_SET_URL_PATTERN).filter(lambda url: len(url) <= 512))
 def test_a_key_set_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(urls.KeySetURL).validate_python(url)
 
 
-@given(written(urls.HOOK_URL).filter(lambda url: len(url) <= 512))
+@given(written(urls.HOOK_URL_PATTERN).filter(lambda url: len(url) <= 512))
 def test_a_policys_url_that_is_let_in_is_one_to_the_worker(url: str) -> None:
     if address_fault(url) is None:
         TypeAdapter(urls.HookURL).validate_python(url)
@@ -583,7 +583,7 @@ def test_a_policys_name_and_factory_that_are_let_in_are_such_to_the_worker(name:
     ExternalPolicy.model_validate({"name": name, "factory": factory})
 
 
-@given(written(urls.WEB_ORIGIN).filter(lambda origin: len(origin) <= 256))
+@given(written(urls.WEB_ORIGIN_PATTERN).filter(lambda origin: len(origin) <= 256))
 def test_an_origin_that_is_let_in_is_one_to_the_worker(origin: str) -> None:
     default_port = origin.startswith("http:") and origin.endswith(":80")
     default_port |= origin.startswith("https:") and origin.endswith(":443")
@@ -636,7 +636,7 @@ def test_static_fields_of_an_upstream_reach_the_workers_with_secrets_in_files(tm
 
 
 def test_the_api_server_refuses_the_headers_that_workers_write_themselves() -> None:
-    rule = static_fields.STATIC_RULES[-1]["rule"]
+    rule = static_fields.STATIC_FIELD_RULES[-1]["rule"]
     assert all(f"'{name}'" in rule for name in RESERVED_HEADERS)
     assert all(f"startsWith('{prefix}')" in rule for prefix in RESERVED_PREFIXES)
 

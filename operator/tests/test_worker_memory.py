@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.plan.decide import Plan
+from proofgate_operator.plan.decide import ReconcilePlan
 from tests.worker_files import load_worker_config
 from tests.world import World
 
@@ -39,7 +39,7 @@ def limits(world: World) -> tuple[int, int]:
     return said["bodyBytes"], said["bufferedBytes"]
 
 
-def config_valid(plan: Plan) -> tuple[str, str, str]:
+def config_valid(plan: ReconcilePlan) -> tuple[str, str, str]:
     found = plan.status.condition(ConditionType.CONFIG_VALID)
     return found.status.value, found.reason, found.message
 

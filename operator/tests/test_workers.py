@@ -10,8 +10,8 @@ from aiohttp import web
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
 from proofgate_operator.plan.left_out_keys import left_out_faults
-from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.reports import UNREACHABLE, LeftOutKeys, WorkerReport, read_report
+from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.reports import UNREACHABLE, LeftOutKeys, WorkerReport, parse_worker_report
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.reports import WorkerReports
 
@@ -239,15 +239,15 @@ async def test_many_workers_are_asked_together(admin: Any) -> None:
 
 @pytest.mark.parametrize(("throttled", "held"), [(0, False), (5, False), (6, True), (None, False)])
 def test_a_worker_is_throttled_when_one_period_of_twenty_is(throttled: int | None, held: bool) -> None:
-    assert read_report({**STATUS, "cpu_periods_throttled": throttled}).throttled is held
+    assert parse_worker_report({**STATUS, "cpu_periods_throttled": throttled}).throttled is held
 
 
 def test_keys_that_a_worker_left_out_are_told_by_tenant_and_name() -> None:
     first = [{"tenant": "team-a/chat", "key": "ci"}, {"tenant": "team-b/chat", "key": "old"}, {}]
     shards = {"tenants": 2, "keys": 3, "refused": [], "well_known": 3, "first_well_known": first}
-    report = read_report({**STATUS, "tenant_shards": shards})
+    report = parse_worker_report({**STATUS, "tenant_shards": shards})
     assert report.left_out == LeftOutKeys(3, (("team-a/chat", "ci"), ("team-b/chat", "old")))
-    seen = Observed({}, {}, (), (), reports={0: read_report(STATUS), 1: report})
+    seen = ObservedState({}, {}, (), (), worker_reports={0: parse_worker_report(STATUS), 1: report})
     (fault,) = left_out_faults(seen)
     assert (fault.field, fault.reason) == ("spec.allowedTenants", "KeyWellKnown")
     assert "worker 1: 3 keys are ignored, such as ci of team-a/chat and old of team-b/chat" in fault.message
@@ -255,10 +255,10 @@ def test_keys_that_a_worker_left_out_are_told_by_tenant_and_name() -> None:
 
 @pytest.mark.parametrize("odd", [None, 7, [], {"well_known": "3"}, {"well_known": -1}])
 def test_an_answer_that_says_nothing_of_such_keys_is_no_fault(odd: object) -> None:
-    report = read_report({**STATUS, "tenant_shards": odd})
+    report = parse_worker_report({**STATUS, "tenant_shards": odd})
     assert report.left_out == LeftOutKeys()
 
 
 def test_an_odd_list_of_such_keys_costs_no_more_than_itself() -> None:
     shards = {"well_known": 2, "first_well_known": ["x", {"tenant": 7}]}
-    assert read_report({**STATUS, "tenant_shards": shards}).left_out == LeftOutKeys(2, (("7", ""),))
+    assert parse_worker_report({**STATUS, "tenant_shards": shards}).left_out == LeftOutKeys(2, (("7", ""),))

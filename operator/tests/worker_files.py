@@ -9,11 +9,11 @@ from proofgate.config import Config, load
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import gateway_secrets, worker_config
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.plan.configuration import Configuration, read_configuration
-from proofgate_operator.plan.decide import wanted
-from proofgate_operator.plan.haproxy_sidecar import haproxy_sidecar
-from proofgate_operator.plan.observed import Observed, Ref
+from proofgate_operator.plan.decide import desired_manifests
+from proofgate_operator.plan.haproxy_sidecar import desired_haproxy_state
+from proofgate_operator.plan.observed import ObservedState, Ref
 from tests.gateways import DEFAULTS, manifest, secret, user_secrets
 from tests.internal_certificates import user_certificates
 from tests.retention import KEY as RETENTION_KEY
@@ -33,7 +33,7 @@ def configuration(gateway: Gateway, secrets: dict[str, Manifest | None] | None =
         ),
     }
     return read_configuration(
-        gateway, Observed(children, user_secrets() if secrets is None else secrets), DEFAULTS
+        gateway, ObservedState(children, user_secrets() if secrets is None else secrets), DEFAULTS
     )
 
 
@@ -42,8 +42,8 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
 
     `more`: Secrets and ConfigMaps, by name, besides those of the tests' gateway.
     """
-    gateway = Gateway.read(manifest(**changes))
-    certificates = user_certificates() if gateway.hop.served else {}
+    gateway = Gateway.from_manifest(manifest(**changes))
+    certificates = user_certificates() if gateway.tls_transition.workers_serve_tls else {}
     auditor = {
         "auditor-key": secret("auditor-key", key=AUDITOR_KEY.signing_text),
         "readers": secret("readers", **{"readers.json": "{}"}),
@@ -52,9 +52,10 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     } | certificates
     found = configuration(gateway, {**user_secrets(), **auditor, **(more or {})})
     assert not found.problems and not found.faults, (found.problems, found.faults)
-    door = haproxy_sidecar(gateway, found, 2, Shares(2))
+    door = desired_haproxy_state(gateway, found, 2, WorkerShares(2))
     made = {
-        (m["kind"], m["metadata"]["name"]): m for m in wanted(gateway, Observed(), found, door, 2, DEFAULTS)
+        (m["kind"], m["metadata"]["name"]): m
+        for m in desired_manifests(gateway, ObservedState(), found, door, 2, DEFAULTS)
     }
     made |= {("Secret", name): secret for name, secret in user_secrets().items() if secret}
     made |= {(item["kind"], name): item for name, item in (more or {}).items()}
@@ -85,7 +86,7 @@ def load_worker_config(folder: Path, more: dict[str, Manifest] | None = None, **
     text = file.read_text().replace(worker_config.INTERNAL_TLS_FOLDER, str(shown))
     text = text.replace(worker_config.CONFIG_FOLDER, str(mounted))
     text = text.replace(worker_config.LEDGER_FOLDER, str(ledger)).replace(
-        worker_config.HELD_FOLDER, str(held)
+        worker_config.HELD_CHECKPOINTS_FOLDER, str(held)
     )
     file.write_text(text)
     return load(file)

@@ -8,8 +8,8 @@ from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.plan.decide import Plan, decide
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.decide import ReconcilePlan, decide
+from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
 from proofgate_operator.plan.reports import WorkerReport
 from tests.gateways import DEFAULTS, SPEC, manifest, user_secrets
 
@@ -36,23 +36,23 @@ class World:
 
     @property
     def gateway(self) -> Gateway:
-        return Gateway.read(self.manifest)
+        return Gateway.from_manifest(self.manifest)
 
-    def plan(self) -> Plan:
+    def plan(self) -> ReconcilePlan:
         return decide(
             self.gateway,
-            Observed(
+            ObservedState(
                 self.children,
                 self.secrets,
                 tuple(self.pods),
                 tuple(self.balancers),
-                ledger=self.ledger,
-                reports=self.reports,
+                ledger_status=self.ledger,
+                worker_reports=self.reports,
             ),
             DEFAULTS,
         )
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: ReconcilePlan) -> None:
         for name in plan.generate:
             self.children[Ref("Secret", name)] = self._generated(name)
         for written in plan.apply:
@@ -64,9 +64,9 @@ class World:
         for ref in plan.delete:
             self.children[ref] = None
         for found in (*self.pods, *self.balancers):
-            if found["metadata"]["name"] in plan.renew:
+            if found["metadata"]["name"] in plan.annotate_pods:
                 marked = found["metadata"].setdefault("annotations", {})
-                found["metadata"]["annotations"] = {**marked, **plan.renew[found["metadata"]["name"]]}
+                found["metadata"]["annotations"] = {**marked, **plan.annotate_pods[found["metadata"]["name"]]}
 
     def _generated(self, name: str) -> Manifest:
         of = self.gateway
@@ -81,7 +81,7 @@ class World:
     def settle(self) -> "World":
         for _ in range(10):
             plan = self.plan()
-            if not plan.writes:
+            if not plan.has_writes:
                 return self
             self.carry_out(plan)
         raise AssertionError(f"no end of writes: {[ref_of(m) for m in plan.apply]}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from proofgate.quickstart import Setup, instructions
+from proofgate.quickstart import QuickstartSetup, instructions
 from proofgate_operator.api.gateway import Gateway
 
 from e2e import tutorial
@@ -40,7 +40,7 @@ def test_the_commands_are_what_a_shell_can_read(page: str) -> None:
 
 def test_the_receipt_is_verified_as_quickstart_says() -> None:
     shown = tutorial.script("3. Get a receipt and verify it", (ROOT / "docs/tutorial/first-proof.md").read_text())
-    said = instructions(Path("proofgate"), Setup(), "proofgate").replace(" \\\n    ", " ")
+    said = instructions(Path("proofgate"), QuickstartSetup(), "proofgate").replace(" \\\n    ", " ")
     commands = re.findall(r"^  (proofgate (?:receipt|verify proofgate/receipt).*)$", said, re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
@@ -89,9 +89,9 @@ def test_the_explorer_of_the_page_is_a_change_of_the_quickstart_that_a_gateway_t
     shown = tutorial.script("See the exchanges")
     [path] = re.findall(r"--patch-file (\S+)", shown)
     change = json.loads((ROOT / path).read_text())
-    read = Gateway.read({**gateway, "spec": {**gateway["spec"], **change["spec"]}})
-    assert read.auditor is not None and read.auditor.wanted_index is not None
-    assert set(read.auditor.secrets()) == set(re.findall(r"kubectl create secret generic (\S+)", shown))
+    read = Gateway.from_manifest({**gateway, "spec": {**gateway["spec"], **change["spec"]}})
+    assert read.enabled_auditor is not None and read.enabled_auditor.enabled_index is not None
+    assert set(read.enabled_auditor.secrets()) == set(re.findall(r"kubectl create secret generic (\S+)", shown))
     filled = tutorial.replaced(shown, exploring(19091, Path("/a folder")))
     done = subprocess.run(["bash", "-n", "-c", filled], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from proofgate.mock_bedrock import carried
+from proofgate.mock_bedrock import wrap_event
 
 from e2e.agents.stand_ins import anthropic_messages
 from e2e.agents.stand_ins.anthropic_messages import whole
@@ -46,4 +46,4 @@ def asked(body: Json, model: str, streamed: bool) -> Asked:
 def stream(model: str, move: Move) -> Iterator[bytes]:
     """The stream, a frame at a time."""
     for event in anthropic_messages.events(model, move):
-        yield carried(event)
+        yield wrap_event(event)

@@ -15,7 +15,7 @@ def split_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def reached(address: str) -> str:
+def reachable_address(address: str) -> str:
     """How this machine reaches an address that a server listens on, which may be all of its own."""
     host, port = split_address(address)
     return f"127.0.0.1:{port}" if host in ("0.0.0.0", "::") else address  # noqa: S104 - nothing is bound

@@ -18,31 +18,31 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from proofgate import _core, profiling
-from proofgate.http_body import whole_body
-from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
-from proofgate.http_errors import error as answer_error
+from proofgate.http_body import read_body
+from proofgate.http_errors import ApiError, handle_api_error, handle_http_exception, handle_validation_error
+from proofgate.http_errors import error_response as answer_error
 from proofgate.limit_metrics import LimitMetrics
-from proofgate.reading.routes import Reading
+from proofgate.reading.routes import LedgerReadRoutes
 from proofgate.reading.token import auditor_token
-from proofgate.reload import Outcome
+from proofgate.reload import ReloadOutcome
 
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_END = "# EOF\n"
+_OPENMETRICS_EOF = "# EOF\n"
 # Whatever else keeps a worker from being ready stays until the process is replaced: a failed fsync, say, is
 # never retried within an incarnation. Only then does the liveness probe ask for a restart.
-PASSING = frozenset({None, "retiring", "draining"})
+TRANSIENT_REASONS = frozenset({None, "retiring", "draining"})
 PROOF_WAIT_SECONDS = 5.0
-PROOF_WAIT_MAXIMUM_SECONDS = 30.0
+MAX_PROOF_WAIT_SECONDS = 30.0
 # Each reads the volume on the worker's own core and may wait; the pool's other threads stay for others.
-PROOFS_AT_A_TIME = 8
-TENANTS_SHOWN = 100
-TENANTS_MAXIMUM = 1000
+MAX_CONCURRENT_PROOFS = 8
+DEFAULT_TENANT_COUNT = 100
+MAX_TENANT_COUNT = 1000
 # Of those who ask how much of its limits each tenant has used, one is answered after the other.
 LIMITS_WAIT_SECONDS = 5.0
 #: Of `PUT /profiling`, the one request with a body.
-BODY_MAXIMUM = 1 << 14
-BODY_SECONDS = 10.0
+MAX_BODY_BYTES = 1 << 14
+BODY_TIMEOUT_SECONDS = 10.0
 
 
 class Controls(Protocol):
@@ -58,7 +58,7 @@ class Controls(Protocol):
     def drain(self) -> None:
         """Begins to drain and returns at once. Called once for each accepted request."""
 
-    async def reload(self) -> Outcome:
+    async def reload(self) -> ReloadOutcome:
         """Reads the configuration anew and applies it if it differs."""
 
     def status(self) -> dict[str, Any]:
@@ -68,20 +68,20 @@ class Controls(Protocol):
         """What is counted beside the worker's own metrics, as Prometheus text; nothing when nothing is."""
 
 
-def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None = None) -> FastAPI:
+def create_app(worker: _core.Worker, controls: Controls, reading: LedgerReadRoutes | None = None) -> FastAPI:
     """The admin application of one worker, which lets an auditor read its ledger's folder with `reading`."""
     # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
     app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_exception_handler(Refusal, answer_refusal)
-    app.add_exception_handler(StarletteHTTPException, answer_http_error)
-    app.add_exception_handler(RequestValidationError, answer_bad_request)
-    app.add_exception_handler(_core.ProofgateError, _answer_core_error)
+    app.add_exception_handler(ApiError, handle_api_error)
+    app.add_exception_handler(StarletteHTTPException, handle_http_exception)
+    app.add_exception_handler(RequestValidationError, handle_validation_error)
+    app.add_exception_handler(_core.ProofgateError, _handle_core_error)
 
     # `async def` runs on the event loop: the probes answer even when every pool thread waits for a proof.
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
         reason = worker.ready()
-        if reason not in PASSING:
+        if reason not in TRANSIENT_REASONS:
             return PlainTextResponse(f"{reason}\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
@@ -92,7 +92,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
             return PlainTextResponse(f"{reason}\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
-    limit_metrics = LimitMetrics(worker.limit_use, TENANTS_MAXIMUM)
+    limit_metrics = LimitMetrics(worker.limit_use, MAX_TENANT_COUNT)
 
     @app.get("/metrics")
     async def metrics() -> Response:
@@ -109,26 +109,26 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     async def checkpoint() -> PlainTextResponse:
         return PlainTextResponse(worker.checkpoint())
 
-    proofs = threading.BoundedSemaphore(PROOFS_AT_A_TIME)
+    proofs = threading.BoundedSemaphore(MAX_CONCURRENT_PROOFS)
 
     @app.get("/proof/{request_id}")
     def proof(
         request: Request,
         request_id: Annotated[str, Path(pattern=REQUEST_ID)],
-        timeout: Annotated[float, Query(gt=0, le=PROOF_WAIT_MAXIMUM_SECONDS)] = PROOF_WAIT_SECONDS,
+        timeout: Annotated[float, Query(gt=0, le=MAX_PROOF_WAIT_SECONDS)] = PROOF_WAIT_SECONDS,
     ) -> Response:
         # It reads the volume, and a proof carries what opens a commitment.
         _authorize(request, controls.token, "proof")
         if not proofs.acquire(timeout=timeout):
             message = (
-                f"this worker creates at most {PROOFS_AT_A_TIME} proofs at a time; try again in a moment"
+                f"this worker creates at most {MAX_CONCURRENT_PROOFS} proofs at a time; try again in a moment"
             )
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")
         except KeyError:
             message = "this worker's log has no exchange with that id"
-            raise Refusal(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
+            raise ApiError(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
         finally:
             proofs.release()
 
@@ -136,13 +136,13 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
 
     @app.get("/tenants/limits")
     def limits(
-        request: Request, most: Annotated[int, Query(ge=1, le=TENANTS_MAXIMUM)] = TENANTS_SHOWN
+        request: Request, most: Annotated[int, Query(ge=1, le=MAX_TENANT_COUNT)] = DEFAULT_TENANT_COUNT
     ) -> Response:
         # It waits while the limits thread reads or writes its files.
         _authorize(request, controls.token, "limits")
         if not limits_asked.acquire(timeout=LIMITS_WAIT_SECONDS):
             message = "this worker is still answering another request for its ledger; try again in a moment"
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
             return Response(worker.limit_use(most), media_type="application/json")
         finally:
@@ -158,7 +158,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
         _authorize(request, controls.token, "retirement")
         if controls.retire(False):
             message = "the worker is already draining, and that cannot be undone"
-            raise Refusal(HTTPStatus.CONFLICT, "draining", message)
+            raise ApiError(HTTPStatus.CONFLICT, "draining", message)
         return {"retiring": False}
 
     @app.post("/drain", status_code=HTTPStatus.ACCEPTED)
@@ -181,7 +181,7 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     @app.put("/profiling")
     async def switch_profiling(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "profiling")
-        profiling.set_enabled(_stages(await whole_body(request, BODY_MAXIMUM, BODY_SECONDS)))
+        profiling.set_enabled(_stages(await read_body(request, MAX_BODY_BYTES, BODY_TIMEOUT_SECONDS)))
         return {"stages": profiling.is_enabled()}
 
     if reading is not None:
@@ -195,10 +195,14 @@ def create_app(worker: _core.Worker, controls: Controls, reading: Reading | None
     return app
 
 
-def _metrics(worker: _core.Worker, controls: Controls, reading: Reading | None, limits: str) -> str:
+def _metrics(worker: _core.Worker, controls: Controls, reading: LedgerReadRoutes | None, limits: str) -> str:
     metrics = worker.metrics()
     more = controls.metrics() + (reading.metrics() if reading is not None else "") + limits
-    return metrics.removesuffix(_END) + more + (_END if metrics.endswith(_END) else "")
+    return (
+        metrics.removesuffix(_OPENMETRICS_EOF)
+        + more
+        + (_OPENMETRICS_EOF if metrics.endswith(_OPENMETRICS_EOF) else "")
+    )
 
 
 def _checkpoint(worker: _core.Worker) -> str | None:
@@ -218,24 +222,24 @@ def _stages(body: bytes) -> bool:
         case {"stages": bool() as stages, **others} if not others:
             return stages
     message = 'send {"stages": true} or {"stages": false}'
-    raise Refusal(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+    raise ApiError(HTTPStatus.BAD_REQUEST, "invalid_request", message)
 
 
 def _authorize(request: Request, token: str | None, what: str, name: str = "the admin token") -> None:
     authorization = request.headers.getlist("authorization")
     if token is None:
         message = f"{what} over HTTP is off: set admin.tokenFile"
-        raise Refusal(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
+        raise ApiError(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
     scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not given:
         message = f"send {name} once, as Authorization: Bearer"
         challenge = {"WWW-Authenticate": "Bearer"}
-        raise Refusal(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
+        raise ApiError(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
     # Bytes, because compare_digest refuses text outside ASCII with an exception.
     if not hmac.compare_digest(given.encode(), token.encode()):
-        raise Refusal(HTTPStatus.FORBIDDEN, "wrong_token", f"this is not {name}")
+        raise ApiError(HTTPStatus.FORBIDDEN, "wrong_token", f"this is not {name}")
 
 
-def _answer_core_error(_: Request, error: Exception) -> Response:
+def _handle_core_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, _core.ProofgateError)  # noqa: S101 - narrows the type that the handler is registered for
     return answer_error(HTTPStatus.SERVICE_UNAVAILABLE, error.code, str(error))

@@ -8,8 +8,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-_ANSWER_MAXIMUM = 16 << 20
-_REFUSAL_MAXIMUM = 1 << 16
+_MAX_RESPONSE_BYTES = 16 << 20
+_MAX_ERROR_BYTES = 1 << 16
 
 
 class AdminError(Exception):
@@ -20,7 +20,7 @@ class AdminRefusedError(AdminError):
     """The worker answered, and refused. Its text is the worker's sentence and code."""
 
 
-def ask(admin: str, path: str, timeout_seconds: float, token_file: Path | None = None) -> str:
+def admin_get(admin: str, path: str, timeout_seconds: float, token_file: Path | None = None) -> str:
     """The answer to `GET <admin><path>`, as text. Raises AdminError and AdminRefusedError."""
     try:
         parts = urllib.parse.urlsplit(admin)
@@ -34,11 +34,11 @@ def ask(admin: str, path: str, timeout_seconds: float, token_file: Path | None =
         if token_file is not None:
             request.add_header("Authorization", f"Bearer {_token(token_file)}")
         with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310 - as above
-            answer: bytes = response.read(_ANSWER_MAXIMUM)
+            answer: bytes = response.read(_MAX_RESPONSE_BYTES)
             return answer.decode()
     except urllib.error.HTTPError as error:
         with error:
-            raise AdminRefusedError(_refusal(error)) from None
+            raise AdminRefusedError(_refused_error(error)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise AdminError(f"the worker at {admin} does not answer: {reason}") from None
@@ -57,9 +57,9 @@ def _token(path: Path) -> str:
     return token
 
 
-def _refusal(error: urllib.error.HTTPError) -> str:
+def _refused_error(error: urllib.error.HTTPError) -> str:
     try:
-        detail = json.loads(error.read(_REFUSAL_MAXIMUM))["error"]
+        detail = json.loads(error.read(_MAX_ERROR_BYTES))["error"]
         return f"{detail['message']} [{detail['code']}]"
     except (ValueError, KeyError, TypeError):
         return f"HTTP {error.code}"

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core
-from proofgate.mirror.aggregate import WIDTH, path_of, split
+from proofgate.mirror.aggregate import TILE_WIDTH, split_bundle, tile_path
 
 
 class AggregateLogError(Exception):
     """The entries are not those that the auditor signed."""
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     """Where the auditor's log is read."""
 
     def checkpoint(self) -> bytes:
@@ -49,7 +49,7 @@ class StateFiles:
 
     def bundle(self, number: int, count: int) -> bytes:
         """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
-        path = self.state / path_of("entries", number)
+        path = self.state / tile_path("entries", number)
         folder = path.with_name(f"{path.name}.p")
         names = [part.name for part in folder.iterdir()] if folder.is_dir() else []
         parted = [int(name) for name in names if name.isascii() and name.isdigit()]
@@ -59,7 +59,7 @@ class StateFiles:
 
 
 @dataclass
-class Statements:
+class LoggedStatements:
     """What the retention job signed and the auditor's log has, as far as the log was read: the SHA-256 of
     each, in hexadecimal, and the tree over the entries up to there."""
 
@@ -68,18 +68,20 @@ class Statements:
     digests: set[str] = field(default_factory=set)
 
 
-def entries(source: Source, size: int, first: int = 0) -> Iterator[bytes]:
+def entries(source: LogSource, size: int, first: int = 0) -> Iterator[bytes]:
     """The entries from `first` on of the first `size`. Raises AggregateLogError, and as the source does."""
-    numbers = range(first // WIDTH, -(-size // WIDTH)) if first < size else ()
+    numbers = range(first // TILE_WIDTH, -(-size // TILE_WIDTH)) if first < size else ()
     for number in numbers:
-        count = min(WIDTH, size - number * WIDTH)
-        found = list(split(source.bundle(number, count)))
+        count = min(TILE_WIDTH, size - number * TILE_WIDTH)
+        found = list(split_bundle(source.bundle(number, count)))
         if len(found) < count:
             raise AggregateLogError(f"bundle {number} of the auditor's log is truncated")
-        yield from found[max(0, first - number * WIDTH) : count]
+        yield from found[max(0, first - number * TILE_WIDTH) : count]
 
 
-def read_on(source: Source, key: str, before: Statements | None = None) -> Statements:
+def read_log_statements(
+    source: LogSource, key: str, before: LoggedStatements | None = None
+) -> LoggedStatements:
     """Everything that the retention job signed and that is in the auditor's log, by its verifying key.
 
     The log is read behind what was read before, and whole where that is of another log; it leads to what the
@@ -94,23 +96,23 @@ def read_on(source: Source, key: str, before: Statements | None = None) -> State
     origin, size = signed["origin"], signed["size"]
     if origin != key.partition("+")[0]:
         raise AggregateLogError(f"the checkpoint of {source} has another origin than the auditor's: {origin}")
-    known = before if before is not None and before.origin == origin else Statements(origin)
+    known = before if before is not None and before.origin == origin else LoggedStatements(origin)
     if size < known.tree.size:
         raise AggregateLogError(
-            f"the auditor's log shrank: it has {counted(size, 'entry')}, and had {known.tree.size}"
+            f"the auditor's log shrank: it has {format_count(size, 'entry')}, and had {known.tree.size}"
         )
     tree = _core.Tree(known.tree.size, known.tree.peaks)
     found = set(known.digests)
     for entry in entries(source, size, tree.size):
         tree.push(entry)
-        if (digest := _statement_in(entry)) is not None:
+        if (digest := _statement_digest(entry)) is not None:
             found.add(digest)
     if tree.root != base64.b64decode(signed["root"]):
         raise AggregateLogError("the entries of the auditor's log do not match its signed root")
-    return Statements(origin, tree, found)
+    return LoggedStatements(origin, tree, found)
 
 
-def _statement_in(entry: bytes) -> str | None:
+def _statement_digest(entry: bytes) -> str | None:
     """The SHA-256 of the statement that an entry tells; None where it tells none."""
     try:
         told: dict[str, Any] = json.loads(entry)
@@ -123,6 +125,6 @@ def _statement_in(entry: bytes) -> str | None:
     return None
 
 
-def statements(state: Path, key: str) -> set[str]:
-    """What `read_on` finds in an auditor's state. Raises OSError and AggregateLogError."""
-    return read_on(StateFiles(state), key).digests
+def read_statements(state: Path, key: str) -> set[str]:
+    """What `read_log_statements` finds in an auditor's state. Raises OSError and AggregateLogError."""
+    return read_log_statements(StateFiles(state), key).digests

@@ -13,9 +13,9 @@ import ctypes
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
-_MAPPED_BYTES = 256 * 1024
+_MMAP_THRESHOLD_BYTES = 256 * 1024
 # What a heap keeps at its end, so that requests do not move that to and fro.
-_KEPT_BYTES = 4 * 1024 * 1024
+_TRIM_THRESHOLD_BYTES = 4 * 1024 * 1024
 
 
 def return_large_blocks() -> bool:
@@ -27,6 +27,6 @@ def return_large_blocks() -> bool:
     if mallopt is None:
         return False
     mallopt.argtypes, mallopt.restype = (ctypes.c_int, ctypes.c_int), ctypes.c_int
-    mapped: bool = mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES) == 1
-    trimmed: bool = mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES) == 1
+    mapped: bool = mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES) == 1
+    trimmed: bool = mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD_BYTES) == 1
     return mapped and trimmed

@@ -11,35 +11,35 @@ if TYPE_CHECKING:
 #: The core's code of what no signature of is by the key that was given, and of findings about it.
 CODE = "another_key"
 #: What there is to say then.
-ANOTHER_KEY = (
+EXPLANATION = (
     "another key: the given key made none of the signatures; give this ledger's key. "
     "Until then, it is unknown whether anything was changed"
 )
 _INVALID = "invalid"
 #: No checkpoint has more bytes.
-_LONGEST_CHECKPOINT = 1 << 16
+_MAX_CHECKPOINT_BYTES = 1 << 16
 
 
-def is_about_key(message: str) -> bool:
+def has_key_mismatch_code(message: str) -> bool:
     """Whether a refusal has the code of another key behind it, in brackets."""
     return f"[{CODE}]" in message
 
 
-def explained(message: str) -> str:
+def with_explanation(message: str) -> str:
     """A refusal with its code behind it, in brackets, and what it means where no signature is by the key that
     was given."""
-    if not is_about_key(message):
+    if not has_key_mismatch_code(message):
         return message
-    return f"{message}\n{ANOTHER_KEY}"
+    return f"{message}\n{EXPLANATION}"
 
 
-def verdict(report: dict[str, Any], key: str | None) -> str | None:
+def key_mismatch_verdict(report: dict[str, Any], key: str | None) -> str | None:
     """The verdict on a ledger that another key signs and that is otherwise valid.
 
     None where that is not so."""
     logs = report.get("incarnations", [])
     foreign = {
-        _named(log["key"])
+        _key_name_and_id(log["key"])
         for log in logs
         if log.get("checkpoint") == "bad" and log.get("key") and key is not None and log["key"] not in key
     }
@@ -50,14 +50,14 @@ def verdict(report: dict[str, Any], key: str | None) -> str | None:
     own = any(log.get("checkpoint") == "verified" for log in logs)
     if not foreign or own or not refused or others or not about_keys:
         return None
-    given = _named(key)
+    given = _key_name_and_id(key)
     return (
         f"another key: the logs name {', '.join(sorted(foreign))} as their key, but {given} was given. "
         "Until the right key is given, it is unknown whether anything was changed"
     )
 
 
-def of_ledger(ledger: Path, key: str) -> str | None:
+def check_ledger_key(ledger: Path, key: str) -> str | None:
     """Why a key cannot be that of a ledger's directory: it made none of the checkpoints there.
 
     None where it has no checkpoint, or one that is by this key or that cannot be read.
@@ -68,7 +68,7 @@ def of_ledger(ledger: Path, key: str) -> str | None:
     found = False
     for path in ledger.glob("*/*/checkpoint"):
         # Whoever writes the volume may have put a pipe in its place, which would be waited for.
-        checkpoint = read_regular(path, _LONGEST_CHECKPOINT)
+        checkpoint = read_regular(path, _MAX_CHECKPOINT_BYTES)
         if checkpoint is None:
             return None
         try:
@@ -82,6 +82,6 @@ def of_ledger(ledger: Path, key: str) -> str | None:
     return f"--ledger-key is not the key of {ledger} [{CODE}]" if found else None
 
 
-def _named(key: object) -> str:
+def _key_name_and_id(key: object) -> str:
     """The name and the id of a vkey; names have no plus sign."""
     return "+".join(str(key).split("\n", 1)[0].split("+")[:2])

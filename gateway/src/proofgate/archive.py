@@ -19,7 +19,7 @@ from proofgate.regular_file import read_regular
 log = logging.getLogger("proofgate")
 
 FOLDER = "configurations"
-_MAXIMUM = 64 << 20
+_MAX_CONFIGURATION_BYTES = 64 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{48})?")
 
@@ -41,11 +41,11 @@ class Archive:
         self._waiting: list[bytes] = []
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything that was to be kept is."""
         return not self._waiting
 
-    def keep(self, content: bytes) -> None:
+    def store(self, content: bytes) -> None:
         """Keeps one configuration, durably. What cannot be written now waits for `retry`, and is logged."""
         if content not in self._waiting:
             self._waiting.append(content)
@@ -59,14 +59,14 @@ class Archive:
     def _write(self, level: int) -> None:
         try:
             while self._waiting:
-                self._keep(self._waiting[0])
+                self._store(self._waiting[0])
                 self._waiting.pop(0)
         except OSError as error:
             log.log(level, "cannot archive a configuration in %s yet, will retry: %s", self._folder, error)
 
-    def _keep(self, content: bytes) -> None:
+    def _store(self, content: bytes) -> None:
         path = self._folder / f"{hashlib.sha256(content).hexdigest()}.json"
-        if read_regular(path, _MAXIMUM) == content:
+        if read_regular(path, _MAX_CONFIGURATION_BYTES) == content:
             return
         self._folder.mkdir(exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".", dir=self._folder)
@@ -84,7 +84,7 @@ class Archive:
             sync_folder(folder)
 
 
-def find(ledger: Path, digest: str) -> bytes:
+def find_configuration(ledger: Path, digest: str) -> bytes:
     """The configuration of a digest, or of its first 16 digits, as records name it.
 
     Raises ValueError for what is no digest, ArchiveError and OSError.
@@ -103,7 +103,7 @@ def find(ledger: Path, digest: str) -> bytes:
     if not matches:
         raise ArchiveError(f"{folder} has no configuration with the digest {digest}", "configuration_unknown")
     for name in matches:
-        content = read_regular(folder / f"{name}.json", _MAXIMUM)
+        content = read_regular(folder / f"{name}.json", _MAX_CONFIGURATION_BYTES)
         if content is not None and hashlib.sha256(content).hexdigest() == name:
             return content
     raise ArchiveError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 
-def between(text: str, minimum: float, maximum: float, *, whole: bool) -> float:
+def parse_number_in_range(text: str, minimum: float, maximum: float, *, whole: bool) -> float:
     """A number in a range. Raises ArgumentTypeError."""
     try:
         number = int(text) if whole else float(text)
@@ -17,7 +17,7 @@ def between(text: str, minimum: float, maximum: float, *, whole: bool) -> float:
     return number
 
 
-def address(text: str) -> str:
+def parse_address(text: str) -> str:
     """An address and a port. Raises ArgumentTypeError."""
     from proofgate.address import split_address
 

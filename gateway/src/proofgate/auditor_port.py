@@ -11,18 +11,18 @@ import http.client
 import json
 from urllib.parse import urlsplit
 
-from proofgate.mirror.aggregate import path_of
+from proofgate.mirror.aggregate import tile_path
 from proofgate.timed_http import TimedConnection
 
 _CONNECT_SECONDS = 3.0
-_ANSWER_SECONDS = 10.0
-_MOST_CHECKPOINT = 1 << 16
+_RESPONSE_TIMEOUT_SECONDS = 10.0
+_MAX_CHECKPOINT_BYTES = 1 << 16
 #: Of 256 entries, each behind its length in two bytes.
-_MOST_BUNDLE = 256 * (2 + 0xFFFF)
-_MOST_REFUSED = 1 << 16
+_MAX_BUNDLE_BYTES = 256 * (2 + 0xFFFF)
+_MAX_ERROR_BYTES = 1 << 16
 
 
-class AuditorSilentError(Exception):
+class AuditorUnavailableError(Exception):
     """The auditor gave no answer that can be used."""
 
 
@@ -43,33 +43,33 @@ class AuditorPort:
 
     def checkpoint(self) -> bytes:
         """The newest checkpoint. Raises AuditorSilentError, also while none is published."""
-        return self._get("/checkpoint", _MOST_CHECKPOINT)
+        return self._get("/checkpoint", _MAX_CHECKPOINT_BYTES)
 
     def bundle(self, number: int, count: int) -> bytes:
         """A bundle of so many entries. Raises AuditorSilentError."""
-        return self._get(f"/{path_of('entries', number, count)}", _MOST_BUNDLE)
+        return self._get(f"/{tile_path('entries', number, count)}", _MAX_BUNDLE_BYTES)
 
     def _get(self, target: str, most: int) -> bytes:
         try:
             return self._exchange(target, most)
         except (OSError, UnicodeError, http.client.HTTPException) as error:
             self._connection.close()
-            raise AuditorSilentError(f"the auditor at {self._url} {_why(error)}") from None
-        except AuditorSilentError:
+            raise AuditorUnavailableError(f"the auditor at {self._url} {_error_reason(error)}") from None
+        except AuditorUnavailableError:
             self._connection.close()
             raise
 
     def _exchange(self, target: str, most: int) -> bytes:
-        with self._connection.get(target, {}, _CONNECT_SECONDS, _ANSWER_SECONDS) as response:
-            limit = most if response.status == http.client.OK else _MOST_REFUSED
+        with self._connection.get(target, {}, _CONNECT_SECONDS, _RESPONSE_TIMEOUT_SECONDS) as response:
+            limit = most if response.status == http.client.OK else _MAX_ERROR_BYTES
             body = response.read(limit + 1)
             if len(body) > limit or response.length:
-                raise AuditorSilentError(
+                raise AuditorUnavailableError(
                     f"the auditor at {self._url} sent a response that is too large or incomplete"
                 )
             if response.status != http.client.OK:
                 status = f"status {response.status} ({_code(body)})"
-                raise AuditorSilentError(f"the auditor at {self._url} answered with {status}")
+                raise AuditorUnavailableError(f"the auditor at {self._url} answered with {status}")
             return body
 
 
@@ -81,9 +81,9 @@ def _code(body: bytes) -> str:
     return code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
 
 
-def _why(error: Exception) -> str:
+def _error_reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return f"sent no complete response within {_ANSWER_SECONDS:g} s"
+        return f"sent no complete response within {_RESPONSE_TIMEOUT_SECONDS:g} s"
     if isinstance(error, OSError):
         return f"cannot be reached: {error.strerror or 'the connection failed'}"
     if isinstance(error, UnicodeError):

@@ -65,7 +65,7 @@ def read_cpus(process: Path = _PROCESS, root: Path = Path("/")) -> Cpus:
 
 
 #: What bounds a controller, and what is taken of it, in the files of version 2 and 1.
-_BOUNDS = {
+_BOUND_FILES = {
     "memory": {2: ("memory.max", "memory.current"), 1: ("memory.limit_in_bytes", "memory.usage_in_bytes")},
     "pids": {2: ("pids.max", "pids.current"), 1: ("pids.max", "pids.current")},
 }
@@ -77,7 +77,7 @@ def read_bound(
     """What the process's group may have of `memory` (bytes) or `pids`, with `now` what it has. None without a
     bound, or where the kernel does not tell."""
     folder, version = _group(process, root, controller)
-    return _count(_text(folder / _BOUNDS[controller][version][now])) if folder is not None else None
+    return _count(_text(folder / _BOUND_FILES[controller][version][now])) if folder is not None else None
 
 
 def _group(process: Path, root: Path, controller: str = "cpu") -> tuple[Path | None, int]:

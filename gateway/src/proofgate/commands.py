@@ -26,13 +26,13 @@ def serve(options: argparse.Namespace) -> int:
     from proofgate.config import InvalidConfigError
     from proofgate.http_server import ListenError
     from proofgate.serve import serve as run
-    from proofgate.start import startable
+    from proofgate.start import load_startable_config
     from proofgate.volume import VolumeError
 
-    logs.begin("worker")
+    logs.configure("worker")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are announced by serve
     try:
-        return run(startable(options.config, options.accepted, options.shard), options.shard)
+        return run(load_startable_config(options.config, options.accepted, options.shard), options.shard)
     except InvalidConfigError as error:
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except (ListenError, VolumeError) as error:
@@ -50,13 +50,13 @@ def validate(options: argparse.Namespace) -> int:
         require_priced(config)
     except InvalidConfigError as error:
         if output.is_data(options):
-            problems = [problem.report(error.source) for problem in error.problems]
+            problems = [problem.as_json(error.source) for problem in error.problems]
             output.show(options, {"config": str(path), "valid": False, "problems": problems})
             return EXIT_USAGE
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     if output.is_data(options):
         facts = {"digest": config.digest(), "verifying_key": config.verifying_key}
-        warnings = [warning.report(config.source) for warning in config.warnings]
+        warnings = [warning.as_json(config.source) for warning in config.warnings]
         report = {"config": str(path), "valid": True, **facts, "problems": [], "warnings": warnings}
         output.show(options, report)
     else:
@@ -69,15 +69,15 @@ def validate(options: argparse.Namespace) -> int:
 def haproxy_sidecar(options: argparse.Namespace) -> int:
     from proofgate.address import split_address
     from proofgate.haproxy_sidecar import agent
-    from proofgate.haproxy_sidecar.answers import Answers
-    from proofgate.haproxy_sidecar.follower import Follower
+    from proofgate.haproxy_sidecar.answers import TrafficProbe
+    from proofgate.haproxy_sidecar.follower import SyncLoop
     from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
     from proofgate.http_server import ListenError, bind
 
-    logs.begin("haproxy-sidecar")
+    logs.configure("haproxy-sidecar")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     api = RuntimeApi(options.socket)
-    found = agent.targets(
+    found = agent.build_targets(
         api,
         options.map,
         options.weights,
@@ -95,9 +95,9 @@ def haproxy_sidecar(options: argparse.Namespace) -> int:
     answers = None
     if options.ask is not None:
         tls = options.certificate is not None
-        answers = Answers(split_address(options.ask), tls=tls, proxied=options.ask_proxied)
+        answers = TrafficProbe(split_address(options.ask), tls=tls, proxied=options.ask_proxied)
     with listener:
-        agent.run(Follower(found, life=api.life), api, listener, answers)
+        agent.run(SyncLoop(found, life=api.instance_id), api, listener, answers)
     return EXIT_OK
 
 
@@ -146,7 +146,7 @@ def prove(options: argparse.Namespace) -> int:
     for proof, record in written:
         print(f"wrote {record}\nwrote {proof}")
     for key in sorted({proven.shred_key_missing for proven in records if proven.shred_key_missing}):
-        print(f"they cannot prove a body: {evidence.no_shred_key(key)}")
+        print(f"they cannot prove a body: {evidence.missing_shred_key_message(key)}")
     print("To verify them with the ledger's verifying key in the file verifying-key:")
     for proof, record in written:
         print(f"  proofgate verify {proof} --record {record} --key verifying-key")
@@ -182,7 +182,7 @@ def reveal(options: argparse.Namespace) -> int:
 
     try:
         if options.ledger is not None:
-            by_hand.record(options, "reveal", {"id": options.evidence})
+            by_hand.record_read(options, "reveal", {"id": options.evidence})
             bodies = evidence.reveal_from_ledger(
                 options.ledger, options.evidence, options.body, options.key, options.shred_keys
             )
@@ -203,7 +203,9 @@ def consistency(options: argparse.Namespace) -> int:
     from proofgate import evidence
 
     try:
-        result = evidence.consistency(options.old, options.new, options.key, options.ledger, options.proof)
+        result = evidence.check_consistency(
+            options.old, options.new, options.key, options.ledger, options.proof
+        )
     except _core.ProofgateError as error:
         code = EXIT_INVALID_EVIDENCE if error.code == "inconsistent" else EXIT_USAGE
         return fail(f"{error} [{error.code}]", code)
@@ -223,7 +225,7 @@ def configuration(options: argparse.Namespace) -> int:
     from proofgate import archive
 
     try:
-        content = archive.find(options.ledger, options.digest)
+        content = archive.find_configuration(options.ledger, options.digest)
     except ValueError as error:
         return fail(str(error), EXIT_USAGE)
     except OSError as error:
@@ -238,7 +240,7 @@ def configuration(options: argparse.Namespace) -> int:
 def fsck(options: argparse.Namespace) -> int:
     from proofgate import evidence, progress
 
-    with progress.shown("reading the ledger"):
+    with progress.show_progress("reading the ledger"):
         exit_class, report = evidence.fsck(
             options.directory,
             options.key,
@@ -276,28 +278,28 @@ def keygen(options: argparse.Namespace) -> int:
 
 def hash_key(_: argparse.Namespace) -> int:
     from proofgate.keys import KeyFileError, read_api_key
-    from proofgate.well_known_keys import WELL_KNOWN, is_well_known
+    from proofgate.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 
     try:
         digest = _core.hash_api_key(read_api_key())
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
     if is_well_known(digest):
-        return fail(f"its digest would be {WELL_KNOWN}", EXIT_USAGE)
+        return fail(f"its digest would be {WELL_KNOWN_MESSAGE}", EXIT_USAGE)
     print(digest)
     return EXIT_OK
 
 
 def mock_upstream(options: argparse.Namespace) -> int:
     from proofgate.http_server import ListenError, bind
-    from proofgate.mock_answers import Behaviour
-    from proofgate.mock_upstream import Upstream, run
+    from proofgate.mock_answers import MockBehaviour
+    from proofgate.mock_upstream import UpstreamOptions, run
 
-    upstream = Upstream(
-        behaviour=Behaviour(
+    upstream = UpstreamOptions(
+        behaviour=MockBehaviour(
             tokens=options.tokens,
             interval=options.token_interval_ms / 1000,
-            character=options.character,
+            logprob_profile=options.character,
         ),
         models=tuple(options.model),
         api_key=options.api_key,

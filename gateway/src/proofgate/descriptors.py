@@ -12,13 +12,13 @@ import resource
 log = logging.getLogger("proofgate")
 
 #: More are never asked for: programs that look at each possible descriptor would take seconds.
-MOST = 1 << 20
+MAX_DESCRIPTORS = 1 << 20
 
 
-def raise_descriptors() -> None:
+def raise_descriptor_limit() -> None:
     """Raises the soft limit of open files to the hard one, 1,048,576 at most. What fails stays as it is."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
+    most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= most:
         return
     try:

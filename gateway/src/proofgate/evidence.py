@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core, another_key
-from proofgate.admin_client import AdminError, AdminRefusedError, ask
+from proofgate.admin_client import AdminError, AdminRefusedError, admin_get
 from proofgate.exit_codes import ExitCode
 from proofgate.terminal import one_line
 
@@ -26,7 +26,7 @@ VERDICTS: dict[int, str] = {
     ExitCode.INVALID: "invalid: the log was changed after it was written",
 }
 #: Of a ledger in which nothing else is invalid.
-UNREAD = "invalid: a part of the ledger cannot be read, and was not checked"
+UNREADABLE_VERDICT = "invalid: a part of the ledger cannot be read, and was not checked"
 
 _VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
@@ -63,7 +63,7 @@ class ProvenExchange:
     def findings(self) -> list[str]:
         """What cannot be read, or believed, of what was asked for."""
         salts = {record.salt_unreadable for record in self.records if record.salt_unreadable}
-        return [*self.unproven, *(unreadable_salt(why) for why in sorted(salts))]
+        return [*self.unproven, *(unreadable_salt_message(why) for why in sorted(salts))]
 
 
 def prove_from_ledger(
@@ -92,7 +92,7 @@ def prove_from_ledger(
         raise EvidenceError(f"exchange {request_id} was not found {where}{advice}") from None
     except _core.ProofgateError as error:
         raise EvidenceError(f"{error} [{error.code}]") from None
-    return _proven(answer)
+    return _parse_proven_exchange(answer)
 
 
 def prove_from_worker(
@@ -106,12 +106,12 @@ def prove_from_worker(
     path = f"/proof/{urllib.parse.quote(request_id, safe='')}?timeout={timeout_seconds}"
     try:
         # The worker may take the whole timeout before it answers.
-        answer = ask(admin, path, timeout_seconds + 5, token_file)
+        answer = admin_get(admin, path, timeout_seconds + 5, token_file)
     except AdminRefusedError as error:
         raise EvidenceError(f"the worker refused to prove {request_id}: {error}") from None
     except AdminError as error:
         raise EvidenceError(str(error)) from None
-    return _proven(answer)
+    return _parse_proven_exchange(answer)
 
 
 def write_proofs(records: list[ProvenRecord], request_id: str, directory: Path) -> list[tuple[Path, Path]]:
@@ -166,10 +166,10 @@ def reveal_from_ledger(
     exchange = prove_from_ledger(directory, request_id, key, shred_keys=shred_keys)
     for proven in exchange.records:
         if proven.salt_unreadable is not None:
-            refusals.append(f"{proven.kind}: {unreadable_salt(proven.salt_unreadable)}")
+            refusals.append(f"{proven.kind}: {unreadable_salt_message(proven.salt_unreadable)}")
             continue
         if proven.shred_key_missing is not None:
-            refusals.append(f"{proven.kind}: {no_shred_key(proven.shred_key_missing)}")
+            refusals.append(f"{proven.kind}: {missing_shred_key_message(proven.shred_key_missing)}")
             continue
         try:
             revealed.append(_core.reveal(proven.record.encode(), proven.proof, held, content))
@@ -180,17 +180,19 @@ def reveal_from_ledger(
     return revealed
 
 
-def no_shred_key(key: str) -> str:
+def missing_shred_key_message(key: str) -> str:
     """The message for a salt whose shred key is missing."""
     return f"its salt needs the shred key {key}, which is missing [shred_key_missing]"
 
 
-def unreadable_salt(why: str) -> str:
+def unreadable_salt_message(why: str) -> str:
     """The message for a salt that cannot be read."""
     return f"its salt cannot be read, so it cannot prove a body: {why}"
 
 
-def consistency(old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None) -> dict[str, Any]:
+def check_consistency(
+    old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None
+) -> dict[str, Any]:
     """Checks that two checkpoints are one history. Returns origin, sizes and the proof.
 
     Raises EvidenceError when a file cannot be read, the core's LedgerError when they are not.
@@ -252,7 +254,11 @@ def fsck(
         raise
     document: dict[str, Any] = json.loads(report)
     # Notes from outside were verified under the key: it is the right one.
-    if exit_class == ExitCode.INVALID and not held and another_key.verdict(document, verifying_key):
+    if (
+        exit_class == ExitCode.INVALID
+        and not held
+        and another_key.key_mismatch_verdict(document, verifying_key)
+    ):
         exit_class = ExitCode.ANOTHER_KEY
     return exit_class, document
 
@@ -262,15 +268,15 @@ def render_report(exit_class: int, report: dict[str, Any], key: str | None = Non
     wrong one is told from logs that were changed. Raises EvidenceError for a key that is none."""
     lines = list(_outline(report, 0))
     told = VERDICTS.get(exit_class, f"unknown exit class {exit_class}")
-    if exit_class == ExitCode.INVALID and _is_unread_alone(report):
-        told = UNREAD
+    if exit_class == ExitCode.INVALID and _is_only_unreadable(report):
+        told = UNREADABLE_VERDICT
     if exit_class == ExitCode.ANOTHER_KEY and key is not None:
-        told = another_key.verdict(report, read_verifying_key(key)) or told
+        told = another_key.key_mismatch_verdict(report, read_verifying_key(key)) or told
     lines.append(told)
     return "\n".join(lines)
 
 
-def _is_unread_alone(report: dict[str, Any]) -> bool:
+def _is_only_unreadable(report: dict[str, Any]) -> bool:
     """Whether what cannot be read is all that is invalid: nobody need have changed anything."""
     of_logs = (found for log in report.get("incarnations", []) for found in log.get("findings", []))
     invalid = [found for found in (*report.get("findings", []), *of_logs) if found["verdict"] == "invalid"]
@@ -306,7 +312,7 @@ def _require_request_id(request_id: str) -> None:
         raise EvidenceError("a request id contains only letters, digits and . _ : -")
 
 
-def _proven(answer: str) -> ProvenExchange:
+def _parse_proven_exchange(answer: str) -> ProvenExchange:
     try:
         document = json.loads(answer)
         unproven = document.get("unproven", [])

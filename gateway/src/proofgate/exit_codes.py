@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import IntEnum
 
-from proofgate.another_key import explained, is_about_key
+from proofgate.another_key import has_key_mismatch_code, with_explanation
 from proofgate.terminal import Colour, show
 
 
@@ -44,10 +44,10 @@ def fail(message: str, code: int) -> int:
 
     Where the given key made no signature, evidence is neither valid nor invalid: the code is ANOTHER_KEY.
     """
-    first, newline, rest = explained(message).partition("\n")
+    first, newline, rest = with_explanation(message).partition("\n")
     show(f"proofgate: {first}", Colour.BAD, stream=sys.stderr)
     if newline:
         print(rest, file=sys.stderr)
-    if is_about_key(message) and code in (ExitCode.USAGE, ExitCode.INVALID):
+    if has_key_mismatch_code(message) and code in (ExitCode.USAGE, ExitCode.INVALID):
         return ExitCode.ANOTHER_KEY
     return code

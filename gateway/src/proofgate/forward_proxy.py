@@ -13,7 +13,7 @@ _LABEL = r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _PORTS = {"http": 80, "https": 443}
 #: Metadata services of clouds beside link-local addresses: they answer this machine alone.
-_OF_THE_MACHINE = ("metadata.google.internal", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254")
+_METADATA_HOSTS = ("metadata.google.internal", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254")
 _EXAMPLES = "write a name such as example.com, an address, a range such as 10.0.0.0/8, or '*'"
 
 
@@ -24,14 +24,14 @@ class NoProxyRule:
 
     name: str | None = None
     """A host with all below it."""
-    below_only: bool = False
+    subdomains_only: bool = False
     """Whether the host itself is none of them."""
     network: ipaddress.IPv4Network | ipaddress.IPv6Network | None = None
     port: int | None = None
     """The only port; any without it."""
 
     @classmethod
-    def of(cls, text: str) -> NoProxyRule:
+    def parse(cls, text: str) -> NoProxyRule:
         """Reads one entry. Raises ValueError with what to write instead."""
         if text == "*":
             return cls()
@@ -46,7 +46,7 @@ class NoProxyRule:
             raise ValueError(_EXAMPLES)
         return cls(name.removeprefix("."), name.startswith("."), port=port)
 
-    def covers(self, host: str, port: int) -> bool:
+    def matches(self, host: str, port: int) -> bool:
         """Whether it is about a host, in lower case and without a final dot, and a port."""
         if self.port not in (None, port):
             return False
@@ -56,7 +56,7 @@ class NoProxyRule:
             return address is not None and address in self.network
         if self.name is None:
             return True
-        return host.endswith("." + self.name) or (host == self.name and not self.below_only)
+        return host.endswith("." + self.name) or (host == self.name and not self.subdomains_only)
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ class ForwardProxy:
 
     host: str
     port: int
-    exempt: tuple[NoProxyRule, ...] = ()
+    no_proxy_rules: tuple[NoProxyRule, ...] = ()
     authorization: SecretStr | None = field(default=None, repr=False)
     """The value of `Proxy-Authorization`."""
     is_usable: bool = True
     """Whether its credentials could be read, where it has any."""
 
-    def serves(self, url: str) -> bool:
+    def applies_to(self, url: str) -> bool:
         """Whether an http(s) URL is reached through it."""
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
         port = parts.port or _PORTS.get(parts.scheme, 0)
-        return not _is_near(host) and not any(rule.covers(host, port) for rule in self.exempt)
+        return not _is_local(host) and not any(rule.matches(host, port) for rule in self.no_proxy_rules)
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
@@ -100,10 +100,10 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _is_near(host: str) -> bool:
+def _is_local(host: str) -> bool:
     """Whether a host is this machine, or answers it alone: no proxy elsewhere reaches that."""
     address = _address(host)
     if address is None:
-        return host == "localhost" or host.endswith(".localhost") or host in _OF_THE_MACHINE
+        return host == "localhost" or host.endswith(".localhost") or host in _METADATA_HOSTS
     mapped = getattr(address, "ipv4_mapped", None) or address
-    return mapped.is_loopback or mapped.is_link_local or str(address) in _OF_THE_MACHINE
+    return mapped.is_loopback or mapped.is_link_local or str(address) in _METADATA_HOSTS

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 
-class Refusal(HTTPException):
+class ApiError(HTTPException):
     """An error answer: an HTTP status, a stable code and one sentence."""
 
     def __init__(
@@ -20,25 +20,29 @@ class Refusal(HTTPException):
         self.message = message
 
 
-def error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def error_response(
+    status: int, code: str, message: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
     """The answer itself."""
     return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 
 
-def answer_refusal(_: Request, refused: Exception) -> Response:
+def handle_api_error(_: Request, refused: Exception) -> Response:
     """Handles a Refusal."""
-    assert isinstance(refused, Refusal)  # noqa: S101 - narrows the type that the handler is registered for
-    return error(refused.status_code, refused.code, refused.message, dict(refused.headers or {}))
+    assert isinstance(refused, ApiError)  # noqa: S101 - narrows the type that the handler is registered for
+    return error_response(refused.status_code, refused.code, refused.message, dict(refused.headers or {}))
 
 
-def answer_http_error(_: Request, failed: Exception) -> Response:
+def handle_http_exception(_: Request, failed: Exception) -> Response:
     """Handles what the framework refuses: an unknown path, another method."""
     assert isinstance(failed, StarletteHTTPException)  # noqa: S101 - as above
     status = HTTPStatus(failed.status_code)
-    return error(status, status.name.lower(), status.description or status.phrase, dict(failed.headers or {}))
+    return error_response(
+        status, status.name.lower(), status.description or status.phrase, dict(failed.headers or {})
+    )
 
 
-def answer_bad_request(_: Request, __: Exception) -> Response:
+def handle_validation_error(_: Request, __: Exception) -> Response:
     """Handles parameters that are not of their form."""
     message = "a part of the path or of the query is not valid"
-    return error(HTTPStatus.BAD_REQUEST, "invalid_request", message)
+    return error_response(HTTPStatus.BAD_REQUEST, "invalid_request", message)

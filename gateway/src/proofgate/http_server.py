@@ -20,16 +20,16 @@ from proofgate.address import split_address
 
 #: Of a request's head: its URL and its header fields, each of which counts as so much more than its text as
 #: it takes in memory.
-MOST_HEAD = 1 << 16
-FIELD = 128
+MAX_HEAD_BYTES = 1 << 16
+FIELD_OVERHEAD_BYTES = 128
 #: The parser is given so much at once, and then looked at.
-_PIECE = 1 << 14
+_PARSE_CHUNK_BYTES = 1 << 14
 #: Requests that wait on one connection for the answer to the one before.
-MOST_PIPELINED = 16
+MAX_PIPELINED_REQUESTS = 16
 #: They are answered whatever else is asked.
-PROBES = (b"/healthz", b"/readyz")
+PROBE_PATHS = (b"/healthz", b"/readyz")
 # An answer of which a client takes nothing ends after this, and with it the memory that it holds.
-_UNTAKEN_MILLISECONDS = 30_000
+_SEND_TIMEOUT_MILLISECONDS = 30_000
 
 
 class ListenError(Exception):
@@ -72,7 +72,7 @@ class Bounds:
     """Under way at once; those beyond are answered with 503, but for probes. Fewer than `connections`."""
 
 
-_USUAL = Bounds()
+_DEFAULT_BOUNDS = Bounds()
 
 
 class _Config(uvicorn.Config):
@@ -85,7 +85,7 @@ class _Config(uvicorn.Config):
         self.waiting: dict[_Connection, None] = {}
 
 
-class _TooMuchError(Exception):
+class _LimitExceededError(Exception):
     """A client sends more than it may."""
 
 
@@ -110,8 +110,8 @@ class _Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._note_whose_turn()
-        self._expect_head()
+        self._update_waiting()
+        self._start_head_timer()
         if len(self.connections) > self._bounds.connections:
             oldest = next(iter(self._waiting))
             del self._waiting[oldest]
@@ -119,26 +119,26 @@ class _Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._note_whose_turn()
-        self._expect_no_head()
+        self._update_waiting()
+        self._cancel_head_timer()
 
     def data_received(self, data: bytes) -> None:
-        for at in range(0, len(data), _PIECE):
+        for at in range(0, len(data), _PARSE_CHUNK_BYTES):
             if self._refused:
                 break
-            piece = data[at : at + _PIECE]
+            piece = data[at : at + _PARSE_CHUNK_BYTES]
             self._untold += len(piece)
             super().data_received(piece)
-            if self._untold > MOST_HEAD and not self._refused:
+            if self._untold > MAX_HEAD_BYTES and not self._refused:
                 self._refuse(
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                     "The request's head, chunk or trailer does not end.",
                 )
         if self._is_idle() and self._head_due is None:
-            self._expect_head()
+            self._start_head_timer()
 
     def send_400_response(self, msg: str) -> None:
-        if self._head_bytes > MOST_HEAD:
+        if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large.")
         else:
             self._refuse(HTTPStatus.BAD_REQUEST, msg)
@@ -148,23 +148,23 @@ class _Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
+        self._count_head_bytes(len(url))
         super().on_url(url)
 
     # Also of those behind a body.
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value) + FIELD)
+        self._count_head_bytes(len(name) + len(value) + FIELD_OVERHEAD_BYTES)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= MOST_PIPELINED:
-            raise _TooMuchError
-        full = len(self.tasks) >= self._bounds.requests and self.url.partition(b"?")[0] not in PROBES
+        if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
+            raise _LimitExceededError
+        full = len(self.tasks) >= self._bounds.requests and self.url.partition(b"?")[0] not in PROBE_PATHS
         # uvicorn would count connections, of which those that only wait keep nobody out here.
         self.limit_concurrency = 0 if full else None
         super().on_headers_complete()
-        self._note_whose_turn()
-        self._expect_no_head()
+        self._update_waiting()
+        self._cancel_head_timer()
 
     def on_body(self, body: bytes) -> None:
         self._untold = 0
@@ -175,39 +175,39 @@ class _Connection(HttpToolsProtocol):
         if self._is_idle():
             # Of what the application did not read, nothing is kept until the next request.
             self.cycle.body = bytearray()
-        self._note_whose_turn()
+        self._update_waiting()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._note_whose_turn()
+        self._update_waiting()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._note_whose_turn()
+        self._update_waiting()
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
-    def _note_whose_turn(self) -> None:
+    def _update_waiting(self) -> None:
         # An application can end after its connection.
         if self in self.connections and (self._is_idle() or self.flow.write_paused):
             self._waiting[self] = None
         else:
             self._waiting.pop(self, None)
 
-    def _expect_head(self) -> None:
+    def _start_head_timer(self) -> None:
         self._head_due = self.loop.call_later(self._bounds.head_seconds, self.timeout_keep_alive_handler)
 
-    def _expect_no_head(self) -> None:
+    def _cancel_head_timer(self) -> None:
         if self._head_due is not None:
             self._head_due.cancel()
             self._head_due = None
 
-    def _count(self, more: int) -> None:
+    def _count_head_bytes(self, more: int) -> None:
         self._untold = 0
         self._head_bytes += more
-        if self._head_bytes > MOST_HEAD:
-            raise _TooMuchError
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise _LimitExceededError
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
         """Answers, and reads no further."""
@@ -232,7 +232,7 @@ class Server(uvicorn.Server):
         announcement: str,
         *,
         keep_alive_seconds: int = 5,
-        bounds: Bounds | None = _USUAL,
+        bounds: Bounds | None = _DEFAULT_BOUNDS,
     ) -> None:
         """`bounds` is None for a double of a provider, whose only client is the gateway under test."""
         options: dict[str, Any] = {
@@ -257,7 +257,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if isinstance(self.config, _Config):
             for listener in sockets or ():
-                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MILLISECONDS)
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SEND_TIMEOUT_MILLISECONDS)
         await super().startup(sockets)
         print(self._announcement, flush=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofgate import _core, output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
-from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, warn_if_exposed, write_new
+from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, warn_if_exposed, write_new_file
 
 SUCCESSIONS_FILE = "key-successions"
 ROLLING_KEY_FILE = "signing-key-with-former"
@@ -76,10 +76,10 @@ def rotate(
     verifying = f"{_core.verifying_key(signing)}\n\n{notes}"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_new(out / ROLLING_KEY_FILE, rolling, 0o600)
-        write_new(out / SIGNING_KEY_FILE, signing, 0o600)
-        write_new(out / VERIFYING_KEY_FILE, verifying, 0o644)
-        write_new(out / SUCCESSIONS_FILE, notes, 0o644)
+        write_new_file(out / ROLLING_KEY_FILE, rolling, 0o600)
+        write_new_file(out / SIGNING_KEY_FILE, signing, 0o600)
+        write_new_file(out / VERIFYING_KEY_FILE, verifying, 0o644)
+        write_new_file(out / SUCCESSIONS_FILE, notes, 0o644)
     except FileExistsError as error:
         raise KeyFileError(f"{error.filename} exists: nothing is overwritten, choose another --out") from None
     except OSError as error:
@@ -105,7 +105,7 @@ def _rotate(options: argparse.Namespace) -> int:
         f"wrote {options.out / SUCCESSIONS_FILE} (public: verifiers append it to the verifying "
         "key that they have)"
     )
-    _print(line)
+    _print_chain(line)
     return EXIT_OK
 
 
@@ -119,7 +119,7 @@ def _show(options: argparse.Namespace) -> int:
             keys = [{"key": vkey, "until": None if until is None else _time(until)} for vkey, until in line]
             output.show(options, {"keys": keys})
         else:
-            _print(line)
+            _print_chain(line)
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
     except ValueError as error:
@@ -127,7 +127,7 @@ def _show(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _print(line: list[tuple[str, int | None]]) -> None:
+def _print_chain(line: list[tuple[str, int | None]]) -> None:
     for vkey, until in line:
         ends = "" if until is None else f"  until {_time(until)}"
         print(f"{vkey}{ends}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import http
 
-from proofgate.timed_exchange import Answer, Bounds, ExchangeError, exchange
+from proofgate.timed_exchange import ExchangeError, ExchangeLimits, ExchangeResponse, exchange
 
 TIMEOUT_SECONDS = 5.0
-SIZE_MAXIMUM = 262_144
+MAX_BYTES = 262_144
 
 
-class FetchError(ExchangeError):
+class KeySetFetchError(ExchangeError):
     """A key set could not be fetched. Says why, without a word of the answer."""
 
 
@@ -20,18 +20,18 @@ def fetch_key_set(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
     Connecting may take `timeout` seconds for each address, the exchange as a whole `timeout` seconds more.
     """
     try:
-        answer = exchange("GET", url, {"Accept": "application/json"}, Bounds(timeout, SIZE_MAXIMUM))
+        answer = exchange("GET", url, {"Accept": "application/json"}, ExchangeLimits(timeout, MAX_BYTES))
     except ExchangeError as error:
-        raise FetchError(error.code, str(error)) from None
+        raise KeySetFetchError(error.code, str(error)) from None
     return _text(answer)
 
 
-def _text(answer: Answer) -> str:
+def _text(answer: ExchangeResponse) -> str:
     if 300 <= answer.status < 400:
-        raise FetchError("redirect", "redirects are not followed: set jwksURL to the final URL")
+        raise KeySetFetchError("redirect", "redirects are not followed: set jwksURL to the final URL")
     if answer.status != http.HTTPStatus.OK:
-        raise FetchError("http_status", f"the response has status {answer.status}")
+        raise KeySetFetchError("http_status", f"the response has status {answer.status}")
     try:
         return answer.body.decode()
     except UnicodeDecodeError:
-        raise FetchError("bad_answer", "the response is not UTF-8 text") from None
+        raise KeySetFetchError("bad_answer", "the response is not UTF-8 text") from None

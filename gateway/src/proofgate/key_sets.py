@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, profiling
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
 from proofgate.forward_proxy import ForwardProxy
-from proofgate.key_set_fetch import TIMEOUT_SECONDS, FetchError, fetch_key_set
-from proofgate.refreshing import SPREAD, Refreshing, backoff
-from proofgate.timed_exchange import through
+from proofgate.key_set_fetch import TIMEOUT_SECONDS, KeySetFetchError, fetch_key_set
+from proofgate.refreshing import JITTER, Refresher, backoff
+from proofgate.timed_exchange import use_proxy
 
 log = logging.getLogger("proofgate")
 
 TICK_SECONDS = 1.0
 # Whoever sends tokens with made-up key ids makes the worker ask for new keys: not more often than this.
-PAUSE_SECONDS = 10.0
-BACKOFF_MAXIMUM_SECONDS = 300.0
+MIN_INTERVAL_SECONDS = 10.0
+MAX_BACKOFF_SECONDS = 300.0
 
 Fetch = Callable[[str], str]
 
@@ -42,9 +42,9 @@ class KeySetSource:
     url: str
     refresh_seconds: float
     due: float
-    begun: float | None = None
+    started_at: float | None = None
     running: bool = False
-    wanted: bool = False
+    requested: bool = False
     failures: int = 0
     keys: int | None = None
     updated_at: str | None = None
@@ -54,26 +54,26 @@ class KeySetSource:
         """Whether it is to be fetched now. One that fails is not asked sooner, however much it is wanted."""
         if self.running:
             return False
-        if self.begun is not None and now < self.begun + PAUSE_SECONDS:
+        if self.started_at is not None and now < self.started_at + MIN_INTERVAL_SECONDS:
             return False
-        return now >= self.due or (self.wanted and self.failures == 0)
+        return now >= self.due or (self.requested and self.failures == 0)
 
-    def begin(self, now: float) -> None:
+    def mark_started(self, now: float) -> None:
         """Notes that it is being fetched."""
-        self.running, self.wanted, self.begun = True, False, now
+        self.running, self.requested, self.started_at = True, False, now
 
-    def succeed(self, now: float, keys: int, spread: float) -> None:
+    def record_success(self, now: float, keys: int, spread: float) -> None:
         """Notes what was fetched; `spread`, from -1 to 1, keeps workers from asking all at once."""
         self.running, self.failures, self.error = False, 0, None
         self.keys, self.updated_at = keys, datetime.now(UTC).isoformat(timespec="seconds")
-        self.due = now + self.refresh_seconds * (1 + SPREAD * spread)
+        self.due = now + self.refresh_seconds * (1 + JITTER * spread)
 
-    def fail(self, now: float, code: str, spread: float) -> float:
+    def record_failure(self, now: float, code: str, spread: float) -> float:
         """Notes a failure and returns how many seconds later the next attempt is due."""
         self.running, self.error = False, code
         self.failures += 1
-        most = min(self.refresh_seconds, BACKOFF_MAXIMUM_SECONDS)
-        delay = backoff(self.failures, PAUSE_SECONDS, most, spread)
+        most = min(self.refresh_seconds, MAX_BACKOFF_SECONDS)
+        delay = backoff(self.failures, MIN_INTERVAL_SECONDS, most, spread)
         self.due = now + delay
         return delay
 
@@ -88,7 +88,7 @@ class KeySetSource:
         }
 
 
-class KeySets(Refreshing):
+class KeySets(Refresher):
     """Keeps the key sets of a worker's issuers fresh. Runs on the event loop and waits in threads."""
 
     what = "the key sets of issuers"
@@ -121,7 +121,7 @@ class KeySets(Refreshing):
             if not keys:
                 log.warning("issuer %s: no usable key in its jwksFile: its tokens are refused", issuer)
 
-    def follow(self, config: Config) -> None:
+    def apply_config(self, config: Config) -> None:
         """Fetches for the issuers of a configuration from now on; what is known of one that stays is kept."""
         known, now = self._sources, self._clock()
         self._sources = {}
@@ -142,12 +142,12 @@ class KeySets(Refreshing):
             return
         for issuer in self._worker.key_sets_wanted():
             if issuer in self._sources:
-                self._sources[issuer].wanted = True
+                self._sources[issuer].requested = True
         now = self._clock()
         for source in self._sources.values():
             if source.is_due(now):
-                source.begin(now)
-                self._begin(self._refresh(source))
+                source.mark_started(now)
+                self._start(self._refresh(source))
 
     def status(self) -> list[dict[str, Any]]:
         """The issuers whose keys are known or looked for."""
@@ -159,15 +159,15 @@ class KeySets(Refreshing):
 
     async def _refresh(self, source: KeySetSource) -> None:
         try:
-            text = await in_daemon_thread(lambda: self._fetched(source.url), "key-set")
+            text = await in_daemon_thread(lambda: self._fetch_key_set(source.url), "key-set")
             if self._sources.get(source.issuer) is not source:
                 return  # another configuration came meanwhile
-            keys = await profiling.in_thread(self._worker.set_key_set, source.issuer, text)
-        except (FetchError, _core.ProofgateError) as error:
-            self._failed(source, error.code, str(error))
+            keys = await profiling.run_in_thread(self._worker.set_key_set, source.issuer, text)
+        except (KeySetFetchError, _core.ProofgateError) as error:
+            self._record_failure(source, error.code, str(error))
         except Exception:
             log.exception("the keys of %s cannot be fetched", source.issuer)
-            self._failed(source, "internal", "an internal error")
+            self._record_failure(source, "internal", "an internal error")
         else:
             if source.keys != keys or source.failures:
                 log.log(
@@ -176,20 +176,20 @@ class KeySets(Refreshing):
                     source.issuer,
                     keys,
                 )
-            source.succeed(self._clock(), keys, self._spread())
+            source.record_success(self._clock(), keys, self._spread())
 
-    def _fetched(self, url: str) -> str:
-        with through(self._proxy):
+    def _fetch_key_set(self, url: str) -> str:
+        with use_proxy(self._proxy):
             return self._fetch(url)
 
-    def _failed(self, source: KeySetSource, code: str, reason: str) -> None:
+    def _record_failure(self, source: KeySetSource, code: str, reason: str) -> None:
         if self._sources.get(source.issuer) is not source:
             return
-        delay = source.fail(self._clock(), code, self._spread())
+        delay = source.record_failure(self._clock(), code, self._spread())
         effect = (
             "its tokens are refused"
             if source.keys is None
-            else f"it keeps {counted(source.keys, 'known key')} in use"
+            else f"it keeps {format_count(source.keys, 'known key')} in use"
         )
         log.warning(
             "issuer %s: its keys cannot be fetched: %s; %s, next attempt in %.0f s",

@@ -31,8 +31,8 @@ def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
         raise KeyFileError(f"{name!r} is not a valid name for a key: {error}") from None
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        write_new(directory / SIGNING_KEY_FILE, signing, 0o600)
-        write_new(directory / VERIFYING_KEY_FILE, verifying, 0o644)
+        write_new_file(directory / SIGNING_KEY_FILE, signing, 0o600)
+        write_new_file(directory / VERIFYING_KEY_FILE, verifying, 0o644)
     except FileExistsError as error:
         raise KeyFileError(
             f"{error.filename} exists: keys are never overwritten, choose another --out"
@@ -42,7 +42,7 @@ def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
     return verifying
 
 
-def exposed(path: Path) -> str | None:
+def exposure_warning(path: Path) -> str | None:
     """A warning about a signing key that every user of the machine can read; None if it is private."""
     try:
         mode = path.stat().st_mode
@@ -55,7 +55,7 @@ def exposed(path: Path) -> str | None:
 
 def warn_if_exposed(path: Path) -> None:
     """Prints the warning of `exposed`, if there is one, on standard error."""
-    warning = exposed(path)
+    warning = exposure_warning(path)
     if warning is not None:
         print(f"proofgate: warning: {warning}", file=sys.stderr)
 
@@ -65,12 +65,12 @@ def read_api_key() -> str:
 
     Never from the arguments: every process on the machine can see those, and the shell keeps them.
     """
-    return one_key(
+    return parse_api_key(
         getpass.getpass("API key: ") if sys.stdin.isatty() else sys.stdin.read(), "on standard input"
     )
 
 
-def one_key(text: str, where: str) -> str:
+def parse_api_key(text: str, where: str) -> str:
     """The API key that a text is, without its line end. Raises KeyFileError, saying `where` to give it."""
     key = text.rstrip("\r\n")
     if not key or not key.isascii() or not key.isprintable() or " " in key:
@@ -78,7 +78,7 @@ def one_key(text: str, where: str) -> str:
     return key
 
 
-def write_new(path: Path, text: str, mode: int) -> None:
+def write_new_file(path: Path, text: str, mode: int) -> None:
     """Writes a file that is not there yet, with a line end and durably. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -20,7 +20,7 @@ from proofgate.daemon_thread import in_daemon_thread
 from proofgate.limit_kinds import LIMIT_KINDS
 
 #: The core waits while its files of limits are read or written; alerts about that very volume must not wait.
-PATIENCE_SECONDS = 0.5
+TIMEOUT_SECONDS = 0.5
 _NANODOLLARS = 1_000_000_000
 
 #: The labels of a tenant or namespace, and the part of the document about it.
@@ -38,12 +38,15 @@ class LimitMetrics:
     async def render(self) -> str:
         """The series, and whether the core has answered; only the latter if it fails or is late."""
         document = await self._document()
-        lines = [*_answered(document is not None), *(_lines(document) if document is not None else ())]
+        lines = [
+            *_availability_lines(document is not None),
+            *(_lines(document) if document is not None else ()),
+        ]
         return "".join(f"{line}\n" for line in lines)
 
     async def _document(self) -> dict[str, Any] | None:
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 # An earlier scrape's answer is waited for, as the core is asked once at a time, and not used.
                 while self._asked is not None and not self._asked.done():
                     await asyncio.wait({self._asked})
@@ -58,7 +61,7 @@ class LimitMetrics:
         return document
 
 
-def _answered(is_answered: bool) -> Iterator[str]:
+def _availability_lines(is_answered: bool) -> Iterator[str]:
     name = "proofgate_limits_read"
     yield f"# HELP {name} Whether the series of limits could be read for this scrape (1) or not (0)."
     yield f"# TYPE {name} gauge"

@@ -14,10 +14,10 @@ import time
 from typing import Any, Literal, get_args
 
 from proofgate import _core
-from proofgate.terminal import one_line, visible
+from proofgate.terminal import escape_unprintable, one_line
 
 #: Which form; without it, text.
-VARIABLE = "PROOFGATE_LOG_FORMAT"
+FORMAT_VARIABLE = "PROOFGATE_LOG_FORMAT"
 LogFormat = Literal["json", "text"]
 
 
@@ -25,14 +25,14 @@ class UnknownLogFormatError(ValueError):
     """The environment names a format that there is not."""
 
 
-def begin(component: str) -> None:
+def configure(component: str) -> None:
     """Writes the log of this process from now on, in the form that the environment names.
 
     Raises UnknownLogFormatError.
     """
-    named = os.environ.get(VARIABLE) or "text"
+    named = os.environ.get(FORMAT_VARIABLE) or "text"
     if named not in get_args(LogFormat):
-        raise UnknownLogFormatError(f"${VARIABLE} is {named!r}: set it to json or text")
+        raise UnknownLogFormatError(f"${FORMAT_VARIABLE} is {named!r}: set it to json or text")
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter({"component": component}) if named == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -55,7 +55,7 @@ class TextFormatter(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging calls it
         """A traceback, in lines."""
-        return visible(super().formatException(ei))
+        return escape_unprintable(super().formatException(ei))
 
 
 class JsonFormatter(TextFormatter):
@@ -78,8 +78,8 @@ class JsonFormatter(TextFormatter):
             line["exception"] = self.formatException(record.exc_info)
         text = json.dumps(line, ensure_ascii=False, default=str)
         # JSON itself has escapes for the first 32 control characters alone.
-        return text if text.isprintable() else "".join(map(_in_json, text))
+        return text if text.isprintable() else "".join(map(_escape_json, text))
 
 
-def _in_json(character: str) -> str:
+def _escape_json(character: str) -> str:
     return character if character.isprintable() else json.dumps(character)[1:-1]

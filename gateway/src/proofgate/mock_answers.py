@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofgate.mock_logprobs import Character, told_of
+from proofgate.mock_logprobs import LogprobProfile, token_logprobs
 
 DIRECTIVES = """\
 per request, through the model name:
@@ -34,12 +34,12 @@ a request with pictures describes them.
 """
 
 CREATED = 1_700_000_000  # constant, so that answers are the same bytes in every run
-_OF_URLS = str.maketrans("+/", "-_")
-_TOKENS_MAXIMUM = 1_000_000
+_TO_URL_SAFE = str.maketrans("+/", "-_")
+_MAX_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Behaviour:
+class MockBehaviour:
     """How to answer one request. Times in seconds; `cut` and `stall` in chunks."""
 
     latency: float = 0.0
@@ -51,7 +51,7 @@ class Behaviour:
     stall: int | None = None
     hang: bool = False
     id: str | None = None
-    character: Character = "a"
+    logprob_profile: LogprobProfile = "a"
 
 
 class ClientError(Exception):
@@ -64,7 +64,7 @@ class ClientError(Exception):
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     """A call of a tool: the first one asks for `city-1`, the next for `city-2`."""
 
     number: int
@@ -80,7 +80,7 @@ class Call:
         return [text[:6], text[6:]]
 
 
-class Exchange:
+class MockExchange:
     """One parsed request for a chat completion and the parts of its answer."""
 
     id_prefix = "chatcmpl-mock"
@@ -89,34 +89,34 @@ class Exchange:
     #: What a whole answer is.
     answer_type = b"application/json"
 
-    def __init__(self, body: bytes, default: Behaviour, number: int, target: str = "") -> None:
+    def __init__(self, body: bytes, default: MockBehaviour, number: int, target: str = "") -> None:
         try:
             request = json.loads(body)
         except ValueError:
             raise ClientError(400, "invalid_json", "the body is not JSON") from None
         if not isinstance(request, dict):
             raise ClientError(400, "invalid_json", "the body is not an object")
-        self.model, self.stream = self.asked(request, target)
+        self.model, self.stream = self.model_and_stream(request, target)
         texts = self.texts(request)
         last_user = next((text for role, text in reversed(texts) if role == "user"), "")
 
         self.id = f"{self.id_prefix}-{number}"
-        self.behaviour = directed(last_user, default, self.model)
+        self.behaviour = parse_directives(last_user, default, self.model)
         options = request.get("stream_options")
         self.top_logprobs = request.get("top_logprobs", 0) if request.get("logprobs") is True else None
         self.prompt = last_user
         self.include_usage = isinstance(options, dict) and options.get("include_usage") is True
         self.prompt_tokens = sum(len(text.split()) for _, text in texts)
-        limit = self.limit(request)
+        limit = self.max_tokens(request)
         wanted = self.behaviour.tokens
         self.tokens = min(wanted, limit) if isinstance(limit, int) and limit > 0 else wanted
         self.calls = self._calls(self.tool_names(request))
         self.finish_reason = "tool_calls" if self.calls else "length" if self.tokens < wanted else "stop"
         schema = self.schema(request)
-        self.sample = None if schema is None else encode(sample_of(schema)).decode()
-        self.pictures = [picture for part in _objects(request) if (picture := self.picture(part))]
+        self.sample = None if schema is None else encode(schema_sample(schema)).decode()
+        self.pictures = [picture for part in _objects(request) if (picture := self.image(part))]
 
-    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+    def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
         """The model, and whether a stream is asked for; `target` is the path with its query."""
         del target
         if not isinstance(request.get("model"), str):
@@ -125,9 +125,9 @@ class Exchange:
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
         """The role and the text of each message."""
-        return texts_of(request.get("messages"), "messages")
+        return message_texts(request.get("messages"), "messages")
 
-    def limit(self, request: dict[str, Any]) -> object:
+    def max_tokens(self, request: dict[str, Any]) -> object:
         """How many tokens the answer may have."""
         return request.get("max_completion_tokens", request.get("max_tokens"))
 
@@ -141,18 +141,18 @@ class Exchange:
         found: dict[str, Any] | None = (wanted.get("json_schema") or {}).get("schema")
         return found
 
-    def picture(self, part: dict[str, Any]) -> str | None:
+    def image(self, part: dict[str, Any]) -> str | None:
         """What picture an object of the request is."""
         url = part.get("image_url")
-        return picture_in_url(url.get("url")) if isinstance(url, dict) else None
+        return data_url_content(url.get("url")) if isinstance(url, dict) else None
 
-    def _calls(self, names: list[str]) -> list[Call]:
+    def _calls(self, names: list[str]) -> list[ToolCall]:
         wanted = self.behaviour.calls
         if wanted and not names:
             raise ClientError(400, "no_tools", "mock:calls needs tools")
-        return [Call(number, names[number % len(names)]) for number in range(wanted)]
+        return [ToolCall(number, names[number % len(names)]) for number in range(wanted)]
 
-    def pieces(self) -> list[str]:
+    def chunks(self) -> list[str]:
         """The answer, one piece per token: the first one names the model and the pictures."""
         if self.calls:
             return []
@@ -171,7 +171,7 @@ class Exchange:
         }
 
     def completion(self) -> bytes:
-        text = None if self.calls else "".join(self.pieces())
+        text = None if self.calls else "".join(self.chunks())
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if self.calls:
             message["tool_calls"] = [_tool_call(call, "".join(call.fragments())) for call in self.calls]
@@ -182,7 +182,7 @@ class Exchange:
     def _logprobs(self) -> dict[str, Any]:
         top = self.top_logprobs
         count = top if isinstance(top, int) and 0 <= top <= 20 else 0
-        return {"content": told_of(self.pieces(), self.prompt, count, self.behaviour.character)}
+        return {"content": token_logprobs(self.chunks(), self.prompt, count, self.behaviour.logprob_profile)}
 
     def events(self) -> list[bytes]:
         """The server-sent events of a stream: role, content, finish, usage if asked for, and the end mark."""
@@ -197,7 +197,7 @@ class Exchange:
         # One chunk is encoded and its content exchanged: encoding each would cost the machine under test.
         before, after = chunk({"content": "\0"}, None).rsplit(rb'"\u0000"', 1)
         events = [chunk({"role": "assistant", "content": ""}, None)]
-        pieces = [b"%b%b%b" % (before, json.dumps(piece).encode(), after) for piece in self.pieces()]
+        pieces = [b"%b%b%b" % (before, json.dumps(piece).encode(), after) for piece in self.chunks()]
         if self.top_logprobs is not None and pieces:
             told = b'"logprobs":%b' % encode(self._logprobs())
             pieces[0] = pieces[0].replace(b'"logprobs":null', told, 1)
@@ -235,7 +235,7 @@ class Exchange:
         }
 
 
-def directed(text: str, default: Behaviour, model: str) -> Behaviour:
+def parse_directives(text: str, default: MockBehaviour, model: str) -> MockBehaviour:
     """The behaviour that a model name and the directives in a user message ask for."""
     behaviour = default
     if model == "mock-fast":
@@ -258,15 +258,15 @@ def directed(text: str, default: Behaviour, model: str) -> Behaviour:
             case "interval":
                 behaviour = replace(behaviour, interval=_number(name, value, 0, 3_600_000) / 1000)
             case "tokens":
-                behaviour = replace(behaviour, tokens=_number(name, value, 1, _TOKENS_MAXIMUM))
+                behaviour = replace(behaviour, tokens=_number(name, value, 1, _MAX_TOKENS))
             case "calls":
                 behaviour = replace(behaviour, calls=_number(name, value, 1, 100))
             case "status":
                 behaviour = replace(behaviour, status=_number(name, value, 400, 599))
             case "cut":
-                behaviour = replace(behaviour, cut=_number(name, value, 0, _TOKENS_MAXIMUM))
+                behaviour = replace(behaviour, cut=_number(name, value, 0, _MAX_TOKENS))
             case "stall":
-                behaviour = replace(behaviour, stall=_number(name, value, 0, _TOKENS_MAXIMUM))
+                behaviour = replace(behaviour, stall=_number(name, value, 0, _MAX_TOKENS))
             case _:
                 raise ClientError(400, "unknown_directive", f"mock:{name} is not a directive: see --help")
     return behaviour
@@ -279,15 +279,15 @@ def _number(name: str, text: str, minimum: int, maximum: int) -> int:
     return int(text)
 
 
-def sample_of(schema: dict[str, Any]) -> Any:
+def schema_sample(schema: dict[str, Any]) -> Any:
     """A value that a JSON schema, or Google's kind of it, allows."""
     if "enum" in schema:
         return schema["enum"][0]
     match str(schema.get("type", "object")).lower():
         case "object":
-            return {name: sample_of(field) for name, field in schema.get("properties", {}).items()}
+            return {name: schema_sample(field) for name, field in schema.get("properties", {}).items()}
         case "array":
-            return [sample_of(schema.get("items", {"type": "string"}))]
+            return [schema_sample(schema.get("items", {"type": "string"}))]
         case "integer" | "number":
             return 7
         case "boolean":
@@ -296,13 +296,13 @@ def sample_of(schema: dict[str, Any]) -> Any:
             return "sample"
 
 
-def picture_in_url(url: object) -> str | None:
+def data_url_content(url: object) -> str | None:
     """The content of a data URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     kind, _, data = url.removeprefix("data:").partition(";base64,")
     # Google's clients write the alphabet of URLs.
-    return f"{kind} of {len(base64.urlsafe_b64decode(data.translate(_OF_URLS)))} bytes"
+    return f"{kind} of {len(base64.urlsafe_b64decode(data.translate(_TO_URL_SAFE)))} bytes"
 
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:
@@ -314,7 +314,7 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
             yield from _objects(inner)
 
 
-def _tool_call(call: Call, arguments: str) -> dict[str, Any]:
+def _tool_call(call: ToolCall, arguments: str) -> dict[str, Any]:
     function = {"name": call.name, "arguments": arguments}
     return {"id": f"call_mock_{call.number}", "type": "function", "function": function}
 
@@ -324,14 +324,14 @@ def encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def texts_of(messages: object, name: str) -> list[tuple[object, str]]:
+def message_texts(messages: object, name: str) -> list[tuple[object, str]]:
     """The role and the text of each message of a list. Raises ClientError when it is none."""
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ClientError(400, f"invalid_{name}", f"{name} must be a list of objects")
-    return [(message.get("role"), text_of(message.get("content"))) for message in messages]
+    return [(message.get("role"), message_text(message.get("content"))) for message in messages]
 
 
-def text_of(content: object) -> str:
+def message_text(content: object) -> str:
     """The text of a message: a string, or the text parts of a list."""
     if isinstance(content, str):
         return content

@@ -14,8 +14,16 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from proofgate.mock_answers import Call, ClientError, Exchange, encode, picture_in_url, text_of, texts_of
-from proofgate.mock_dialects import Message
+from proofgate.mock_answers import (
+    ClientError,
+    MockExchange,
+    ToolCall,
+    data_url_content,
+    encode,
+    message_text,
+    message_texts,
+)
+from proofgate.mock_dialects import MessagesExchange
 
 #: What Bedrock calls the failures that a status may be asked of it for.
 _EXCEPTIONS = {
@@ -31,12 +39,12 @@ _EXCEPTIONS = {
 _PATH = re.compile(r"/model/([^/]+)/(converse|converse-stream|invoke|invoke-with-response-stream)")
 
 
-class Bedrock(Exchange):
+class Bedrock(MockExchange):
     """What the operations have in common: errors, and streams of frames."""
 
     stream_type = b"application/vnd.amazon.eventstream"
 
-    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+    def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
         del request
         found = _PATH.fullmatch(target)
         if found is None:
@@ -57,9 +65,12 @@ class Converse(Bedrock):
     """`POST /model/{id}/converse` and `/converse-stream`."""
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
-        return [("system", text_of(request.get("system"))), *texts_of(request.get("messages"), "messages")]
+        return [
+            ("system", message_text(request.get("system"))),
+            *message_texts(request.get("messages"), "messages"),
+        ]
 
-    def limit(self, request: dict[str, Any]) -> object:
+    def max_tokens(self, request: dict[str, Any]) -> object:
         config = request.get("inferenceConfig")
         return config.get("maxTokens") if isinstance(config, dict) else None
 
@@ -75,11 +86,11 @@ class Converse(Bedrock):
         found: dict[str, Any] = json.loads(wanted["structure"]["jsonSchema"]["schema"])
         return found
 
-    def picture(self, part: dict[str, Any]) -> str | None:
+    def image(self, part: dict[str, Any]) -> str | None:
         image = part.get("image")
         if not isinstance(image, dict) or "format" not in image:
             return None
-        return picture_in_url(f"data:image/{image['format']};base64,{image['source']['bytes']}")
+        return data_url_content(f"data:image/{image['format']};base64,{image['source']['bytes']}")
 
     def completion(self) -> bytes:
         message = {"role": "assistant", "content": self._content()}
@@ -88,8 +99,8 @@ class Converse(Bedrock):
 
     def _content(self) -> list[dict[str, Any]]:
         if self.calls:
-            return [{"toolUse": {**_begun(call), "input": call.arguments}} for call in self.calls]
-        return [{"text": "".join(self.pieces())}]
+            return [{"toolUse": {**_tool_use_start(call), "input": call.arguments}} for call in self.calls]
+        return [{"text": "".join(self.chunks())}]
 
     def events(self) -> list[bytes]:
         return [
@@ -101,14 +112,14 @@ class Converse(Bedrock):
 
     def _text_frames(self) -> Iterator[bytes]:
         """Only a block that is no text has a frame for its start."""
-        for piece in self.pieces():
+        for piece in self.chunks():
             yield frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}})
         yield frame("contentBlockStop", {"contentBlockIndex": 0})
 
     def _call_frames(self) -> Iterator[bytes]:
         for call in self.calls:
             at = {"contentBlockIndex": call.number}
-            yield frame("contentBlockStart", {**at, "start": {"toolUse": _begun(call)}})
+            yield frame("contentBlockStart", {**at, "start": {"toolUse": _tool_use_start(call)}})
             for fragment in call.fragments():
                 yield frame("contentBlockDelta", {**at, "delta": {"toolUse": {"input": fragment}}})
             yield frame("contentBlockStop", at)
@@ -125,18 +136,18 @@ class Converse(Bedrock):
         return {"usage": usage, "metrics": {"latencyMs": 1}}
 
 
-class Invoke(Bedrock, Message):
+class Invoke(Bedrock, MessagesExchange):
     """`POST /model/{id}/invoke` and `/invoke-with-response-stream` of a Claude model."""
 
     id_prefix = "msg_bdrk_mock"
 
-    def limit(self, request: dict[str, Any]) -> object:
+    def max_tokens(self, request: dict[str, Any]) -> object:
         if "anthropic_version" not in request:
             raise ClientError(400, "missing_version", "anthropic_version: Field required")
-        return super().limit(request)
+        return super().max_tokens(request)
 
     def events(self) -> list[bytes]:
-        return [carried(json.loads(event.split(b"data: ", 1)[1])) for event in super().events()]
+        return [wrap_event(json.loads(event.split(b"data: ", 1)[1])) for event in super().events()]
 
 
 def endpoint(path: str) -> type[Bedrock] | None:
@@ -163,10 +174,10 @@ def frame(event_type: str, payload: object, message_type: str = "event") -> byte
     return whole + struct.pack(">I", zlib.crc32(whole))
 
 
-def carried(event: object) -> bytes:
+def wrap_event(event: object) -> bytes:
     """A frame that carries an event of a model's own API, padded as Bedrock pads."""
     return frame("chunk", {"bytes": base64.b64encode(encode(event)).decode(), "p": "abcdefgh"})
 
 
-def _begun(call: Call) -> dict[str, Any]:
+def _tool_use_start(call: ToolCall) -> dict[str, Any]:
     return {"toolUseId": f"tooluse_mock_{call.number}", "name": call.name}

@@ -8,11 +8,11 @@ from typing import Any
 from proofgate.mock_answers import (
     CREATED,
     ClientError,
-    Exchange,
+    MockExchange,
+    data_url_content,
     encode,
-    picture_in_url,
-    text_of,
-    texts_of,
+    message_text,
+    message_texts,
 )
 from proofgate.mock_google import (
     GeneratedContent,
@@ -32,7 +32,7 @@ _CATEGORIES = (
 )
 
 
-class TextCompletion(Exchange):
+class TextCompletion(MockExchange):
     """`POST /v1/completions`."""
 
     id_prefix = "cmpl-mock"
@@ -41,11 +41,11 @@ class TextCompletion(Exchange):
         return _inputs(request.get("prompt"), "prompt")
 
     def completion(self) -> bytes:
-        return encode({**self._frame("text_completion"), **self._choice("".join(self.pieces()), True)})
+        return encode({**self._frame("text_completion"), **self._choice("".join(self.chunks()), True)})
 
     def events(self) -> list[bytes]:
         frame = self._frame("text_completion")
-        events = [_data({**frame, **self._choice(piece, False)}) for piece in self.pieces()]
+        events = [_data({**frame, **self._choice(piece, False)}) for piece in self.chunks()]
         events.append(_data({**frame, **self._choice("", True)}))
         if self.include_usage:
             events.append(_data({**frame, "choices": [], "usage": self.usage()}))
@@ -61,7 +61,7 @@ class TextCompletion(Exchange):
         return {"choices": [choice], **({"usage": self.usage()} if last and not self.stream else {})}
 
 
-class Embedding(Exchange):
+class Embedding(MockExchange):
     """`POST /v1/embeddings`."""
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
@@ -91,17 +91,17 @@ class Moderation(Embedding):
         return encode({"id": self.id, "model": self.model, "results": [result] * self.count})
 
 
-class Response(Exchange):
+class ResponsesExchange(MockExchange):
     """`POST /v1/responses`."""
 
     id_prefix = "resp-mock"
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
         given = request.get("input")
-        instructions = [("system", text_of(request.get("instructions")))]
-        return instructions + ([("user", given)] if isinstance(given, str) else texts_of(given, "input"))
+        instructions = [("system", message_text(request.get("instructions")))]
+        return instructions + ([("user", given)] if isinstance(given, str) else message_texts(given, "input"))
 
-    def limit(self, request: dict[str, Any]) -> object:
+    def max_tokens(self, request: dict[str, Any]) -> object:
         return request.get("max_output_tokens")
 
     def tool_names(self, request: dict[str, Any]) -> list[str]:
@@ -111,8 +111,8 @@ class Response(Exchange):
         found: dict[str, Any] | None = ((request.get("text") or {}).get("format") or {}).get("schema")
         return found
 
-    def picture(self, part: dict[str, Any]) -> str | None:
-        return picture_in_url(part.get("image_url"))
+    def image(self, part: dict[str, Any]) -> str | None:
+        return data_url_content(part.get("image_url"))
 
     def completion(self) -> bytes:
         return encode(self._response(True))
@@ -134,7 +134,7 @@ class Response(Exchange):
         yield {"type": end, "response": self._response(True)}
 
     def _call_events(self) -> Iterator[dict[str, Any]]:
-        for item, call in zip(self._calls_items(), self.calls, strict=True):
+        for item, call in zip(self._call_items(), self.calls, strict=True):
             at = {"output_index": call.number}
             empty = {**item, "arguments": "", "status": "in_progress"}
             yield {"type": "response.output_item.added", **at, "item": empty}
@@ -150,14 +150,14 @@ class Response(Exchange):
         empty = {**self._item(""), "content": [], "status": "in_progress"}
         yield {"type": "response.output_item.added", "output_index": 0, "item": empty}
         yield {"type": "response.content_part.added", **at, "part": self._part("")}
-        for piece in self.pieces():
+        for piece in self.chunks():
             yield {"type": "response.output_text.delta", **at, "delta": piece, "logprobs": []}
-        text = "".join(self.pieces())
+        text = "".join(self.chunks())
         yield {"type": "response.output_text.done", **at, "text": text, "logprobs": []}
         yield {"type": "response.content_part.done", **at, "part": self._part(text)}
         yield {"type": "response.output_item.done", "output_index": 0, "item": self._item(text)}
 
-    def _calls_items(self) -> list[dict[str, Any]]:
+    def _call_items(self) -> list[dict[str, Any]]:
         def item(number: int, name: str, arguments: str) -> dict[str, Any]:
             ids = {"id": f"{self.id}-call{number}", "call_id": f"call_mock_{number}"}
             return {
@@ -171,7 +171,7 @@ class Response(Exchange):
         return [item(call.number, call.name, "".join(call.fragments())) for call in self.calls]
 
     def _output(self) -> list[dict[str, Any]]:
-        return self._calls_items() if self.calls else [self._item("".join(self.pieces()))]
+        return self._call_items() if self.calls else [self._item("".join(self.chunks()))]
 
     def _part(self, text: str) -> dict[str, Any]:
         return {"type": "output_text", "text": text, "annotations": []}
@@ -212,15 +212,18 @@ class Response(Exchange):
         }
 
 
-class Message(Exchange):
+class MessagesExchange(MockExchange):
     """`POST /v1/messages` of Anthropic."""
 
     id_prefix = "msg-mock"
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
-        return [("system", text_of(request.get("system"))), *texts_of(request.get("messages"), "messages")]
+        return [
+            ("system", message_text(request.get("system"))),
+            *message_texts(request.get("messages"), "messages"),
+        ]
 
-    def limit(self, request: dict[str, Any]) -> object:
+    def max_tokens(self, request: dict[str, Any]) -> object:
         limit = request.get("max_tokens")
         if not isinstance(limit, int):
             raise ClientError(400, "missing_max_tokens", "max_tokens: Field required")
@@ -234,10 +237,10 @@ class Message(Exchange):
         found: dict[str, Any] | None = wanted.get("schema")
         return found
 
-    def picture(self, part: dict[str, Any]) -> str | None:
+    def image(self, part: dict[str, Any]) -> str | None:
         if part.get("type") != "base64" or "media_type" not in part:
             return None
-        return picture_in_url(f"data:{part['media_type']};base64,{part['data']}")
+        return data_url_content(f"data:{part['media_type']};base64,{part['data']}")
 
     @staticmethod
     def error(status: int, code: str, message: str) -> bytes:
@@ -254,7 +257,7 @@ class Message(Exchange):
 
         if self.calls:
             return [called(call.number, call.name, call.arguments) for call in self.calls]
-        return [{"type": "text", "text": "".join(self.pieces())}]
+        return [{"type": "text", "text": "".join(self.chunks())}]
 
     def events(self) -> list[bytes]:
         def event(kind: str, **fields: Any) -> bytes:
@@ -267,7 +270,7 @@ class Message(Exchange):
             blocks.append(event("content_block_start", index=index, content_block=empty))
             if index == 0:
                 blocks.append(event("ping"))
-            for piece in self.pieces() if is_text else self.calls[index].fragments():
+            for piece in self.chunks() if is_text else self.calls[index].fragments():
                 kind, field = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
                 blocks.append(event("content_block_delta", index=index, delta={"type": kind, field: piece}))
             blocks.append(event("content_block_stop", index=index))
@@ -295,41 +298,41 @@ class Message(Exchange):
         }
 
 
-class TokenCount(Message):
+class TokenCount(MessagesExchange):
     """`POST /v1/messages/count_tokens` of Anthropic."""
 
-    def limit(self, _request: dict[str, Any]) -> object:
+    def max_tokens(self, _request: dict[str, Any]) -> object:
         return None
 
     def completion(self) -> bytes:
         return encode({"input_tokens": self.prompt_tokens})
 
 
-class ResponseTokenCount(Response):
+class ResponseTokenCount(ResponsesExchange):
     """`POST /v1/responses/input_tokens` of OpenAI."""
 
-    def limit(self, _request: dict[str, Any]) -> object:
+    def max_tokens(self, _request: dict[str, Any]) -> object:
         return None
 
     def completion(self) -> bytes:
         return encode({"object": "response.input_tokens", "input_tokens": self.prompt_tokens})
 
 
-ENDPOINTS: dict[str, type[Exchange]] = {
-    "/v1/chat/completions": Exchange,
+ENDPOINTS: dict[str, type[MockExchange]] = {
+    "/v1/chat/completions": MockExchange,
     "/v1/completions": TextCompletion,
-    "/v1/responses": Response,
+    "/v1/responses": ResponsesExchange,
     "/v1/responses/input_tokens": ResponseTokenCount,
     "/v1/embeddings": Embedding,
     "/v1/moderations": Moderation,
     "/v1/images/generations": Image,
     "/v1/audio/speech": Speech,
-    "/v1/messages": Message,
+    "/v1/messages": MessagesExchange,
     "/v1/messages/count_tokens": TokenCount,
 }
 
 
-def endpoint_at(path: str) -> type[Exchange] | None:
+def endpoint_at(path: str) -> type[MockExchange] | None:
     """What is served at a path."""
     if path in ENDPOINTS:
         return ENDPOINTS[path]
@@ -342,7 +345,7 @@ def endpoint_at(path: str) -> type[Exchange] | None:
     return _GOOGLE.get(path.rpartition(":")[2])
 
 
-_GOOGLE: dict[str, type[Exchange]] = {
+_GOOGLE: dict[str, type[MockExchange]] = {
     "generateContent": GeneratedContent,
     "streamGenerateContent": GeneratedContent,
     "countTokens": GeneratedTokens,
@@ -370,7 +373,7 @@ def _inputs(given: object, name: str) -> list[tuple[object, str]]:
         raise ClientError(400, f"invalid_{name}", f"{name} must be a text or a list")
     if all(isinstance(number, int) for number in given):
         return [("user", " ".join(map(str, given)))]
-    return [("user", item if isinstance(item, str) else text_of([item])) for item in given]
+    return [("user", item if isinstance(item, str) else message_text([item])) for item in given]
 
 
 def _data(value: object) -> bytes:

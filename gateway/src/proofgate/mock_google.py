@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
-from proofgate.mock_answers import ClientError, Exchange, encode, picture_in_url
+from proofgate.mock_answers import ClientError, MockExchange, data_url_content, encode
 
 #: Numbers of an embedding; a real one has hundreds.
 EMBEDDING = [0.5, -0.25, 1.0, 0.1]
@@ -21,12 +21,12 @@ _STATUSES = {
 }
 
 
-class GeneratedContent(Exchange):
+class GeneratedContent(MockExchange):
     """`POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`."""
 
     id_prefix = "gen-mock"
 
-    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+    def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
         if "model" in request:
             raise ClientError(400, "unknown_field", "the path names the model")
         path, _, query = target.partition("?")
@@ -43,7 +43,7 @@ class GeneratedContent(Exchange):
         system = [("system", _text(request.get("systemInstruction") or {}))]
         return [*system, *((content.get("role", "user"), _text(content)) for content in contents)]
 
-    def limit(self, request: dict[str, Any]) -> object:
+    def max_tokens(self, request: dict[str, Any]) -> object:
         return (request.get("generationConfig") or {}).get("maxOutputTokens")
 
     def tool_names(self, request: dict[str, Any]) -> list[str]:
@@ -57,13 +57,13 @@ class GeneratedContent(Exchange):
         found: dict[str, Any] | None = wanted.get("responseJsonSchema", wanted.get("responseSchema"))
         return found
 
-    def picture(self, part: dict[str, Any]) -> str | None:
+    def image(self, part: dict[str, Any]) -> str | None:
         given = part.get("inlineData")
         if not given:
             return None
         # Google takes either spelling of a name, and its Python client writes this one so.
         kind = given.get("mimeType", given.get("mime_type"))
-        return picture_in_url(f"data:{kind};base64,{given['data']}")
+        return data_url_content(f"data:{kind};base64,{given['data']}")
 
     @staticmethod
     def error(status: int, code: str, message: str) -> bytes:
@@ -77,19 +77,19 @@ class GeneratedContent(Exchange):
         return encode({"error": {"code": status, "message": message, "status": name, "details": details}})
 
     def completion(self) -> bytes:
-        called = [_called(call.name, call.arguments) for call in self.calls]
-        parts = called or [{"text": "".join(self.pieces())}]
-        return encode(self._generated(parts, self.tokens, True))
+        called = [_function_call(call.name, call.arguments) for call in self.calls]
+        parts = called or [{"text": "".join(self.chunks())}]
+        return encode(self._response_chunk(parts, self.tokens, True))
 
     def events(self) -> list[bytes]:
         """One call for each event, and in the last one why the answer ended. Usage counts so far."""
-        parts = [_called(call.name, call.arguments) for call in self.calls]
-        parts = parts or [{"text": piece} for piece in self.pieces()]
-        answers = [self._generated([part], number, False) for number, part in enumerate(parts, 1)]
-        answers.append(self._generated([{"text": ""}], self.tokens, True))
+        parts = [_function_call(call.name, call.arguments) for call in self.calls]
+        parts = parts or [{"text": piece} for piece in self.chunks()]
+        answers = [self._response_chunk([part], number, False) for number, part in enumerate(parts, 1)]
+        answers.append(self._response_chunk([{"text": ""}], self.tokens, True))
         return [b"data: %b\r\n\r\n" % encode(answer) for answer in answers]
 
-    def _generated(self, parts: list[dict[str, Any]], tokens: int, last: bool) -> dict[str, Any]:
+    def _response_chunk(self, parts: list[dict[str, Any]], tokens: int, last: bool) -> dict[str, Any]:
         candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
         if last:
             # Calls of tools are no reason of their own.
@@ -150,5 +150,5 @@ def _text(content: dict[str, Any]) -> str:
     return " ".join(text for text in texts if isinstance(text, str))
 
 
-def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _function_call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"functionCall": {"name": name, "args": arguments}}

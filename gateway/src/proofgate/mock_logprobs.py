@@ -7,14 +7,16 @@ import math
 from typing import Any, Literal
 
 #: Which model the stand-in plays. `b` is less sure of its tokens, and thinks of other ones.
-Character = Literal["a", "b"]
-CHARACTERS: tuple[Character, ...] = ("a", "b")
+LogprobProfile = Literal["a", "b"]
+LOGPROB_PROFILES: tuple[LogprobProfile, ...] = ("a", "b")
 
 #: How likely the chosen token is at least.
-_LEAST = {"a": 0.7, "b": 0.4}
+_MIN_PROBABILITY = {"a": 0.7, "b": 0.4}
 
 
-def told_of(pieces: list[str], prompt: str, count: int, character: Character) -> list[dict[str, Any]]:
+def token_logprobs(
+    pieces: list[str], prompt: str, count: int, character: LogprobProfile
+) -> list[dict[str, Any]]:
     """What is told of each token: itself and, of the likeliest ones, `count`."""
     return [
         _token(piece, f"{character}:{number}:{prompt}", count, character)
@@ -22,15 +24,15 @@ def told_of(pieces: list[str], prompt: str, count: int, character: Character) ->
     ]
 
 
-def _token(piece: str, seed: str, count: int, character: Character) -> dict[str, Any]:
+def _token(piece: str, seed: str, count: int, character: LogprobProfile) -> dict[str, Any]:
     digest = hashlib.sha256(seed.encode()).digest()
-    chosen = _LEAST[character] + 0.25 * digest[0] / 255
+    chosen = _MIN_PROBABILITY[character] + 0.25 * digest[0] / 255
     # Half of what is left for the next one, and so on.
     others = [(1 - chosen) * 0.5**rank for rank in range(1, count)]
     tokens = [(piece, chosen), *((f" {character}{digest[1] % 4 + rank}", p) for rank, p in enumerate(others))]
-    told = [_told(token, probability) for token, probability in tokens]
+    told = [_logprob_entry(token, probability) for token, probability in tokens]
     return {**told[0], "top_logprobs": told[:count]}
 
 
-def _told(token: str, probability: float) -> dict[str, Any]:
+def _logprob_entry(token: str, probability: float) -> dict[str, Any]:
     return {"token": token, "logprob": math.log(probability), "bytes": list(token.encode())}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from proofgate.mock_answers import CREATED, ClientError, Exchange, encode
+from proofgate.mock_answers import CREATED, ClientError, MockExchange, encode
 
 #: Bytes that one token of an answer becomes.
-_BYTES_OF_A_TOKEN = 64
+_BYTES_PER_TOKEN = 64
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MP3 = b"\xff\xfb\x90\x64"
 
 
-class Image(Exchange):
+class Image(MockExchange):
     """`POST /v1/images/generations`: as many bytes as the answer has tokens."""
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
@@ -36,7 +36,7 @@ class Image(Exchange):
         return [*partial, _event("image_generation.completed", {**image, "usage": self._usage()})]
 
     def _data(self) -> str:
-        return base64.b64encode(_PNG + bytes(_BYTES_OF_A_TOKEN * self.tokens)).decode()
+        return base64.b64encode(_PNG + bytes(_BYTES_PER_TOKEN * self.tokens)).decode()
 
     def _usage(self) -> dict[str, Any]:
         output = self.tokens * self.count
@@ -48,19 +48,19 @@ class Image(Exchange):
         }
 
 
-class Speech(Exchange):
+class Speech(MockExchange):
     """`POST /v1/audio/speech`."""
 
     answer_type = b"audio/mpeg"
 
-    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
-        return super().asked(request, target)[0], request.get("stream_format") == "sse"
+    def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+        return super().model_and_stream(request, target)[0], request.get("stream_format") == "sse"
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
         return [("user", _text(request, "input"))]
 
     def completion(self) -> bytes:
-        return b"".join(self._recording())
+        return b"".join(self._audio_chunks())
 
     def events(self) -> list[bytes]:
         usage = {
@@ -70,12 +70,12 @@ class Speech(Exchange):
         }
         pieces = [
             _event("speech.audio.delta", {"audio": base64.b64encode(piece).decode()})
-            for piece in self._recording()
+            for piece in self._audio_chunks()
         ]
         return [*pieces, _event("speech.audio.done", {"usage": usage})]
 
-    def _recording(self) -> list[bytes]:
-        return [_MP3 + bytes(_BYTES_OF_A_TOKEN)] * self.tokens
+    def _audio_chunks(self) -> list[bytes]:
+        return [_MP3 + bytes(_BYTES_PER_TOKEN)] * self.tokens
 
 
 def _text(request: dict[str, Any], name: str) -> str:

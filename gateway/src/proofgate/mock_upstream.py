@@ -18,7 +18,7 @@ import uvloop
 
 from proofgate import mock_bedrock, mock_vertex
 from proofgate.http_server import Server, address_of, on_signals
-from proofgate.mock_answers import CREATED, Behaviour, ClientError, Exchange, encode
+from proofgate.mock_answers import CREATED, ClientError, MockBehaviour, MockExchange, encode
 from proofgate.mock_dialects import endpoint_at
 from proofgate.mock_google import GeneratedContent
 
@@ -27,21 +27,21 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-_IDS_MAXIMUM = 100_000
-_KEY_FIELDS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
+_MAX_IDS = 100_000
+_API_KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 
 
 @dataclass(frozen=True)
-class Upstream:
+class UpstreamOptions:
     """The options of the stand-in."""
 
-    behaviour: Behaviour = field(default_factory=Behaviour)
+    behaviour: MockBehaviour = field(default_factory=MockBehaviour)
     models: tuple[str, ...] = ()  # empty: every model exists
     api_key: str | None = None
 
 
 @dataclass
-class Stats:
+class UpstreamStats:
     """What the upstream saw since its start."""
 
     started: int = 0
@@ -53,7 +53,7 @@ class Stats:
 
     def count_id(self, request_id: str) -> None:
         self.ids[request_id] = self.ids.pop(request_id, 0) + 1
-        if len(self.ids) > _IDS_MAXIMUM:
+        if len(self.ids) > _MAX_IDS:
             self.ids.popitem(last=False)
 
     def as_json(self) -> bytes:
@@ -72,11 +72,11 @@ class Stats:
 class MockUpstream:
     """The ASGI application."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: UpstreamOptions) -> None:
         self._upstream = upstream
         key = upstream.api_key
         self._credentials = None if key is None else {f"Bearer {key}".encode(), key.encode()}
-        self._stats = Stats()
+        self._stats = UpstreamStats()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -88,22 +88,24 @@ class MockUpstream:
         elif route == ("GET", "/v1/models"):
             await self._models(scope, send)
         elif route == ("GET", "/health"):
-            await _answer(send, 200, b'{"status":"ok"}')
+            await _write_response(send, 200, b'{"status":"ok"}')
         elif route == ("GET", "/mock/stats"):
-            await _answer(send, 200, self._stats.as_json())
+            await _write_response(send, 200, self._stats.as_json())
         else:
             message = f"no such endpoint: {scope['method']} {scope['path']}"
-            await _fail(send, Exchange, 404, "not_found", message)
+            await _send_error(send, MockExchange, 404, "not_found", message)
 
     async def _models(self, scope: Scope, send: Send) -> None:
         if not self._authorized(scope):
-            await _fail(send, Exchange, 401, "invalid_api_key", "incorrect API key provided")
+            await _send_error(send, MockExchange, 401, "invalid_api_key", "incorrect API key provided")
             return
         names = self._upstream.models or ("mock-fast", "mock")
         data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "mock"} for name in names]
-        await _answer(send, 200, encode({"object": "list", "data": data}))
+        await _write_response(send, 200, encode({"object": "list", "data": data}))
 
-    async def _generate(self, endpoint: type[Exchange], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _generate(
+        self, endpoint: type[MockExchange], scope: Scope, receive: Receive, send: Send
+    ) -> None:
         stats = self._stats
         stats.started += 1
         body = await _read_body(receive)
@@ -112,7 +114,7 @@ class MockUpstream:
             return
         if not self._authorized(scope):
             stats.unauthorized += 1
-            await _fail(send, endpoint, 401, "invalid_api_key", "incorrect API key provided")
+            await _send_error(send, endpoint, 401, "invalid_api_key", "incorrect API key provided")
             return
         query = scope["query_string"].decode()
         path = scope["raw_path"].decode()
@@ -122,12 +124,12 @@ class MockUpstream:
             self._require_model(exchange.model)
         except ClientError as error:
             stats.failed += 1
-            await _fail(send, endpoint, error.status, error.code, str(error))
+            await _send_error(send, endpoint, error.status, error.code, str(error))
             return
         if exchange.behaviour.id is not None:
             stats.count_id(exchange.behaviour.id)
         status = exchange.behaviour.status
-        completed = await _perform(exchange, status, receive, send)
+        completed = await _respond(exchange, status, receive, send)
         if not completed:
             stats.client_disconnects += 1
         elif status is not None or exchange.behaviour.cut is not None:
@@ -138,7 +140,7 @@ class MockUpstream:
     def _authorized(self, scope: Scope) -> bool:
         if self._credentials is None:
             return True
-        given = [value for name, value in scope["headers"] if name in _KEY_FIELDS]
+        given = [value for name, value in scope["headers"] if name in _API_KEY_HEADERS]
         return len(given) == 1 and given[0] in self._credentials
 
     def _require_model(self, model: str) -> None:
@@ -146,20 +148,20 @@ class MockUpstream:
             raise ClientError(404, "model_not_found", f"the model {model} does not exist")
 
 
-def _endpoint_at(scope: Scope) -> type[Exchange] | None:
+def _endpoint_at(scope: Scope) -> type[MockExchange] | None:
     path = scope["raw_path"].decode()
     return endpoint_at(scope["path"]) or mock_bedrock.endpoint(path) or mock_vertex.endpoint(path)
 
 
-async def _perform(exchange: Exchange, status: int | None, receive: Receive, send: Send) -> bool:
+async def _respond(exchange: MockExchange, status: int | None, receive: Receive, send: Send) -> bool:
     """Answers as directed. False when the client went away first."""
     behaviour = exchange.behaviour
     paced = exchange.stream and behaviour.interval > 0
     if not (behaviour.hang or behaviour.latency or paced or behaviour.stall is not None):
         # Nothing to wait for: nothing to watch the client during.
-        await _send_answer(exchange, status, None, send)
+        await _send_response(exchange, status, None, send)
         return True
-    gone = asyncio.ensure_future(_disconnected(receive))
+    gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         if behaviour.hang:
             await gone
@@ -168,37 +170,39 @@ async def _perform(exchange: Exchange, status: int | None, receive: Receive, sen
             done, _ = await asyncio.wait({gone}, timeout=behaviour.latency)
             if done:
                 return False
-        return await _send_answer(exchange, status, gone, send)
+        return await _send_response(exchange, status, gone, send)
     finally:
         gone.cancel()
 
 
-async def _send_answer(
-    exchange: Exchange, status: int | None, gone: asyncio.Future[None] | None, send: Send
+async def _send_response(
+    exchange: MockExchange, status: int | None, gone: asyncio.Future[None] | None, send: Send
 ) -> bool:
     if status is not None:
         in_head = status in (429, 503) and not isinstance(exchange, GeneratedContent)
         retry = [(b"retry-after", b"1")] if in_head else []
         message = f"simulated failure with status {status}, as requested"
-        await _fail(send, type(exchange), status, "mock_failure", message, retry)
+        await _send_error(send, type(exchange), status, "mock_failure", message, retry)
         return True
     if exchange.stream:
         return await _send_stream(exchange, gone, send)
     body = exchange.completion()
     if exchange.behaviour.cut is None:
-        await _answer(send, 200, body, kind=exchange.answer_type)
+        await _write_response(send, 200, body, kind=exchange.answer_type)
     else:
         # An application that returns before the body is complete makes uvicorn close the connection.
         fields = [(b"content-type", exchange.answer_type), (b"content-length", b"%d" % len(body))]
-        await send(_head(200, fields))
+        await send(_response_head(200, fields))
         await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
     return True
 
 
-async def _send_stream(exchange: Exchange, gone: asyncio.Future[None] | None, send: Send) -> bool:
+async def _send_stream(exchange: MockExchange, gone: asyncio.Future[None] | None, send: Send) -> bool:
     behaviour = exchange.behaviour
     events = exchange.events()
-    await send(_head(200, [(b"content-type", exchange.stream_type), (b"cache-control", b"no-cache")]))
+    await send(
+        _response_head(200, [(b"content-type", exchange.stream_type), (b"cache-control", b"no-cache")])
+    )
     loop = asyncio.get_running_loop()
     begun = loop.time()
     for number, event in enumerate(events):
@@ -217,7 +221,7 @@ async def _send_stream(exchange: Exchange, gone: asyncio.Future[None] | None, se
     return True
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -234,7 +238,7 @@ async def _read_body(receive: Receive) -> bytes | None:
             return b"".join(parts)
 
 
-async def _answer(
+async def _write_response(
     send: Send,
     status: int,
     body: bytes,
@@ -242,28 +246,30 @@ async def _answer(
     kind: bytes = b"application/json",
 ) -> None:
     await send(
-        _head(status, [(b"content-type", kind), (b"content-length", b"%d" % len(body)), *(headers or [])])
+        _response_head(
+            status, [(b"content-type", kind), (b"content-length", b"%d" % len(body)), *(headers or [])]
+        )
     )
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _head(status: int, headers: list[tuple[bytes, bytes]]) -> Message:
+def _response_head(status: int, headers: list[tuple[bytes, bytes]]) -> Message:
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-async def _fail(
+async def _send_error(
     send: Send,
-    endpoint: type[Exchange],
+    endpoint: type[MockExchange],
     status: int,
     code: str,
     message: str,
     headers: list[tuple[bytes, bytes]] | None = None,
 ) -> None:
     fields = [*endpoint.error_fields(status), *(headers or [])]
-    await _answer(send, status, endpoint.error(status, code, message), fields)
+    await _write_response(send, status, endpoint.error(status, code, message), fields)
 
 
-def run(upstream: Upstream, listener: socket.socket) -> None:
+def run(upstream: UpstreamOptions, listener: socket.socket) -> None:
     """Serves on a bound socket until SIGTERM or SIGINT."""
     # uvicorn reports every deliberately cut answer as an error of the application.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
@@ -271,7 +277,7 @@ def run(upstream: Upstream, listener: socket.socket) -> None:
         runner.run(_serve(upstream, listener))
 
 
-async def _serve(upstream: Upstream, listener: socket.socket) -> None:
+async def _serve(upstream: UpstreamOptions, listener: socket.socket) -> None:
     # Longer than any gateway keeps an idle upstream connection: a mock must not race with connection reuse.
     announcement = f"mock-upstream ready: http://{address_of(listener)}/v1"
     server = Server(MockUpstream(upstream), announcement, keep_alive_seconds=600, bounds=None)

@@ -6,8 +6,8 @@ import re
 from typing import Any
 from urllib.parse import unquote
 
-from proofgate.mock_answers import ClientError, Exchange
-from proofgate.mock_dialects import Message, TokenCount
+from proofgate.mock_answers import ClientError, MockExchange
+from proofgate.mock_dialects import MessagesExchange, TokenCount
 from proofgate.mock_google import GeneratedContent, GeneratedTokens
 
 #: What Google's reference says, and what Anthropic's client for Vertex AI sends since its version 2.
@@ -17,10 +17,10 @@ _PATH = re.compile(
 )
 
 
-class RawPrediction(Message):
+class RawPrediction(MessagesExchange):
     """A message whose model stands in the path, as `rawPredict` and `streamRawPredict` take it."""
 
-    def asked(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
+    def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
         if "model" in request or request.get("anthropic_version") not in _VERSIONS:
             raise ClientError(400, "invalid_request_error", "the path names the model, the body the version")
         model, _, method = target.rpartition("/models/")[2].partition(":")
@@ -30,7 +30,7 @@ class RawPrediction(Message):
         return unquote(model), stream
 
 
-def endpoint(path: str) -> type[Exchange] | None:
+def endpoint(path: str) -> type[MockExchange] | None:
     """What is served at a percent-encoded path."""
     found = _PATH.fullmatch(path)
     if found is None:
@@ -43,7 +43,7 @@ def endpoint(path: str) -> type[Exchange] | None:
     return RawPrediction if method in ("rawPredict", "streamRawPredict") else None
 
 
-_GOOGLE: dict[str, type[Exchange]] = {
+_GOOGLE: dict[str, type[MockExchange]] = {
     "generateContent": GeneratedContent,
     "streamGenerateContent": GeneratedContent,
     "countTokens": GeneratedTokens,

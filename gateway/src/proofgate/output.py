@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_FORMS = ("table", "json", "yaml")
+_FORMATS = ("table", "json", "yaml")
 
 
 def add_argument(
@@ -23,22 +23,22 @@ def add_argument(
     """
     parser.add_argument(
         "--output",
-        type=_form,
-        choices=(*_FORMS, *more),
+        type=_parse_format,
+        choices=(*_FORMATS, *more),
         default="table",
         help=f"{meaning} (default: %(default)s)",
     )
     for name in former:
         form = name.removeprefix("--")
-        if form in (*_FORMS, *more):
+        if form in (*_FORMATS, *more):
             parser.add_argument(name, dest="output", action="store_const", const=form, help=argparse.SUPPRESS)
         else:
             parser.add_argument(
-                name, dest="output", type=_form, choices=(*_FORMS, *more), help=argparse.SUPPRESS
+                name, dest="output", type=_parse_format, choices=(*_FORMATS, *more), help=argparse.SUPPRESS
             )
 
 
-def _form(text: str) -> str:
+def _parse_format(text: str) -> str:
     # The name of the table before there were three forms.
     return "table" if text == "text" else text
 

@@ -73,7 +73,7 @@ def show(options: argparse.Namespace) -> int:
         "response": (exchange.response, exchange.no_response),
     }
     if options.body is None:
-        by_hand.record(options, "payload show", {"id": options.request_id})
+        by_hand.record_read(options, "payload show", {"id": options.request_id})
         for name, (body, why) in bodies.items():
             told = f"{len(body)} bytes" if body is not None else _reason(why)
             print(f"{name}: {told}")
@@ -81,7 +81,7 @@ def show(options: argparse.Namespace) -> int:
     body, why = bodies[options.body]
     if body is None:
         return fail(f"the {options.body} is not shown: {_reason(why)}", EXIT_FAILED)
-    by_hand.record(options, "payload show", {"id": options.request_id, "body": options.body})
+    by_hand.record_read(options, "payload show", {"id": options.request_id, "body": options.body})
     _write(options.out, body, raw=options.raw)
     return EXIT_OK
 

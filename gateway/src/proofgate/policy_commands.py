@@ -10,27 +10,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 from proofgate_schema.policy import Scope
 from pydantic.alias_generators import to_snake
 
 from proofgate import _core, output
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.config.policy_rules import rules_of
-from proofgate.config.references import unknown
+from proofgate.config.references import unknown_name_message
 from proofgate.config.settings import Settings
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.policy_samples import (
-    Failure,
+    SampleFailure,
     Verdict,
+    evaluate_configured_policy,
+    evaluate_request,
     example_failures,
-    judge,
-    judge_request,
     read_samples,
     sample_failures,
 )
 
-_EXCERPT = 48
+_MAX_EXCERPT_LENGTH = 48
 
 
 def test(options: argparse.Namespace) -> int:
@@ -39,13 +39,12 @@ def test(options: argparse.Namespace) -> int:
         settings = load_settings(options.config)
         samples = read_samples(options.samples, settings) if options.samples else {}
     except InvalidConfigError as error:
-        return _refused(error)
+        return _report_refusal(error)
     failures = [*example_failures(settings.policy), *sample_failures(settings, samples)]
     rules = settings.policy.rules
     examples = sum(len(rule.examples.match) + len(rule.examples.no_match) for rule in rules)
-    tried = (
-        f"{counted(examples, 'example')} of {counted(len(rules), 'rule')}, {counted(len(samples), 'sample')}"
-    )
+    tested_examples = f"{format_count(examples, 'example')} of {format_count(len(rules), 'rule')}"
+    tried = f"{tested_examples}, {format_count(len(samples), 'sample')}"
     if output.is_data(options):
         counts = {"examples": examples, "rules": len(rules), "samples": len(samples)}
         shown = [_failure_document(failure) for failure in failures]
@@ -63,10 +62,12 @@ def rules(options: argparse.Namespace) -> int:
     try:
         settings = load_settings(options.config)
     except InvalidConfigError as error:
-        return _refused(error)
+        return _report_refusal(error)
     policy = settings.policy
     if options.pack is not None and options.pack not in policy.packs:
-        return fail(unknown("pack", options.pack, policy.packs, "list it under policy.packs"), EXIT_USAGE)
+        return fail(
+            unknown_name_message("pack", options.pack, policy.packs, "list it under policy.packs"), EXIT_USAGE
+        )
     listed = [
         rule for rule in rules_of(policy, actions=[]) if options.pack is None or rule["pack"] == options.pack
     ]
@@ -89,7 +90,7 @@ def rules(options: argparse.Namespace) -> int:
         )
     )
     print(
-        f"{counted(len(active), 'rule')}, {policy.mode}, threshold {policy.threshold or 'none'}"
+        f"{format_count(len(active), 'rule')}, {policy.mode}, threshold {policy.threshold or 'none'}"
         + (f"; off: {', '.join(off)}" if off else "")
     )
     return EXIT_OK
@@ -100,11 +101,13 @@ def check(options: argparse.Namespace) -> int:
     try:
         settings = load_settings(options.config)
     except InvalidConfigError as error:
-        return _refused(error)
+        return _report_refusal(error)
     tenants = {tenant.name: tenant for tenant in settings.tenants}
     if options.tenant is not None and options.tenant not in tenants:
-        return fail(unknown("tenant", options.tenant, tenants, "define it under tenants"), EXIT_USAGE)
-    for line in _not_enforced(settings, options.tenant):
+        return fail(
+            unknown_name_message("tenant", options.tenant, tenants, "define it under tenants"), EXIT_USAGE
+        )
+    for line in _unenforced_reasons(settings, options.tenant):
         print(f"proofgate: warning: {line}", file=sys.stderr)
     if options.request is not None:
         return _check_request(options, settings)
@@ -114,7 +117,7 @@ def check(options: argparse.Namespace) -> int:
     except UnicodeError:
         return fail("the text is not UTF-8", EXIT_USAGE)
     try:
-        verdict = judge(settings, options.tenant, options.direction, text, options.scope)
+        verdict = evaluate_configured_policy(settings, options.tenant, options.direction, text, options.scope)
     except _core.ConfigError as error:
         return fail(str(error), EXIT_USAGE)
     override = tenants[options.tenant].policy if options.tenant else None
@@ -131,7 +134,7 @@ def check(options: argparse.Namespace) -> int:
                 f"  {match.rule}",
                 match.action,
                 f"bytes {match.start}-{match.end}",
-                _shown(match.excerpt(text)),
+                _quote(match.excerpt(text)),
             )
             for match in verdict.matches
         ]
@@ -146,7 +149,7 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
     except OSError as error:
         return fail(f"{options.request}: cannot be read: {error.strerror}", EXIT_USAGE)
     try:
-        checked = judge_request(settings, options.tenant, options.endpoint, body)
+        checked = evaluate_request(settings, options.tenant, options.endpoint, body)
     except _core.ConfigError as error:
         return fail(str(error), EXIT_USAGE)
     if output.is_data(options):
@@ -163,7 +166,7 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
         score = f"score {message['score']}{_flagged(message['flagged'])}{origin}"
         print(f"  {message['place']} ({message['scope']}): {message['decision']}, {score}")
         rows = [
-            (f"    {match['rule']}", match["action"], _shown(match.get("text") or ""))
+            (f"    {match['rule']}", match["action"], _quote(match.get("text") or ""))
             for match in message["matches"]
         ]
         print(output.table(rows))
@@ -192,7 +195,7 @@ def _guarded_calls(settings: Settings, name: str | None, place: str) -> str:
     return f"calls in the answer that {verdict} after {place}: {names}\n"
 
 
-def _not_enforced(settings: Settings, name: str | None) -> list[str]:
+def _unenforced_reasons(settings: Settings, name: str | None) -> list[str]:
     """Why a policy changes no traffic whatever it decides here: it has no rules, or it is a dry run."""
     policy = settings.policy
     tenant = next((tenant for tenant in settings.tenants if tenant.name == name), None)
@@ -211,7 +214,7 @@ def _flagged(is_flagged: bool) -> str:
     return ", flagged" if is_flagged else ""
 
 
-def _refused(error: InvalidConfigError) -> int:
+def _report_refusal(error: InvalidConfigError) -> int:
     return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
 
 
@@ -242,17 +245,17 @@ def _verdict_document(verdict: Verdict, threshold: int | None, text: str) -> dic
     return {**decided, **({"threshold": threshold} if threshold else {}), "matches": matches}
 
 
-def _failure_document(failure: Failure) -> dict[str, Any]:
+def _failure_document(failure: SampleFailure) -> dict[str, Any]:
     got = _verdict_document(failure.verdict, None, failure.text)
-    return {"where": failure.where, "text": failure.text, "expected": failure.expected, "got": got}
+    return {"where": failure.location, "text": failure.text, "expected": failure.expected, "got": got}
 
 
-def _failure_row(failure: Failure) -> Sequence[str]:
+def _failure_row(failure: SampleFailure) -> Sequence[str]:
     verdict = failure.verdict
-    matched = [f"{match.rule} {_shown(match.excerpt(failure.text))}" for match in verdict.matches]
+    matched = [f"{match.rule} {_quote(match.excerpt(failure.text))}" for match in verdict.matches]
     return (
-        failure.where,
-        _shown(failure.text),
+        failure.location,
+        _quote(failure.text),
         failure.expected,
         _decision(verdict),
         ", ".join(matched) or "nothing",
@@ -262,11 +265,11 @@ def _failure_row(failure: Failure) -> Sequence[str]:
 def _rule_rows(rules: Iterable[dict[str, Any]], own: set[str]) -> Iterable[Sequence[str]]:
     for rule in rules:
         pack = "-" if rule["id"] in own else rule["pack"]
-        action = _by_scope(rule["actions"])
+        action = _format_scoped_actions(rule["actions"])
         yield (rule["id"], pack, rule["target"], rule["view"], str(rule["score"]), action, rule["reason"])
 
 
-def _by_scope(actions: Mapping[str, str]) -> str:
+def _format_scoped_actions(actions: Mapping[str, str]) -> str:
     """What a rule does in most scopes, and in brackets where it does something else."""
     scopes = {scope: actions[to_snake(scope)] for scope in get_args(Scope) if to_snake(scope) in actions}
     usual, _ = Counter(scopes.values()).most_common(1)[0]
@@ -278,7 +281,7 @@ def _by_scope(actions: Mapping[str, str]) -> str:
     return f"{usual} ({exceptions})" if exceptions else usual
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     """A short quotation that no text can leave: control characters are escaped."""
-    short = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
+    short = text if len(text) <= _MAX_EXCERPT_LENGTH else f"{text[:_MAX_EXCERPT_LENGTH]}…"
     return json.dumps(short, ensure_ascii=not short.isprintable())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from proofgate_schema.fields import Listed
+from proofgate_schema.fields import TupleOf
 from proofgate_schema.policy import Policy, Rule, Scope
 from proofgate_schema.section import Section
 from pydantic import AfterValidator, ValidationError
@@ -20,10 +20,10 @@ from pydantic import AfterValidator, ValidationError
 from proofgate import _core
 from proofgate.config import InvalidConfigError, Problem
 from proofgate.config.document import DocumentError, parse_list
-from proofgate.config.files import CONFIG_MAXIMUM, read_bounded
+from proofgate.config.files import MAX_CONFIG_BYTES, read_bounded
 from proofgate.config.policy_rules import rules_of
-from proofgate.config.problems import Findings, schema_problems
-from proofgate.config.references import unknown
+from proofgate.config.problems import Findings, report_schema_problems
+from proofgate.config.references import unknown_name_message
 from proofgate.config.settings import Settings
 
 
@@ -46,12 +46,12 @@ class Sample(Section):
     """Whose policy applies; the gateway's when it is not set."""
     expect: Literal["allow", "flag", "mask", "redact", "block"] | None = None
     """The decision; any when it is not set."""
-    rules: Listed[str] = ()
+    rules: TupleOf[str] = ()
     """Rules that have to match; others may match as well."""
 
 
 @dataclass(frozen=True)
-class Match:
+class RuleMatch:
     """Where a rule matched, in bytes of UTF-8, and what it does there."""
 
     rule: str
@@ -74,20 +74,20 @@ class Verdict:
     by_score: bool
     score: int
     flagged: bool
-    matches: tuple[Match, ...]
+    matches: tuple[RuleMatch, ...]
 
 
 @dataclass(frozen=True)
-class Failure:
+class SampleFailure:
     """A text that a policy did not judge as expected."""
 
-    where: str
+    location: str
     text: str
     expected: str
     verdict: Verdict
 
 
-def scan(
+def evaluate_text(
     policy: dict[str, Any], tenant: dict[str, Any] | None, direction: str, text: str, scope: str | None = None
 ) -> Verdict:
     """Judges one text; `policy` and `tenant` are sections as they are written. Raises the core's ConfigError.
@@ -98,21 +98,21 @@ def scan(
     where = scope or ("Answer" if direction == "response" else "User")
     answer = json.loads(_core.policy_scan(json.dumps(policy), tenant_json, direction, where, text))
     matches = tuple(
-        Match(found["rule"], found["action"], found["start"], found["end"]) for found in answer["matches"]
+        RuleMatch(found["rule"], found["action"], found["start"], found["end"]) for found in answer["matches"]
     )
     names = ("decision", "would_block", "rule", "by_score", "score", "flagged")
     return Verdict(**{name: answer[name] for name in names}, matches=matches)
 
 
-def judge(
+def evaluate_configured_policy(
     settings: Settings, tenant: str | None, direction: str, text: str, scope: str | None = None
 ) -> Verdict:
     """What the policy decides as it is configured. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
-    return scan(settings.policy.as_written(), tenant_document, direction, text, scope)
+    return evaluate_text(settings.policy.as_written(), tenant_document, direction, text, scope)
 
 
-def judge_request(settings: Settings, tenant: str | None, endpoint: str, body: bytes) -> dict[str, Any]:
+def evaluate_request(settings: Settings, tenant: str | None, endpoint: str, body: bytes) -> dict[str, Any]:
     """What the policy decides about a request, as `_core.policy_check`. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
     tenant_json = None if tenant_document is None else json.dumps(tenant_document)
@@ -121,40 +121,40 @@ def judge_request(settings: Settings, tenant: str | None, endpoint: str, body: b
     return checked
 
 
-def example_failures(policy: Policy) -> Iterator[Failure]:
+def example_failures(policy: Policy) -> Iterator[SampleFailure]:
     """The examples that rules carry and do not keep, each rule by itself."""
     for rule in policy.rules:
         for texts, wanted in ((rule.examples.match, True), (rule.examples.no_match, False)):
             for text in texts:
-                verdict = _of_rule_alone(rule, text)
-                if (rule.id in _matched(verdict)) is not wanted:
-                    yield Failure(f"rule {rule.id}", text, "match" if wanted else "no match", verdict)
+                verdict = _single_rule_verdict(rule, text)
+                if (rule.id in _matched_rules(verdict)) is not wanted:
+                    yield SampleFailure(f"rule {rule.id}", text, "match" if wanted else "no match", verdict)
 
 
-def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[Failure]:
+def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[SampleFailure]:
     """The samples, by their place, that the policy does not judge as expected."""
     enforced = settings.policy.as_written() | {"mode": "Enforce"}
     for where, sample in samples.items():
         tenant = _tenant_document(settings, sample.tenant)
         if tenant is not None:
             tenant.pop("mode", None)
-        verdict = scan(enforced, tenant, sample.direction, sample.text, sample.scope)
-        missing = [rule for rule in sample.rules if rule not in _matched(verdict)]
+        verdict = evaluate_text(enforced, tenant, sample.direction, sample.text, sample.scope)
+        missing = [rule for rule in sample.rules if rule not in _matched_rules(verdict)]
         if missing or sample.expect not in (None, verdict.decision):
             expected = ", ".join([sample.expect or "any", *sample.rules])
-            yield Failure(where, sample.text, expected, verdict)
+            yield SampleFailure(where, sample.text, expected, verdict)
 
 
 def read_samples(path: Path, settings: Settings) -> dict[str, Sample]:
     """The samples of a YAML file by their place, `file:line`. Raises InvalidConfigError."""
     try:
-        document = parse_list(read_bounded(path, CONFIG_MAXIMUM).decode())
+        document = parse_list(read_bounded(path, MAX_CONFIG_BYTES).decode())
     except OSError as error:
-        raise _unusable(path, f"cannot be read: {error.strerror}") from None
+        raise _samples_error(path, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise _unusable(path, "is not UTF-8 text") from None
+        raise _samples_error(path, "is not UTF-8 text") from None
     except DocumentError as error:
-        raise _unusable(path, str(error), error.line) from None
+        raise _samples_error(path, str(error), error.line) from None
     findings = Findings(document)
     samples = {}
     known = {str(rule["id"]) for rule in rules_of(settings.policy, actions=[])}
@@ -162,7 +162,7 @@ def read_samples(path: Path, settings: Settings) -> dict[str, Sample]:
         try:
             samples[f"{path}:{document.line_of((position,))}"] = sample = Sample.model_validate(entry)
         except ValidationError as error:
-            schema_problems(error, Sample, findings, (position,))
+            report_schema_problems(error, Sample, findings, (position,))
         else:
             _check_sample(sample, position, settings, known, findings)
     if findings.problems:
@@ -175,27 +175,27 @@ def _check_sample(
 ) -> None:
     tenants = [tenant.name for tenant in settings.tenants]
     if sample.tenant is not None and sample.tenant not in tenants:
-        message = unknown("tenant", sample.tenant, tenants, "define it in the configuration")
+        message = unknown_name_message("tenant", sample.tenant, tenants, "define it in the configuration")
         findings.report("config_unknown_tenant", (position, "tenant"), message)
     for place, rule in enumerate(sample.rules):
         if rule not in known:
-            message = unknown("rule", rule, known, "list them with proofgate policy rules")
+            message = unknown_name_message("rule", rule, known, "list them with proofgate policy rules")
             findings.report("config_unknown_rule", (position, "rules", place), message)
     if sample.expect is None and not sample.rules:
         message = "the sample expects nothing: set expect or rules"
         findings.report("config_missing_field", (position,), message)
 
 
-def _unusable(path: Path, message: str, line: int | None = None) -> InvalidConfigError:
+def _samples_error(path: Path, message: str, line: int | None = None) -> InvalidConfigError:
     return InvalidConfigError(path, [Problem("samples_unreadable", (), message, line)])
 
 
-def _of_rule_alone(rule: Rule, text: str) -> Verdict:
+def _single_rule_verdict(rule: Rule, text: str) -> Verdict:
     policy = Policy(rules=(rule,)).as_written()
-    return scan(policy, None, "response" if rule.target == "Response" else "request", text)
+    return evaluate_text(policy, None, "response" if rule.target == "Response" else "request", text)
 
 
-def _matched(verdict: Verdict) -> set[str]:
+def _matched_rules(verdict: Verdict) -> set[str]:
     return {match.rule for match in verdict.matches}
 
 

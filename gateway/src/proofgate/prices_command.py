@@ -16,7 +16,7 @@ from proofgate.config.core_json import targets_of
 from proofgate.config.settings import Settings
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 
-_PARTS = (
+_RATE_FIELDS = (
     "input",
     "cached_input",
     "cache_write",
@@ -54,10 +54,10 @@ def prices_of(settings: Settings, at: int) -> list[dict[str, Any]]:
         "providers": [{"name": entry.name, "base_url": entry.base_url} for entry in settings.providers],
         "models": [{"name": model.name, "targets": targets_of(model)} for model in settings.models],
     }
-    return [_told(entry) for entry in json.loads(_core.prices_at(json.dumps(asked), at))]
+    return [_price_entry(entry) for entry in json.loads(_core.prices_at(json.dumps(asked), at))]
 
 
-def _told(entry: dict[str, Any]) -> dict[str, Any]:
+def _price_entry(entry: dict[str, Any]) -> dict[str, Any]:
     price = entry["price"]
     if price is not None:
         price = {
@@ -66,9 +66,9 @@ def _told(entry: dict[str, Any]) -> dict[str, Any]:
             **_rates(price),
             "per_request": _decimal(price["per_request"], 12),
             "tools": {kind: _decimal(amount, 12) for kind, amount in price["tools"].items()},
-            "above": [_above(level) for level in price["above"]],
+            "above": [_long_prompt_rates(level) for level in price["above"]],
             "tiers": {
-                name: {**_rates(tier), "above": [_above(level) for level in tier["above"]]}
+                name: {**_rates(tier), "above": [_long_prompt_rates(level) for level in tier["above"]]}
                 for name, tier in price["tiers"].items()
             },
             "max_input_tokens": price["max_input_tokens"],
@@ -79,10 +79,10 @@ def _told(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rates(level: dict[str, Any]) -> dict[str, str]:
-    return {part: _decimal(level[part], 6) for part in _PARTS}
+    return {part: _decimal(level[part], 6) for part in _RATE_FIELDS}
 
 
-def _above(level: dict[str, Any]) -> dict[str, Any]:
+def _long_prompt_rates(level: dict[str, Any]) -> dict[str, Any]:
     return {"prompt_tokens": level["prompt_tokens"], **_rates(level)}
 
 
@@ -92,17 +92,18 @@ def _text(listed: list[dict[str, Any]]) -> str:
     ]
     for entry in listed:
         price = entry["price"]
-        told = ("no price", *("-" for _ in _PARTS), "-")
+        told = ("no price", *("-" for _ in _RATE_FIELDS), "-")
         if price is not None:
             since = price["effective_from"] + (" (default)" if price["source"] == "default" else "")
-            told = (since, *(price[part] for part in _PARTS), price["per_request"])
+            told = (since, *(price[part] for part in _RATE_FIELDS), price["per_request"])
         names = (entry["model"], entry["provider"], entry["upstream_model"])
         rows.append((*names, *told, entry["next_change"] or "-"))
         rows += [
-            ("", "", kind, "", *(level[part] for part in _PARTS), "", "") for kind, level in _levels(price)
+            ("", "", kind, "", *(level[part] for part in _RATE_FIELDS), "", "")
+            for kind, level in _levels(price)
         ]
         for kind, amount in _tools(price):
-            rows.append(("", "", f"  each {kind}", "", *("" for _ in _PARTS), amount, ""))
+            rows.append(("", "", f"  each {kind}", "", *("" for _ in _RATE_FIELDS), amount, ""))
     return output.table(rows)
 
 

@@ -18,16 +18,16 @@ from proofgate.config import Config
 log = logging.getLogger("proofgate")
 
 #: What a worker keeps back from connections, as `reserved` in its status, of a high limit.
-KEPT_BACK = 320
+RESERVED_DESCRIPTORS = 320
 #: The core's threads, those that answer the admin port, and those that fetch keys and credentials.
-THREADS = 128
+REQUIRED_THREADS = 128
 #: In bytes: of the process without clients, and of buffers between two uses (docs/how-to/size-a-worker.md).
-IDLE_BYTES = (60 + 12) << 20
+IDLE_MEMORY_BYTES = (60 + 12) << 20
 #: A request or an answer while it is read takes so many times `limits.bodyBytes`.
-READ_TIMES = 5
+BODY_COPIES = 5
 #: A range of IPv4 and IPv6 (ip-sysctl of the kernel).
-_PORTS = Path("proc/sys/net/ipv4/ip_local_port_range")
-_MEMORY = Path("proc/meminfo")
+_PORT_RANGE_PATH = Path("proc/sys/net/ipv4/ip_local_port_range")
+_MEMINFO_PATH = Path("proc/meminfo")
 _REMEDY = {
     "descriptors": "raise RLIMIT_NOFILE of the container or unit (LimitNOFILE), or lower limits.connections",
     "threads": "raise RLIMIT_NPROC or pids.max (podPidsLimit of the kubelet)",
@@ -66,16 +66,24 @@ def read_capacities(
 ) -> tuple[Capacity, ...]:
     """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpus`."""
     limits = config.settings.limits
-    memory = IDLE_BYTES + limits.connection_memory + limits.buffered_bytes + READ_TIMES * limits.body_bytes
+    memory = (
+        IDLE_MEMORY_BYTES + limits.connection_memory + limits.buffered_bytes + BODY_COPIES * limits.body_bytes
+    )
     return (
-        Capacity("descriptors", 2 * limits.connections + KEPT_BACK, _soft(resource.RLIMIT_NOFILE)),
-        Capacity("threads", THREADS, _least(_soft(resource.RLIMIT_NPROC), _free_pids(process, root))),
+        Capacity(
+            "descriptors", 2 * limits.connections + RESERVED_DESCRIPTORS, _soft_limit(resource.RLIMIT_NOFILE)
+        ),
+        Capacity(
+            "threads",
+            REQUIRED_THREADS,
+            _min_bound(_soft_limit(resource.RLIMIT_NPROC), _free_pids(process, root)),
+        ),
         Capacity("ports", limits.connections, _ports(root)),
-        Capacity("memory", memory, _least(read_bound("memory", process, root), _machine_memory(root))),
+        Capacity("memory", memory, _min_bound(read_bound("memory", process, root), _machine_memory(root))),
     )
 
 
-def warn_of(capacities: tuple[Capacity, ...]) -> None:
+def warn_about_shortages(capacities: tuple[Capacity, ...]) -> None:
     """Logs what is too little."""
     for capacity in capacities:
         if capacity.is_short:
@@ -112,7 +120,7 @@ def metrics_of(capacities: tuple[Capacity, ...]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _soft(which: int) -> int | None:
+def _soft_limit(which: int) -> int | None:
     soft, _ = resource.getrlimit(which)
     return None if soft == resource.RLIM_INFINITY else soft
 
@@ -122,21 +130,21 @@ def _free_pids(process: Path, root: Path) -> int | None:
     most, now = read_bound("pids", process, root), read_bound("pids", process, root, now=True)
     if most is None:
         return None
-    own = _words(process / "status", "Threads:")
+    own = _read_integers(process / "status", "Threads:")
     return max(0, most - (now or 0) + (own[0] if own else 0))
 
 
 def _ports(root: Path) -> int | None:
-    words = _words(root / _PORTS)
+    words = _read_integers(root / _PORT_RANGE_PATH)
     return max(0, words[1] - words[0] + 1) if len(words) == 2 else None
 
 
 def _machine_memory(root: Path) -> int | None:
-    words = _words(root / _MEMORY, "MemTotal:")
+    words = _read_integers(root / _MEMINFO_PATH, "MemTotal:")
     return words[0] << 10 if words else None
 
 
-def _words(path: Path, field: str = "") -> list[int]:
+def _read_integers(path: Path, field: str = "") -> list[int]:
     """The numbers in a file, or behind a field at the beginning of a line."""
     try:
         lines = path.read_text(errors="replace").splitlines()
@@ -148,6 +156,6 @@ def _words(path: Path, field: str = "") -> list[int]:
     return []
 
 
-def _least(*bounds: int | None) -> int | None:
+def _min_bound(*bounds: int | None) -> int | None:
     known = [bound for bound in bounds if bound is not None]
     return min(known, default=None)

@@ -18,9 +18,9 @@ from proofgate import _core
 P = ParamSpec("P")
 T = TypeVar("T")
 
-VARIABLE = "PROOFGATE_PROFILE_STAGES"
+PROFILE_VARIABLE = "PROOFGATE_PROFILE_STAGES"
 _LAG_SECONDS = 0.25
-_YES = frozenset({"1", "true", "yes", "on"})
+_TRUE_VALUES = frozenset({"1", "true", "yes", "on"})
 
 
 class NoWorkerError(RuntimeError):
@@ -31,12 +31,12 @@ class NoWorkerError(RuntimeError):
 
 
 @dataclass
-class _Attached:
+class _AttachedWorker:
     worker: _core.Worker
-    switch: bool
+    is_enabled: bool
 
 
-_attached: _Attached | None = None
+_attached: _AttachedWorker | None = None
 
 
 def is_enabled() -> bool:
@@ -46,15 +46,15 @@ def is_enabled() -> bool:
 
 def set_enabled(enabled: bool) -> bool:
     """Turns the switch; returns what it was. Raises NoWorkerError."""
-    attached = _require()
-    attached.switch = enabled
+    attached = _require_worker()
+    attached.is_enabled = enabled
     return attached.worker.set_profiling(enabled)
 
 
 @contextlib.contextmanager
 def profile_stages() -> Iterator[None]:
     """Measures stages while the block runs, whatever the switch says. Raises NoWorkerError."""
-    worker = _require().worker
+    worker = _require_worker().worker
     worker.enter_profiling()
     try:
         yield
@@ -62,7 +62,7 @@ def profile_stages() -> Iterator[None]:
         worker.exit_profiling()
 
 
-async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """As `asyncio.to_thread`; records how long the caller waits for the loop once the thread is done."""
     done = 0.0
 
@@ -89,13 +89,13 @@ async def watch_loop() -> None:
 
 def is_switched_on() -> bool:
     """Whether the switch itself is on; open blocks do not count. Raises NoWorkerError."""
-    return _require().switch
+    return _require_worker().is_enabled
 
 
 def attach(worker: _core.Worker, enabled: bool) -> None:
     """Makes a worker the one of this process, with the switch as it was started with."""
     global _attached
-    _attached = _Attached(worker, enabled)
+    _attached = _AttachedWorker(worker, enabled)
     worker.set_profiling(enabled)
 
 
@@ -105,9 +105,9 @@ def detach() -> None:
     _attached = None
 
 
-def asked_for(environment: Mapping[str, str]) -> bool:
+def is_requested(environment: Mapping[str, str]) -> bool:
     """Whether PROOFGATE_PROFILE_STAGES says so: 1, true, yes or on, in any case, spaces around it ignored."""
-    return environment.get(VARIABLE, "").strip().lower() in _YES
+    return environment.get(PROFILE_VARIABLE, "").strip().lower() in _TRUE_VALUES
 
 
 def _record(name: str, since: float) -> None:
@@ -115,7 +115,7 @@ def _record(name: str, since: float) -> None:
         _attached.worker.record_interval(name, max(0.0, time.monotonic() - since))
 
 
-def _require() -> _Attached:
+def _require_worker() -> _AttachedWorker:
     if _attached is None:
         raise NoWorkerError
     return _attached

@@ -15,7 +15,7 @@ _PAUSE = 0.5
 
 
 @contextmanager
-def shown(action: str, so_far: Callable[[], str] = str) -> Iterator[None]:
+def show_progress(action: str, so_far: Callable[[], str] = str) -> Iterator[None]:
     """Shows the action, how far it is (for example `1200 records`) and its seconds while the body runs."""
     if not sys.stderr.isatty():
         yield

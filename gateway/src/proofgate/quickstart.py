@@ -17,29 +17,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.address import reached
-from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair, write_new
+from proofgate.address import reachable_address
+from proofgate.keys import SIGNING_KEY_FILE, VERIFYING_KEY_FILE, KeyFileError, write_key_pair, write_new_file
 
-CONFIGURATION = "gateway.yaml"
-LEDGER = "ledger"
-TENANT_KEY = "tenant-key"
-PROVIDER_KEY = "provider-key"
-SECOND_KEY = "second-key"
-ADMIN_TOKEN = "admin-token"  # noqa: S105 - the name of a file
+CONFIGURATION_FILE = "gateway.yaml"
+LEDGER_FOLDER = "ledger"
+TENANT_KEY_FILE = "tenant-key"
+PROVIDER_KEY_FILE = "provider-key"
+SECOND_PROVIDER_KEY_FILE = "second-key"
+ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 
 #: The tenant that every folder has, and those of a demonstration.
-TENANT = "acme"
+DEFAULT_TENANT = "acme"
 DEMO_TENANTS = ("globex", "initech")
 DEMO_MODELS = ("gpt-4o-mini", "gpt-4o", "text-embedding-3-small")
 #: A model that the simulated provider turns away with 503, so that the second provider answers.
-OVERLOADED = "mock-overloaded"
+OVERLOADED_MODEL = "mock-overloaded"
 
-OPENAI = "https://api.openai.com/v1"
-CLAUDE = "claude-sonnet-4-5"
-ANTHROPIC = "https://api.anthropic.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
+CLAUDE_MODEL = "claude-sonnet-4-5"
+ANTHROPIC_URL = "https://api.anthropic.com/v1"
 _KEY_BYTES = 24
-_PRIVATE = 0o600
-_PRIVATE_FOLDER = 0o700
+_PRIVATE_FILE_MODE = 0o600
+_PRIVATE_FOLDER_MODE = 0o700
 
 
 class QuickstartError(Exception):
@@ -47,24 +47,24 @@ class QuickstartError(Exception):
 
 
 @dataclass(frozen=True)
-class Second:
+class SecondProvider:
     """The provider that takes what the first one turns away. It speaks as Anthropic does."""
 
     model: str
     """What it calls the model, whatever the client asked for."""
-    base_url: str = ANTHROPIC
+    base_url: str = ANTHROPIC_URL
     provider_key: str | None = None
 
 
 @dataclass(frozen=True)
-class Setup:
+class QuickstartSetup:
     """The provider, models and addresses. The configuration's own rules apply to every value."""
 
-    base_url: str = OPENAI
+    base_url: str = OPENAI_URL
     provider_key: str | None = None
     """What the provider wants to see; None for one that asks for no key."""
     models: tuple[str, ...] = ("gpt-4o-mini",)
-    second: Second | None = None
+    second: SecondProvider | None = None
     name: str = "proofgate.dev/local/quickstart"
     """Name of the ledger: the start of every origin, for ever."""
     listen: str = "127.0.0.1:8080"
@@ -75,15 +75,15 @@ class Setup:
     @property
     def tenants(self) -> tuple[str, ...]:
         """The tenants, each with an API key of its own."""
-        return (TENANT, *DEMO_TENANTS) if self.demo else (TENANT,)
+        return (DEFAULT_TENANT, *DEMO_TENANTS) if self.demo else (DEFAULT_TENANT,)
 
 
-def demo_setup(base_url: str, listen: str, admin_listen: str, name: str) -> Setup:
+def demo_setup(base_url: str, listen: str, admin_listen: str, name: str) -> QuickstartSetup:
     """Everything that a demonstration shows, in front of a simulated provider."""
-    return Setup(
+    return QuickstartSetup(
         base_url=base_url,
-        models=(*DEMO_MODELS, OVERLOADED),
-        second=Second(CLAUDE, base_url=base_url),
+        models=(*DEMO_MODELS, OVERLOADED_MODEL),
+        second=SecondProvider(CLAUDE_MODEL, base_url=base_url),
         name=name,
         listen=listen,
         admin_listen=admin_listen,
@@ -93,38 +93,38 @@ def demo_setup(base_url: str, listen: str, admin_listen: str, name: str) -> Setu
 
 def tenant_key_file(tenant: str) -> str:
     """The name of the file with a tenant's API key."""
-    return TENANT_KEY if tenant == TENANT else f"{TENANT_KEY}-{tenant}"
+    return TENANT_KEY_FILE if tenant == DEFAULT_TENANT else f"{TENANT_KEY_FILE}-{tenant}"
 
 
 def is_quickstart(folder: Path) -> bool:
     """Whether a folder has what `create` makes."""
-    names = (CONFIGURATION, SIGNING_KEY_FILE, VERIFYING_KEY_FILE, TENANT_KEY, ADMIN_TOKEN)
-    return (folder / LEDGER).is_dir() and all((folder / name).is_file() for name in names)
+    names = (CONFIGURATION_FILE, SIGNING_KEY_FILE, VERIFYING_KEY_FILE, TENANT_KEY_FILE, ADMIN_TOKEN_FILE)
+    return (folder / LEDGER_FOLDER).is_dir() and all((folder / name).is_file() for name in names)
 
 
-def create(folder: Path, setup: Setup) -> None:
+def create(folder: Path, setup: QuickstartSetup) -> None:
     """Makes the folder with everything that a worker needs. Raises QuickstartError."""
     folder = folder.absolute()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".proofgate-", dir=folder.parent) as scratch:
             made = Path(scratch) / folder.name
-            made.mkdir(mode=_PRIVATE_FOLDER)
+            made.mkdir(mode=_PRIVATE_FOLDER_MODE)
             write_key_pair(setup.name, made)
-            for name in (*map(tenant_key_file, setup.tenants), ADMIN_TOKEN):
-                write_new(made / name, secrets.token_hex(_KEY_BYTES), _PRIVATE)
-            (made / LEDGER).mkdir(mode=_PRIVATE_FOLDER)
+            for name in (*map(tenant_key_file, setup.tenants), ADMIN_TOKEN_FILE):
+                write_new_file(made / name, secrets.token_hex(_KEY_BYTES), _PRIVATE_FILE_MODE)
+            (made / LEDGER_FOLDER).mkdir(mode=_PRIVATE_FOLDER_MODE)
             configure(made, setup)
             made.rename(folder)  # refused where there is anything in its place
     except KeyFileError as error:
         raise QuickstartError(str(error)) from None
     except OSError as error:
         if folder.exists():
-            raise QuickstartError(_in_the_way(folder)) from None
+            raise QuickstartError(_existing_folder_message(folder)) from None
         raise QuickstartError(f"cannot create {folder}: {error.strerror}") from None
 
 
-def configure(folder: Path, setup: Setup) -> None:
+def configure(folder: Path, setup: QuickstartSetup) -> None:
     """Rewrites the providers' keys and the configuration; keeps the folder's other keys and its ledger.
 
     Raises QuickstartError when a worker could not use it.
@@ -133,18 +133,18 @@ def configure(folder: Path, setup: Setup) -> None:
 
     try:
         for name, provider_key in (
-            (PROVIDER_KEY, setup.provider_key),
-            (SECOND_KEY, setup.second.provider_key if setup.second else None),
+            (PROVIDER_KEY_FILE, setup.provider_key),
+            (SECOND_PROVIDER_KEY_FILE, setup.second.provider_key if setup.second else None),
         ):
             if provider_key is None:
                 (folder / name).unlink(missing_ok=True)
             else:
                 _replace(folder / name, provider_key)
         digests = {tenant: _digest(folder / tenant_key_file(tenant)) for tenant in setup.tenants}
-        _replace(folder / CONFIGURATION, render(setup, digests))
-        load(folder / CONFIGURATION)
+        _replace(folder / CONFIGURATION_FILE, render(setup, digests))
+        load(folder / CONFIGURATION_FILE)
     except InvalidConfigError as error:
-        told = "\n".join(problem.describe(Path(CONFIGURATION)) for problem in error.problems)
+        told = "\n".join(problem.describe(Path(CONFIGURATION_FILE)) for problem in error.problems)
         raise QuickstartError(f"the configuration is not valid\n{told}") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "its keys are not text"
@@ -152,9 +152,9 @@ def configure(folder: Path, setup: Setup) -> None:
         raise QuickstartError(f"{place} cannot be used: {reason}") from None
 
 
-def point_to(folder: Path, base_url: str, former: str) -> None:
+def set_provider_url(folder: Path, base_url: str, former: str) -> None:
     """Replaces a provider's URL in the configuration, and nothing else of it. Raises OSError."""
-    path = folder / CONFIGURATION
+    path = folder / CONFIGURATION_FILE
     text = path.read_text(encoding="utf-8")
     # A longer number begins with a shorter one.
     changed = re.sub(rf"{re.escape(former)}(?![\w/])", base_url, text)
@@ -164,7 +164,7 @@ def point_to(folder: Path, base_url: str, former: str) -> None:
 
 def request_command(folder: Path, address: str, model: str) -> str:
     """The command that sends a first request to a gateway, without any key."""
-    key = shlex.quote(str(folder / TENANT_KEY))
+    key = shlex.quote(str(folder / TENANT_KEY_FILE))
     question = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
     return f"""\
   sed 's/^/Authorization: Bearer /' {key} | \\
@@ -172,50 +172,59 @@ def request_command(folder: Path, address: str, model: str) -> str:
     -d {shlex.quote(json.dumps(question))}"""
 
 
-def instructions(folder: Path, setup: Setup, command: str = "proofgate") -> str:
+def instructions(folder: Path, setup: QuickstartSetup, command: str = "proofgate") -> str:
     """The next commands for a gateway that runs on a folder, without any key."""
     inside = {
         name: shlex.quote(str(folder / name))
-        for name in (TENANT_KEY, ADMIN_TOKEN, VERIFYING_KEY_FILE, LEDGER, "evidence", "receipt.json")
+        for name in (
+            TENANT_KEY_FILE,
+            ADMIN_TOKEN_FILE,
+            VERIFYING_KEY_FILE,
+            LEDGER_FOLDER,
+            "evidence",
+            "receipt.json",
+        )
     }
     evidence = inside["evidence"]
-    admin, address = f"http://{reached(setup.admin_listen)}", reached(setup.listen)
+    admin, address = f"http://{reachable_address(setup.admin_listen)}", reachable_address(setup.listen)
     return f"""\
-Send a request, as the tenant whose API key is in {inside[TENANT_KEY]}:
+Send a request, as the tenant whose API key is in {inside[TENANT_KEY_FILE]}:
 {request_command(folder, address, setup.models[0])}
 
 Fetch the receipt with the tenant's API key, and verify it (ID is the x-request-id of the response):
-  {command} receipt ID --url http://{address} --api-key-file {inside[TENANT_KEY]} \\
+  {command} receipt ID --url http://{address} --api-key-file {inside[TENANT_KEY_FILE]} \\
     --out {inside["receipt.json"]}
   {command} verify {inside["receipt.json"]} --key {inside[VERIFYING_KEY_FILE]}
 
 As the administrator, prove the exchange, and check the whole ledger:
-  {command} ledger prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN]} --out {evidence}
+  {command} ledger prove ID --admin {admin} --token-file {inside[ADMIN_TOKEN_FILE]} --out {evidence}
   {command} verify {evidence}/ID.completion.tlog-proof --record {evidence}/ID.completion.json \\
     --key {inside[VERIFYING_KEY_FILE]}
-  {command} ledger fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
+  {command} ledger fsck {inside[LEDGER_FOLDER]} --key {inside[VERIFYING_KEY_FILE]}
 
 Show the status:
   {command} status --admin {admin}"""
 
 
-def render(setup: Setup, digests: Mapping[str, str]) -> str:
+def render(setup: QuickstartSetup, digests: Mapping[str, str]) -> str:
     """The configuration, with a comment at everything that a reader might want to change.
 
     `digests` has the SHA-256 of the API key of each tenant.
     """
-    provider_key = "" if setup.provider_key is None else f"\n    auth: {_api_key(PROVIDER_KEY)}"
-    second, fallback = _second(setup.second)
-    models = "\n".join(_model(setup, model, fallback) for model in setup.models)
-    demo_models, demo_tenants = _demo(setup, digests)
+    provider_key = (
+        "" if setup.provider_key is None else f"\n    auth: {_api_key_reference(PROVIDER_KEY_FILE)}"
+    )
+    second, fallback = _second_provider_sections(setup.second)
+    models = "\n".join(_model_entry(setup, model, fallback) for model in setup.models)
+    demo_models, demo_tenants = _demo_sections(setup, digests)
     return f"""\
 # A gateway without Kubernetes: one worker in front of providers. Paths are relative to this folder. A running
-# worker reloads this file within seconds; `proofgate validate {CONFIGURATION}` reports every problem in it.
+# worker reloads this file within seconds; `proofgate validate {CONFIGURATION_FILE}` reports every problem in it.
 ledger:
   # The name of the signing key. Every checkpoint is signed under it, so it cannot be changed later.
   name: {json.dumps(setup.name)}
   # Each request is recorded here before its response is sent.
-  directory: {LEDGER}
+  directory: {LEDGER_FOLDER}
   # Secret. The file {VERIFYING_KEY_FILE} is for those who verify what was signed.
   signingKeyFile: {SIGNING_KEY_FILE}
   # Records also survive a loss of power, at a higher latency.
@@ -224,24 +233,24 @@ ledger:
 listen: {json.dumps(setup.listen)}
 #tls: {{certificateFile: tls.crt, privateKeyFile: tls.key}}
 # The admin port, for administrators: health, metrics, proofs.
-admin: {{listen: {json.dumps(setup.admin_listen)}, tokenFile: {ADMIN_TOKEN}}}
+admin: {{listen: {json.dumps(setup.admin_listen)}, tokenFile: {ADMIN_TOKEN_FILE}}}
 providers:
   - name: upstream
     type: OpenAI
     baseURL: {json.dumps(setup.base_url)}{provider_key}
   {second}
 # The models that clients may request. A second provider is the fallback when the first one cannot serve:
-# fallbacks: [{{provider: second, upstreamModel: {CLAUDE}}}]
+# fallbacks: [{{provider: second, upstreamModel: {CLAUDE_MODEL}}}]
 models:
 {models}{demo_models}
 tenants:
   - name: acme
-    # SHA-256 of the API key in the file {TENANT_KEY}, which the worker does not read. To create another
+    # SHA-256 of the API key in the file {TENANT_KEY_FILE}, which the worker does not read. To create another
     # key: openssl rand -hex 24. `proofgate keys hash` prints its hash.
-    keyHashes: [{digests[TENANT]}]
+    keyHashes: [{digests[DEFAULT_TENANT]}]
     #limits: {{requestsPerMinute: 60, tokensPerDay: 1000000, concurrency: 8}}
 {demo_tenants}\
-# The rules for prompts and responses; `proofgate policy rules {CONFIGURATION}` lists them. Attacks are
+# The rules for prompts and responses; `proofgate policy rules {CONFIGURATION_FILE}` lists them. Attacks are
 # recorded as flagged. Secrets are replaced; a live key in a user's message is refused. The provider gets
 # placeholders for personal data in a chat, and the response gets the data back.
 policy:
@@ -255,7 +264,7 @@ timeouts: {{lameDuckSeconds: 0}}
 """
 
 
-def _model(setup: Setup, model: str, fallback: str) -> str:
+def _model_entry(setup: QuickstartSetup, model: str, fallback: str) -> str:
     more = ""
     if setup.demo:
         # A second provider without embeddings is no fallback for them.
@@ -269,8 +278,8 @@ _DEMO_PRICES = {
     "gpt-4o-mini": ("0.15", "0.60"),
     "gpt-4o": ("2.50", "10"),
     "text-embedding-3-small": ("0.02", "0"),
-    OVERLOADED: ("0.15", "0.60"),
-    CLAUDE: ("3", "15"),
+    OVERLOADED_MODEL: ("0.15", "0.60"),
+    CLAUDE_MODEL: ("3", "15"),
 }
 _DEMO_LIMITS = {
     "globex": "{requestsPerMinute: 600, tokensPerDay: 100000, dollarsPerDay: '1.00'}",
@@ -278,7 +287,7 @@ _DEMO_LIMITS = {
 }
 
 
-def _demo(setup: Setup, digests: Mapping[str, str]) -> tuple[str, str]:
+def _demo_sections(setup: QuickstartSetup, digests: Mapping[str, str]) -> tuple[str, str]:
     """More models with all prices, and more tenants."""
     if not setup.demo:
         return "", ""
@@ -291,7 +300,7 @@ def _demo(setup: Setup, digests: Mapping[str, str]) -> tuple[str, str]:
         for tenant in DEMO_TENANTS
     )
     models = f"""
-  - {{name: {CLAUDE}, provider: second, maxOutputTokens: 4096}}
+  - {{name: {CLAUDE_MODEL}, provider: second, maxOutputTokens: 4096}}
 # US dollars per million tokens. Public providers have default prices; the simulated provider has none.
 prices:
 {prices}"""
@@ -302,22 +311,22 @@ def _digest(path: Path) -> str:
     return _core.hash_api_key(path.read_text(encoding="ascii").strip())
 
 
-def _second(second: Second | None) -> tuple[str, str]:
+def _second_provider_sections(second: SecondProvider | None) -> tuple[str, str]:
     """The second provider's entry, and what makes a model fall back on it."""
     if second is None:
-        head = f"#- {{name: second, type: Anthropic, baseURL: {ANTHROPIC}"
-        return f"{head}, auth: {_api_key(SECOND_KEY)}}}", ""
-    key = "" if second.provider_key is None else f", auth: {_api_key(SECOND_KEY)}"
+        head = f"#- {{name: second, type: Anthropic, baseURL: {ANTHROPIC_URL}"
+        return f"{head}, auth: {_api_key_reference(SECOND_PROVIDER_KEY_FILE)}}}", ""
+    key = "" if second.provider_key is None else f", auth: {_api_key_reference(SECOND_PROVIDER_KEY_FILE)}"
     entry = f"- {{name: second, type: Anthropic, baseURL: {json.dumps(second.base_url)}{key}}}"
     return entry, f", fallbacks: [{{provider: second, upstreamModel: {json.dumps(second.model)}}}]"
 
 
-def _api_key(file: str) -> str:
+def _api_key_reference(file: str) -> str:
     return f"{{type: APIKey, apiKeyFile: {file}}}"
 
 
-def _in_the_way(folder: Path) -> str:
-    found = folder / CONFIGURATION
+def _existing_folder_message(folder: Path) -> str:
+    found = folder / CONFIGURATION_FILE
     start = (
         f", or start that one: proofgate serve --config {shlex.quote(str(found))}" if found.exists() else ""
     )
@@ -328,5 +337,5 @@ def _replace(path: Path, text: str) -> None:
     """Replaces a file atomically."""
     fresh = path.with_name(f".{path.name}")
     fresh.unlink(missing_ok=True)
-    write_new(fresh, text, _PRIVATE)
+    write_new_file(fresh, text, _PRIVATE_FILE_MODE)
     os.replace(fresh, path)  # noqa: PTH105 - Path.replace, by the name that says what it does

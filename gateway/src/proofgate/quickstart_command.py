@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import quickstart
-from proofgate.argument_types import address
+from proofgate.argument_types import parse_address
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
-from proofgate.keys import KeyFileError, one_key
-from proofgate.quickstart import OPENAI, QuickstartError, Setup
+from proofgate.keys import KeyFileError, parse_api_key
+from proofgate.quickstart import OPENAI_URL, QuickstartError, QuickstartSetup
 
 #: Where the key for OpenAI is found, as OpenAI's own clients find it.
 PROVIDER_KEY_VARIABLE = "OPENAI_API_KEY"
@@ -55,7 +55,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="with --demo: send requests once everything runs (demo-traffic)",
     )
-    parser.add_argument("--base-url", metavar="URL", help=f"the provider's base URL (default: {OPENAI})")
+    parser.add_argument("--base-url", metavar="URL", help=f"the provider's base URL (default: {OPENAI_URL})")
     parser.add_argument(
         "--key-env",
         metavar="VARIABLE",
@@ -66,24 +66,24 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--model",
         action="append",
         metavar="NAME",
-        help=f"a model to serve; can be repeated (default: {', '.join(Setup.models)})",
+        help=f"a model to serve; can be repeated (default: {', '.join(QuickstartSetup.models)})",
     )
     parser.add_argument(
         "--name",
         metavar="NAME",
         help="the ledger's name; it is in every checkpoint and cannot be changed later (default: "
-        f"{Setup.name})",
+        f"{QuickstartSetup.name})",
     )
     for name, default, whom in (
-        ("--listen", Setup.listen, "clients"),
-        ("--admin-listen", Setup.admin_listen, "the administrator"),
+        ("--listen", QuickstartSetup.listen, "clients"),
+        ("--admin-listen", QuickstartSetup.admin_listen, "the administrator"),
     ):
         parser.add_argument(
-            name, type=address, metavar="ADDRESS", help=f"the address for {whom} (default: {default})"
+            name, type=parse_address, metavar="ADDRESS", help=f"the address for {whom} (default: {default})"
         )
     parser.add_argument(
         "--explorer-listen",
-        type=address,
+        type=parse_address,
         default=EXPLORER_LISTEN,
         metavar="ADDRESS",
         help="with --start: the address of the auditor and the explorer (default: %(default)s)",
@@ -93,46 +93,46 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Creates the folder and prints the next commands, or starts it."""
     folder: Path = options.directory
-    refused = _wrong_arguments(options)
+    refused = _argument_error(options)
     if refused:
         return fail(refused, EXIT_USAGE)
     try:
         if options.start and quickstart.is_quickstart(folder):
-            _require_nothing_new(folder, options)
+            _require_no_setup_options(folder, options)
             return _start(folder, options)
         if options.start:
             # Before there is a folder, another address can still be chosen.
-            from proofgate.local.folder import require_free
+            from proofgate.local.folder import require_free_addresses
 
-            require_free(
+            require_free_addresses(
                 {
-                    "--listen": options.listen or Setup.listen,
-                    "--admin-listen": options.admin_listen or Setup.admin_listen,
+                    "--listen": options.listen or QuickstartSetup.listen,
+                    "--admin-listen": options.admin_listen or QuickstartSetup.admin_listen,
                 }
             )
         setup = _demo(options) if options.demo else _setup(options)
         quickstart.create(folder, setup)
         if options.demo:
-            from proofgate.local.folder import Folder
+            from proofgate.local.folder import QuickstartFolder
 
-            Folder(folder).simulate_at(setup.base_url)
+            QuickstartFolder(folder).set_simulated_provider_url(setup.base_url)
         if options.start:
             return _start(folder, options)
     except (KeyFileError, QuickstartError) as error:
         return fail(str(error), EXIT_USAGE)
-    configuration = shlex.quote(str(folder / quickstart.CONFIGURATION))
+    configuration = shlex.quote(str(folder / quickstart.CONFIGURATION_FILE))
     print(f"created {folder}: a configuration, an empty ledger, and keys that only you can read\n")
     print(f"Start the worker:\n  proofgate serve --config {configuration}\n")
-    print(f"Or start it with an auditor and the explorer:\n  {_again(folder)}\n")
+    print(f"Or start it with an auditor and the explorer:\n  {_start_command(folder)}\n")
     print(quickstart.instructions(folder, setup))
     return EXIT_OK
 
 
-def _again(folder: Path) -> str:
+def _start_command(folder: Path) -> str:
     return f"proofgate quickstart --start --directory {shlex.quote(str(folder))}"
 
 
-def _wrong_arguments(options: argparse.Namespace) -> str | None:
+def _argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.demo and not options.start:
         return "--demo needs --start"
@@ -145,9 +145,9 @@ def _wrong_arguments(options: argparse.Namespace) -> str | None:
     return None
 
 
-def _require_nothing_new(folder: Path, options: argparse.Namespace) -> None:
+def _require_no_setup_options(folder: Path, options: argparse.Namespace) -> None:
     """Raises QuickstartError for options that a folder that is there does not follow."""
-    from proofgate.local.folder import Folder
+    from proofgate.local.folder import QuickstartFolder
 
     given = {
         "--base-url": options.base_url,
@@ -161,51 +161,51 @@ def _require_nothing_new(folder: Path, options: argparse.Namespace) -> None:
     if names:
         raise QuickstartError(
             f"{folder} exists and is started as it is, without {', '.join(names)}: edit "
-            f"{folder / quickstart.CONFIGURATION}, or choose another --directory"
+            f"{folder / quickstart.CONFIGURATION_FILE}, or choose another --directory"
         )
-    if options.demo and Folder(folder).simulated is None:
+    if options.demo and QuickstartFolder(folder).simulated_provider_url is None:
         raise QuickstartError(
             f"{folder} was created without --demo: start it without --demo, or choose another --directory"
         )
 
 
-def _setup(options: argparse.Namespace) -> Setup:
+def _setup(options: argparse.Namespace) -> QuickstartSetup:
     """The setup in front of a provider. Raises KeyFileError, and QuickstartError without its key."""
-    base_url = options.base_url or OPENAI
-    variable = options.key_env or (PROVIDER_KEY_VARIABLE if base_url == OPENAI else None)
+    base_url = options.base_url or OPENAI_URL
+    variable = options.key_env or (PROVIDER_KEY_VARIABLE if base_url == OPENAI_URL else None)
     key = os.environ.get(variable) if variable else None
     if variable and not key:
         raise QuickstartError(
             f"the provider's API key is missing: export it as {variable}, or run `proofgate quickstart "
             "--start --demo`, whose simulated provider needs no key"
         )
-    return Setup(
+    return QuickstartSetup(
         base_url=base_url,
-        provider_key=one_key(key, f"in the variable {variable}") if key else None,
-        models=tuple(options.model or Setup.models),
-        name=options.name or Setup.name,
-        listen=options.listen or Setup.listen,
-        admin_listen=options.admin_listen or Setup.admin_listen,
+        provider_key=parse_api_key(key, f"in the variable {variable}") if key else None,
+        models=tuple(options.model or QuickstartSetup.models),
+        name=options.name or QuickstartSetup.name,
+        listen=options.listen or QuickstartSetup.listen,
+        admin_listen=options.admin_listen or QuickstartSetup.admin_listen,
     )
 
 
-def _demo(options: argparse.Namespace) -> Setup:
+def _demo(options: argparse.Namespace) -> QuickstartSetup:
     from proofgate.local.folder import free_address
 
     return quickstart.demo_setup(
         f"http://{free_address()}/v1",
-        options.listen or Setup.listen,
-        options.admin_listen or Setup.admin_listen,
-        options.name or Setup.name,
+        options.listen or QuickstartSetup.listen,
+        options.admin_listen or QuickstartSetup.admin_listen,
+        options.name or QuickstartSetup.name,
     )
 
 
 def _start(folder: Path, options: argparse.Namespace) -> int:
-    from proofgate.local.run import Options
+    from proofgate.local.run import StartOptions
     from proofgate.local.run import run as run_all
 
     # In an environment that is not active, the command is found by its path alone.
     installed = shlex.quote(str(Path(sys.executable).with_name("proofgate")))
     command = "proofgate" if shutil.which("proofgate") else installed
     without = tuple(filter(None, (PROVIDER_KEY_VARIABLE, options.key_env)))
-    return run_all(folder, Options(options.explorer_listen, options.traffic, command, without))
+    return run_all(folder, StartOptions(options.explorer_listen, options.traffic, command, without))

@@ -12,7 +12,7 @@ from proofgate import output
 from proofgate.cose import command as cose_command
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
-from proofgate.receipts import ContradictedError, Receipt, UrlSource, Verified, fetch
+from proofgate.receipts import ContradictedError, Receipt, UrlSource, VerifiedReceipt, fetch
 from proofgate.receipts.bundle import verify
 from proofgate.terminal import show_verdict
 
@@ -47,14 +47,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fetches a receipt and writes it as it came, or reads one; writes COSE receipts of it on request."""
-    wrong = _wrong_arguments(options)
+    wrong = _argument_error(options)
     if wrong is not None:
         return fail(wrong, EXIT_USAGE)
     if options.url is None:
         out = Path(options.request_id)
         receipt = _read_receipt(out)
     else:
-        receipt, out = _fetched(options)
+        receipt, out = _fetch_receipt(options)
     if options.format == "cose":
         try:
             print("\n".join(cose_command.write(receipt, out, options)))
@@ -66,17 +66,17 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _wrong_arguments(options: argparse.Namespace) -> str | None:
+def _argument_error(options: argparse.Namespace) -> str | None:
     if options.url is None and options.format == "json":
         return "give --url and --api-key-file; without them, a file needs --format cose"
     if (options.url is None) != (options.api_key_file is None):
         return "give --url and --api-key-file together"
     if options.url is None and options.out is not None:
         return "--out needs --url: COSE receipts of a file are written beside it"
-    return cose_command.wrong_arguments(options)
+    return cose_command.argument_error(options)
 
 
-def _fetched(options: argparse.Namespace) -> tuple[Receipt, Path]:
+def _fetch_receipt(options: argparse.Namespace) -> tuple[Receipt, Path]:
     """The receipt from a gateway, and the file that it was written to."""
     try:
         key = options.api_key_file.read_text(encoding="ascii").strip()
@@ -117,7 +117,7 @@ def run_verify(options: argparse.Namespace) -> int:
         verified = verify(receipt, key, digests.get("request"), digests.get("response"))
     except ContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
-    lines = _told(verified, bodies)
+    lines = _report_lines(verified, bodies)
     if output.is_data(options):
         output.show(options, _document(verified, lines))
     else:
@@ -125,7 +125,7 @@ def run_verify(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _document(verified: Verified, lines: list[str]) -> dict[str, Any]:
+def _document(verified: VerifiedReceipt, lines: list[str]) -> dict[str, Any]:
     """What was verified, for programs: the records with their logs, and the sentences for people."""
     return {
         "verified": True,
@@ -145,13 +145,13 @@ def _document(verified: Verified, lines: list[str]) -> dict[str, Any]:
     }
 
 
-def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
+def _report_lines(verified: VerifiedReceipt, bodies: dict[str, Path | None]) -> list[str]:
     lines = [f"exchange: {verified.receipt.id}"]
     for record in verified.records:
         signed = record.checkpoint
         lines.append(f"shown: {record.kind} is record {record.index} of {signed.size} in {signed.origin}")
-    admission = verified.of_kind("admission")
-    end = verified.of_kind("completion") or verified.of_kind("rejection")
+    admission = verified.record_of_kind("admission")
+    end = verified.record_of_kind("completion") or verified.record_of_kind("rejection")
     if admission is not None:
         facts = admission.facts
         further = [record.facts.get("provider") for record in verified.records if record.kind == "attempt"]
@@ -162,7 +162,7 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
             f"shown: the request of tenant {facts.get('tenant')} to {facts.get('endpoint')}{model} "
             f"was recorded, with provider {asked}"
         )
-    denied = verified.of_kind("rejection")
+    denied = verified.record_of_kind("rejection")
     if denied is not None and "tenant_seq" in denied.facts:
         facts = denied.facts
         model = f" for {facts['model']}" if facts["model"] else ""
@@ -178,7 +178,7 @@ def _told(verified: Verified, bodies: dict[str, Path | None]) -> list[str]:
             lines.append(f"shown: {path} is the recorded {name}, byte for byte")
         else:
             lines.append(f"not shown: the bytes of the {name}; check them with --{name} FILE")
-    if verified.of_kind("completion") is None and verified.of_kind("rejection") is None:
+    if verified.record_of_kind("completion") is None and verified.record_of_kind("rejection") is None:
         lines.append(
             "not shown: how the exchange ended, and whether there were more attempts; "
             "the receipt has no record of its end"

@@ -11,24 +11,24 @@ from typing import Any, ClassVar
 log = logging.getLogger("proofgate")
 
 #: By this part of a delay workers differ, so that they do not ask all at once.
-SPREAD = 0.1
+JITTER = 0.1
 
 
 def backoff(failures: int, first: float, most: float, spread: float) -> float:
     """Seconds until the next attempt after so many failures; `spread` is from -1 to 1."""
     # The exponent is bounded, because a float is.
     delay = min(first * 2.0 ** min(failures - 1, 16), most)
-    return delay * (1 + SPREAD * abs(spread))
+    return delay * (1 + JITTER * abs(spread))
 
 
-class Refreshing(ABC):
+class Refresher(ABC):
     """Begins whatever is due, for ever, and knows what is under way."""
 
     #: Named in the log when looking after it fails.
-    what: ClassVar[str]
+    description: ClassVar[str]
     tick_seconds: ClassVar[float]
     #: For all together, before the worker calls itself ready.
-    first_seconds: ClassVar[float]
+    first_round_seconds: ClassVar[float]
 
     def __init__(self) -> None:
         self._fetching: set[asyncio.Task[None]] = set()
@@ -43,20 +43,20 @@ class Refreshing(ABC):
             try:
                 self.tick()
             except Exception:
-                log.exception("%s cannot be synced now", self.what)
+                log.exception("%s cannot be synced now", self.description)
             await asyncio.sleep(self.tick_seconds)
 
-    async def first_round(self) -> None:
+    async def run_first_round(self) -> None:
         """Gives each one chance before the worker calls itself ready, and none of them more time."""
         self.tick()
-        await self.settle(self.first_seconds)
+        await self.wait_until_idle(self.first_round_seconds)
 
-    async def settle(self, seconds: float) -> None:
+    async def wait_until_idle(self, seconds: float) -> None:
         """Waits until what is being fetched has come or failed, at most so long."""
         if self._fetching:
             await asyncio.wait(self._fetching, timeout=seconds)
 
-    def _begin(self, fetching: Coroutine[Any, Any, None]) -> None:
+    def _start(self, fetching: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(fetching)
         self._fetching.add(task)
         task.add_done_callback(self._fetching.discard)

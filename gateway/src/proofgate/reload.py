@@ -22,9 +22,9 @@ from proofgate import _core, profiling
 from proofgate.archive import Archive
 from proofgate.config import Config, InvalidConfigError, Problem, load
 from proofgate.config.document import FieldPath
-from proofgate.config.files import digest_of, look_at
+from proofgate.config.files import current_digests, digest_of
 from proofgate.config.settings import Ledger
-from proofgate.policy.runners import Policies
+from proofgate.policy.runners import PolicyRunners
 from proofgate.tenant_shards import TenantShards
 from proofgate.trial import require_usable
 
@@ -32,16 +32,16 @@ log = logging.getLogger("proofgate")
 
 POLL_SECONDS = 2.0
 # An editor or a copy writes a file in pieces: it is read once two looks in a row saw the same.
-SETTLE_SECONDS = 0.2
+DEBOUNCE_SECONDS = 0.2
 NEEDS_RESTART = "config_needs_restart"
 # The core's code for a data plane that did not begin with a change in time; nothing has changed then.
-BUSY = "busy"
+BUSY_CODE = "busy"
 
-Applied = Callable[[Config], None]
+AppliedCallback = Callable[[Config], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReloadOutcome:
     """What became of one reload. `digest` is that of the configuration in force afterwards."""
 
     result: Literal["applied", "unchanged", "refused"]
@@ -52,7 +52,7 @@ class Outcome:
         """The answer of the admin port."""
         answer: dict[str, Any] = {"result": self.result, "config_digest": self.digest}
         if self.error is not None:
-            problems = [problem.report(self.error.source) for problem in self.error.problems]
+            problems = [problem.as_json(self.error.source) for problem in self.error.problems]
             answer["error"] = {
                 "code": error_code(self.error),
                 "message": "the configuration is refused, and the previous one stays active",
@@ -72,13 +72,13 @@ class Reloader:
         worker: _core.Worker,
         config: Config,
         shard: int,
-        applied: Applied,
+        applied: AppliedCallback,
         tenant_shards: TenantShards | None = None,
-        policies: Policies | None = None,
+        policies: PolicyRunners | None = None,
         archive: Archive | None = None,
     ) -> None:
         self._worker = worker
-        self._policies = policies or Policies(worker)
+        self._policies = policies or PolicyRunners(worker)
         self._archive = archive or Archive(config.ledger_directory)
         self._config = config
         self._tenant_shards = tenant_shards or TenantShards(worker, config.tenant_shards)
@@ -96,11 +96,11 @@ class Reloader:
         """The configuration in force."""
         return self._config
 
-    def ask(self) -> None:
+    def request_reload(self) -> None:
         """Asks for a reload without waiting for it, as a signal does."""
         self._asked.set()
 
-    async def reload(self) -> Outcome:
+    async def reload(self) -> ReloadOutcome:
         """Reads the configuration anew and applies it if it differs.
 
         A bad configuration is an outcome. Raises only what is no fault of the configuration. What was refused
@@ -108,48 +108,48 @@ class Reloader:
         """
         async with self._one_at_a_time:
             outcome = await self._reload_file()
-            if await profiling.in_thread(self._tenant_shards.take_on):
-                self._tenants_changed()
+            if await profiling.run_in_thread(self._tenant_shards.apply_changes):
+                self._apply_tenant_changes()
                 result = "applied" if outcome.result == "unchanged" else outcome.result
-                return Outcome(result, self._digest, outcome.error)
+                return ReloadOutcome(result, self._digest, outcome.error)
             return outcome
 
-    async def follow_tenants(self) -> None:
+    async def apply_tenant_changes(self) -> None:
         """Takes on the shards of tenants that have changed."""
         async with self._one_at_a_time:
-            if await profiling.in_thread(self._tenant_shards.take_on):
-                self._tenants_changed()
+            if await profiling.run_in_thread(self._tenant_shards.apply_changes):
+                self._apply_tenant_changes()
 
-    def _tenants_changed(self) -> None:
+    def _apply_tenant_changes(self) -> None:
         self._digest, self._loaded_at = self._worker.config_digest, _now()
         log.info("applied changed tenant shards: digest %s", self._digest)
 
-    async def _reload_file(self) -> Outcome:
+    async def _reload_file(self) -> ReloadOutcome:
         try:
             try:
-                new, changed = await profiling.in_thread(self._load)
+                new, changed = await profiling.run_in_thread(self._load)
                 if changed:
-                    await profiling.in_thread(self._apply, new)
+                    await profiling.run_in_thread(self._apply, new)
             except InvalidConfigError as error:
-                renewed = await profiling.in_thread(self._renew)
-                return self._refused(error, renewed)
+                renewed = await profiling.run_in_thread(self._reapply)
+                return self._record_refusal(error, renewed)
         except Exception as error:
             code = error.code if isinstance(error, _core.ProofgateError) else "internal"
             self._last_error = {"code": code, "at": _now(), "problems": []}
-            if code == BUSY:
+            if code == BUSY_CODE:
                 # The worker has withdrawn it, and the files may never change again.
-                self.ask()
+                self.request_reload()
             raise
         self._files, self._last_error = new.files, None
-        warn(new)
+        log_warnings(new)
         if not changed:
             log.info("configuration unchanged: digest %s", self._digest)
-            return Outcome("unchanged", self._digest)
+            return ReloadOutcome("unchanged", self._digest)
         self._config, self._digest, self._loaded_at = new, self._worker.config_digest, _now()
-        self._tenant_shards.follow(new.tenant_shards)
+        self._tenant_shards.set_directory(new.tenant_shards)
         self._applied(new)
         log.info("configuration applied: digest %s", self._digest)
-        return Outcome("applied", self._digest)
+        return ReloadOutcome("applied", self._digest)
 
     async def watch(self) -> None:
         """Reloads when asked, and when a file of the configuration changes, for ever."""
@@ -157,15 +157,15 @@ class Reloader:
         asked = False
         while True:
             try:
-                if asked or await self._changed():
+                if asked or await self._has_config_changed():
                     await self.reload()
-                elif await self._tenants_have_changed():
-                    await self.follow_tenants()
+                elif await self._have_tenants_changed():
+                    await self.apply_tenant_changes()
                 await asyncio.to_thread(self._archive.retry)
             except Exception:
                 # Whatever it is, the worker serves on with what it has, and looks at the next change.
                 log.exception("the configuration cannot be reloaded")
-            asked = await self._asked_within(POLL_SECONDS)
+            asked = await self._was_requested_within(POLL_SECONDS)
 
     def status(self) -> dict[str, Any]:
         """What the admin port shows of the configuration: places, never values."""
@@ -173,13 +173,13 @@ class Reloader:
             "config_digest": self._digest,
             "config_file_digest": digest_of(self._config.content),
             "config_loaded_at": self._loaded_at,
-            "config_archived": self._archive.complete,
+            "config_archived": self._archive.is_complete,
             "last_reload_error": self._last_error,
             "tenant_shards": self._tenant_shards.status(),
-            "warnings": [warning.place(self._config.source) for warning in self._config.warnings],
+            "warnings": [warning.location_as_json(self._config.source) for warning in self._config.warnings],
         }
 
-    async def _asked_within(self, seconds: float) -> bool:
+    async def _was_requested_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._asked.wait()
@@ -187,13 +187,13 @@ class Reloader:
         self._asked.clear()
         return asked
 
-    async def _changed(self) -> bool:
-        seen = await asyncio.to_thread(look_at, self._files)
+    async def _has_config_changed(self) -> bool:
+        seen = await asyncio.to_thread(current_digests, self._files)
         if seen == self._files:
             return False
         while not self._asked.is_set():
-            await asyncio.sleep(SETTLE_SECONDS)
-            again = await asyncio.to_thread(look_at, self._files)
+            await asyncio.sleep(DEBOUNCE_SECONDS)
+            again = await asyncio.to_thread(current_digests, self._files)
             if again == seen:
                 break
             seen = again
@@ -201,11 +201,11 @@ class Reloader:
         changed, self._files = seen != self._files, seen
         return changed
 
-    async def _tenants_have_changed(self) -> bool:
-        looks = await asyncio.to_thread(self._tenant_shards.looks)
+    async def _have_tenants_changed(self) -> bool:
+        looks = await asyncio.to_thread(self._tenant_shards.fingerprints)
         while looks != self._tenant_shards.seen:
-            await asyncio.sleep(SETTLE_SECONDS)
-            again = await asyncio.to_thread(self._tenant_shards.looks)
+            await asyncio.sleep(DEBOUNCE_SECONDS)
+            again = await asyncio.to_thread(self._tenant_shards.fingerprints)
             if again == looks:
                 return True
             looks = again
@@ -229,7 +229,7 @@ class Reloader:
         # Loaded ahead: no request waits for a policy that is being loaded.
         self._policies.prepare(new)
         # Before it is in force, so that what it decides can be told.
-        self._archive.keep(new.public_json())
+        self._archive.store(new.public_json())
         try:
             self._worker.reload(new.to_core_json(self._shard, profile_stages=stages))
         except _core.ConfigError as error:
@@ -239,10 +239,10 @@ class Reloader:
         except _core.ProofgateError:
             self._policies.discard()
             raise
-        self._policies.take_on(new)
+        self._policies.apply_config(new)
         profiling.set_enabled(stages)
 
-    def _renew(self) -> Config | None:
+    def _reapply(self) -> Config | None:
         """Apply the file that is in force with the files that it names as they are now, in a thread.
 
         Returns what is in force then; None when the files do not let it be.
@@ -257,7 +257,7 @@ class Reloader:
             return None
         return renewed
 
-    def _refused(self, error: InvalidConfigError, renewed: Config | None) -> Outcome:
+    def _record_refusal(self, error: InvalidConfigError, renewed: Config | None) -> ReloadOutcome:
         self._files = error.files
         if renewed is not None:
             self._files = {**renewed.files, **error.files}
@@ -265,11 +265,11 @@ class Reloader:
                 self._config, self._digest, self._loaded_at = renewed, self._worker.config_digest, _now()
                 self._applied(renewed)
                 log.info("applied changed files of the active configuration: digest %s", self._digest)
-        places = [problem.place(error.source) for problem in error.problems]
+        places = [problem.location_as_json(error.source) for problem in error.problems]
         self._last_error = {"code": error_code(error), "at": _now(), "problems": places}
         for line in error.lines:
             log.error("the new configuration is refused, the previous one stays active: %s", line)
-        return Outcome("refused", self._digest, error)
+        return ReloadOutcome("refused", self._digest, error)
 
 
 def needs_restart(old: Config, new: Config) -> list[Problem]:
@@ -305,7 +305,7 @@ def _payload_budget(ledger: Ledger) -> int | None:
     return None if ledger.payloads is None else ledger.payloads.budget_bytes
 
 
-def warn(config: Config) -> None:
+def log_warnings(config: Config) -> None:
     """Logs what is wrong with a configuration that is in force all the same."""
     for warning in config.warnings:
         log.warning("%s", warning.describe(config.source))

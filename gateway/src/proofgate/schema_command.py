@@ -24,30 +24,30 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def show(_: argparse.Namespace) -> int:
     """Prints the schema."""
-    print(json.dumps(gateway_file(), indent=1, ensure_ascii=False))
+    print(json.dumps(gateway_file_schema(), indent=1, ensure_ascii=False))
     return EXIT_OK
 
 
-def gateway_file() -> dict[str, Any]:
+def gateway_file_schema() -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of a worker's configuration file."""
-    found: dict[str, Any] = _plain(Settings.model_json_schema(by_alias=True))
+    found: dict[str, Any] = _strip_annotations(Settings.model_json_schema(by_alias=True))
     # Of type VertexAI it follows from the location.
     found["$defs"]["Provider"]["required"].remove("baseURL")
     return {"$schema": DRAFT, "title": "Proofgate: gateway.yaml", **found}
 
 
-def _plain(node: Any) -> Any:
+def _strip_annotations(node: Any) -> Any:
     """A node without what only a CRD or a generator reads, each description on one line."""
     if isinstance(node, list):
-        return [_plain(one) for one in node]
+        return [_strip_annotations(one) for one in node]
     if not isinstance(node, dict):
         return node
     found: dict[str, Any] = {}
     for key, value in node.items():
         if key in ("properties", "$defs"):
-            found[key] = {name: _plain(one) for name, one in value.items()}
+            found[key] = {name: _strip_annotations(one) for name, one in value.items()}
         elif key == "description":
             found[key] = " ".join(value.split())
         elif not key.startswith("x-") and not (key == "title" and isinstance(value, str)):
-            found[key] = _plain(value)
+            found[key] = _strip_annotations(value)
     return found

@@ -22,32 +22,32 @@ from typing import Any
 import uvloop
 
 from proofgate import _core, allocator, process_limits, process_metrics, profiling, volume
-from proofgate.admin import PASSING, create_app
+from proofgate.admin import TRANSIENT_REASONS, create_app
 from proofgate.archive import Archive
 from proofgate.cgroups import read_cpus
 from proofgate.config import Config
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK
 from proofgate.http_server import Bounds, Server, address_of, bind, on_signals
-from proofgate.identity.renewal import Credentials
+from proofgate.identity.renewal import CredentialRenewer
 from proofgate.key_sets import KeySets
-from proofgate.policy.runners import Policies
-from proofgate.reading.routes import Reading
-from proofgate.reload import Outcome, Reloader, warn
-from proofgate.telemetry.exporter import Exporter
+from proofgate.policy.runners import PolicyRunners
+from proofgate.reading.routes import LedgerReadRoutes
+from proofgate.reload import Reloader, ReloadOutcome, log_warnings
+from proofgate.telemetry.exporter import TelemetryExporter
 from proofgate.tenant_shards import TenantShards
 
 log = logging.getLogger("proofgate")
 
 LOWEST_PRIORITY = 19
 # After the drain deadline the core cuts what is still in flight, then seals and signs: so long may that take.
-SETTLE_SECONDS = 10.0
+SEAL_TIMEOUT_SECONDS = 10.0
 # A second signal asks to be quick, but an unsealed log costs the successor a recovery: one more chance.
-HURRY_SECONDS = 1.0
+SECOND_SIGNAL_SECONDS = 1.0
 _JOIN_SLICE_SECONDS = 0.2
 _JOIN_PAUSE_SECONDS = 0.05
 _WATCH_SECONDS = 1.0
 # An auditor that reads this worker's folder from it has nobody else to ask for the seal.
-_READ_SECONDS = 5.0
+_AUDITOR_READ_SECONDS = 5.0
 
 
 def serve(config: Config, shard: int) -> int:
@@ -59,31 +59,31 @@ def serve(config: Config, shard: int) -> int:
     # Whoever asks for a reload now gets what is being loaded, and not the end of the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     allocator.return_large_blocks()
-    warn(config)
-    process_limits.warn_of(process_limits.read_capacities(config))
-    asked, configured = profiling.asked_for(os.environ), config.settings.profiling.stages
+    log_warnings(config)
+    process_limits.warn_about_shortages(process_limits.read_capacities(config))
+    asked, configured = profiling.is_requested(os.environ), config.settings.profiling.stages
     stages = asked or configured
     # The admin port first: a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
         volume.claim(config.ledger_directory, config.settings.ledger.name)
         archive = Archive(config.ledger_directory)
-        archive.keep(config.public_json())
+        archive.store(config.public_json())
         worker = _core.Worker(config.to_core_json(shard, profile_stages=stages))
         profiling.attach(worker, stages)
         key_sets = KeySets(worker)
         key_sets.load_files(config)
         tenant_shards = TenantShards(worker, config.tenant_shards)
-        tenant_shards.take_on()
-        policies = Policies(worker)
+        tenant_shards.apply_changes()
+        policies = PolicyRunners(worker)
         policies.prepare(config)
-        policies.take_on(config)
+        policies.apply_config(config)
         worker.start()
         log.info(
             "stage profiling is %s (%s: %s, profiling.stages: %s)",
-            *("on" if stages else "off", profiling.VARIABLE, asked, configured),
+            *("on" if stages else "off", profiling.PROFILE_VARIABLE, asked, configured),
         )
-        _yield_the_core()
-        exporter = Exporter(worker)
+        _yield_cpu()
+        exporter = TelemetryExporter(worker)
         process = WorkerProcess(config, shard, worker, key_sets, tenant_shards, policies, exporter, archive)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -93,7 +93,7 @@ def serve(config: Config, shard: int) -> int:
             exporter.close()
 
 
-def _yield_the_core() -> None:
+def _yield_cpu() -> None:
     """Gives the core to the data plane whenever both want it.
 
     Linux keeps a nice value per thread, and new threads inherit it: so only after the Rust threads exist,
@@ -112,31 +112,33 @@ class WorkerProcess:
         worker: _core.Worker,
         key_sets: KeySets,
         tenant_shards: TenantShards,
-        policies: Policies,
-        exporter: Exporter,
+        policies: PolicyRunners,
+        exporter: TelemetryExporter,
         archive: Archive,
     ) -> None:
         self._worker = worker
         self._key_sets = key_sets
-        self._credentials = Credentials(worker)
-        self._reloader = Reloader(worker, config, shard, self._configured, tenant_shards, policies, archive)
+        self._credentials = CredentialRenewer(worker)
+        self._reloader = Reloader(
+            worker, config, shard, self._on_config_applied, tenant_shards, policies, archive
+        )
         self._policies = policies
         self._exporter = exporter
-        exporter.take_on(config)
+        exporter.apply_config(config)
         self._draining = False
         self._retiring = False
         self._signalled = asyncio.Event()
         self._deadline: float | None = None
         self._verifying_key = config.verifying_key
-        self._reading = Reading(config.ledger_directory)
-        key_sets.follow(config)
+        self._reading = LedgerReadRoutes(config.ledger_directory)
+        key_sets.apply_config(config)
         self._credentials.follow(config)
 
     async def run(self, listener: socket.socket) -> int:
         """Serves until a signal, or until the worker's threads die. Returns the exit code."""
-        with on_signals(self._on_signal), on_signals(self._reloader.ask, signal.SIGHUP):
-            await asyncio.gather(self._key_sets.first_round(), self._credentials.first_round())
-            async with self._in_background():
+        with on_signals(self._on_signal), on_signals(self._reloader.request_reload, signal.SIGHUP):
+            await asyncio.gather(self._key_sets.run_first_round(), self._credentials.run_first_round())
+            async with self._run_background_tasks():
                 return await self._serve(listener)
 
     async def _serve(self, listener: socket.socket) -> int:
@@ -144,14 +146,14 @@ class WorkerProcess:
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             if await self._wait_for_signal(serving):
-                return EXIT_OK if await self._sealed() else EXIT_FAILED
+                return EXIT_OK if await self._wait_for_seal() else EXIT_FAILED
             return EXIT_FAILED
         finally:
             server.should_exit = True
             await serving
 
     @contextlib.asynccontextmanager
-    async def _in_background(self) -> AsyncIterator[None]:
+    async def _run_background_tasks(self) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(self._reloader.watch()), asyncio.create_task(self._key_sets.run())]
         tasks.append(asyncio.create_task(self._credentials.run()))
         tasks.append(asyncio.create_task(profiling.watch_loop()))
@@ -168,7 +170,7 @@ class WorkerProcess:
         token = self._reloader.config.admin_token
         return token.get_secret_value() if token else None
 
-    async def reload(self) -> Outcome:
+    async def reload(self) -> ReloadOutcome:
         """Reads the configuration anew and applies it if it differs."""
         return await self._reloader.reload()
 
@@ -193,11 +195,11 @@ class WorkerProcess:
     def _capacities(self) -> tuple[process_limits.Capacity, ...]:
         return process_limits.read_capacities(self._reloader.config)
 
-    def _configured(self, config: Config) -> None:
+    def _on_config_applied(self, config: Config) -> None:
         self._key_sets.load_files(config)
-        self._key_sets.follow(config)
+        self._key_sets.apply_config(config)
         self._credentials.follow(config)
-        self._exporter.take_on(config)
+        self._exporter.apply_config(config)
 
     def retire(self, retire: bool) -> bool:
         """Retires the worker, or takes that back; whether it is on its way out then."""
@@ -220,12 +222,14 @@ class WorkerProcess:
         now = time.monotonic()
         if self._deadline is None:
             timeouts = self._reloader.config.settings.timeouts
-            self._deadline = now + timeouts.lame_duck_seconds + timeouts.drain_seconds + SETTLE_SECONDS
+            self._deadline = now + timeouts.lame_duck_seconds + timeouts.drain_seconds + SEAL_TIMEOUT_SECONDS
             self.drain()
             self._signalled.set()
         else:
-            log.warning("second signal: exiting within %.0f s, even if the log is not sealed", HURRY_SECONDS)
-            self._deadline = min(self._deadline, now + HURRY_SECONDS)
+            log.warning(
+                "second signal: exiting within %.0f s, even if the log is not sealed", SECOND_SIGNAL_SECONDS
+            )
+            self._deadline = min(self._deadline, now + SECOND_SIGNAL_SECONDS)
 
     def _admin_server(self, listener: socket.socket) -> Server:
         announcement = (
@@ -257,17 +261,17 @@ class WorkerProcess:
                 return False
         return True
 
-    async def _sealed(self) -> bool:
+    async def _wait_for_seal(self) -> bool:
         """Waits for the seal until the deadline, in slices, because a second signal moves the deadline."""
         while True:
             assert self._deadline is not None  # noqa: S101 - set before the signal is announced
             left = self._deadline - time.monotonic()
-            if await profiling.in_thread(self._worker.join, min(_JOIN_SLICE_SECONDS, max(left, 0.0))):
+            if await profiling.run_in_thread(self._worker.join, min(_JOIN_SLICE_SECONDS, max(left, 0.0))):
                 log.info("sealed: %s", self._worker.origin)
-                await self._read()
+                await self._wait_for_auditor()
                 return True
             reason = self._worker.ready()
-            if reason not in PASSING:
+            if reason not in TRANSIENT_REASONS:
                 log.error("the log cannot be sealed: %s; the next incarnation closes it", reason)
                 return False
             if left <= 0:
@@ -276,11 +280,11 @@ class WorkerProcess:
             # A join whose threads have ended does not wait.
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)
 
-    async def _read(self) -> None:
+    async def _wait_for_auditor(self) -> None:
         """Waits until an auditor that follows this worker has read the seal, for a moment."""
         assert self._deadline is not None  # noqa: S101 - set before the signal is announced
-        looks, until = self._reading.looks, time.monotonic() + _READ_SECONDS
-        while not self._reading.has_seen(looks):
+        looks, until = self._reading.pass_count, time.monotonic() + _AUDITOR_READ_SECONDS
+        while not self._reading.has_read_since(looks):
             if time.monotonic() >= min(until, self._deadline):
                 return
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)

@@ -6,13 +6,13 @@ import logging
 from pathlib import Path
 
 from proofgate.config import Config, InvalidConfigError, load
-from proofgate.config.files import CONFIG_MAXIMUM, read_bounded
+from proofgate.config.files import MAX_CONFIG_BYTES, read_bounded
 from proofgate.trial import require_usable
 
 log = logging.getLogger("proofgate")
 
 
-def startable(path: Path, accepted: Path | None, shard: int) -> Config:
+def load_startable_config(path: Path, accepted: Path | None, shard: int) -> Config:
     """The configuration in the file at `path`. When that is refused, the one at `accepted` in its place.
 
     The worker then reads `path` anew as soon as it runs, and says why it refuses it. Raises
@@ -25,14 +25,14 @@ def startable(path: Path, accepted: Path | None, shard: int) -> Config:
         require_usable(config, shard)
     except InvalidConfigError as error:
         log.warning("the configuration is refused, the last accepted one stays active:\n%s", error)
-        return _accepted(path, accepted, shard, error)
+        return _load_accepted(path, accepted, shard, error)
     return config
 
 
-def _accepted(path: Path, accepted: Path, shard: int, refusal: InvalidConfigError) -> Config:
+def _load_accepted(path: Path, accepted: Path, shard: int, refusal: InvalidConfigError) -> Config:
     try:
         # Only the text is from before: whatever it names is as it is now.
-        config = load(path, read_bounded(accepted, CONFIG_MAXIMUM))
+        config = load(path, read_bounded(accepted, MAX_CONFIG_BYTES))
         require_usable(config, shard)
     except (OSError, InvalidConfigError):
         raise refusal from None

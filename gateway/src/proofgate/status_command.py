@@ -13,7 +13,7 @@ from proofgate import output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 #: Where a worker's configuration is looked for: the folder of `quickstart`, and this one.
-_OWN = (Path("proofgate/gateway.yaml"), Path("gateway.yaml"))
+_CONFIG_PATHS = (Path("proofgate/gateway.yaml"), Path("gateway.yaml"))
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -61,26 +61,26 @@ def run(options: argparse.Namespace) -> int:
     if options.name and options.all_namespaces:
         return fail("GATEWAY is in one namespace: give --namespace instead of --all-namespaces", EXIT_USAGE)
     asked = options.name or options.namespace or options.all_namespaces or options.context
-    own = None if asked or options.admin else next((path for path in _OWN if path.is_file()), None)
+    own = None if asked or options.admin else next((path for path in _CONFIG_PATHS if path.is_file()), None)
     try:
         if own is not None:
-            return _own_worker(options, own)
+            return _local_worker(options, own)
         return _worker(options) if options.admin else _cluster(options)
     except AdminError as error:
         return fail(str(error), EXIT_USAGE)
     except ClusterError as error:
         if asked:
             return fail(str(error), EXIT_USAGE)
-        looked = ", ".join(map(str, _OWN))
+        looked = ", ".join(map(str, _CONFIG_PATHS))
         return fail(
             f"{error}\nThere is no {looked} here either. Name a worker with --admin http://127.0.0.1:9090",
             EXIT_USAGE,
         )
 
 
-def _own_worker(options: argparse.Namespace, path: Path) -> int:
+def _local_worker(options: argparse.Namespace, path: Path) -> int:
     """The worker whose configuration lies in this folder, by its admin port and token."""
-    from proofgate.address import reached
+    from proofgate.address import reachable_address
     from proofgate.admin_client import AdminError
     from proofgate.config import InvalidConfigError, load_settings
 
@@ -88,7 +88,7 @@ def _own_worker(options: argparse.Namespace, path: Path) -> int:
         admin = load_settings(path).admin
     except InvalidConfigError as error:
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
-    options.admin = f"http://{reached(admin.listen)}"
+    options.admin = f"http://{reachable_address(admin.listen)}"
     if options.token_file is None and admin.token_file is not None:
         options.token_file = path.parent / admin.token_file
     try:
@@ -115,17 +115,17 @@ def _cluster(options: argparse.Namespace) -> int:
         output.show(options, {"gateways": [seen.as_json(gateway) for gateway in found]})
     else:
         now = datetime.now(UTC)
-        sys.stdout.write("\n\n".join(text.of_gateway(gateway, now) for gateway in found))
-    return EXIT_OK if all(gateway.is_well for gateway in found) else EXIT_FAILED
+        sys.stdout.write("\n\n".join(text.format_gateway(gateway, now) for gateway in found))
+    return EXIT_OK if all(gateway.is_healthy for gateway in found) else EXIT_FAILED
 
 
 def _worker(options: argparse.Namespace) -> int:
     from proofgate.status import seen, text
-    from proofgate.status.worker import ask_worker
+    from proofgate.status.worker import fetch_worker
 
-    worker = ask_worker(options.admin, options.token_file)
+    worker = fetch_worker(options.admin, options.token_file)
     if output.is_data(options):
         output.show(options, {"worker": seen.as_json(worker)})
     else:
-        sys.stdout.write(text.of_worker(worker))
-    return EXIT_OK if worker.is_well else EXIT_FAILED
+        sys.stdout.write(text.format_worker(worker))
+    return EXIT_OK if worker.is_healthy else EXIT_FAILED

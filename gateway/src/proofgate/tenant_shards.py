@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.config.files import FILE_MAXIMUM, read_bounded
-from proofgate.well_known_keys import WELL_KNOWN
+from proofgate.config.files import MAX_FILE_BYTES, read_bounded
+from proofgate.well_known_keys import WELL_KNOWN_MESSAGE
 
 log = logging.getLogger("proofgate")
 
-SHARDS = 32
-_FILES = ("keys", "tenants")
-_NOTHING = {"tenants": 0, "keys": 0, "well_known": 0, "first_well_known": []}
+SHARD_COUNT = 32
+_FILE_NAMES = ("keys", "tenants")
+_EMPTY_REPORT = {"tenants": 0, "keys": 0, "well_known": 0, "first_well_known": []}
 
 # Device, inode, size and time of each file of a shard; None for one that is not there.
-_Look = tuple[tuple[int, int, int, int] | None, ...]
+_Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class TenantShards:
@@ -34,36 +34,40 @@ class TenantShards:
     def __init__(self, worker: _core.Worker, directory: Path | None) -> None:
         self._worker = worker
         self._directory: Path | None = None
-        self.seen: list[_Look] = []
+        self.seen: list[_Fingerprint] = []
         """How the files looked before they were last read."""
         self._held: dict[int, bytes] = {}
         self._refused: dict[int, dict[str, Any]] = {}
-        self._in_service: dict[str, Any] = dict(_NOTHING)
-        self.follow(directory)
+        self._in_service: dict[str, Any] = dict(_EMPTY_REPORT)
+        self.set_directory(directory)
 
-    def follow(self, directory: Path | None) -> None:
-        """Another configuration is in force: its shards are read with the next `take_on`."""
+    def set_directory(self, directory: Path | None) -> None:
+        """Another configuration is in force: its shards are read with the next `apply_changes`."""
         if directory != self._directory:
             self._directory = directory
             self.seen, self._held, self._refused = [], {}, {}
-            self._in_service = dict(_NOTHING)
+            self._in_service = dict(_EMPTY_REPORT)
 
-    def looks(self) -> list[_Look]:
+    def fingerprints(self) -> list[_Fingerprint]:
         """How the files look now."""
         if self._directory is None:
             return []
         return [
-            tuple(_look_at(os.path.join(self._directory, f"{number:02}", name)) for name in _FILES)  # noqa: PTH118 - a path object for each would cost more than the look
-            for number in range(SHARDS)
+            tuple(
+                # A path object for each would cost more than the check.
+                _file_fingerprint(os.path.join(self._directory, f"{number:02}", name))  # noqa: PTH118
+                for name in _FILE_NAMES
+            )
+            for number in range(SHARD_COUNT)
         ]
 
-    def take_on(self) -> bool:
+    def apply_changes(self) -> bool:
         """Reads the shards whose files look otherwise than before, and hands over what is new in them.
 
         Returns whether another configuration is in force. Raises the core's errors; the same is tried again
         then at the next call.
         """
-        looks = self.looks()
+        looks = self.fingerprints()
         if looks == self.seen:
             return False
         before = self._worker.config_digest
@@ -74,9 +78,9 @@ class TenantShards:
         refused |= {shard["shard"]: shard for shard in report.pop("refused")}
         self.seen = looks
         self._held |= digests
-        self._tell_of_well_known(report)
+        self._warn_about_well_known_keys(report)
         self._in_service |= report
-        self._tell(changed, refused)
+        self._log_changes(changed, refused)
         return self._worker.config_digest != before
 
     def _read(
@@ -86,7 +90,7 @@ class TenantShards:
         files, digests, refused = [], {}, {}
         for number in numbers:
             try:
-                keys, tenants = (self._content(number, name) for name in _FILES)
+                keys, tenants = (self._content(number, name) for name in _FILE_NAMES)
             except OSError as error:
                 problem = f"it cannot be read: {error.strerror}"
                 refused[number] = {"shard": number, "file": "", "line": 0, "problem": problem}
@@ -103,11 +107,11 @@ class TenantShards:
     def _content(self, number: int, name: str) -> bytes:
         assert self._directory is not None  # noqa: S101 - without one nothing has changed
         try:
-            return read_bounded(self._directory / f"{number:02}" / name, FILE_MAXIMUM)
+            return read_bounded(self._directory / f"{number:02}" / name, MAX_FILE_BYTES)
         except (FileNotFoundError, NotADirectoryError):
             return b""
 
-    def _tell(self, changed: list[int], refused: dict[int, dict[str, Any]]) -> None:
+    def _log_changes(self, changed: list[int], refused: dict[int, dict[str, Any]]) -> None:
         for number in changed:
             before = self._refused.pop(number, None)
             now = refused.get(number)
@@ -122,13 +126,13 @@ class TenantShards:
                         now["problem"],
                     )
 
-    def _tell_of_well_known(self, report: dict[str, Any]) -> None:
+    def _warn_about_well_known_keys(self, report: dict[str, Any]) -> None:
         count = report.get("well_known", 0)
         # Other tenants that come or go are no reason to say it again.
         names = ("well_known", "first_well_known")
         if count and any(report.get(name) != self._in_service.get(name) for name in names):
             first = ", ".join(f"{left['key']} of {left['tenant']}" for left in report["first_well_known"])
-            log.error("%d tenant keys are ignored, such as %s: each is %s", count, first, WELL_KNOWN)
+            log.error("%d tenant keys are ignored, such as %s: each is %s", count, first, WELL_KNOWN_MESSAGE)
 
     def status(self) -> dict[str, Any] | None:
         """What the admin port shows: places, never values. None without shards."""
@@ -137,7 +141,7 @@ class TenantShards:
         return {**self._in_service, "refused": [self._refused[number] for number in sorted(self._refused)]}
 
 
-def _look_at(path: str) -> tuple[int, int, int, int] | None:
+def _file_fingerprint(path: str) -> tuple[int, int, int, int] | None:
     try:
         found = os.stat(path)  # noqa: PTH116 - as above
     except OSError:

@@ -22,14 +22,14 @@ class Colour(Enum):
     BAD = "1;31"
 
 
-_KEPT = {"\n", "\t"}
+_ALLOWED_CONTROLS = {"\n", "\t"}
 
 
-def visible(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """The text with every character that is not printed written as an escape; lines and tabs stay."""
     if text.isprintable():
         return text
-    return "".join(c if c in _KEPT or c.isprintable() else _escaped(c) for c in text)
+    return "".join(c if c in _ALLOWED_CONTROLS or c.isprintable() else _escaped(c) for c in text)
 
 
 def one_line(text: str) -> str:
@@ -43,19 +43,19 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-class _Guarded(io.TextIOBase):
+class _EscapingStream(io.TextIOBase):
     """A text stream that writes to a terminal only what is visible."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(visible(text))
+        self._stream.write(escape_unprintable(text))
         return len(text)
 
-    def write_in(self, colour: Colour, text: str) -> None:
+    def write_in_colour(self, colour: Colour, text: str) -> None:
         """Writes a text in a colour. Nothing in the text ends it."""
-        self._stream.write(f"\x1b[{colour.value}m{visible(text)}\x1b[0m")
+        self._stream.write(f"\x1b[{colour.value}m{escape_unprintable(text)}\x1b[0m")
 
     def writable(self) -> bool:
         return True
@@ -73,18 +73,18 @@ class _Guarded(io.TextIOBase):
         return getattr(self._stream, name)
 
 
-def guard() -> None:
+def install_escaping() -> None:
     """From here on, what is printed on a terminal is visible. Files and pipes get what they always got."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is not None and not isinstance(stream, _Guarded) and stream.isatty():
-            setattr(sys, name, _Guarded(stream))
+        if stream is not None and not isinstance(stream, _EscapingStream) and stream.isatty():
+            setattr(sys, name, _EscapingStream(stream))
 
 
 def rewrite_line(text: str, width: int) -> int:
     """Writes a line over the last one on standard error, of `width` characters. Returns the new width."""
-    stream = sys.stderr._stream if isinstance(sys.stderr, _Guarded) else sys.stderr
-    line = visible(text)
+    stream = sys.stderr._stream if isinstance(sys.stderr, _EscapingStream) else sys.stderr
+    line = escape_unprintable(text)
     stream.write(f"\r{line.ljust(width)}")
     stream.flush()
     return len(line)
@@ -93,9 +93,13 @@ def rewrite_line(text: str, width: int) -> int:
 def show(text: str, colour: Colour, *, before: str = "", stream: TextIO | None = None) -> None:
     """Prints a line: `before` as it is, and the text in a colour where a terminal has colours."""
     out = sys.stdout if stream is None else stream
-    if isinstance(out, _Guarded) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+    if (
+        isinstance(out, _EscapingStream)
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    ):
         out.write(before)
-        out.write_in(colour, text)
+        out.write_in_colour(colour, text)
         out.write("\n")
     else:
         print(f"{before}{text}", file=out)
@@ -114,5 +118,5 @@ def show_bytes(content: bytes, *, raw: bool = False) -> None:
     if raw or not sys.stdout.isatty():
         sys.stdout.buffer.write(content)
     else:
-        sys.stdout.write(visible(content.decode("utf-8", "backslashreplace")))
+        sys.stdout.write(escape_unprintable(content.decode("utf-8", "backslashreplace")))
     sys.stdout.flush()

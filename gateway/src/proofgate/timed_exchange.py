@@ -32,7 +32,7 @@ class ExchangeError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExchangeResponse:
     """An answer of any status. Redirects are not followed."""
 
     status: int
@@ -44,16 +44,16 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ExchangeLimits:
     """What an exchange may take: connecting `seconds` for each address, the rest `seconds` more, and the body
     of the answer so many bytes."""
 
     seconds: float
-    answer_bytes: int
+    max_response_bytes: int
 
 
 @contextlib.contextmanager
-def through(proxy: ForwardProxy | None) -> Iterator[None]:
+def use_proxy(proxy: ForwardProxy | None) -> Iterator[None]:
     """Makes exchanges of this thread go through a forward proxy, as far as it serves their URLs."""
     token = _proxy.set(proxy)
     try:
@@ -66,10 +66,10 @@ def exchange(
     method: str,
     url: str,
     headers: Mapping[str, str],
-    bounds: Bounds,
+    bounds: ExchangeLimits,
     body: bytes | None = None,
     authorities: Path | None = None,
-) -> Answer:
+) -> ExchangeResponse:
     """The answer at an http(s) URL; https with the system's roots, or with the `authorities` of a file of PEM
     in their place, which is read each time. Blocks; raises ExchangeError."""
     connection = _connect(url, bounds.seconds, authorities)
@@ -77,12 +77,12 @@ def exchange(
         parts = urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         # Also for the answer of a proxy, which comes while connecting.
-        connection.response_class = _timed(2 * bounds.seconds)
+        connection.response_class = _timed_response_class(2 * bounds.seconds)
         connection.connect()
-        connection.response_class = _timed(bounds.seconds)
+        connection.response_class = _timed_response_class(bounds.seconds)
         connection.request(method, target, body, {**headers, "Connection": "close"})
         with connection.getresponse() as response:
-            return _whole(response, bounds.answer_bytes)
+            return _read_response(response, bounds.max_response_bytes)
     except TimeoutError:
         raise ExchangeError("timeout", f"no complete response within {bounds.seconds:g} s") from None
     except ssl.SSLCertVerificationError as error:
@@ -103,14 +103,14 @@ def exchange(
         connection.close()
 
 
-def _timed(seconds: float) -> type[http.client.HTTPResponse]:
+def _timed_response_class(seconds: float) -> type[http.client.HTTPResponse]:
     return functools.partial(TimedResponse, deadline=time.monotonic() + seconds)  # type: ignore[return-value]
 
 
 def _connect(url: str, timeout: float, authorities: Path | None) -> http.client.HTTPConnection:
     parts, proxy = urlsplit(url), _proxy.get()
     host, port = parts.hostname or "", parts.port
-    if proxy is not None and not proxy.serves(url):
+    if proxy is not None and not proxy.applies_to(url):
         proxy = None
     at = (host, port) if proxy is None else (proxy.host, proxy.port)
     if parts.scheme == "https":
@@ -132,11 +132,11 @@ def _connect(url: str, timeout: float, authorities: Path | None) -> http.client.
     return connection
 
 
-def _whole(response: http.client.HTTPResponse, most: int) -> Answer:
+def _read_response(response: http.client.HTTPResponse, most: int) -> ExchangeResponse:
     body = response.read(most + 1)
     if len(body) > most:
         raise ExchangeError("too_large", f"the response is larger than {most} bytes")
     if response.length:
         raise ExchangeError("bad_answer", "the response is truncated")
     headers = response.headers
-    return Answer(response.status, headers.get("Content-Type", ""), body, headers.get("Date", ""))
+    return ExchangeResponse(response.status, headers.get("Content-Type", ""), body, headers.get("Date", ""))

@@ -65,15 +65,15 @@ class TimedConnection:
         """
         fresh = self._fresh
         try:
-            return self._ask(target, headers, connect_seconds, answer_seconds)
+            return self._request(target, headers, connect_seconds, answer_seconds)
         except (ConnectionError, http.client.BadStatusLine):
             if fresh:
                 raise
             # The server has closed a connection on which nothing was asked for some seconds.
             self.close()
-            return self._ask(target, headers, connect_seconds, answer_seconds)
+            return self._request(target, headers, connect_seconds, answer_seconds)
 
-    def _ask(
+    def _request(
         self, target: str, headers: Mapping[str, str], connect_seconds: float, answer_seconds: float
     ) -> http.client.HTTPResponse:
         if self._fresh:

@@ -15,14 +15,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
 #: By how much a steady clock may be ahead, and from what on a change is a step, in nanoseconds.
-_MOST_LEAD = 3600 * 10**9
-_STEP = 10**9
+_MAX_LEAD = 3600 * 10**9
+_MIN_STEP = 10**9
 
 #: What a text may look like, for messages.
 EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
 
 
-def begin(text: str) -> int:
+def parse_start(text: str) -> int:
     """The time, or the first of the day. Raises ValueError for any other text, and for times before 1970."""
     try:
         read = datetime.fromisoformat(text)
@@ -38,20 +38,20 @@ def begin(text: str) -> int:
     return micros
 
 
-def end(text: str) -> int:
+def parse_exclusive_end(text: str) -> int:
     """The first microsecond that is not in a span until this: the time itself, or the end of the day.
 
     Raises as `begin`.
     """
-    return begin(text) + (_DAY if _is_day(text) else 0)
+    return parse_start(text) + (_DAY if _is_day(text) else 0)
 
 
-def last(text: str) -> int:
+def parse_inclusive_end(text: str) -> int:
     """The last microsecond of what is of this time or earlier: the time itself, or the last of the day.
 
     Raises as `begin`.
     """
-    return begin(text) + (_DAY - 1 if _is_day(text) else 0)
+    return parse_start(text) + (_DAY - 1 if _is_day(text) else 0)
 
 
 def _is_day(text: str) -> bool:
@@ -63,16 +63,16 @@ def _is_day(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class ClockStep:
     """A step of the system's clock: where it would have stood, and where it stood, in unix microseconds."""
 
-    origin: int
-    to: int
+    expected: int
+    actual: int
 
     @property
     def seconds(self) -> float:
         """How far; less than 0 when it was set back."""
-        return (self.to - self.origin) / 1e6
+        return (self.actual - self.expected) / 1e6
 
     def describe(self) -> str:
         """As it is told."""
@@ -98,19 +98,19 @@ class SteadyClock:
         #: Steps so far, back and ahead.
         self.back = self.ahead = 0
 
-    def read(self) -> tuple[int, Step | None]:
+    def read(self) -> tuple[int, ClockStep | None]:
         """Now, in unix microseconds, and the step that the system's clock made since this was asked last."""
         at, wall = self._monotonic(), self._wall()
         passed = max(0, at - self._at)
         expected, counted = self._seen + passed, self._time + passed - min(passed // 4, self._lead)
-        turns_back = counted - wall > _MOST_LEAD
+        turns_back = counted - wall > _MAX_LEAD
         self._at, self._seen = at, wall
         self._time = wall if turns_back else max(counted, wall)
         self._lead = self._time - wall
         # What keeps a clock right moves it by a two-thousandth at most (adjtimex(2)).
         step = None
-        if abs(wall - expected) >= max(_STEP, passed // 1000):
-            step = Step(expected // 1000, wall // 1000)
+        if abs(wall - expected) >= max(_MIN_STEP, passed // 1000):
+            step = ClockStep(expected // 1000, wall // 1000)
             self.back, self.ahead = self.back + (wall < expected), self.ahead + (wall > expected)
         return self._time // 1000, step
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from proofgate.regular_file import open_regular
 from proofgate.terminal import one_line
 
-MARKER = "ledger-name"
+MARKER_FILE = "ledger-name"
 #: Of a mark or a checkpoint, as much is read.
-_MOST_TEXT = 64 << 10
+_MAX_TEXT_BYTES = 64 << 10
 #: Characters of a name that are shown.
-_MOST_SHOWN = 256
+_MAX_DISPLAYED_LENGTH = 256
 
 
 class VolumeError(Exception):
@@ -51,7 +51,7 @@ def claim(directory: Path, name: str) -> None:
         raise VolumeError(message, "ledger_not_writable") from error
     if owner != name:
         raise VolumeError(
-            f"{directory} belongs to the ledger {_shown(owner)}, and this worker writes {name}:"
+            f"{directory} belongs to the ledger {_printable(owner)}, and this worker writes {name}:"
             " mount this ledger's own volume, or an empty one",
             "ledger_foreign",
         )
@@ -60,7 +60,7 @@ def claim(directory: Path, name: str) -> None:
 def _owner(directory: Path) -> str | None:
     """The ledger that a directory belongs to, by its mark or else by any of its logs; None: nobody's."""
     with contextlib.suppress(FileNotFoundError):
-        return _text(directory / MARKER).strip()
+        return _text(directory / MARKER_FILE).strip()
     for checkpoint in directory.glob("*/*/checkpoint"):
         # C2SP tlog-checkpoint: the first line is the origin, here <ledger name>/<shard>/<incarnation>.
         # One that cannot be read is for fsck to report; another one tells the same.
@@ -70,20 +70,20 @@ def _owner(directory: Path) -> str | None:
     return None
 
 
-def _shown(name: str) -> str:
+def _printable(name: str) -> str:
     """A name that anybody may have written there: one short line, in which nothing steers a terminal."""
-    return one_line(name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…")
+    return one_line(name if len(name) <= _MAX_DISPLAYED_LENGTH else f"{name[:_MAX_DISPLAYED_LENGTH]}…")
 
 
 def _text(path: Path) -> str:
     with open_regular(path) as file:
-        return file.read(_MOST_TEXT).decode(errors="replace")
+        return file.read(_MAX_TEXT_BYTES).decode(errors="replace")
 
 
 def _mark(directory: Path, name: str) -> str:
     """Marks a directory and returns the name on the mark: of two at once, the first one's."""
-    marker = directory / MARKER
-    descriptor, path = tempfile.mkstemp(prefix=f".{MARKER}-", dir=directory)
+    marker = directory / MARKER_FILE
+    descriptor, path = tempfile.mkstemp(prefix=f".{MARKER_FILE}-", dir=directory)
     draft = Path(path)
     try:
         with os.fdopen(descriptor, "w") as file:

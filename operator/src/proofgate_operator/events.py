@@ -11,11 +11,11 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import OPERATOR, Manifest
 from proofgate_operator.plan.audit_reports import Finding
-from proofgate_operator.plan.audited import EVIDENCE
-from proofgate_operator.plan.kept import NEWS
+from proofgate_operator.plan.audited import EVIDENCE_REASONS
+from proofgate_operator.plan.kept import ALWAYS_REPORTED_REASONS
 
 #: The others follow from these or change too often to be news.
-_TOLD = (
+_REPORTED_CONDITIONS = (
     ConditionType.READY,
     ConditionType.CONFIG_VALID,
     ConditionType.RESOLVED_REFS,
@@ -26,51 +26,64 @@ _TOLD = (
 #: Reason of the Events of findings.
 FINDING = "AuditFinding"
 #: Reasons that are news whatever was the case before.
-_NEWS = ("ScaleDownForced", "RolloutStalled", "LedgerForked", "LedgerSetBack", *EVIDENCE, *NEWS)
+_ALWAYS_REPORTED_REASONS = (
+    "ScaleDownForced",
+    "RolloutStalled",
+    "LedgerForked",
+    "LedgerSetBack",
+    *EVIDENCE_REASONS,
+    *ALWAYS_REPORTED_REASONS,
+)
 
 
-def transitions(previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]) -> list[Condition]:
+def reportable_transitions(
+    previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]
+) -> list[Condition]:
     """Return the conditions worth telling whose status changed; the first sight of a good one is no news."""
     before = {condition["type"]: condition for condition in previous}
 
     def is_news(condition: Condition) -> bool:
         old = before.get(condition.type)
         # Ready only repeats a need's reason, and is told when it changes.
-        if condition.reason in _NEWS and condition.type is not ConditionType.READY:
+        if condition.reason in _ALWAYS_REPORTED_REASONS and condition.type is not ConditionType.READY:
             return old is None or old.get("reason") != condition.reason
-        unseen = ConditionStatus.TRUE if condition.holds else None
-        return condition.type in _TOLD and (old["status"] if old else unseen) != condition.status
+        unseen = ConditionStatus.TRUE if condition.is_true else None
+        return (
+            condition.type in _REPORTED_CONDITIONS and (old["status"] if old else unseen) != condition.status
+        )
 
     return [condition for condition in current if is_news(condition)]
 
 
-def event(gateway: Gateway, condition: Condition, now: str, *, once: bool = False) -> Manifest:
+def condition_event(gateway: Gateway, condition: Condition, now: str, *, once: bool = False) -> Manifest:
     """Return the Event that tells of a condition; `now` is an RFC 3339 time. With `once` its name is that of
     what it tells: it is made once, however often it is told."""
-    kind = "Normal" if condition.holds else "Warning"
+    kind = "Normal" if condition.is_true else "Warning"
     message = f"{condition.type} is {condition.status}: {condition.message}"
-    told = event_of(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
+    told = build_event(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
     if not once:
         return told
-    return _named(told, [gateway.generation, condition.type, condition.status, condition.reason])
+    return _with_event_name(told, [gateway.generation, condition.type, condition.status, condition.reason])
 
 
 def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
     """Return the Event of one finding of the auditor. Its name is the finding's: it is made once, whoever
     tells it."""
     message = f"{finding.code} ({finding.verdict}): {finding.origin}: {finding.message}"
-    told = event_of(gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING, message, now)
-    return _named(told, [finding.code, finding.origin, finding.since])
+    told = build_event(gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING, message, now)
+    return _with_event_name(told, [finding.code, finding.origin, finding.since])
 
 
-def _named(told: Manifest, identity: list[Any]) -> Manifest:
+def _with_event_name(told: Manifest, identity: list[Any]) -> Manifest:
     """Return an Event under the name that says what it tells of."""
     about = told["involvedObject"]
     whole = hashlib.sha256(json.dumps([about["uid"], *identity]).encode()).hexdigest()
     return {**told, "metadata": {**told["metadata"], "name": f"{about['name']}.{whole[:16]}"}}
 
 
-def event_of(namespace: str, name: str, uid: str, kind: str, reason: str, message: str, now: str) -> Manifest:
+def build_event(
+    namespace: str, name: str, uid: str, kind: str, reason: str, message: str, now: str
+) -> Manifest:
     """Return an Event about a gateway; `kind` is Normal or Warning, `now` an RFC 3339 time."""
     return {
         "apiVersion": "v1",

@@ -32,10 +32,10 @@ class JsonFormatter(logging.Formatter):
             line["exception"] = self.formatException(record.exc_info)
         text = json.dumps(line, ensure_ascii=False, default=str)
         # JSON itself has escapes for the first 32 control characters alone.
-        return text if text.isprintable() else "".join(map(_in_json, text))
+        return text if text.isprintable() else "".join(map(_escape, text))
 
 
-def _in_json(character: str) -> str:
+def _escape(character: str) -> str:
     return character if character.isprintable() else json.dumps(character)[1:-1]
 
 

@@ -20,19 +20,19 @@ from proofgate_operator.api.tenant import TENANT_PLURAL
 
 # `gateways` is imported for its handler: importing registers it with kopf.
 from proofgate_operator.handlers import apart, gateways, probe  # noqa: F401
-from proofgate_operator.handlers.followed import Followed
+from proofgate_operator.handlers.followed import FollowedNamespaces
 from proofgate_operator.handlers.operator import Operator
-from proofgate_operator.handlers.watchdog import watch_over
+from proofgate_operator.handlers.watchdog import monitor_loops
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.lease import Election, LeadershipLost
-from proofgate_operator.kube.nesting import allow_for_parsers
-from proofgate_operator.kube.tls import keep_buffers_small
+from proofgate_operator.kube.nesting import raise_recursion_limit
+from proofgate_operator.kube.tls import reduce_buffer_size
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 
 _log = logging.getLogger("proofgate_operator")
 #: Two operators of different make on one object must not take each other's marks for their own.
-_PREFIX = f"operator.{GROUP}"
+_ANNOTATION_PREFIX = f"operator.{GROUP}"
 #: Resources that have to be served.
 _PLURALS = (PLURAL, TENANT_PLURAL)
 #: How often it is found out whether gateways are in other namespaces than before.
@@ -40,23 +40,23 @@ _NAMESPACES_SECONDS = 0.5
 #: So often in a row other ones are waited for: each new set begins kopf anew.
 _NAMESPACES_ROUNDS = 10
 #: Namespaces that are told one by one.
-_TOLD_NAMESPACES = 20
+_MAX_LOGGED_NAMESPACES = 20
 #: More open files are never asked for.
-_MOST_DESCRIPTORS = 1 << 20
+_MAX_OPEN_FILES = 1 << 20
 
 
 def _raise_descriptors() -> None:
     """Raise the soft limit of open files to the hard one: without HTTP/2 each watch is a connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    most = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @kopf.on.startup()
 async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_ANNOTATION_PREFIX)
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_ANNOTATION_PREFIX)
     # Namespaces and the CRD are known at start, so neither is watched and no cluster-wide grant is needed.
     settings.scanning.disabled = True
     settings.posting.enabled = False
@@ -80,7 +80,7 @@ async def _wait_for_crd(client: Client) -> None:
     told = False
     while True:
         try:
-            missing = [kind for kind in _PLURALS if not await client.serves(API_VERSION, kind)]
+            missing = [kind for kind in _PLURALS if not await client.has_resource(API_VERSION, kind)]
             if not missing:
                 return
             if not told:
@@ -91,7 +91,7 @@ async def _wait_for_crd(client: Client) -> None:
         await asyncio.sleep(1)
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+async def _run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
     """Await `work`, or its end by `stop`; return whether it was done."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
@@ -106,7 +106,7 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[bool]:
+async def _leadership(operator: Operator, stop: asyncio.Event) -> AsyncIterator[bool]:
     """Be the one that acts, for the length of the block; False when told to stop before that.
 
     Raises `LeadershipLost` at the end of a block that lost the Lease, which `stop` ended.
@@ -119,7 +119,7 @@ async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[boo
     metrics.LEADER.set(0)
     identity = f"{settings.pod_name}_{uuid.uuid4()}"
     election = Election(operator.client, settings.lease_namespace, settings.lease_name, identity)
-    if not await _unless(stop, election.acquire()):
+    if not await _run_unless_stopped(stop, election.acquire()):
         yield False
         return
     metrics.LEADER.set(1)
@@ -145,15 +145,15 @@ async def _elected(operator: Operator, stop: asyncio.Event) -> AsyncIterator[boo
 async def _serve(operator: Operator, stop: asyncio.Event) -> None:
     """Act on gateways until told to stop."""
     operator.heartbeat.leading = True
-    _log.info("serving %s", _told(operator.settings))
+    _log.info("serving %s", _describe_namespaces(operator.settings))
     kept = (
-        operator.claims.keep(),
-        operator.orphans.keep(),
-        operator.audits.keep(),
-        operator.answers.keep(),
+        operator.claims.run(),
+        operator.orphans.run(),
+        operator.audits.run(),
+        operator.answers.run(),
     )
     keeping = [asyncio.create_task(keep) for keep in kept]
-    followed = Followed(operator.client.store, operator.settings.watch_namespaces)
+    followed = FollowedNamespaces(operator.client.store, operator.settings.watch_namespaces)
     try:
         while not stop.is_set():
             await _follow_gateways(operator, followed, stop)
@@ -161,18 +161,18 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
         for task in keeping:
             task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
-        await operator.loops.stop()
+        await operator.loops.stop_all()
 
 
-def _told(settings: Settings) -> str:
+def _describe_namespaces(settings: Settings) -> str:
     served, tenants = settings.watch_namespaces, settings.tenant_namespaces
     if not served:
         return "all namespaces"
-    names = ", ".join(served) if len(served) <= _TOLD_NAMESPACES else f"{len(served)} namespaces"
+    names = ", ".join(served) if len(served) <= _MAX_LOGGED_NAMESPACES else f"{len(served)} namespaces"
     return f"{names}, and the tenants of {len(tenants)} more" if tenants else names
 
 
-async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio.Event) -> None:
+async def _follow_gateways(operator: Operator, followed: FollowedNamespaces, stop: asyncio.Event) -> None:
     """Have kopf tell of gateways, until told to stop or until they are in other namespaces than now.
 
     The loops of gateways outlast it.
@@ -198,7 +198,7 @@ async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio
         if served and not namespaces:
             await changed.wait()
             return
-        await apart.follow(operator, tuple(filter(None, namespaces)), over)
+        await apart.run_kopf_in_thread(operator, tuple(filter(None, namespaces)), over)
     except Exception as error:
         # A namespace that has just gone, or a grant: the store hears of it as well. Where loops never begin,
         # the liveness probe fails.
@@ -207,7 +207,7 @@ async def _follow_gateways(operator: Operator, followed: Followed, stop: asyncio
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
     if not changed.is_set():
-        await _unless(stop, asyncio.sleep(_NAMESPACES_SECONDS))
+        await _run_unless_stopped(stop, asyncio.sleep(_NAMESPACES_SECONDS))
 
 
 async def run(settings: Settings) -> None:
@@ -224,28 +224,28 @@ async def run(settings: Settings) -> None:
     watches = Watches(
         client,
         settings.watch_namespaces,
-        operator.readers,
+        operator.secret_references,
         operator.requeues,
         settings.tenant_namespaces,
     )
-    watchdog = asyncio.create_task(watch_over(client.store, operator.heartbeat))
+    watchdog = asyncio.create_task(monitor_loops(client.store, operator.heartbeat))
     try:
-        if not await _unless(stop, _wait_for_crd(client)):
+        if not await _run_unless_stopped(stop, _wait_for_crd(client)):
             return
         watches.start()
-        operator.heartbeat.listen(watches)
-        if not await _unless(stop, watches.synced()):
+        operator.heartbeat.expect_watches(watches)
+        if not await _run_unless_stopped(stop, watches.synced()):
             return
         # A replica that stands by is ready as well, or no roll-out would ever end.
         operator.heartbeat.ready = True
-        async with _elected(operator, stop) as elected:
+        async with _leadership(operator, stop) as elected:
             if elected:
                 await _serve(operator, stop)
     finally:
         watchdog.cancel()
         await watches.stop()
         await runner.cleanup()
-        await operator.workers.admin_port.close()
+        await operator.worker_reports.admin_port.close()
         await client.close()
 
 
@@ -256,8 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InvalidSettings as error:
         sys.exit(f"proofgate-operator: {error}")
     _raise_descriptors()
-    allow_for_parsers()
-    keep_buffers_small()
+    raise_recursion_limit()
+    reduce_buffer_size()
     kopf.configure(
         debug=settings.log_level == "debug",
         quiet=settings.log_level in ("warning", "error"),

@@ -66,25 +66,25 @@ REQUESTS = Counter(
     ["method", "result"],
     registry=REGISTRY,
 )
-UNREAD = Counter(
+FAILED_READS = Counter(
     "proofgate_operator_unread_total",
     "Failed reads, by verb, kind and reason: MayNotLook or Unavailable.",
     ["verb", "kind", "reason"],
     registry=REGISTRY,
 )
-HELD = Gauge(
+FAILING_READS = Gauge(
     "proofgate_operator_held_reads",
     "Reads of a gateway that currently fail: cached data is used, or was used until it expired.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
-HOLDS_ENDED = Gauge(
+EXPIRED_READS = Gauge(
     "proofgate_operator_holds_ended",
     "Reads of a gateway that have failed for so long that cached data is no longer used.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
-WATCHES_BEGUN = Counter(
+WATCHES_STARTED = Counter(
     "proofgate_operator_watches_total",
     "Watches started, by kind and reason: list (all objects were read first), resume (nothing was missed).",
     ["kind", "start"],
@@ -101,12 +101,12 @@ OBJECTS = Gauge(
     ["kind"],
     registry=REGISTRY,
 )
-BARRED = Gauge(
+BLOCKED_NAMESPACES = Gauge(
     "proofgate_operator_namespaces_barred",
     "Configured namespaces that are gone or cannot be listed. Gateways in them stay unchanged.",
     registry=REGISTRY,
 )
-FOREIGN = Gauge(
+FOREIGN_NAMESPACES = Gauge(
     "proofgate_operator_namespaces_foreign",
     "Namespaces with gateways that another release serves. Nothing is done there.",
     registry=REGISTRY,
@@ -118,20 +118,20 @@ LEADER = Gauge(
 )
 
 
-def forget(namespace: str, gateway: str) -> None:
+def remove_gateway(namespace: str, gateway: str) -> None:
     """Drop the series of a gateway that is gone."""
-    for gauge in (READY, AVAILABLE, AUDITED, KEPT, HELD, HOLDS_ENDED):
+    for gauge in (READY, AVAILABLE, AUDITED, KEPT, FAILING_READS, EXPIRED_READS):
         with contextlib.suppress(KeyError):
             gauge.remove(namespace, gateway)
 
 
-def forget_audit(namespace: str, gateway: str) -> None:
+def remove_auditor(namespace: str, gateway: str) -> None:
     """Drop the series of the auditor of a gateway that is to have none."""
     with contextlib.suppress(KeyError):
         AUDITED.remove(namespace, gateway)
 
 
-def forget_keeping(namespace: str, gateway: str) -> None:
+def remove_retention(namespace: str, gateway: str) -> None:
     """Drop the series of the retention job of a gateway that is to have none."""
     with contextlib.suppress(KeyError):
         KEPT.remove(namespace, gateway)

@@ -14,21 +14,21 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, haproxy, retention, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.holds import Holds, described
-from proofgate_operator.kube.reads import Look, ReadFailed
+from proofgate_operator.kube.holds import FailedReads, describe_failed_read
+from proofgate_operator.kube.reads import ReadFailed, ReadResult
 from proofgate_operator.plan.observed import (
-    Observed,
+    ObservedState,
     Ref,
     auditor_refs,
     child_refs,
-    is_run,
+    is_retention_run,
     is_worker,
-    kept_claims,
-    named_secrets,
-    other_secrets,
+    non_tenant_secrets,
+    referenced_secrets,
     retention_refs,
+    surplus_claims,
 )
-from proofgate_operator.plan.unread import Unread, held_since
+from proofgate_operator.plan.unread import UnreadableResource, hold_started_at
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _CONCURRENCY = 8
 
 
-async def _all(requests: Iterable[Awaitable[T]]) -> list[T]:
+async def _gather_limited(requests: Iterable[Awaitable[T]]) -> list[T]:
     gate = asyncio.Semaphore(_CONCURRENCY)
 
     async def gated(request: Awaitable[T]) -> T:
@@ -46,22 +46,24 @@ async def _all(requests: Iterable[Awaitable[T]]) -> list[T]:
     return await asyncio.gather(*(gated(request) for request in requests))
 
 
-async def _object(client: Client, kind: str, namespace: str, name: str) -> Manifest | None:
-    known = client.store.get(kind, namespace, name) if client.store.watches(kind) else None
+async def _read_object(client: Client, kind: str, namespace: str, name: str) -> Manifest | None:
+    known = client.store.get(kind, namespace, name) if client.store.is_watched(kind) else None
     return known or await client.get(kind, namespace, name)
 
 
-async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: Holds) -> Observed:
+async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: FailedReads) -> ObservedState:
     """Return the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway itself.
 
     A Secret that it names and nobody can look at is held. Raises `ReadFailed` when that is an object of its
     own.
     """
-    refs = child_refs(gateway, await client.offers("PodMonitor"))
-    secret_names = named_secrets(gateway)
-    objects = await _all([_object(client, ref.kind, gateway.namespace, ref.name) for ref in refs])
-    looks = await _all([client.look("Secret", gateway.namespace, name) for name in secret_names])
-    pods = client.store.of_gateway("Pod", gateway.namespace, gateway.name)
+    refs = child_refs(gateway, await client.has_kind("PodMonitor"))
+    secret_names = referenced_secrets(gateway)
+    objects = await _gather_limited(
+        [_read_object(client, ref.kind, gateway.namespace, ref.name) for ref in refs]
+    )
+    looks = await _gather_limited([client.read("Secret", gateway.namespace, name) for name in secret_names])
+    pods = client.store.list_for_gateway("Pod", gateway.namespace, gateway.name)
     pods_of_workers, balancers, auditors, retention_jobs = (
         tuple(pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items())
         for selector in (
@@ -72,38 +74,42 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: H
         )
     )
     workers = tuple(pod for pod in pods_of_workers if is_worker(gateway, pod))
-    labelled = client.store.of_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
+    labelled = client.store.list_for_gateway("PersistentVolumeClaim", gateway.namespace, gateway.name)
     own = names(gateway)
     children = dict(zip(refs, objects, strict=True))
     status = manifest.get("status") or {}
-    return Observed(
-        unread=_unread(gateway, dict(zip(secret_names, looks, strict=True)), status, holds),
-        children={**children, **kept_claims(gateway, labelled), **_lingering(client, gateway)},
+    return ObservedState(
+        unreadable_secrets=_unreadable_secrets(
+            gateway, dict(zip(secret_names, looks, strict=True)), status, holds
+        ),
+        children={**children, **surplus_claims(gateway, labelled), **_lingering(client, gateway)},
         secrets={name: look.manifest for name, look in zip(secret_names, looks, strict=True)},
         worker_pods=workers,
         stray_pods=tuple(pod["metadata"]["name"] for pod in pods_of_workers if pod not in workers),
         haproxy_pods=balancers,
-        conditions=tuple(status.get("conditions") or []),
-        ledger=status.get("ledger") or {},
+        previous_conditions=tuple(status.get("conditions") or []),
+        ledger_status=status.get("ledger") or {},
         auditor_pod=next((pod for pod in auditors if pod["metadata"]["name"] == f"{own.auditor}-0"), None),
-        audited=status.get("auditor") or {},
-        retention_pods=tuple(pod for pod in retention_jobs if is_run(gateway, pod)),
-        kept=status.get("keeping") or {},
-        not_created=await _not_created(client, children[Ref("StatefulSet", own.worker)], workers),
+        auditor_status=status.get("auditor") or {},
+        retention_pods=tuple(pod for pod in retention_jobs if is_retention_run(gateway, pod)),
+        keeping_status=status.get("keeping") or {},
+        creation_failure=await _creation_failure(client, children[Ref("StatefulSet", own.worker)], workers),
     )
 
 
-def _unread(gateway: Gateway, looks: Mapping[str, Look], status: Manifest, holds: Holds) -> dict[str, Unread]:
+def _unreadable_secrets(
+    gateway: Gateway, looks: Mapping[str, ReadResult], status: Manifest, holds: FailedReads
+) -> dict[str, UnreadableResource]:
     """Return the named Secrets that nobody can look at. Only what lets somebody in is held with an end."""
     owner = f"{gateway.namespace}/{gateway.name} secrets"
-    since = held_since(status.get("conditions") or [], ConditionType.RESOLVED_REFS)
+    since = hold_started_at(status.get("conditions") or [], ConditionType.RESOLVED_REFS)
     failures = {name: look.failure for name, look in looks.items() if look.failure is not None}
-    other = other_secrets(gateway)
+    other = non_tenant_secrets(gateway)
     found = {
-        name: described(failure) if name in other else holds.begin(owner, failure, since)
+        name: describe_failed_read(failure) if name in other else holds.record_failure(owner, failure, since)
         for name, failure in failures.items()
     }
-    holds.keep(owner, [failure.read for failure in failures.values()])
+    holds.retain(owner, [failure.read for failure in failures.values()])
     return found
 
 
@@ -111,19 +117,21 @@ def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
     """Return what is left of an auditor, a retention job and a Service that the gateway is not to have any
     more."""
     refs = (
-        *(() if gateway.auditor else auditor_refs(gateway)),
+        *(() if gateway.enabled_auditor else auditor_refs(gateway)),
         *(() if gateway.spec.keeping else retention_refs(gateway)),
         *(
             ()
             if gateway.spec.load_balancer.accept_proxy_protocol
-            else (Ref("Service", names(gateway).inside),)
+            else (Ref("Service", names(gateway).internal_service),)
         ),
     )
     known = ((ref, client.store.get(ref.kind, gateway.namespace, ref.name)) for ref in refs)
     return {ref: live for ref, live in known if live and not live["metadata"].get("deletionTimestamp")}
 
 
-async def _not_created(client: Client, workers: Manifest | None, pods: tuple[Manifest, ...]) -> str | None:
+async def _creation_failure(
+    client: Client, workers: Manifest | None, pods: tuple[Manifest, ...]
+) -> str | None:
     """Return what the newest Event says of pods of a set that cannot be made: its status tells nothing of a
     quota or an admission policy. Asked for only while pods are missing."""
     if workers is None or len(pods) >= workers["spec"]["replicas"]:
@@ -136,11 +144,11 @@ async def _not_created(client: Client, workers: Manifest | None, pods: tuple[Man
         # The words of others are a courtesy: who may not read them, or not now, does without.
         return None
     told = [event for event in events if event["involvedObject"].get("uid") == head["uid"]]
-    newest = max(told, key=_when, default=None)
+    newest = max(told, key=_event_time, default=None)
     return str(newest.get("message") or "") or None if newest else None
 
 
-def _when(event: Manifest) -> str:
+def _event_time(event: Manifest) -> str:
     """Return when an Event happened last, as RFC 3339 in UTC, which sorts as text."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))

@@ -77,7 +77,7 @@ class Settings:
 class _Option:
     variable: str
     default: str | None
-    text: str
+    help_text: str
 
     @property
     def flag(self) -> str:
@@ -167,7 +167,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     for option in _OPTIONS:
         shown = f" (default: {option.default})" if option.default else ""
         parser.add_argument(
-            option.flag, metavar=option.variable, dest=option.variable, help=option.text + shown
+            option.flag, metavar=option.variable, dest=option.variable, help=option.help_text + shown
         )
     given = vars(parser.parse_args(arguments))
     values: dict[str, str] = {}
@@ -176,7 +176,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         if value is None:
             value = environment.get(option.variable, option.default)
         if value is None or (option.default is None and not value):
-            raise InvalidSettings(f"{option.variable} is required: {option.text}")
+            raise InvalidSettings(f"{option.variable} is required: {option.help_text}")
         values[option.variable] = value
     leader_election = _choice(values, "LEADER_ELECTION", ("true", "false")) == "true"
     if leader_election and not values["LEASE_NAMESPACE"]:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import Listed, ModelName, TenantName
+from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.fields import ModelName, TenantName, TupleOf
 from proofgate_schema.section import Section
 
-_FEWER = Kubernetes("the object has to fit into etcd", {"maxItems": 64})
+_MANIFEST_LIST_LIMIT = Kubernetes("the object has to fit into etcd", {"maxItems": 64})
 
 
 class Analysis(Section):
@@ -19,9 +19,9 @@ class Analysis(Section):
 
     sample: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Fraction of responses that are analysed, chosen at random."""
-    tenants: Annotated[Listed[TenantName], Field(max_length=256), SET, _FEWER] = ()
+    tenants: Annotated[TupleOf[TenantName], Field(max_length=256), UNIQUE_ITEMS, _MANIFEST_LIST_LIMIT] = ()
     """Tenants whose responses are analysed. Empty: all tenants."""
-    models: Annotated[Listed[ModelName], Field(max_length=256), SET, _FEWER] = ()
+    models: Annotated[TupleOf[ModelName], Field(max_length=256), UNIQUE_ITEMS, _MANIFEST_LIST_LIMIT] = ()
     """Models whose responses are analysed, by their names in `models`. A name that is not in `models` matches
     nothing. Empty: all models."""
     window: Annotated[int, Field(ge=30, le=10_000)] = 200

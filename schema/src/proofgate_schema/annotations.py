@@ -45,11 +45,11 @@ class WorkerOnly:
 
 
 #: A list whose values the API server refuses to have twice.
-SET = Kubernetes("a value is listed once", {"x-kubernetes-list-type": "set"})
+UNIQUE_ITEMS = Kubernetes("a value is listed once", {"x-kubernetes-list-type": "set"})
 #: What is absent of an object another one may set, so that rules ask whether it is there.
-ABSENT = Kubernetes("rules check whether it is present", {"default": None})
+NO_DEFAULT = Kubernetes("rules check whether it is present", {"default": None})
 #: An object with whatever fields.
-OPEN = Kubernetes(
+PRESERVE_UNKNOWN_FIELDS = Kubernetes(
     "no structural schema describes it",
     {"additionalProperties": None, "x-kubernetes-preserve-unknown-fields": True},
 )

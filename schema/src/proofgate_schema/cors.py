@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import NonEmptyListed
+from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.fields import NonEmptyTupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.urls import WebOrigin
 
 
-def _any_origin_alone(origins: tuple[str, ...]) -> tuple[str, ...]:
+def _require_exclusive_wildcard(origins: tuple[str, ...]) -> tuple[str, ...]:
     if "*" in origins and len(origins) > 1:
         raise ValueError("'*' allows every origin: remove the others, or '*'")
     return origins
@@ -22,10 +22,10 @@ class Cors(Section):
     """Which web pages may call the gateway from a browser. Without this section no page may."""
 
     allowed_origins: Annotated[
-        NonEmptyListed[WebOrigin],
+        NonEmptyTupleOf[WebOrigin],
         Field(max_length=32),
-        AfterValidator(_any_origin_alone),
-        SET,
+        AfterValidator(_require_exclusive_wildcard),
+        UNIQUE_ITEMS,
         Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
     """Origins that may call the gateway, as browsers send them, such as https://app.example.com: lower case,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def counted(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """A count and its noun, which is given in the singular: `counted(2, "entry")` is "2 entries".
 
     Only nouns that take an s, or whose y becomes ies.

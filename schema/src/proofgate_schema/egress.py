@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated
 
-from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import Listed, of_files
+from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.fields import TupleOf, file_validator
 from proofgate_schema.section import Section
 from proofgate_schema.urls import AUTHORITY, split_url
 
-_PATTERN = "an API server checks patterns and lengths"
+_PATTERN_REASON = "an API server checks patterns and lengths"
 
 
 def _proxy_url(text: str) -> str:
@@ -35,13 +35,13 @@ def _address_range(text: str) -> str:
 
 ProxyURL = Annotated[
     str,
-    of_files(_proxy_url),
-    Kubernetes(_PATTERN, {"maxLength": 300, "pattern": rf"^http://{AUTHORITY}/?$"}),
+    file_validator(_proxy_url),
+    Kubernetes(_PATTERN_REASON, {"maxLength": 300, "pattern": rf"^http://{AUTHORITY}/?$"}),
 ]
 AddressRange = Annotated[
     str,
-    of_files(_address_range),
-    Kubernetes(_PATTERN, {"maxLength": 49, "pattern": r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$"}),
+    file_validator(_address_range),
+    Kubernetes(_PATTERN_REASON, {"maxLength": 49, "pattern": r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$"}),
 ]
 
 
@@ -59,8 +59,8 @@ class Egress(Section):
 
     allow: (
         Annotated[
-            Listed[AddressRange],
-            SET,
+            TupleOf[AddressRange],
+            UNIQUE_ITEMS,
             Kubernetes("the object has to fit into etcd", {"minItems": 1, "maxItems": 32}),
         ]
         | None

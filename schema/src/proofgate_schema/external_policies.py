@@ -9,16 +9,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import ABSENT, OPEN, Kubernetes
-from proofgate_schema.fields import MountedFile, of_files
+from proofgate_schema.annotations import NO_DEFAULT, PRESERVE_UNKNOWN_FIELDS, Kubernetes
+from proofgate_schema.fields import MountedFile, file_validator
 from proofgate_schema.section import Section
 from proofgate_schema.urls import HookURL
 
 _NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 _FACTORY = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
-_PATTERN = "an API server checks patterns and lengths"
+_PATTERN_REASON = "an API server checks patterns and lengths"
 #: For the name of a policy, and for those that ask for it.
-POLICY_NAME = Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
+POLICY_NAME = Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
 
 
 def _policy_name(text: str) -> str:
@@ -52,7 +52,7 @@ class ExternalPolicy(Section):
         Annotated[
             str,
             AfterValidator(_factory),
-            Kubernetes(_PATTERN, {"minLength": 3, "maxLength": 256, "pattern": f"^{_FACTORY}$"}),
+            Kubernetes(_PATTERN_REASON, {"minLength": 3, "maxLength": 256, "pattern": f"^{_FACTORY}$"}),
         ]
         | None
     ) = None
@@ -74,7 +74,7 @@ class ExternalPolicy(Section):
     policy."""
     batch: Annotated[int, Field(ge=1, le=256)] = 32
     """Maximum number of requests that are evaluated together."""
-    parameters: Annotated[dict[str, Any], of_files(_json), OPEN, ABSENT] = {}  # noqa: RUF012 - pydantic copies it
+    parameters: Annotated[dict[str, Any], file_validator(_json), PRESERVE_UNKNOWN_FIELDS, NO_DEFAULT] = {}  # noqa: RUF012 - pydantic copies it
     """Keyword arguments of the factory. Not for secrets: on Kubernetes they are stored in a ConfigMap."""
 
     def revision(self) -> str:

@@ -10,12 +10,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Va
 
 from proofgate_schema.annotations import Kubernetes
 
-_NAMES_ARE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
+_NAME_RULE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", text):
-        raise ValueError(f"a name has {_NAMES_ARE}")
+        raise ValueError(f"a name has {_NAME_RULE}")
     return text
 
 
@@ -45,17 +45,17 @@ def _file_path(text: str) -> str:
 
 T = TypeVar("T")
 #: The context of validation by which the operator reads manifests.
-MANIFEST = "manifest"
+MANIFEST_CONTEXT = "manifest"
 
 
-def of_files(check: Callable[[T], T]) -> AfterValidator:
+def file_validator(check: Callable[[T], T]) -> AfterValidator:
     """Return what checks a value of the gateway's file, and lets that of a manifest be.
 
     For what a pattern of a CRD cannot check: the operator reads such a manifest, and reports the field.
     """
 
     def checked(value: T, info: ValidationInfo) -> T:
-        return value if info.context == MANIFEST else check(value)
+        return value if info.context == MANIFEST_CONTEXT else check(value)
 
     return AfterValidator(checked)
 
@@ -72,7 +72,7 @@ def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
     return entries
 
 
-def keyed_by(field: str) -> Kubernetes:
+def unique_by(field: str) -> Kubernetes:
     """What makes an API server refuse a second item with the same value of `field`."""
     return Kubernetes(
         f"two items may not have the same {field}",
@@ -80,13 +80,13 @@ def keyed_by(field: str) -> Kubernetes:
     )
 
 
-def _whole(number: float) -> float:
+def _as_integer(number: float) -> float:
     """Return a whole number as it is written: 5, not 5.0."""
     return int(number) if number == int(number) else number
 
 
-Listed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
-NonEmptyListed = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
+TupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
+NonEmptyTupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Name = Annotated[str, AfterValidator(_name)]
 #: A name that Kubernetes takes as a DNS label.
 DNS_LABEL = Kubernetes(
@@ -107,7 +107,7 @@ MountedFile = Annotated[
 #: A name, or `namespace/name` of a tenant that stands in a shard.
 TenantName = Annotated[
     str,
-    of_files(_tenant_name),
+    file_validator(_tenant_name),
     Kubernetes(
         "names of objects, DNS labels and subdomains",
         {
@@ -123,7 +123,7 @@ MODEL_NAME = Kubernetes(
 )
 ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME]
 #: Writes 5 in place of 5.0.
-WHOLE_NUMBER = PlainSerializer(_whole, return_type=int | float, when_used="json")
+WHOLE_NUMBER = PlainSerializer(_as_integer, return_type=int | float, when_used="json")
 _WHOLE_SECONDS = {"type": "integer"}
 #: 0.001 to 86400 seconds.
 Seconds = Annotated[

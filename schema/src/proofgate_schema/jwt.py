@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import NonEmptyListed
+from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.fields import NonEmptyTupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.urls import KeySetURL
 
@@ -22,7 +22,7 @@ def _claim(text: str) -> str:
     return text
 
 
-def _at_most(items: int, reason: str) -> Kubernetes:
+def _max_items(items: int, reason: str) -> Kubernetes:
     return Kubernetes(reason, {"minItems": 1, "maxItems": items})
 
 
@@ -41,12 +41,14 @@ class Issuer(Section):
 
     issuer: Claim
     """Required `iss` claim of the token, compared byte for byte."""
-    audiences: Annotated[NonEmptyListed[Claim], SET, _at_most(8, "the object has to fit into etcd")]
+    audiences: Annotated[
+        NonEmptyTupleOf[Claim], UNIQUE_ITEMS, _max_items(8, "the object has to fit into etcd")
+    ]
     """Accepted audiences. The token's `aud` claim must contain one of them."""
     jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
     """https URL at which the issuer publishes its keys (RFC 7517). The workers fetch it themselves. The
     gateway's file also accepts http on loopback, or jwksFile instead."""
-    algorithms: Annotated[NonEmptyListed[Algorithm], SET, _at_most(3, "each once")] = (
+    algorithms: Annotated[NonEmptyTupleOf[Algorithm], UNIQUE_ITEMS, _max_items(3, "each once")] = (
         "RS256",
         "ES256",
         "EdDSA",

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import SET, Kubernetes
-from proofgate_schema.fields import DNS_LABEL, Listed, ModelName
+from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.fields import DNS_LABEL, ModelName, TupleOf
 from proofgate_schema.section import Section
 
 
@@ -72,12 +72,14 @@ class Model(Section):
     upstream_model: UpstreamModelName | None = None
     """The provider's name for the model. A `*` is replaced by the text that the `*` in `name` matched.
     Absent: the name in the client's request."""
-    routes: Annotated[Listed[Route], Field(max_length=8)] = ()
+    routes: Annotated[TupleOf[Route], Field(max_length=8)] = ()
     """Providers that share the model's requests, instead of provider. A request that fails at one of them
     goes to another."""
-    fallbacks: Annotated[Listed[Fallback], Field(max_length=8)] = ()
+    fallbacks: Annotated[TupleOf[Fallback], Field(max_length=8)] = ()
     """Providers for requests that failed at all others, tried in this order."""
-    fallback_on: Annotated[Listed[FallbackReason], SET, Kubernetes("each once", {"maxItems": 7})] = (
+    fallback_on: Annotated[
+        TupleOf[FallbackReason], UNIQUE_ITEMS, Kubernetes("each once", {"maxItems": 7})
+    ] = (
         "Unreachable",
         "RateLimited",
         "Overloaded",

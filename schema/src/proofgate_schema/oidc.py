@@ -8,19 +8,19 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from proofgate_schema.annotations import Kubernetes
-from proofgate_schema.fields import TenantName, of_files
+from proofgate_schema.fields import TenantName, file_validator
 from proofgate_schema.jwt import Claim
 from proofgate_schema.section import Section
 from proofgate_schema.urls import AUTHORITY, PORT, is_loopback, split_url
 
 #: Where the auditor takes the provider's answer.
-CALLBACK = "/oidc/callback"
+CALLBACK_PATH = "/oidc/callback"
 #: Printable ASCII without a query or fragment.
 _PATH = r'(/[!-"$->@-~]*)?'
-_PATTERN = "an API server checks patterns and lengths"
+_PATTERN_REASON = "an API server checks patterns and lengths"
 
 
-def _encrypted(text: str, example: str) -> str:
+def _https_url(text: str, example: str) -> str:
     url = split_url(text, example)
     if url.query or url.fragment:
         raise ValueError("remove '?' or '#' and everything after it")
@@ -30,30 +30,30 @@ def _encrypted(text: str, example: str) -> str:
 
 
 def _issuer(text: str) -> str:
-    return _encrypted(text, "https://login.example.com/realms/bank")
+    return _https_url(text, "https://login.example.com/realms/bank")
 
 
-def _redirect(text: str) -> str:
-    if not _encrypted(text, f"https://auditor.example.com{CALLBACK}").endswith(CALLBACK):
-        raise ValueError(f"end it with {CALLBACK}: the auditor takes the provider's answer there")
+def _redirect_url(text: str) -> str:
+    if not _https_url(text, f"https://auditor.example.com{CALLBACK_PATH}").endswith(CALLBACK_PATH):
+        raise ValueError(f"end it with {CALLBACK_PATH}: the auditor takes the provider's answer there")
     return text
 
 
-def _words(text: str) -> str:
-    if not re.fullmatch(r"[!-~]+( [!-~]+)*", text) or len(text) > _LONGEST_SCOPE:
+def _scope(text: str) -> str:
+    if not re.fullmatch(r"[!-~]+( [!-~]+)*", text) or len(text) > _MAX_SCOPE_LENGTH:
         raise ValueError(
-            f"write words of printable ASCII with single spaces, at most {_LONGEST_SCOPE} characters"
+            f"write words of printable ASCII with single spaces, at most {_MAX_SCOPE_LENGTH} characters"
         )
     return text
 
 
-def _client(text: str) -> str:
+def _client_id(text: str) -> str:
     if not re.fullmatch(r"[!-~]{1,256}", text):
         raise ValueError("write 1 to 256 printable ASCII characters without spaces, as the provider shows it")
     return text
 
 
-_LONGEST_SCOPE = 512
+_MAX_SCOPE_LENGTH = 512
 
 
 class GroupReads(Section):
@@ -71,7 +71,7 @@ class Oidc(Section):
 
     issuer: Annotated[
         str,
-        of_files(_issuer),
+        file_validator(_issuer),
         Kubernetes(
             "the auditor fetches it from elsewhere",
             {"maxLength": 512, "pattern": rf"^https://{AUTHORITY}{_PATH}$"},
@@ -81,15 +81,15 @@ class Oidc(Section):
     ISSUER/.well-known/openid-configuration."""
     client_id: Annotated[
         str,
-        AfterValidator(_client),
-        Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"}),
+        AfterValidator(_client_id),
+        Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"}),
     ]
     """Id of the client that you registered with the provider."""
     redirect_uri: Annotated[
         str,
-        of_files(_redirect),
+        file_validator(_redirect_url),
         Kubernetes(
-            _PATTERN,
+            _PATTERN_REASON,
             {
                 "maxLength": 512,
                 "pattern": rf"^(https://{AUTHORITY}|http://(localhost|127\.0\.0\.1|\[::1\]){PORT}){_PATH}$",
@@ -100,8 +100,11 @@ class Oidc(Section):
     provider. http is only for loopback addresses, such as those of a port-forward."""
     scope: Annotated[
         str,
-        AfterValidator(_words),
-        Kubernetes(_PATTERN, {"minLength": 1, "maxLength": _LONGEST_SCOPE, "pattern": r"^[!-~]+( [!-~]+)*$"}),
+        AfterValidator(_scope),
+        Kubernetes(
+            _PATTERN_REASON,
+            {"minLength": 1, "maxLength": _MAX_SCOPE_LENGTH, "pattern": r"^[!-~]+( [!-~]+)*$"},
+        ),
     ] = "openid profile email"
     """Scopes that are requested from the provider."""
     groups_claim: Claim = "groups"

@@ -34,7 +34,7 @@ class Payloads(Section):
     volume must have the same amount free. Fixed for the life of a worker."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Payloads:
+    def _check_body_fits_budget(self) -> Payloads:
         if 2 * self.max_bytes > self.budget_bytes:
             raise ValueError("maxBytes is more than half of budgetBytes: a body might never fit")
         return self

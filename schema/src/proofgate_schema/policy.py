@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import SET, Kubernetes, WorkerOnly
-from proofgate_schema.fields import WHOLE_NUMBER, Listed, Name, keyed_by, of_files
+from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes, WorkerOnly
+from proofgate_schema.fields import WHOLE_NUMBER, Name, TupleOf, file_validator, unique_by
 from proofgate_schema.section import Section
 
 Mode = Literal["Enforce", "DryRun"]
@@ -40,14 +40,14 @@ PACKS = (
     "prompt-injection",
     "secrets",
 )
-_FITS = "the object has to fit into etcd"
+_SIZE_REASON = "the object has to fit into etcd"
 
 
-def _at_most(items: int, reason: str = _FITS) -> Kubernetes:
+def _max_items(items: int, reason: str = _SIZE_REASON) -> Kubernetes:
     return Kubernetes(reason, {"maxItems": items})
 
 
-def _checked(*rules: dict[str, Any]) -> Kubernetes:
+def _validations(*rules: dict[str, Any]) -> Kubernetes:
     return Kubernetes("an API server checks rules", {"x-kubernetes-validations": list(rules)})
 
 
@@ -63,7 +63,7 @@ def _sentence(text: str) -> str:
     return text
 
 
-def _entry(text: str) -> str:
+def _allowed_text(text: str) -> str:
     if not text.strip() or len(text) > 256:
         raise ValueError("write 1 to 256 characters, not only blanks")
     return text
@@ -75,7 +75,7 @@ def _literal(text: str) -> str:
     return text
 
 
-def _text(longest: int, pattern: str) -> Kubernetes:
+def _text_constraints(longest: int, pattern: str) -> Kubernetes:
     return Kubernetes(
         "an API server checks patterns and lengths",
         {"minLength": 1, "maxLength": longest, "pattern": pattern},
@@ -83,18 +83,18 @@ def _text(longest: int, pattern: str) -> Kubernetes:
 
 
 Pack = Annotated[Name, Kubernetes("an API server knows the packs of its CRD", {"enum": list(PACKS)})]
-RuleId = Annotated[str, AfterValidator(_rule_id), _text(64, r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-LowerCaseText = Annotated[str, of_files(_literal), _text(128, r"^[^A-Z]+$")]
-AllowedText = Annotated[str, of_files(_entry), _text(256, r"\S")]
+RuleId = Annotated[str, AfterValidator(_rule_id), _text_constraints(64, r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+LowerCaseText = Annotated[str, file_validator(_literal), _text_constraints(128, r"^[^A-Z]+$")]
+AllowedText = Annotated[str, file_validator(_allowed_text), _text_constraints(256, r"\S")]
 Threshold = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Examples(Section):
     """Texts on which `proofgate policy test` tests a rule."""
 
-    match: Listed[str] = ()
+    match: TupleOf[str] = ()
     """Texts that the rule must match."""
-    no_match: Listed[str] = ()
+    no_match: TupleOf[str] = ()
     """Texts that the rule must not match."""
 
 
@@ -103,7 +103,7 @@ class Rule(Section):
 
     id: RuleId
     """Id of the rule in kebab-case, unique among all rules, including those of the packs in use."""
-    reason: Annotated[str, of_files(_sentence), _text(256, r"^[^\x00-\x1f\x7f]+$")]
+    reason: Annotated[str, file_validator(_sentence), _text_constraints(256, r"^[^\x00-\x1f\x7f]+$")]
     """One sentence that the client is shown."""
     target: Target = "Both"
     """What the rule inspects. Request: prompts. Response: responses. Both: prompts and responses."""
@@ -111,12 +111,12 @@ class Rule(Section):
     """The form of the text to which the regex is applied. Text: the original text. Folded: the text in NFKC
     and lower case, with look-alikes as ASCII, white space as one blank, and markup within words removed."""
     literals: Annotated[
-        Listed[LowerCaseText],
+        TupleOf[LowerCaseText],
         Kubernetes("a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}),
     ] = ()
     """Texts in lower case to search for in the folded text. With a regex as well, a match must contain one of
     them."""
-    regex: Annotated[str, Kubernetes(_FITS, {"minLength": 1, "maxLength": 1024})] | None = None
+    regex: Annotated[str, Kubernetes(_SIZE_REASON, {"minLength": 1, "maxLength": 1024})] | None = None
     """A regular expression that both Rust's `regex` and Python's `re` accept, without flags, anchors and
     look-around. Its longest match is bounded, at most 1024 bytes: use {0,80} instead of *. If it has a group
     `(?<value>...)`, only the group is redacted."""
@@ -132,9 +132,9 @@ class Rule(Section):
     """Texts on which `proofgate policy test` tests the rule."""
 
 
-RuleWithSomething = Annotated[
+NonEmptyRule = Annotated[
     Rule,
-    _checked(
+    _validations(
         {
             "rule": "has(self.literals) || has(self.regex)",
             "message": "spec.policy.rules: a rule needs literals, a regex, or both",
@@ -150,21 +150,21 @@ class ActionOverride(Section):
     names its pack, then one with scopes before one without, then the later one.
     """
 
-    packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()
+    packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
     """Packs whose rules are overridden. Their rules that are only signs of an attack flag at most, whatever
     the action is. The pack instruction-likeness supports only Flag and Ignore."""
-    rules: Annotated[Listed[RuleId], SET, _at_most(128)] = ()
+    rules: Annotated[TupleOf[RuleId], UNIQUE_ITEMS, _max_items(128)] = ()
     """Ids of rules that are overridden, from the packs in use or `policy.rules`."""
-    scopes: Annotated[Listed[Scope], SET, _at_most(8, "each once")] = ()
+    scopes: Annotated[TupleOf[Scope], UNIQUE_ITEMS, _max_items(8, "each once")] = ()
     """Scopes in which the action applies, including those that the rule does not inspect otherwise. Empty:
     all scopes that the rule inspects."""
     action: OverrideAction
     """The action instead of the rule's own. Ignore: the rule does not inspect these scopes."""
 
 
-OverrideOfSomething = Annotated[
+NonEmptyOverride = Annotated[
     ActionOverride,
-    _checked(
+    _validations(
         {
             "rule": "(has(self.packs) && size(self.packs) > 0) || (has(self.rules) && size(self.rules) > 0)",
             "message": "an entry of actions names packs, rules, or both",
@@ -183,12 +183,12 @@ OverrideOfSomething = Annotated[
 class Allow(Section):
     """Texts that rules do not match."""
 
-    values: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
+    values: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
     """Exact values, such as a key of a test system."""
-    domains: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
+    domains: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
     """Domains whose mail addresses and URLs are matched only by the pack `secrets`. Subdomains are
     included."""
-    patterns: Annotated[Listed[AllowedText], SET, _at_most(128)] = ()
+    patterns: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
     """Patterns of mail addresses and URLs that are matched only by the pack `secrets`. * matches any
     characters."""
 
@@ -196,7 +196,7 @@ class Allow(Section):
 class Policy(Section):
     """The rules that inspect prompts and responses."""
 
-    packs: Annotated[Listed[Pack], SET, _at_most(len(PACKS), "each once")] = ()
+    packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
     """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
     redacts, and blocks live keys in user messages. pii masks texts of users and assistants, and ignores
     tools. instruction-likeness flags by a learned score."""
@@ -206,7 +206,7 @@ class Policy(Section):
     action: Action | None = None
     """An action instead of every rule's own. Rules of packs that are only signs of an attack flag at most.
     Absent: each rule has its own action."""
-    actions: Annotated[Listed[OverrideOfSomething], _at_most(32)] = ()
+    actions: Annotated[TupleOf[NonEmptyOverride], _max_items(32)] = ()
     """Overrides for the actions of some rules, in some scopes."""
     allow: Allow | None = None
     """Texts that rules do not match. Absent: none."""
@@ -227,7 +227,7 @@ class Policy(Section):
     attachments: Attachments = "ScanText"
     """Whether images, recordings and files in prompts are inspected. ScanText: those that contain text are
     scanned. Skip: none."""
-    rules: Annotated[Listed[RuleWithSomething], keyed_by("id"), _at_most(32)] = ()
+    rules: Annotated[TupleOf[NonEmptyRule], unique_by("id"), _max_items(32)] = ()
     """Custom rules."""
 
 
@@ -238,7 +238,7 @@ class TenantPolicy(Section):
     """As `policy.mode`."""
     action: Action | None = None
     """As `policy.action`."""
-    actions: Annotated[Listed[OverrideOfSomething], _at_most(8)] = ()
+    actions: Annotated[TupleOf[NonEmptyOverride], _max_items(8)] = ()
     """As `policy.actions`, applied after those. A rule that the gateway's policy ignores in every scope stays
     ignored."""
     threshold: Threshold | None = None

@@ -17,13 +17,17 @@ from pydantic import (
 )
 
 from proofgate_schema.annotations import Kubernetes
-from proofgate_schema.fields import DNS_LABEL, Listed
+from proofgate_schema.fields import DNS_LABEL, TupleOf
 from proofgate_schema.section import Section
 
-_DATES_ARE = "write a date (RFC 3339), for example 2026-01-31: it begins at midnight UTC"
-_MILLIONS_ARE = "write dollars as text, for example '0.15': at most 1000000, with at most 6 decimal places"
-_PER_REQUEST = "write dollars as text, for example '0.01': at most 1000, with at most 12 decimal places"
-_BUDGETS_ARE = (
+_DATE_MESSAGE = "write a date (RFC 3339), for example 2026-01-31: it begins at midnight UTC"
+_PER_MILLION_MESSAGE = (
+    "write dollars as text, for example '0.15': at most 1000000, with at most 6 decimal places"
+)
+_PER_REQUEST_MESSAGE = (
+    "write dollars as text, for example '0.01': at most 1000, with at most 12 decimal places"
+)
+_BUDGET_MESSAGE = (
     "write dollars as text, for example '25.50': more than 0, less than 1000000000, with at most 9 decimal"
     " places"
 )
@@ -33,11 +37,11 @@ def _date(value: object) -> int:
     # YAML reads a date without quotes as one.
     text = value if isinstance(value, str) else getattr(value, "isoformat", str)()
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
-        raise ValueError(_DATES_ARE)
+        raise ValueError(_DATE_MESSAGE)
     try:
         seconds = int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
     except (ValueError, OverflowError):
-        raise ValueError(_DATES_ARE) from None
+        raise ValueError(_DATE_MESSAGE) from None
     if seconds < 0:
         raise ValueError("write a date after 1970")
     return seconds
@@ -52,17 +56,17 @@ def _decimal(value: object, whole: int, places: int, most: int, told: str) -> st
 
 
 def _per_token(value: object) -> str:
-    return _decimal(value, 7, 6, 1_000_000, _MILLIONS_ARE)
+    return _decimal(value, 7, 6, 1_000_000, _PER_MILLION_MESSAGE)
 
 
 def _per_request(value: object) -> str:
-    return _decimal(value, 4, 12, 1000, _PER_REQUEST)
+    return _decimal(value, 4, 12, 1000, _PER_REQUEST_MESSAGE)
 
 
 def _budget(value: object) -> str:
-    text = _decimal(value, 9, 9, 1_000_000_000, _BUDGETS_ARE)
+    text = _decimal(value, 9, 9, 1_000_000_000, _BUDGET_MESSAGE)
     if not Decimal(text):
-        raise ValueError(_BUDGETS_ARE)
+        raise ValueError(_BUDGET_MESSAGE)
     return text
 
 
@@ -96,12 +100,12 @@ def _tool_kind(name: str) -> str:
 
 
 #: More than 0, less than 10^9, with at most 9 decimal places.
-BUDGET = r"^([1-9][0-9]{0,8}(\.[0-9]{1,9})?|0\.0{0,3}[1-9][0-9]{0,5})$"
-PER_MILLION = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
-PER_REQUEST = r"^(0|[1-9][0-9]{0,2})(\.[0-9]{1,12})?$"
-_DAY = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
-_MODEL = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
-_AS_A_PATTERN = "an API server checks only patterns"
+BUDGET_PATTERN = r"^([1-9][0-9]{0,8}(\.[0-9]{1,9})?|0\.0{0,3}[1-9][0-9]{0,5})$"
+PER_MILLION_PATTERN = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
+PER_REQUEST_PATTERN = r"^(0|[1-9][0-9]{0,2})(\.[0-9]{1,12})?$"
+_DATE_PATTERN = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+_MODEL_PATTERN = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
+_PATTERN_REASON = "an API server checks only patterns"
 
 #: Seconds since 1970 at which a day begins; text in a file.
 Date = Annotated[
@@ -109,24 +113,28 @@ Date = Annotated[
     BeforeValidator(_date),
     PlainSerializer(_day, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date"}),
-    Kubernetes(_AS_A_PATTERN, {"maxLength": 10, "pattern": _DAY}),
+    Kubernetes(_PATTERN_REASON, {"maxLength": 10, "pattern": _DATE_PATTERN}),
 ]
 DollarsPerMillion = Annotated[
-    str, BeforeValidator(_per_token), Kubernetes(_AS_A_PATTERN, {"maxLength": 13, "pattern": PER_MILLION})
+    str,
+    BeforeValidator(_per_token),
+    Kubernetes(_PATTERN_REASON, {"maxLength": 13, "pattern": PER_MILLION_PATTERN}),
 ]
 DollarsPerRequest = Annotated[
-    str, BeforeValidator(_per_request), Kubernetes(_AS_A_PATTERN, {"maxLength": 16, "pattern": PER_REQUEST})
+    str,
+    BeforeValidator(_per_request),
+    Kubernetes(_PATTERN_REASON, {"maxLength": 16, "pattern": PER_REQUEST_PATTERN}),
 ]
 #: Of a budget.
 Dollars = Annotated[
-    str, BeforeValidator(_budget), Kubernetes(_AS_A_PATTERN, {"maxLength": 19, "pattern": BUDGET})
+    str, BeforeValidator(_budget), Kubernetes(_PATTERN_REASON, {"maxLength": 19, "pattern": BUDGET_PATTERN})
 ]
 ModelPattern = Annotated[
     str,
     AfterValidator(_model_pattern),
     Kubernetes(
         "the cost of rules over models depends on lengths",
-        {"minLength": 1, "maxLength": 96, "pattern": _MODEL},
+        {"minLength": 1, "maxLength": 96, "pattern": _MODEL_PATTERN},
     ),
 ]
 #: A tier of service, as requests and answers name it.
@@ -136,7 +144,7 @@ ToolKind = Annotated[str, AfterValidator(_tool_kind)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
-_FEW = Kubernetes("the object has to fit into etcd", {"maxItems": 2})
+_MANIFEST_LIST_LIMIT = Kubernetes("the object has to fit into etcd", {"maxItems": 2})
 
 
 class LongPromptPrice(Section):
@@ -185,7 +193,7 @@ class TierPrice(Section):
     audio_output: DollarsPerMillion | None = None
     """Dollars per million audio tokens in responses. Absent: as output, but at least the price in the
     standard tier."""
-    above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
+    above: Annotated[TupleOf[LongPromptPrice], Field(max_length=4), _MANIFEST_LIST_LIMIT] = ()
     """Prices for long prompts, by ascending promptTokens. Absent: at least the prices in the standard
     tier."""
 
@@ -226,7 +234,7 @@ class Price(Section):
     """Dollars per call of a tool that the provider runs itself, by the tool's type without its date
     (web_search) or Gemini's field (googleSearch). '0': a call costs nothing besides its tokens. When a budget
     in dollars applies, a request that offers a tool without a price is refused."""
-    above: Annotated[Listed[LongPromptPrice], Field(max_length=4), _FEW] = ()
+    above: Annotated[TupleOf[LongPromptPrice], Field(max_length=4), _MANIFEST_LIST_LIMIT] = ()
     """Prices for long prompts, by ascending promptTokens. Absent: all prompts have the same price."""
     tiers: Annotated[
         dict[TierName, TierPrice],

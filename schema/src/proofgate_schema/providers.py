@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_schema.annotations import SET
-from proofgate_schema.fields import DNS_LABEL, Listed, Name, TenantName
+from proofgate_schema.annotations import UNIQUE_ITEMS
+from proofgate_schema.fields import DNS_LABEL, Name, TenantName, TupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.static_fields import BodyFields
 from proofgate_schema.timeouts import ProviderTimeouts
 from proofgate_schema.urls import BaseURL
 
 #: A region of Google Cloud, or all of them.
-LOCATION = "^[a-z]+(-[a-z0-9]+)*$"
+LOCATION_PATTERN = "^[a-z]+(-[a-z0-9]+)*$"
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
 
@@ -58,7 +58,7 @@ class Provider(Section):
     """AWS region for which requests are signed, for example us-east-1. Required with auth of AWS."""
     project: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9][-a-z0-9.:]*$")] | None = None
     """Id of the Google Cloud project whose models are used, for type VertexAI."""
-    location: Annotated[str, Field(max_length=32, pattern=LOCATION)] | None = None
+    location: Annotated[str, Field(max_length=32, pattern=LOCATION_PATTERN)] | None = None
     """Google Cloud location of the models: a region, for example europe-west1, or global."""
     api: Literal["V1", "Deployments"] = "V1"
     """Form of Azure's API, for type AzureOpenAI. V1: the body names the deployment. Deployments: the path
@@ -82,7 +82,7 @@ class Provider(Section):
     """How a request field is handled that has no counterpart in the provider's API, if the client uses
     another API. Refuse: the request is refused with an error that names the field. Drop: the field is left
     out, and named in the response."""
-    anthropic_betas: Annotated[Listed[Beta], Field(max_length=32), SET] | None = None
+    anthropic_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS] | None = None
     """Values of the header anthropic-beta that clients may send to a provider of type Anthropic, Bedrock or
     VertexAI. Other values are left out together with their body fields, and named in the response. Absent:
     all values pass."""

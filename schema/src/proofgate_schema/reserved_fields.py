@@ -34,7 +34,7 @@ RESERVED_HEADERS = (
 RESERVED_PREFIXES = ("proxy-", "x-amz-")
 #: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case
 #: and the underscores that differ between APIs.
-READ_FIELDS = (
+GATEWAY_READ_FIELDS = (
     "model",
     "models",
     "messages",
@@ -74,6 +74,6 @@ READ_FIELDS = (
 )
 
 
-def is_read(name: str) -> bool:
+def is_read_by_gateway(name: str) -> bool:
     """Whether a body field is one that the gateway reads itself, in whatever spelling."""
-    return name.lower().replace("_", "") in READ_FIELDS
+    return name.lower().replace("_", "") in GATEWAY_READ_FIELDS

@@ -28,7 +28,7 @@ class Section(BaseModel):
         hide_input_in_errors=True,
     )
 
-    def as_written(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the section as a file or a manifest spells it, without what is not set."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
@@ -46,11 +46,11 @@ class Section(BaseModel):
             if name in texts:
                 node["description"] = " ".join(texts[name].split())
             for one in (node, *node.get("anyOf", ())):
-                _count_items(one)
+                _use_item_bounds(one)
         return found
 
 
-def _count_items(node: JsonSchemaValue) -> None:
+def _use_item_bounds(node: JsonSchemaValue) -> None:
     """Name the bound of a list as JSON schema does: behind a validator, pydantic names that of a text."""
     if node.get("type") == "array" and "maxLength" in node:
         node["maxItems"] = node.pop("maxLength")

@@ -6,22 +6,22 @@ import json
 import re
 from typing import Annotated, Any
 
-from proofgate_schema.annotations import OPEN, Kubernetes
-from proofgate_schema.fields import HEADER_NAME, of_files
-from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
+from proofgate_schema.annotations import PRESERVE_UNKNOWN_FIELDS, Kubernetes
+from proofgate_schema.fields import HEADER_NAME, file_validator
+from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read_by_gateway
 from proofgate_schema.section import Section
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
-_VALUES_ARE = "write one line of at most 4096 characters of printable ASCII"
-MOST_BODY_FIELDS = 16
+_VALUE_MESSAGE = "write one line of at most 4096 characters of printable ASCII"
+MAX_BODY_FIELDS = 16
 #: Characters of all fields as JSON.
-LONGEST_BODY_FIELDS = 16_384
+MAX_BODY_FIELDS_LENGTH = 16_384
 
 
-def header_value_fault(text: str) -> str | None:
+def header_value_error(text: str) -> str | None:
     """What is wrong with a header's value; the value is not repeated."""
-    return None if _VALUE.fullmatch(text) else _VALUES_ARE
+    return None if _VALUE.fullmatch(text) else _VALUE_MESSAGE
 
 
 def _header_name(text: str) -> str:
@@ -35,25 +35,25 @@ def _header_name(text: str) -> str:
 
 
 def _header_value(text: str) -> str:
-    if fault := header_value_fault(text):
+    if fault := header_value_error(text):
         raise ValueError(fault)
     return text
 
 
 def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    if len(fields) > MOST_BODY_FIELDS:
-        raise ValueError(f"there are at most {MOST_BODY_FIELDS} fields")
+    if len(fields) > MAX_BODY_FIELDS:
+        raise ValueError(f"there are at most {MAX_BODY_FIELDS} fields")
     for name in fields:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
             raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
-        if is_read(name):
+        if is_read_by_gateway(name):
             raise ValueError(f"{name} is a field that the gateway reads itself: clients set it")
     try:
         text = json.dumps(fields, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise ValueError("write values that JSON supports") from None
-    if len(text) > LONGEST_BODY_FIELDS:
-        raise ValueError(f"the fields are longer than {LONGEST_BODY_FIELDS} characters")
+    if len(text) > MAX_BODY_FIELDS_LENGTH:
+        raise ValueError(f"the fields are longer than {MAX_BODY_FIELDS_LENGTH} characters")
     return fields
 
 
@@ -62,7 +62,7 @@ class ProviderHeader(Section):
 
     name: Annotated[
         str,
-        of_files(_header_name),
+        file_validator(_header_name),
         HEADER_NAME,
     ]
     """Name of the header field, for example OpenAI-Organization. Credentials, headers of the connection, and
@@ -70,7 +70,7 @@ class ProviderHeader(Section):
     value: (
         Annotated[
             str,
-            of_files(_header_value),
+            file_validator(_header_value),
             Kubernetes(
                 "an API server checks patterns and lengths",
                 {"minLength": 1, "maxLength": 4096, "pattern": "^[!-~]([ -~]*[!-~])?$"},
@@ -81,4 +81,4 @@ class ProviderHeader(Section):
     """Value of the header field, if it is not a secret."""
 
 
-BodyFields = Annotated[dict[str, Any], of_files(_body_fields), OPEN]
+BodyFields = Annotated[dict[str, Any], file_validator(_body_fields), PRESERVE_UNKNOWN_FIELDS]

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.fields import HEADER_NAME, Listed, MountedFile, keyed_by
+from proofgate_schema.fields import HEADER_NAME, MountedFile, TupleOf, unique_by
 from proofgate_schema.section import Section
 from proofgate_schema.urls import BaseURL
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 #: Fields of a request's head that the exporter writes itself.
-OWN_HEADERS = (
+EXPORTER_HEADERS = (
     "host",
     "content-length",
     "content-type",
@@ -24,7 +24,7 @@ OWN_HEADERS = (
 
 
 def _header_name(text: str) -> str:
-    if not _HEADER.fullmatch(text) or text.lower() in OWN_HEADERS:
+    if not _HEADER.fullmatch(text) or text.lower() in EXPORTER_HEADERS:
         raise ValueError("write the name of a header field, such as Authorization, of at most 64 characters")
     return text
 
@@ -79,5 +79,5 @@ class Telemetry(Section):
     semantic_conventions: Literal["Latest", "V1_41"] = "Latest"
     """Version of OpenTelemetry's conventions for generative AI that names follow. Latest: the current
     version. V1_41: version 1.41, which more dashboards support."""
-    resource_attributes: Annotated[Listed[ResourceAttribute], Field(max_length=32), keyed_by("name")] = ()
+    resource_attributes: Annotated[TupleOf[ResourceAttribute], Field(max_length=32), unique_by("name")] = ()
     """Resource attributes of all exported telemetry, for example deployment.environment.name."""

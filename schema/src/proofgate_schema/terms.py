@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import ABSENT, SET, Kubernetes
+from proofgate_schema.annotations import NO_DEFAULT, UNIQUE_ITEMS, Kubernetes
 from proofgate_schema.external_policies import POLICY_NAME
-from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, Listed, NonEmptyListed, keyed_by
+from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, NonEmptyTupleOf, TupleOf, unique_by
 from proofgate_schema.payloads import PayloadMode
 from proofgate_schema.policy import TenantPolicy
 from proofgate_schema.prices import Dollars
@@ -112,7 +112,7 @@ class HostedTools(Section):
     """Tools that providers run themselves, such as web search. They cause costs beyond tokens, keep state, or
     access other services."""
 
-    allow: Annotated[Listed[HostedTool], Field(max_length=32), SET] = ()
+    allow: Annotated[TupleOf[HostedTool], Field(max_length=32), UNIQUE_ITEMS] = ()
     """Allowed tools, by their type (Responses, Messages) or their field (Gemini), with or without the date:
     web_search, code_execution_20250825, googleSearch. Other tools are removed from the request and named in
     the response. A request that offers no other tool is refused."""
@@ -130,9 +130,9 @@ class GuardedTools(Section):
     that rules of prompt-injection, jailbreak, exfiltration or obfuscation flag as instructions."""
 
     names: Annotated[
-        NonEmptyListed[GuardedTool],
+        NonEmptyTupleOf[GuardedTool],
         Field(max_length=32),
-        SET,
+        UNIQUE_ITEMS,
         Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
     """Names of the tools as requests declare them, case-insensitive: Bash, mcp__github__*. A `*` at the end
@@ -149,8 +149,8 @@ class Terms(Section):
 
     models: (
         Annotated[
-            Listed[Annotated[str, MODEL_NAME]],
-            SET,
+            TupleOf[Annotated[str, MODEL_NAME]],
+            UNIQUE_ITEMS,
             Kubernetes(
                 "the cost of rules over models depends on their number", {"minItems": 1, "maxItems": 32}
             ),
@@ -159,40 +159,41 @@ class Terms(Section):
     ) = None
     """Models the tenant may use: names from `models`. Absent: all of them."""
     endpoints: (
-        Annotated[Listed[Endpoint], SET, Kubernetes("each once", {"minItems": 1, "maxItems": 18})] | None
+        Annotated[TupleOf[Endpoint], UNIQUE_ITEMS, Kubernetes("each once", {"minItems": 1, "maxItems": 18})]
+        | None
     ) = None
     """Endpoints the tenant may call. Absent: all of them."""
-    hosted_tools: Annotated[HostedTools, ABSENT] = HostedTools()
+    hosted_tools: Annotated[HostedTools, NO_DEFAULT] = HostedTools()
     """Tools that providers may run for the tenant. Absent: none."""
     guarded_tools: GuardedTools | None = None
     """Tools that may not be called after flagged tool text. Absent: none."""
-    denied_betas: Annotated[Listed[Beta], Field(max_length=32), SET, ABSENT, NOT_EMPTY] = ()
+    denied_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS, NO_DEFAULT, NOT_EMPTY] = ()
     """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
     the date: context-management, effort-2025-11-24. The value of anthropic-beta and its body fields are left
     out together, and named in the response. Absent: all features are allowed."""
-    limits: Annotated[Quota, ABSENT] = Quota()
+    limits: Annotated[Quota, NO_DEFAULT] = Quota()
     """Limits for the tenant as a whole. On Kubernetes they are exact while all of its connections reach one
     worker: see spec.loadBalancer.affinity."""
-    key_limits: Annotated[Quota, ABSENT] = Quota()
+    key_limits: Annotated[Quota, NO_DEFAULT] = Quota()
     """Limits for each of the tenant's API keys separately."""
     model_budgets: Annotated[
-        Listed[ModelBudget],
-        keyed_by("model"),
-        ABSENT,
+        TupleOf[ModelBudget],
+        unique_by("model"),
+        NO_DEFAULT,
         NOT_EMPTY,
         Kubernetes("the cost of rules over models depends on their number", {"maxItems": 16}),
     ] = ()
     """Budgets for models, for all of the tenant's API keys together. Absent: none."""
     wait_seconds: Annotated[
-        float, Field(ge=0, le=60), WHOLE_NUMBER, Kubernetes("whole seconds", {"type": "integer"}), ABSENT
+        float, Field(ge=0, le=60), WHOLE_NUMBER, Kubernetes("whole seconds", {"type": "integer"}), NO_DEFAULT
     ] = 5.0
     """Maximum seconds that a request waits for limits, if it will fit when other requests release unused
     reservations. At most 32 requests of a tenant wait at a time. 0: it is refused at once. Absent: 5."""
     policy: TenantPolicy | None = None
     """Policy for this tenant, where it differs from `policy`. Absent: as `policy`."""
     policies: Annotated[
-        Listed[Annotated[str, POLICY_NAME]],
-        ABSENT,
+        TupleOf[Annotated[str, POLICY_NAME]],
+        NO_DEFAULT,
         NOT_EMPTY,
         Kubernetes("the cost of rules over policies depends on their number", {"maxItems": 8}),
     ] = ()
@@ -201,13 +202,13 @@ class Terms(Section):
     payloads: PayloadMode | None = None
     """Whether the tenant's requests and responses are stored. Absent: as `ledger.payloads`."""
 
-    def as_written(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the section as a file or a manifest spells it, without what is not set, so that a plan may
         set it."""
         fields = type(self).model_fields
         names = {fields[name].alias for name in self.model_fields_set}
-        return {name: value for name, value in super().as_written().items() if name in names}
+        return {name: value for name, value in super().to_document().items() if name in names}
 
 
 #: What a plan says, as a manifest spells it.
-TERMS = tuple(field.alias or "" for field in Terms.model_fields.values())
+TERM_FIELDS = tuple(field.alias or "" for field in Terms.model_fields.values())

@@ -8,7 +8,7 @@ from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
 from proofgate_schema.annotations import Kubernetes
-from proofgate_schema.fields import of_files
+from proofgate_schema.fields import file_validator
 
 LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
 #: A port from 1 to 65535, or none.
@@ -16,12 +16,12 @@ PORT = r"(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2
 #: A host of a URL and its port. The operator's `plan.addresses` checks what a pattern cannot.
 AUTHORITY = rf"({LABEL}(\.{LABEL})*\.?|\[[0-9A-Fa-f:.]+\]){PORT}"
 #: The path is printable ASCII without a query or fragment: a request's own path is appended.
-BASE_URL = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
-WEB_ORIGIN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
+BASE_URL_PATTERN = rf'^https?://{AUTHORITY}(/[!-"$->@-~]*)?$'
+WEB_ORIGIN_PATTERN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){PORT})$"
 #: The rest of the URL is printable ASCII without a fragment.
-KEY_SET_URL = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
-HOOK_URL = rf'^https?://{AUTHORITY}(/[!-"$-~]*)?$'
-_PATTERN = "an API server checks patterns and lengths"
+KEY_SET_URL_PATTERN = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
+HOOK_URL_PATTERN = rf'^https?://{AUTHORITY}(/[!-"$-~]*)?$'
+_PATTERN_REASON = "an API server checks patterns and lengths"
 
 
 def is_loopback(host: str) -> bool:
@@ -82,19 +82,23 @@ def _hook_url(text: str) -> str:
     return text
 
 
-BaseURL = Annotated[str, of_files(_base_url), Kubernetes(_PATTERN, {"maxLength": 512, "pattern": BASE_URL})]
+BaseURL = Annotated[
+    str,
+    file_validator(_base_url),
+    Kubernetes(_PATTERN_REASON, {"maxLength": 512, "pattern": BASE_URL_PATTERN}),
+]
 WebOrigin = Annotated[
     str,
-    of_files(_web_origin),
-    Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 256, "pattern": WEB_ORIGIN}),
+    file_validator(_web_origin),
+    Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 256, "pattern": WEB_ORIGIN_PATTERN}),
 ]
 KeySetURL = Annotated[
     str,
-    of_files(_key_set_url),
-    Kubernetes("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL}),
+    file_validator(_key_set_url),
+    Kubernetes("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL_PATTERN}),
 ]
 HookURL = Annotated[
     str,
-    of_files(_hook_url),
-    Kubernetes(_PATTERN, {"minLength": 1, "maxLength": 512, "pattern": HOOK_URL}),
+    file_validator(_hook_url),
+    Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 512, "pattern": HOOK_URL_PATTERN}),
 ]

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, another_key, logs, output
-from proofgate.argument_types import address
+from proofgate.argument_types import parse_address
 from proofgate.auditor import workers
 from proofgate.auditor.served import ROOT, ServedLedger
 from proofgate.evidence import VERDICTS, read_verifying_key
@@ -21,7 +21,7 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, ExitCode, fail
 from proofgate.index import audited
 from proofgate.keys import warn_if_exposed
 from proofgate.mirror import audited as mirrored
-from proofgate.replica.replica import ledger_of
+from proofgate.replica.replica import ledger_folder
 from proofgate.siem import audited as streamed
 from proofgate.terminal import one_line
 
@@ -33,7 +33,7 @@ _EXIT_CODES = {
 }
 _SCRUB_MIB = 8
 #: As much as there is.
-_ALL = (1 << 64) - 1
+_UNLIMITED = (1 << 64) - 1
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -106,7 +106,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--listen",
-        type=address,
+        type=parse_address,
         default="127.0.0.1:9091",
         metavar="ADDRESS",
         help="the address to listen on (default: %(default)s)",
@@ -156,24 +156,24 @@ def _positive(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Checks once, or audits until a signal."""
-    from proofgate.auditor.watch import Watch
+    from proofgate.auditor.watch import LedgerWatcher
     from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
-    from proofgate.key_statements import among, of_the_line
+    from proofgate.key_statements import chain_statements, chain_statements_from_files
 
-    logs.begin("auditor")
+    logs.configure("auditor")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     # What reads the ledger as files reads copies of what workers serve.
     options.files = options.ledger
     if options.ledger is None and options.replica is not None:
-        options.files = ledger_of(options.replica)
+        options.files = ledger_folder(options.replica)
     parts = (*(() if options.ledger is not None else (workers,)), audited, mirrored, streamed)
-    refused = _wrong_folders(options) or next(
+    refused = _folder_error(options) or next(
         filter(None, (part.wrong_arguments(options) for part in parts)), None
     )
     if refused:
         return fail(refused, EXIT_USAGE)
-    if options.ledger is not None and _begins(options):
-        foreign = another_key.of_ledger(options.ledger, read_verifying_key(options.ledger_key))
+    if options.ledger is not None and _is_first_run(options):
+        foreign = another_key.check_ledger_key(options.ledger, read_verifying_key(options.ledger_key))
         if foreign:
             return fail(foreign, ExitCode.ANOTHER_KEY)
     if options.witness_ca is not None:
@@ -184,8 +184,8 @@ def run(options: argparse.Namespace) -> int:
             return fail(f"--witness-ca: {options.witness_ca}: {why} [auditor_witness_ca]", EXIT_USAGE)
     warn_if_exposed(options.signing_key)
     try:
-        served = workers.served(options)
-        auditor = _open(options, served)
+        served = workers.served_ledger(options)
+        auditor = _open_auditor(options, served)
         urls = check_urls(auditor.witness_urls(), options.allow_http_witnesses)
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
@@ -198,16 +198,16 @@ def run(options: argparse.Namespace) -> int:
         logging.getLogger("proofgate.auditor").warning(
             "starting a new aggregate log in %s: it contains no earlier tree heads", options.state
         )
-    watch = Watch(auditor, options.scrub << 20, served=served)
+    watch = LedgerWatcher(auditor, options.scrub << 20, served=served)
     keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
     ledger_key = read_verifying_key(options.ledger_key)
 
     def statements() -> list[str]:
         try:
             found = (
-                of_the_line(options.ledger, ledger_key)
+                chain_statements(options.ledger, ledger_key)
                 if served is None
-                else among(served.statements(), ledger_key)
+                else chain_statements_from_files(served.statements(), ledger_key)
             )
             return [note for _, note in found]
         except OSError:
@@ -223,15 +223,15 @@ def run(options: argparse.Namespace) -> int:
     if watch.replica is not None:
         watch.replica.mirrors = watch.mirrors
     witnesses = Witnesses(auditor, urls, authorities=options.witness_ca)
-    return _look_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
+    return _check_once(watch, witnesses, options) if options.once else _serve(watch, witnesses, options)
 
 
-def _begins(options: argparse.Namespace) -> bool:
+def _is_first_run(options: argparse.Namespace) -> bool:
     """Whether this auditor knows nothing of the ledger yet: then a wrong key is a slip, and no attack."""
     return bool(options.new_aggregate or (options.held is not None and not options.held.exists()))
 
 
-def _wrong_folders(options: argparse.Namespace) -> str | None:
+def _folder_error(options: argparse.Namespace) -> str | None:
     if options.ledger is None:
         return None
     if options.replica is not None:
@@ -244,27 +244,27 @@ def _wrong_folders(options: argparse.Namespace) -> str | None:
     return None
 
 
-def _open(options: argparse.Namespace, served: ServedLedger | None) -> _core.Auditor:
-    from proofgate.auditor.watch import seconds
+def _open_auditor(options: argparse.Namespace, served: ServedLedger | None) -> _core.Auditor:
+    from proofgate.auditor.watch import to_microseconds
 
     return _core.Auditor(
         str(options.ledger) if served is None else ROOT,
         str(options.state),
         options.signing_key.read_text(encoding="utf-8"),
         read_verifying_key(options.ledger_key),
-        seconds(options.beat),
-        seconds(options.second_look),
-        seconds(options.stall),
+        to_microseconds(options.beat),
+        to_microseconds(options.second_look),
+        to_microseconds(options.stall),
         options.new_aggregate,
         options.held is not None,
-        _held(options.held) if options.held else None,
+        _read_held_checkpoint(options.held) if options.held else None,
         None if options.witness_policy is None else options.witness_policy.read_bytes(),
         None if options.keeping_key is None else read_verifying_key(options.keeping_key),
         served,
     )
 
 
-def _held(path: Path) -> str | None:
+def _read_held_checkpoint(path: Path) -> str | None:
     """What is held of the aggregate log; None while nothing is. An empty file is refused."""
     try:
         return path.read_text(encoding="utf-8")
@@ -284,16 +284,21 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     except ListenError as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     try:
-        with listener, audited.kept(options, read_verifying_key(options.ledger_key), watch.auditor) as kept:
+        with (
+            listener,
+            audited.open_index_services(
+                options, read_verifying_key(options.ledger_key), watch.auditor
+            ) as kept,
+        ):
             watch.streams = streamed.streams(options, read_verifying_key(options.ledger_key))
             offers = [*([kept.offer] if kept.offer else []), *(stream.offer for stream in watch.streams)]
             watch.on_accepted = offers
             if watch.replica is not None:
                 watch.replica.takers, watch.on_accepted = offers, [watch.replica.offer]
                 indexes = [] if kept.index is None else [kept.index]
-                watch.replica.refused = [reader.refused for reader in (*indexes, *watch.streams)]
-                watch.replica.read = [stream.cursor.sent for stream in watch.streams]
-            watch.reads = None if kept.desk is None else kept.desk.reads
+                watch.replica.refused = [reader.rejected_origins for reader in (*indexes, *watch.streams)]
+                watch.replica.read = [stream.cursor.sent_counts for stream in watch.streams]
+            watch.reads = None if kept.reader_port is None else kept.reader_port.access_log_head
             service.run(watch, witnesses, listener, kept)
     except (ReadersError, OidcSettingsError, CursorError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
@@ -303,18 +308,18 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     return 0
 
 
-def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
+def _check_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     # The first look of all has just read everything: nothing is there to be verified again.
-    scrub = 0 if options.new_aggregate else _ALL
-    done = watch.poll(_ALL, 0)
+    scrub = 0 if options.new_aggregate else _UNLIMITED
+    done = watch.poll(_UNLIMITED, 0)
     if scrub:
-        done = watch.poll(_ALL, scrub)
+        done = watch.poll(_UNLIMITED, scrub)
     if witnesses.urls:
         witnesses.round()
-        done = watch.poll(_ALL, scrub)
+        done = watch.poll(_UNLIMITED, scrub)
     while done["suspicious"]:
         time.sleep(options.second_look)
-        done = watch.poll(_ALL, scrub)
+        done = watch.poll(_UNLIMITED, scrub)
         # Of a worker that does not answer, what was suspected stays so.
         if not done["changed"] and watch.served is not None and not all(watch.served.standing().values()):
             break
@@ -332,7 +337,7 @@ def _look_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
             "heads cosigned"
         )
     print(
-        f"{counted(watch.totals.records, 'record')}, {counted(watch.totals.entries, 'tree head')} "
+        f"{format_count(watch.totals.records, 'record')}, {format_count(watch.totals.entries, 'tree head')} "
         f"in the aggregate log\n{VERDICTS[code]}"
     )
     return code

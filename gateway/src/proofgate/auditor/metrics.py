@@ -7,38 +7,38 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from proofgate import process_metrics
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.index.audited_index import AuditedIndex
 
 if TYPE_CHECKING:
-    from proofgate.index.routes import Desk
+    from proofgate.index.routes import ReaderPort
     from proofgate.mirror.mirror import Mirror
-    from proofgate.siem.stream import Stream
+    from proofgate.siem.stream import EventStream
 
-_Place = TypeVar("_Place", "Mirror", "Stream")
+_Destination = TypeVar("_Destination", "Mirror", "EventStream")
 #: Name, kind, what it tells of one place, and help.
-_Told = tuple[str, str, Callable[[_Place], object], str]
+_Family = tuple[str, str, Callable[[_Destination], object], str]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_auditor"
 _MICROSECONDS = 1_000_000
 
 
-def render(watch: Watch, index: AuditedIndex | None = None, desk: Desk | None = None) -> str:
+def render(watch: LedgerWatcher, index: AuditedIndex | None = None, desk: ReaderPort | None = None) -> str:
     """The metrics of an auditor, of the index that it keeps, and of those who ask it."""
-    lines = [*_lines(watch)]
-    lines += _index(index) if index is not None else ()
-    lines += _desk(desk) if desk is not None else ()
+    lines = [*_auditor_lines(watch)]
+    lines += _index_lines(index) if index is not None else ()
+    lines += _reader_port_lines(desk) if desk is not None else ()
     return "".join(f"{line}\n" for line in lines) + process_metrics.render("auditor")
 
 
-def _desk(desk: Desk) -> Iterator[str]:
+def _reader_port_lines(desk: ReaderPort) -> Iterator[str]:
     for name, kind, value, text in (
         ("access_log_bytes", "gauge", desk.access_log.used_bytes, "Size of the access log, in bytes"),
         (
             "access_log_limit_bytes",
             "gauge",
-            desk.access_log.most_bytes,
+            desk.access_log.max_bytes,
             "Maximum size of the access log, in bytes",
         ),
         (
@@ -55,17 +55,17 @@ def _desk(desk: Desk) -> Iterator[str]:
         yield f'{_PREFIX}_sign_ins_refused_total{{code="{code}"}} {count}'
 
 
-def _index(index: AuditedIndex) -> Iterator[str]:
-    standing = index.standing()
+def _index_lines(index: AuditedIndex) -> Iterator[str]:
+    standing = index.status()
     for name, value, text in (
         ("index_usable", int(not standing.code), "1 while the index can be written, else 0"),
-        ("index_records_behind", standing.behind, "Accepted records that are not in the index yet"),
+        ("index_records_behind", standing.records_behind, "Accepted records that are not in the index yet"),
     ):
         yield from _family(name, "gauge", text)
         yield f"{_PREFIX}_{name} {value}"
 
 
-def _lines(watch: Watch) -> Iterator[str]:
+def _auditor_lines(watch: LedgerWatcher) -> Iterator[str]:
     totals = watch.totals
     for name, kind, value, text in (
         ("records_verified_total", "counter", totals.records, "Records verified for the first time"),
@@ -78,13 +78,13 @@ def _lines(watch: Watch) -> Iterator[str]:
             totals.scrub_rounds,
             "Completed repeat verifications of the whole ledger",
         ),
-        ("records_behind", "gauge", totals.behind, "Signed records that are not verified yet"),
+        ("records_behind", "gauge", totals.records_behind, "Signed records that are not verified yet"),
         ("removed_logs", "gauge", totals.removed, "Logs that were removed with a valid tombstone"),
         ("heads", "gauge", totals.entries, "Entries of the aggregate log"),
         (
             "published_heads",
             "gauge",
-            watch.published(),
+            watch.published_head_count(),
             "Entries that the published checkpoint of the aggregate log covers",
         ),
         ("poll_failures_total", "counter", totals.failures, "Polls that could not write the auditor's state"),
@@ -109,17 +109,17 @@ def _lines(watch: Watch) -> Iterator[str]:
     )
     for head in watch.heads():
         yield f'{_PREFIX}_lag_seconds{{shard="{_label(head["shard"])}"}} {head["lag"] / _MICROSECONDS:.3f}'
-    yield from _workers(watch)
-    yield from _witnesses(watch.witnesses())
-    yield from _mirrors(watch.mirrors)
-    yield from _streams(watch.streams)
+    yield from _worker_lines(watch)
+    yield from _witness_lines(watch.witnesses())
+    yield from _mirror_lines(watch.mirrors)
+    yield from _stream_lines(watch.streams)
 
 
-def _workers(watch: Watch) -> Iterator[str]:
+def _worker_lines(watch: LedgerWatcher) -> Iterator[str]:
     if watch.served is None:
         return
     yield from _family("worker_up", "gauge", "1 if the worker of the shard can be read, else 0")
-    for shard, answers in sorted(watch.served.standing().items()):
+    for shard, answers in sorted(watch.served.reachable_by_shard().items()):
         yield f'{_PREFIX}_worker_up{{shard="{_label(shard)}"}} {int(answers)}'
     yield from _family("worker_bytes_total", "counter", "Bytes of files that were read from workers")
     yield f"{_PREFIX}_worker_bytes_total {watch.served.bytes_read}"
@@ -143,7 +143,7 @@ def _workers(watch: Watch) -> Iterator[str]:
         yield f"{_PREFIX}_{name} {value}"
 
 
-def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
+def _witness_lines(standing: list[dict[str, Any]]) -> Iterator[str]:
     if not standing:
         return
     for name, field, text in (
@@ -164,8 +164,8 @@ def _witnesses(standing: list[dict[str, Any]]) -> Iterator[str]:
             yield f"{_PREFIX}_witness_requests_total{{{labels}}} {count}"
 
 
-def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
-    families: list[_Told[Mirror]] = [
+def _mirror_lines(mirrors: list[Mirror]) -> Iterator[str]:
+    families: list[_Family[Mirror]] = [
         (
             "lag_seconds",
             "gauge",
@@ -181,25 +181,25 @@ def _mirrors(mirrors: list[Mirror]) -> Iterator[str]:
         ),
         ("bytes_total", "counter", lambda one: one.totals.bytes, "Bytes that were written to the mirror"),
     ]
-    yield from _places(("mirror", "mirror"), mirrors, families, "Failed rounds, by reason")
+    yield from _destination_lines(("mirror", "mirror"), mirrors, families, "Failed rounds, by reason")
 
 
-def _streams(streams: list[Stream]) -> Iterator[str]:
-    families: list[_Told[Stream]] = [
+def _stream_lines(streams: list[EventStream]) -> Iterator[str]:
+    families: list[_Family[EventStream]] = [
         (
             "lag_seconds",
             "gauge",
             lambda one: f"{one.lag_seconds():.3f}",
             "Seconds for which the oldest unsent exchange has waited",
         ),
-        ("records_behind", "gauge", lambda one: one.behind, "Records whose exchanges are not sent yet"),
+        ("records_behind", "gauge", lambda one: one.lag_records, "Records whose exchanges are not sent yet"),
         ("events_total", "counter", lambda one: one.totals.events, "Exchanges that were sent"),
     ]
-    yield from _places(("siem", "sink"), streams, families, "Failed batches, by reason")
+    yield from _destination_lines(("siem", "sink"), streams, families, "Failed batches, by reason")
 
 
-def _places(
-    named: tuple[str, str], places: list[_Place], families: list[_Told[_Place]], broken_off: str
+def _destination_lines(
+    named: tuple[str, str], places: list[_Destination], families: list[_Family[_Destination]], broken_off: str
 ) -> Iterator[str]:
     """What is told of each place that something is brought to; `named` is the prefix and the label."""
     prefix, label = named

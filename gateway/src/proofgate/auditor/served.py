@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from proofgate.auditor.worker_files import BLOCK_BYTES, LOOK_SECONDS, WorkerError, WorkerFiles
+from proofgate.auditor.worker_files import BLOCK_BYTES, PASS_BUDGET_SECONDS, WorkerError, WorkerFiles
 from proofgate.key_statements import STATEMENTS
 
 log = logging.getLogger("proofgate.auditor")
@@ -25,27 +25,27 @@ log = logging.getLogger("proofgate.auditor")
 #: Where the tree hangs for the core; of no file system.
 ROOT = "ledger"
 #: Away for so long it is a finding: a worker that is replaced is back before.
-PATIENCE_SECONDS = 60.0
+FAILURE_GRACE_SECONDS = 60.0
 #: All workers are asked at once what they hold, and not waited for any longer.
-_ROLL_CALL_SECONDS = 8.0
-_AT_A_TIME = 64
-_LONGEST_PAUSE = 30.0
-_MOST_SHARDS = 1024
+_LISTING_TIMEOUT_SECONDS = 8.0
+_MAX_CONCURRENT_LISTINGS = 64
+_MAX_BACKOFF_SECONDS = 30.0
+_MAX_SHARDS = 1024
 #: Of all shards together: the auditor remembers three kilobytes of each.
-_MOST_LOGS = 32_768
-_MOST_STATEMENTS = 256
+_MAX_LOGS = 32_768
+_MAX_STATEMENTS = 256
 #: One byte more than a statement may have.
 _STATEMENT_BYTES = 8193
 #: A segment's header does not change once it is written; a small file is fetched whole when it is opened.
-_HEADER_BYTES = 128
-_SMALL_BYTES = 1 << 16
-_SEGMENTS = (".seg", ".next")
+_SEGMENT_HEADER_BYTES = 128
+_SMALL_FILE_BYTES = 1 << 16
+_SEGMENT_SUFFIXES = (".seg", ".next")
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 @dataclass
-class _Held:
+class _Contents:
     """What a worker says that it holds."""
 
     shards: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -57,47 +57,47 @@ class _Worker:
 
     def __init__(self, shard: str, files: WorkerFiles, url: str) -> None:
         self.shard, self.files, self.url = shard, files, url
-        self.held: _Held | None = None
+        self.held: _Contents | None = None
         self.failing_since: float | None = None
         self.why = ""
         self.listed = True
         self._failures = 0
         self._not_before = 0.0
         #: A roll call that has not come back: nobody else uses the connection.
-        self.asked: Future[_Held] | None = None
+        self.asked: Future[_Contents] | None = None
 
     def is_due(self) -> bool:
         return self.asked is None and time.monotonic() >= self._not_before
 
-    def failed(self, why: str) -> None:
+    def record_failure(self, why: str) -> None:
         now = time.monotonic()
         self.held, self.why = None, why
         self.failing_since = now if self.failing_since is None else self.failing_since
-        self._not_before = now + min(_LONGEST_PAUSE, 2.0**self._failures)
+        self._not_before = now + min(_MAX_BACKOFF_SECONDS, 2.0**self._failures)
         self._failures = min(self._failures + 1, 6)
 
-    def was_read(self) -> None:
+    def record_success(self) -> None:
         if self.failing_since is not None:
             log.info("the worker of shard %s can be read again", self.shard)
         self.failing_since, self._failures = None, 0
 
-    def hold(self) -> _Held:
+    def list_contents(self) -> _Contents:
         """What it holds, in the thread of the roll call. Raises OSError."""
-        self.files.begin()
-        held = _Held()
-        names = self.files.names("")
+        self.files.start_round()
+        held = _Contents()
+        names = self.files.list_folder("")
         shards = [name for name in names if name.isascii() and name.isdigit()]
-        if len(shards) > _MOST_SHARDS:
+        if len(shards) > _MAX_SHARDS:
             raise WorkerError(f"it reports too many shards: {len(shards)}")
         for shard in shards:
             # Gone since the listing: the next one tells.
             with suppress(FileNotFoundError):
-                held.shards[shard] = frozenset(self.files.names(shard))
-            if (logs := sum(map(len, held.shards.values()))) > _MOST_LOGS:
-                raise WorkerError(f"it reports too many logs: {logs}, at most {_MOST_LOGS} are read")
+                held.shards[shard] = frozenset(self.files.list_folder(shard))
+            if (logs := sum(map(len, held.shards.values()))) > _MAX_LOGS:
+                raise WorkerError(f"it reports too many logs: {logs}, at most {_MAX_LOGS} are read")
         if STATEMENTS in names:
-            statements = self.files.names(STATEMENTS)
-            if len(statements) > _MOST_STATEMENTS:
+            statements = self.files.list_folder(STATEMENTS)
+            if len(statements) > _MAX_STATEMENTS:
                 raise WorkerError(f"it reports too many statements of key succession: {len(statements)}")
             for name in statements:
                 with suppress(FileNotFoundError):
@@ -119,18 +119,18 @@ class ServedLedger:
         self,
         workers: Callable[[], Mapping[str, str]],
         token_file: Path | None,
-        patience: float = PATIENCE_SECONDS,
-        look_seconds: float = LOOK_SECONDS,
+        patience: float = FAILURE_GRACE_SECONDS,
+        look_seconds: float = PASS_BUDGET_SECONDS,
     ) -> None:
         self._list, self._token_file = workers, token_file
         self._patience, self._look_seconds = patience, look_seconds
         self._workers: dict[str, _Worker] = {}
-        self._pool = ThreadPoolExecutor(_AT_A_TIME, "worker-folder")
+        self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_LISTINGS, "worker-folder")
         self._statements: dict[str, bytes] = {}
         self.bytes_read = 0
-        self.follow_the_list()
+        self.reload_worker_list()
 
-    def follow_the_list(self) -> None:
+    def reload_worker_list(self) -> None:
         """Takes on the list of workers. Raises ValueError and OSError, and keeps what it has."""
         wanted = dict(self._list())
         made = {
@@ -142,60 +142,60 @@ class ServedLedger:
         for shard, worker in self._workers.items():
             worker.listed = shard in wanted
 
-    def begin(self) -> str:
+    def start_pass(self) -> str:
         """Begins a look: how each worker stands, for the core's `take_reach`."""
         try:
-            self.follow_the_list()
+            self.reload_worker_list()
         except (ValueError, OSError) as error:
             log.error("cannot read the list of workers, the previous list stays in use: %s", error)  # noqa: TRY400
         for worker in self._workers.values():
             if worker.held is not None:
-                worker.was_read()
+                worker.record_success()
             worker.held = None
-        self._call_the_roll()
+        self._list_workers()
         # One that has left the list and is gone: its shard has no worker.
         for shard in [of for of, worker in self._workers.items() if not worker.listed and not worker.held]:
             self._workers.pop(shard).files.close()
         reach = {
-            shard: {"answers": worker.held is not None, "failing": self._told(worker)}
+            shard: {"answers": worker.held is not None, "failing": self._failure_message(worker)}
             for shard, worker in self._workers.items()
         }
-        for worker in self._answering():
+        for worker in self._responding_workers():
             # A shard that nobody serves lies where it does not belong: it is looked at, and found.
             for shard in worker.held.shards if worker.held else ():
                 reach.setdefault(shard, {"answers": True, "failing": None})
         return json.dumps(reach)
 
-    def _told(self, worker: _Worker) -> str | None:
+    def _failure_message(self, worker: _Worker) -> str | None:
         since = worker.failing_since
         if since is None or time.monotonic() - since < self._patience:
             return None
         return f"its worker could not be read for {time.monotonic() - since:.0f} s: {worker.why}"
 
-    def _call_the_roll(self) -> None:
+    def _list_workers(self) -> None:
         due = [worker for worker in self._workers.values() if worker.is_due()]
         for worker in due:
-            worker.asked = self._pool.submit(worker.hold)
-        wait_for([worker.asked for worker in due if worker.asked], _ROLL_CALL_SECONDS)
+            worker.asked = self._pool.submit(worker.list_contents)
+        wait_for([worker.asked for worker in due if worker.asked], _LISTING_TIMEOUT_SECONDS)
         for worker in self._workers.values():
             if worker.asked is None:
                 continue
             if not worker.asked.done():
                 if worker in due:
-                    worker.failed("it does not list its contents")
+                    worker.record_failure("it does not list its contents")
                 continue
             done, worker.asked = worker.asked, None
             try:
                 held = done.result()
             except Exception as error:
                 # Whatever it is, the others are to be looked at.
-                worker.failed(str(error) if isinstance(error, OSError) else type(error).__name__)
+                worker.record_failure(str(error) if isinstance(error, OSError) else type(error).__name__)
             else:
                 # An answer to an earlier look is late, and none to this one.
                 worker.held = held if worker in due else None
-        self._statements = self._merged()
+        self._statements = self._merge_statements()
 
-    def standing(self) -> dict[str, bool]:
+    def reachable_by_shard(self) -> dict[str, bool]:
         """By the shard, whether its worker can be read."""
         return {shard: worker.failing_since is None for shard, worker in list(self._workers.items())}
 
@@ -208,23 +208,23 @@ class ServedLedger:
         others under one name, there is one more, of another name, for each."""
         return self._statements
 
-    def _merged(self) -> dict[str, bytes]:
+    def _merge_statements(self) -> dict[str, bytes]:
         merged: dict[str, bytes] = {}
-        for worker in self._answering():
+        for worker in self._responding_workers():
             for name, content in worker.held.statements.items() if worker.held else ():
                 if merged.setdefault(name, content) != content:
                     merged[f"{worker.shard}-{name}"] = content
         return merged
 
-    def _answering(self) -> list[_Worker]:
+    def _responding_workers(self) -> list[_Worker]:
         order = sorted(self._workers.values(), key=lambda worker: int(worker.shard))
         return [worker for worker in order if worker.held is not None]
 
-    def _of(self, path: str) -> tuple[_Worker, str]:
+    def _locate(self, path: str) -> tuple[_Worker, str]:
         """Who serves what lies in a log, and its path there."""
         _, shard, incarnation, *_ = path.split("/")
         own = self._workers.get(shard)
-        for worker in ([own] if own else []) + self._answering():
+        for worker in ([own] if own else []) + self._responding_workers():
             if worker.held and incarnation in worker.held.shards.get(shard, ()):
                 return worker, path.split("/", 1)[1]
         if own is not None and own.held is None:
@@ -234,7 +234,7 @@ class ServedLedger:
     def list(self, path: str) -> list[str]:
         """The names in a folder. Raises OSError."""
         _, *below = path.split("/")
-        held = [worker.held for worker in self._answering() if worker.held]
+        held = [worker.held for worker in self._responding_workers() if worker.held]
         if not below:
             names = {shard for of in held for shard in of.shards}
             return sorted(names | ({STATEMENTS} if self.statements() else set()))
@@ -245,8 +245,8 @@ class ServedLedger:
             if not logs:
                 raise FileNotFoundError("it does not exist")
             return sorted(frozenset().union(*logs))
-        worker, there = self._of(path)
-        return self._asked(worker, lambda: worker.files.names(there))
+        worker, there = self._locate(path)
+        return self._request(worker, lambda: worker.files.list_folder(there))
 
     def open(self, path: str) -> tuple[int, bytes]:
         """The length of a file, and what was read of its beginning with it. Raises OSError."""
@@ -256,26 +256,26 @@ class ServedLedger:
             if content is None:
                 raise FileNotFoundError("it does not exist")
             return len(content), content
-        worker, there = self._of(path)
-        most = _HEADER_BYTES if path.endswith(_SEGMENTS) else _SMALL_BYTES
-        length, beginning = self._asked(worker, lambda: worker.files.read(there, 0, most))
+        worker, there = self._locate(path)
+        most = _SEGMENT_HEADER_BYTES if path.endswith(_SEGMENT_SUFFIXES) else _SMALL_FILE_BYTES
+        length, beginning = self._request(worker, lambda: worker.files.read(there, 0, most))
         self.bytes_read += len(beginning)
         # What is still zero may be written a moment later.
         return length, beginning if any(beginning) else b""
 
     def read(self, path: str, offset: int, most: int) -> bytes:
         """At most `most` bytes of a file from `offset` on; none at its end. Raises OSError."""
-        worker, there = self._of(path)
+        worker, there = self._locate(path)
         most = min(most, BLOCK_BYTES)
-        content = self._asked(worker, lambda: worker.files.read(there, offset, most))[1]
+        content = self._request(worker, lambda: worker.files.read(there, offset, most))[1]
         self.bytes_read += len(content)
         return content
 
-    def _asked(self, worker: _Worker, ask: Callable[[], _Answer]) -> _Answer:
+    def _request(self, worker: _Worker, ask: Callable[[], _Result]) -> _Result:
         try:
             return ask()
         except WorkerError as error:
-            worker.failed(str(error))
+            worker.record_failure(str(error))
             raise
 
     def close(self) -> None:
@@ -285,7 +285,7 @@ class ServedLedger:
             worker.files.close()
 
 
-def read_list(path: Path) -> dict[str, str]:
+def read_worker_list(path: Path) -> dict[str, str]:
     """The list of workers in a file of JSON: the URL of each by its shard. Raises ValueError and OSError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -293,10 +293,10 @@ def read_list(path: Path) -> dict[str, str]:
         raise ValueError(f"{path} is not JSON") from None
     if not isinstance(document, dict):
         raise ValueError(f"{path} is not a JSON object that maps shards to URLs")  # noqa: TRY004 - it is a file's content
-    return checked(document)
+    return check_worker_urls(document)
 
 
-def checked(workers: Mapping[str, object]) -> dict[str, str]:
+def check_worker_urls(workers: Mapping[str, object]) -> dict[str, str]:
     """The URLs of workers by their shards. Raises ValueError for what is none."""
     found: dict[str, str] = {}
     for shard, url in workers.items():

@@ -21,34 +21,34 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from proofgate import _core, explorer
 from proofgate.auditor import metrics
 from proofgate.auditor.summary import summary
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.auditor.witnesses import Witnesses
-from proofgate.http_errors import Refusal, answer_bad_request, answer_http_error, answer_refusal
-from proofgate.http_errors import error as answer_error
+from proofgate.http_errors import ApiError, handle_api_error, handle_http_exception, handle_validation_error
+from proofgate.http_errors import error_response as answer_error
 from proofgate.http_server import Server, address_of, on_signals
-from proofgate.index.audited import Kept
+from proofgate.index.audited import IndexServices
 
 #: A poll reads a bounded number of bytes: one that takes longer than this hangs.
-STALE_SECONDS = 300.0
+MAX_POLL_AGE_SECONDS = 300.0
 _OUT_OF_RANGE = "out_of_range"
-_TEXT = {"Cache-Control": "no-cache"}
+_NO_CACHE = {"Cache-Control": "no-cache"}
 
 _Number = Annotated[int, Query(ge=0, lt=1 << 63)]
 
 
-def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
+def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastAPI:
     """The application of one auditor, and of the index that it keeps."""
     app = FastAPI(title="Proofgate auditor", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_exception_handler(Refusal, answer_refusal)
-    app.add_exception_handler(StarletteHTTPException, answer_http_error)
-    app.add_exception_handler(RequestValidationError, answer_bad_request)
-    app.add_exception_handler(_core.AuditorError, _answer_core_error)
+    app.add_exception_handler(ApiError, handle_api_error)
+    app.add_exception_handler(StarletteHTTPException, handle_http_exception)
+    app.add_exception_handler(RequestValidationError, handle_validation_error)
+    app.add_exception_handler(_core.AuditorError, _handle_core_error)
     auditor = watch.auditor
-    explorer.add_to(app, auditor, statements=watch.statements)
-    desk = kept.desk if kept is not None else None
+    explorer.add_explorer_routes(app, auditor, statements=watch.statements)
+    desk = kept.reader_port if kept is not None else None
     if desk is not None:
         desk.add_routes(app)
-        watch.desk_findings = desk.findings
+        watch.reader_port_findings = desk.findings
     else:
         # The page asks for it before it shows a form.
         @app.get("/v1/sign-in")
@@ -59,7 +59,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
 
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
-        if (watch.poll_age() or 0.0) > STALE_SECONDS:
+        if (watch.poll_age() or 0.0) > MAX_POLL_AGE_SECONDS:
             return PlainTextResponse("the last poll is too long ago\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
@@ -67,11 +67,11 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     async def readyz() -> PlainTextResponse:
         if not watch.last_poll:
             return PlainTextResponse("the first poll has not finished\n", HTTPStatus.SERVICE_UNAVAILABLE)
-        if watch.blind is not None:
+        if watch.unreadable_reason is not None:
             # Not for /healthz to say: another start would see no more.
-            text = f"the ledger cannot be read: {watch.blind}\n"
+            text = f"the ledger cannot be read: {watch.unreadable_reason}\n"
             return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE)
-        standing = None if index is None else index.standing()
+        standing = None if index is None else index.status()
         if standing is not None and standing.code:
             # It audits all the same, which is what it is there for.
             return PlainTextResponse(f"ok, but the index lags [{standing.code}]\n")
@@ -84,7 +84,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
 
     @app.get("/findings")
     async def findings() -> JSONResponse:
-        return JSONResponse(watch.told())
+        return JSONResponse(watch.findings_report())
 
     @app.get("/heads")
     async def heads() -> JSONResponse:
@@ -100,7 +100,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
         published = auditor.checkpoint()
         if published is None:
             raise _not_cosigned()
-        return PlainTextResponse(published[1], headers=_TEXT)
+        return PlainTextResponse(published[1], headers=_NO_CACHE)
 
     @app.get("/witnesses")
     def witnesses() -> JSONResponse:
@@ -111,7 +111,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     def tile(rest: str) -> Response:
         found = auditor.read(f"tile/{rest}")
         if found is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no_such_tile", "the newest checkpoint covers no such tile")
+            raise ApiError(HTTPStatus.NOT_FOUND, "no_such_tile", "the newest checkpoint covers no such tile")
         # What a path holds once it holds for ever.
         forever = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(found, media_type="application/octet-stream", headers=forever)
@@ -121,7 +121,7 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
         text = auditor.tlog_proof(index)
         if text is None:
             raise _not_cosigned()
-        return PlainTextResponse(text, headers=_TEXT)
+        return PlainTextResponse(text, headers=_NO_CACHE)
 
     @app.get("/inclusion")
     def inclusion(index: _Number, size: _Number) -> dict[str, Any]:
@@ -134,18 +134,20 @@ def create_app(watch: Watch, kept: Kept | None = None) -> FastAPI:
     return app
 
 
-def _not_cosigned() -> Refusal:
+def _not_cosigned() -> ApiError:
     message = "no checkpoint is published yet: the policy's quorum has not cosigned one"
-    return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "not_cosigned", message)
+    return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "not_cosigned", message)
 
 
-def _answer_core_error(_: Request, error: Exception) -> Response:
+def _handle_core_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, _core.AuditorError)  # noqa: S101 - narrows the type that the handler is registered for
     status = HTTPStatus.BAD_REQUEST if error.code == _OUT_OF_RANGE else HTTPStatus.SERVICE_UNAVAILABLE
     return answer_error(status, error.code, str(error))
 
 
-async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, kept: Kept) -> None:
+async def _serve(
+    watch: LedgerWatcher, witnesses: Witnesses, listener: socket.socket, kept: IndexServices
+) -> None:
     server = Server(create_app(watch, kept), f"proofgate auditor: http://{address_of(listener)}")
 
     def stop() -> None:
@@ -153,19 +155,19 @@ async def _serve(watch: Watch, witnesses: Witnesses, listener: socket.socket, ke
 
     following = asyncio.create_task(watch.follow())
     witnesses.start()
-    for outlet in watch.outlets():
+    for outlet in watch.destinations():
         outlet.start()
     with on_signals(stop):
         await server.serve(sockets=[listener])
     witnesses.stop()
-    for outlet in watch.outlets():
+    for outlet in watch.destinations():
         outlet.stop()
     following.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await following
 
 
-def run(watch: Watch, witnesses: Witnesses, listener: socket.socket, kept: Kept) -> None:
+def run(watch: LedgerWatcher, witnesses: Witnesses, listener: socket.socket, kept: IndexServices) -> None:
     """Follows and answers until SIGTERM or SIGINT. The poll that runs then is brought to its end."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(watch, witnesses, listener, kept))

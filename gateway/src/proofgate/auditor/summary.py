@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from proofgate.auditor.watch import Watch
+from proofgate.auditor.watch import LedgerWatcher
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.terminal import one_line
 
 #: Of what was found, the newest are told one by one; all are counted.
-MOST_FINDINGS = 50
-_LONGEST_MESSAGE = 512
+MAX_FINDINGS = 50
+_MAX_MESSAGE_LENGTH = 512
 _MICROSECONDS = 1_000_000
-_OF_A_WITNESS = ("name", "last", "size", "time")
+_WITNESS_FIELDS = ("name", "last", "size", "time")
 
 
-def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
+def summary(watch: LedgerWatcher, index: AuditedIndex | None = None) -> dict[str, Any]:
     """The answer of `GET /status`."""
-    told = watch.told()
+    told = watch.findings_report()
     findings = told["findings"]
-    newest = sorted(findings, key=lambda finding: finding["since"])[-MOST_FINDINGS:]
+    newest = sorted(findings, key=lambda finding: finding["since"])[-MAX_FINDINGS:]
     heads = watch.heads()
     return {
         # Empty until a quorum of witnesses has cosigned one.
@@ -30,10 +30,10 @@ def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
         "poll_age_seconds": watch.poll_age() or 0.0,
         "poll_failures": watch.totals.failures,
         "records_verified": watch.totals.records,
-        "records_behind": watch.totals.behind,
+        "records_behind": watch.totals.records_behind,
         "lag_seconds": max((head["lag"] for head in heads), default=0) / _MICROSECONDS,
         "cosigning_lag_seconds": watch.cosigning_lag(),
-        "witnesses": [{field: of[field] for field in _OF_A_WITNESS} for of in watch.witnesses()],
+        "witnesses": [{field: of[field] for field in _WITNESS_FIELDS} for of in watch.witnesses()],
         # Null where it keeps none.
         "index": None if index is None else _index(index),
         "findings": {
@@ -41,7 +41,7 @@ def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
             "left_out": told["left_out"],
             "newest": [
                 # It becomes an Event and a condition, which people read on a terminal.
-                {**finding, "message": one_line(finding["message"])[:_LONGEST_MESSAGE]}
+                {**finding, "message": one_line(finding["message"])[:_MAX_MESSAGE_LENGTH]}
                 for finding in newest
             ],
         },
@@ -50,5 +50,5 @@ def summary(watch: Watch, index: AuditedIndex | None = None) -> dict[str, Any]:
 
 def _index(index: AuditedIndex) -> dict[str, Any]:
     """How the index stands. No path is told: this is for anybody."""
-    standing = index.standing()
-    return {"records": standing.records, "behind": standing.behind, "code": standing.code}
+    standing = index.status()
+    return {"records": standing.records, "behind": standing.records_behind, "code": standing.code}

@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proofgate import _core
-from proofgate.times import SteadyClock, Step
+from proofgate.times import ClockStep, SteadyClock
 
 if TYPE_CHECKING:
     from proofgate.auditor.served import ServedLedger
     from proofgate.mirror.mirror import Mirror
     from proofgate.replica.replica import Replica
-    from proofgate.siem.stream import Stream
+    from proofgate.siem.stream import EventStream
 
 log = logging.getLogger("proofgate.auditor")
 
 #: Between two polls that leave nothing to read.
 POLL_SECONDS = 1.0
 #: Read in one poll; what readers are told is as old as that takes.
-POLL_BYTES = 64 << 20
+MAX_POLL_BYTES = 64 << 20
 #: How often a long first read says how far it is.
 PROGRESS_SECONDS = 10.0
 #: A step of the clock of so many seconds is found, and for so long: smaller ones keep a clock right.
-STEP_SECONDS = 60.0
-STEP_STANDS_SECONDS = 3600.0
+MIN_CLOCK_STEP_SECONDS = 60.0
+CLOCK_STEP_FINDING_SECONDS = 3600.0
 _MICROSECONDS = 1_000_000
 
 
-class Outlet(Protocol):
+class Destination(Protocol):
     """What brings on what was accepted, in a thread of its own."""
 
     def start(self) -> None:
@@ -56,13 +56,13 @@ class Totals:
     scrubbed_bytes: int = 0
     scrub_rounds: int = 0
     entries: int = 0
-    behind: int = 0
+    records_behind: int = 0
     removed: int = 0
     failures: int = 0
 
 
 @dataclass
-class Watch:
+class LedgerWatcher:
     """One auditor and its pace. `scrub_rate` is in bytes for each second."""
 
     auditor: _core.Auditor
@@ -74,13 +74,13 @@ class Watch:
     #: first.
     on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)
     #: How the access log stands; each poll reports it.
-    reads: Callable[[], tuple[int, int, bytes]] | None = None
+    access_log_head: Callable[[], tuple[int, int, bytes]] | None = None
     #: What is wrong with the access log, as findings.
-    desk_findings: Callable[[], list[dict[str, Any]]] = list
+    reader_port_findings: Callable[[], list[dict[str, Any]]] = list
     #: Where what was accepted is copied to.
     mirrors: list[Mirror] = field(default_factory=list)
     #: Where what was accepted is sent to, exchange by exchange.
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[EventStream] = field(default_factory=list)
     #: Where each worker serves its own folder: those, as one ledger.
     served: ServedLedger | None = None
     #: Copies of what was accepted of them, for what reads a ledger as files.
@@ -90,35 +90,35 @@ class Watch:
     #: By what durations are measured: the system's clock may be set back.
     clock: SteadyClock = field(default_factory=SteadyClock)
     #: The last step of it that is found, and when that was, in monotonic seconds.
-    _stepped: tuple[Step, float] | None = None
+    _last_clock_step: tuple[ClockStep, float] | None = None
     _polled_at: float | None = None
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
-    blind: str | None = None
+    unreadable_reason: str | None = None
     #: Heads that were signed at a time, in monotonic seconds: what a quorum of witnesses is waited for.
-    _waiting: tuple[int, float] = (0, 0.0)
-    _known: set[tuple[str, str]] = field(default_factory=set)
-    _offered: bool = False
+    _unpublished_since: tuple[int, float] = (0, 0.0)
+    _logged_findings: set[tuple[str, str]] = field(default_factory=set)
+    _access_head_submitted: bool = False
     _scrubbed_until: float = field(default_factory=time.monotonic)
-    _progress_told: float = field(default_factory=time.monotonic)
+    _progress_reported_at: float = field(default_factory=time.monotonic)
 
-    def poll(self, budget: int = POLL_BYTES, scrub: int | None = None) -> dict[str, Any]:
+    def poll(self, budget: int = MAX_POLL_BYTES, scrub: int | None = None) -> dict[str, Any]:
         """One poll. Raises the core's AuditorError; what was read is not lost."""
         now = time.monotonic()
         if scrub is None:
             scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
             self._scrubbed_until = now
-        now_us = self._read_clock()
-        if self.reads is not None:
-            self.auditor.take_reads(*self.reads())
+        now_us = self._check_clock()
+        if self.access_log_head is not None:
+            self.auditor.take_reads(*self.access_log_head())
         if self.served is not None:
-            self.auditor.take_reach(self.served.begin())
+            self.auditor.take_reach(self.served.start_pass())
         try:
             done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:
-            self._tell_findings()
+            self._report_findings()
             if self.on_accepted:
-                accepted = self.auditor.accepted(now_us if self._offered else 0)
-                self._offered = True
+                accepted = self.auditor.accepted(now_us if self._access_head_submitted else 0)
+                self._access_head_submitted = True
                 for offer in self.on_accepted:
                     offer(accepted)
         totals = self.totals
@@ -127,11 +127,11 @@ class Watch:
         totals.scrubbed_records += done["scrubbed_records"]
         totals.scrubbed_bytes += done["scrubbed_bytes"]
         totals.scrub_rounds, totals.entries = done["scrub_rounds"], done["entries"]
-        totals.behind, totals.removed = done["behind"], done["removed"]
-        if self.published() >= self._waiting[0]:
-            self._waiting = (totals.entries, time.monotonic())
+        totals.records_behind, totals.removed = done["behind"], done["removed"]
+        if self.published_head_count() >= self._unpublished_since[0]:
+            self._unpublished_since = (totals.entries, time.monotonic())
         self.last_poll, self._polled_at = time.time(), time.monotonic()
-        self._tell_progress()
+        self._report_progress()
         return done
 
     def poll_age(self) -> float | None:
@@ -144,7 +144,7 @@ class Watch:
             busy = False
             try:
                 done = await asyncio.to_thread(self.poll)
-                busy = done["behind"] > 0 and done["bytes"] >= POLL_BYTES
+                busy = done["behind"] > 0 and done["bytes"] >= MAX_POLL_BYTES
             except _core.ProofgateError as error:
                 self.totals.failures += 1
                 log.error(  # noqa: TRY400 - what happened is in the message, and the next poll is in a second
@@ -154,34 +154,37 @@ class Watch:
 
     def findings(self) -> list[dict[str, Any]]:
         """Everything that was found, the oldest first."""
-        found: list[dict[str, Any]] = self.told()["findings"]
+        found: list[dict[str, Any]] = self.findings_report()["findings"]
         return found
 
-    def told(self) -> dict[str, Any]:
+    def findings_report(self) -> dict[str, Any]:
         """`findings`, and how many found no room (`left_out`)."""
         told: dict[str, Any] = json.loads(self.auditor.findings())
-        told["findings"] += self._clock_findings() + self.desk_findings()
-        told["findings"] += [found for outlet in self.outlets() for found in outlet.findings()]
+        told["findings"] += self._clock_findings() + self.reader_port_findings()
+        told["findings"] += [found for outlet in self.destinations() for found in outlet.findings()]
         return told
 
-    def _read_clock(self) -> int:
+    def _check_clock(self) -> int:
         now_us, step = self.clock.read()
         if step is not None:
             log.warning("%s", step.describe())
-            if abs(step.seconds) >= STEP_SECONDS:
-                self._stepped = (step, time.monotonic())
+            if abs(step.seconds) >= MIN_CLOCK_STEP_SECONDS:
+                self._last_clock_step = (step, time.monotonic())
         return now_us
 
     def _clock_findings(self) -> list[dict[str, Any]]:
-        if self._stepped is None or time.monotonic() - self._stepped[1] >= STEP_STANDS_SECONDS:
+        if (
+            self._last_clock_step is None
+            or time.monotonic() - self._last_clock_step[1] >= CLOCK_STEP_FINDING_SECONDS
+        ):
             return []
-        step = self._stepped[0]
+        step = self._last_clock_step[0]
         message = f"{step.describe()}: the times of findings and entries jump at this point"
         # It is of no log: of the machine that audits them.
         of = {"code": "clock_step", "origin": "auditor", "shard": "", "verdict": "incomplete"}
-        return [{**of, "since": step.to, "message": message}]
+        return [{**of, "since": step.actual, "message": message}]
 
-    def outlets(self) -> list[Outlet]:
+    def destinations(self) -> list[Destination]:
         """The copies, the mirrors and the streams."""
         return [*([self.replica] if self.replica else []), *self.mirrors, *self.streams]
 
@@ -190,42 +193,42 @@ class Watch:
         heads: list[dict[str, Any]] = json.loads(self.auditor.heads())
         return heads
 
-    def published(self) -> int:
+    def published_head_count(self) -> int:
         """Heads under the published checkpoint; 0 before there is one."""
         return (self.auditor.checkpoint() or (0, ""))[0]
 
     def cosigning_lag(self) -> float:
         """Seconds for which heads have waited to be published, which is for a quorum of witnesses; 0 when
         none do."""
-        size, since = self._waiting
-        return max(0.0, time.monotonic() - since) if size > self.published() else 0.0
+        size, since = self._unpublished_since
+        return max(0.0, time.monotonic() - since) if size > self.published_head_count() else 0.0
 
     def witnesses(self) -> list[dict[str, Any]]:
         """The status of the policy's witnesses."""
         standing: list[dict[str, Any]] = json.loads(self.auditor.witnesses())
         return standing
 
-    def _tell_findings(self) -> None:
+    def _report_findings(self) -> None:
         found = {(finding["code"], finding["origin"]): finding for finding in self.findings()}
         # Of a single log or shard that cannot be read, the shard is told.
         unreadable = (of for of in found.values() if of["code"] == "unreadable" and not of["shard"])
-        self.blind = next((str(of["message"]) for of in unreadable), None)
-        if self.served is not None and not any(self.served.standing().values()):
-            self.blind = "no worker answers"
-        for key in found.keys() - self._known:
+        self.unreadable_reason = next((str(of["message"]) for of in unreadable), None)
+        if self.served is not None and not any(self.served.reachable_by_shard().values()):
+            self.unreadable_reason = "no worker answers"
+        for key in found.keys() - self._logged_findings:
             finding = found[key]
             log.error("%s: %s: %s [%s]", finding["verdict"], finding["origin"], finding["message"], key[0])
-        for code, origin in self._known - found.keys():
+        for code, origin in self._logged_findings - found.keys():
             log.warning("resolved: %s [%s]", origin, code)
-        self._known = set(found)
+        self._logged_findings = set(found)
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         now = time.monotonic()
-        if self.totals.behind and now - self._progress_told >= PROGRESS_SECONDS:
-            self._progress_told = now
-            log.info("%d records verified, %d remain", self.totals.records, self.totals.behind)
+        if self.totals.records_behind and now - self._progress_reported_at >= PROGRESS_SECONDS:
+            self._progress_reported_at = now
+            log.info("%d records verified, %d remain", self.totals.records, self.totals.records_behind)
 
 
-def seconds(value: float) -> int:
+def to_microseconds(value: float) -> int:
     """Seconds as the core takes them, in microseconds."""
     return int(value * _MICROSECONDS)

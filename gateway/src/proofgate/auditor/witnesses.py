@@ -16,18 +16,18 @@ from pathlib import Path
 from proofgate_schema.urls import is_loopback, split_url
 
 from proofgate import _core
-from proofgate.timed_exchange import Bounds, ExchangeError, exchange
+from proofgate.timed_exchange import ExchangeError, ExchangeLimits, exchange
 
 log = logging.getLogger("proofgate.auditor")
 
-BOUNDS = Bounds(seconds=5.0, answer_bytes=1 << 16)
+BOUNDS = ExchangeLimits(seconds=5.0, max_response_bytes=1 << 16)
 #: Between two looks whether there is something to ask.
-TICK_SECONDS = 0.5
+CHECK_INTERVAL_SECONDS = 0.5
 _COSIGNED = "cosigned"
 _CONFLICT = "conflict"
 #: What is not a failure of a witness alone.
-_AGAINST_US = {"rollback", "fork"}
-_MEANS = {
+_SECURITY_RESULTS = {"rollback", "fork"}
+_RESULT_TEXTS = {
     _COSIGNED: "it cosigns",
     "rollback": "it reports that it cosigned a larger size than this log has",
     "fork": "it reports that it cosigned a different history of this log",
@@ -51,10 +51,10 @@ class PolicyUrlError(ValueError):
 
 def check_urls(witnesses: Sequence[tuple[str, str | None]], allow_http: bool) -> list[str | None]:
     """The URLs to ask, in the order of the policy. Raises PolicyUrlError."""
-    return [None if url is None else _prefix(name, url, allow_http) for name, url in witnesses]
+    return [None if url is None else _check_url(name, url, allow_http) for name, url in witnesses]
 
 
-def _prefix(name: str, text: str, allow_http: bool) -> str:
+def _check_url(name: str, text: str, allow_http: bool) -> str:
     try:
         url = split_url(text, "https://witness.example.com")
     except ValueError as error:
@@ -75,10 +75,10 @@ class Witnesses:
 
     auditor: _core.Auditor
     urls: Sequence[str | None]
-    bounds: Bounds = BOUNDS
+    bounds: ExchangeLimits = BOUNDS
     authorities: Path | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
-    _told: dict[int, str] = field(default_factory=dict)
+    _last_reported: dict[int, str] = field(default_factory=dict)
 
     def start(self) -> None:
         """Asks, until `stop`, whatever there is to ask."""
@@ -90,9 +90,9 @@ class Witnesses:
         """Asks nobody any more. Who is being asked is not waited for."""
         self._stop.set()
 
-    def round(self) -> None:
+    def request_due(self) -> None:
         """Asks each witness whose turn it is, all at once, and waits for as long as they may take."""
-        threads = [self._thread(number, self._ask_once) for number, url in enumerate(self.urls) if url]
+        threads = [self._thread(number, self._request_and_log) for number, url in enumerate(self.urls) if url]
         for thread in threads:
             thread.start()
         # Connecting to an address, the exchange, and once more after a conflict; names are looked up besides.
@@ -105,31 +105,31 @@ class Witnesses:
         return threading.Thread(target=work, args=(number,), name=f"witness-{number}", daemon=True)
 
     def _follow(self, number: int) -> None:
-        while not self._stop.wait(TICK_SECONDS):
+        while not self._stop.wait(CHECK_INTERVAL_SECONDS):
             try:
-                self._ask_once(number)
+                self._request_and_log(number)
             except Exception:
                 log.exception("cannot process a witness now, will retry")
 
-    def _ask_once(self, number: int) -> None:
-        while not self._stop.is_set() and self.ask(number) == _CONFLICT:
+    def _request_and_log(self, number: int) -> None:
+        while not self._stop.is_set() and self.request_cosignature(number) == _CONFLICT:
             pass
 
-    def ask(self, number: int) -> str | None:
+    def request_cosignature(self, number: int) -> str | None:
         """Asks one witness once, and returns how it ended; None when there was nothing to ask."""
         url = self.urls[number]
         try:
-            question = self.auditor.witness_question(number, _now())
+            question = self.auditor.witness_question(number, _monotonic_microseconds())
             if question is None or url is None:
                 return None
-            result = self._put(number, url, question.encode())
+            result = self._send_request(number, url, question.encode())
         except _core.ProofgateError as error:
-            self._tell(number, "state", str(error))
+            self._report(number, "state", str(error))
             return "state"
-        self._tell(number, result)
+        self._report(number, result)
         return result
 
-    def _put(self, number: int, url: str, question: bytes) -> str:
+    def _send_request(self, number: int, url: str, question: bytes) -> str:
         failure = "unreachable"
         try:
             answer = exchange(
@@ -146,23 +146,23 @@ class Witnesses:
         finally:
             # The core waits for what it has handed out.
             if failure:
-                failed = self.auditor.witness_failed(number, failure, _now())
+                failed = self.auditor.witness_failed(number, failure, _monotonic_microseconds())
         if failure:
             return failed
         return self.auditor.witness_answer(
-            number, answer.status, answer.media_type, answer.body, _now(), int(time.time())
+            number, answer.status, answer.media_type, answer.body, _monotonic_microseconds(), int(time.time())
         )
 
-    def _tell(self, number: int, result: str, detail: str = "") -> None:
-        if result in (_CONFLICT, self._told.get(number)):
+    def _report(self, number: int, result: str, detail: str = "") -> None:
+        if result in (_CONFLICT, self._last_reported.get(number)):
             return
-        self._told[number] = result
+        self._last_reported[number] = result
         name = self.auditor.witness_urls()[number][0]
-        level = logging.ERROR if result in _AGAINST_US else logging.WARNING
+        level = logging.ERROR if result in _SECURITY_RESULTS else logging.WARNING
         if result == _COSIGNED:
             level = logging.INFO
-        log.log(level, "witness %s: %s [%s]", name, detail or _MEANS.get(result, result), result)
+        log.log(level, "witness %s: %s [%s]", name, detail or _RESULT_TEXTS.get(result, result), result)
 
 
-def _now() -> int:
+def _monotonic_microseconds() -> int:
     return time.monotonic_ns() // 1000

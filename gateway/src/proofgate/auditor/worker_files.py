@@ -12,21 +12,21 @@ import time
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from proofgate.reading.files import MOST_NAMES
+from proofgate.reading.files import MAX_NAMES
 from proofgate.timed_http import TimedConnection
 
 CONNECT_SECONDS = 3.0
-ANSWER_SECONDS = 5.0
+RESPONSE_TIMEOUT_SECONDS = 5.0
 #: What may be spent on one worker in one look, so that a slow one does not stop the others.
-LOOK_SECONDS = 60.0
+PASS_BUDGET_SECONDS = 60.0
 #: Bytes of a file in one request.
 BLOCK_BYTES = 1 << 20
 #: Of a listing: it is taken apart in memory, which has to last for all workers.
-_MOST_LISTED = 2 << 20
-_MOST_REFUSED = 1 << 16
+_MAX_LISTING_BYTES = 2 << 20
+_MAX_ERROR_BYTES = 1 << 16
 _LENGTH = "Proofgate-Length"
-_GONE = "no_such_file"
-_UNREADABLE = ("ledger_io", "too_many_names")
+_NO_SUCH_FILE_CODE = "no_such_file"
+_UNREADABLE_CODES = ("ledger_io", "too_many_names")
 
 
 class WorkerError(OSError):
@@ -40,7 +40,7 @@ class UnreadableError(PermissionError):
 class WorkerFiles:
     """Reads from one worker, over one connection. For one thread at a time."""
 
-    def __init__(self, url: str, token_file: Path | None, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, url: str, token_file: Path | None, look_seconds: float = PASS_BUDGET_SECONDS) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"{url} is not an http(s) URL")
@@ -53,7 +53,7 @@ class WorkerFiles:
         self._look_seconds = look_seconds
         self._spent = 0.0
 
-    def begin(self) -> None:
+    def start_round(self) -> None:
         """Begins a look: reads the token, and counts anew. Raises WorkerError."""
         self._spent = 0.0
         if self._token_file is None:
@@ -66,15 +66,15 @@ class WorkerFiles:
             raise WorkerError(f"{self._token_file} is not one token on one line")
         self._headers = {"Authorization": f"Bearer {token}"}
 
-    def names(self, folder: str) -> list[str]:
+    def list_folder(self, folder: str) -> list[str]:
         """The names in a folder. Raises FileNotFoundError if there is none, UnreadableError, WorkerError."""
-        body, _ = self._get(f"/ledger/names?path={quote(folder)}", _MOST_LISTED)
+        body, _ = self._get(f"/ledger/names?path={quote(folder)}", _MAX_LISTING_BYTES)
         try:
             document = json.loads(body)
             names = document["names"]
         except (ValueError, RecursionError, KeyError, TypeError):
             raise WorkerError("its response is not a list of names") from None
-        if not isinstance(names, list) or len(names) > MOST_NAMES:
+        if not isinstance(names, list) or len(names) > MAX_NAMES:
             raise WorkerError("its response is not a list of names")
         if not all(isinstance(name, str) and 0 < len(name) <= 255 and "/" not in name for name in names):
             raise WorkerError("its response has invalid names")
@@ -115,26 +115,26 @@ class WorkerFiles:
             self._spent += time.monotonic() - began
 
     def _exchange(self, target: str, most: int) -> tuple[bytes, str | None]:
-        response = self._connection.get(target, self._headers, CONNECT_SECONDS, ANSWER_SECONDS)
+        response = self._connection.get(target, self._headers, CONNECT_SECONDS, RESPONSE_TIMEOUT_SECONDS)
         with response:
-            limit = most if response.status == http.client.OK else _MOST_REFUSED
+            limit = most if response.status == http.client.OK else _MAX_ERROR_BYTES
             body = response.read(limit + 1)
             if len(body) > limit or response.length:
                 raise WorkerError("its response has the wrong length")
             if response.status != http.client.OK:
-                raise _refusal(response.status, body)
+                raise _refused_error(response.status, body)
             return body, response.getheader(_LENGTH)
 
 
-def _refusal(status: int, body: bytes) -> OSError:
+def _refused_error(status: int, body: bytes) -> OSError:
     try:
         code = str(json.loads(body)["error"]["code"])
     except (ValueError, RecursionError, KeyError, TypeError):
         code = ""
     # Another server, or a worker that knows no such route, says 404 too: that is no word about the file.
-    if status == http.client.NOT_FOUND and code == _GONE:
+    if status == http.client.NOT_FOUND and code == _NO_SUCH_FILE_CODE:
         return FileNotFoundError("it does not exist")
-    if status == http.client.SERVICE_UNAVAILABLE and code in _UNREADABLE:
+    if status == http.client.SERVICE_UNAVAILABLE and code in _UNREADABLE_CODES:
         return UnreadableError(f"the worker cannot read it ({code})")
     known = code if code.replace("_", "").isalnum() and code.isascii() and len(code) <= 64 else "no code"
     return WorkerError(f"it answered with status {status} ({known})")
@@ -144,7 +144,7 @@ def _worker_error(error: Exception) -> WorkerError:
     if isinstance(error, WorkerError):
         return error
     if isinstance(error, TimeoutError):
-        return WorkerError(f"it sent no complete response within {ANSWER_SECONDS:g} s")
+        return WorkerError(f"it sent no complete response within {RESPONSE_TIMEOUT_SECONDS:g} s")
     if isinstance(error, OSError):
         return WorkerError(f"it cannot be reached: {error.strerror or 'the connection failed'}")
     if isinstance(error, UnicodeError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from proofgate.auditor.served import PATIENCE_SECONDS, ServedLedger, checked, read_list
-from proofgate.auditor.worker_files import LOOK_SECONDS, WorkerFiles
-from proofgate.replica.replica import LOOK_SECONDS as COPY_SECONDS
+from proofgate.auditor.served import FAILURE_GRACE_SECONDS, ServedLedger, check_worker_urls, read_worker_list
+from proofgate.auditor.worker_files import PASS_BUDGET_SECONDS, WorkerFiles
+from proofgate.replica.replica import WORKER_TIMEOUT_SECONDS as COPY_SECONDS
 from proofgate.replica.replica import Replica
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
     )
 
 
-def wrong_arguments(options: argparse.Namespace) -> str | None:
+def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     for name in ("index", "mirror", "siem"):
         if getattr(options, name) and options.replica is None:
@@ -52,7 +52,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     if options.replica is not None and _is_below(options.index, options.replica):
         return "--index is inside --replica: the auditor removes what does not belong there"
     try:
-        _listed(options)
+        _read_workers(options)
     except ValueError as error:
         return f"--worker or --workers: {error}"
     except OSError as error:
@@ -60,13 +60,13 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     return None
 
 
-def served(options: argparse.Namespace) -> ServedLedger | None:
+def served_ledger(options: argparse.Namespace) -> ServedLedger | None:
     """The ledger that the workers of the arguments serve; None where it is mounted."""
     if options.ledger is not None:
         return None
     # A single look has no time to wait, and all of it to read.
-    patience, look = (0.0, float("inf")) if options.once else (PATIENCE_SECONDS, LOOK_SECONDS)
-    return ServedLedger(lambda: _listed(options), options.worker_token, patience, look)
+    patience, look = (0.0, float("inf")) if options.once else (FAILURE_GRACE_SECONDS, PASS_BUDGET_SECONDS)
+    return ServedLedger(lambda: _read_workers(options), options.worker_token, patience, look)
 
 
 def replica(
@@ -94,10 +94,10 @@ def _is_below(path: Path | None, folder: Path) -> bool:
     return path is not None and folder.resolve() in (path.resolve(), *path.resolve().parents)
 
 
-def _listed(options: argparse.Namespace) -> dict[str, str]:
+def _read_workers(options: argparse.Namespace) -> dict[str, str]:
     if options.workers is not None:
-        return read_list(options.workers)
+        return read_worker_list(options.workers)
     pairs = [text.partition("=") for text in options.worker]
     if len({shard for shard, _, _ in pairs}) != len(pairs):
         raise ValueError("the worker of a shard is given twice")
-    return checked({shard: url for shard, _, url in pairs})
+    return check_worker_urls({shard: url for shard, _, url in pairs})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from proofgate import __version__, terminal
-from proofgate.cli.catalogue import BY_PATH, COMMANDS, FORMER, GROUPS, Command
+from proofgate.cli.catalogue import BY_FORMER_PATH, BY_PATH, COMMANDS, GROUPS, Command
 from proofgate.exit_codes import ExitCode, fail
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ _HELP = ("-h", "--help")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    terminal.guard()
+    terminal.install_escaping()
     options = parse(sys.argv[1:] if arguments is None else arguments)
     return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
     from proofgate import _core
-    from proofgate.descriptors import raise_descriptors
+    from proofgate.descriptors import raise_descriptor_limit
     from proofgate.evidence import EvidenceError
     from proofgate.logs import UnknownLogFormatError
 
-    raise_descriptors()
+    raise_descriptor_limit()
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)
@@ -61,31 +61,31 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if not words:
-        _show(None, ExitCode.USAGE)
+        _show_help(None, ExitCode.USAGE)
     if words[0] == "--version":
         print(f"proofgate {__version__}")
         sys.exit(0)
     if words[0] in _HELP:
-        _show(None, 0)
+        _show_help(None, 0)
     if words[0] in GROUPS:
         if len(words) == 1:
-            _show(words[0], ExitCode.USAGE)
+            _show_help(words[0], ExitCode.USAGE)
         if words[1] in _HELP:
-            _show(words[0], 0)
+            _show_help(words[0], 0)
         command, rest = BY_PATH.get(" ".join(words[:2])), words[2:]
     else:
         command, rest = BY_PATH.get(words[0]), words[1:]
-        if command is None and words[0] in FORMER:
-            command = FORMER[words[0]]
-            _note(words[0], command)
+        if command is None and words[0] in BY_FORMER_PATH:
+            command = BY_FORMER_PATH[words[0]]
+            _warn_renamed(words[0], command)
     if command is None:
-        _refuse(words)
-    parser = parser_of(command)
+        _reject_unknown(words)
+    parser = command_parser(command)
     options: argparse.Namespace = parser.parse_args(rest)
     return options
 
 
-def parser_of(command: Command) -> argparse.ArgumentParser:
+def command_parser(command: Command) -> argparse.ArgumentParser:
     """The parser of a command, whose module is imported for it."""
     import argparse
     import textwrap
@@ -111,25 +111,25 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
         made.append(parser)
         return parser
 
-    module, _, function = command.add.partition(":")
+    module, _, function = command.add_function.partition(":")
     getattr(import_module(module), function)(describe)
     return made[0]
 
 
-def parsers() -> dict[str, argparse.ArgumentParser]:
+def all_parsers() -> dict[str, argparse.ArgumentParser]:
     """The parser of every command by its path, for what describes them all."""
-    return {command.path: parser_of(command) for command in COMMANDS}
+    return {command.path: command_parser(command) for command in COMMANDS}
 
 
-def _show(group: str | None, code: int) -> NoReturn:
+def _show_help(group: str | None, code: int) -> NoReturn:
     from proofgate.cli import overview
 
-    text = overview.of_all() if group is None else overview.of_one(group)
+    text = overview.render_overview() if group is None else overview.render_group(group)
     print(text, end="", file=sys.stderr if code else sys.stdout)
     sys.exit(code)
 
 
-def _note(former: str, command: Command) -> None:
+def _warn_renamed(former: str, command: Command) -> None:
     # What reads standard error from a file or a pipe finds there what it always found.
     if sys.stderr.isatty():
         print(
@@ -138,8 +138,8 @@ def _note(former: str, command: Command) -> None:
         )
 
 
-def _refuse(words: Sequence[str]) -> NoReturn:
-    from proofgate.cli.parsing import nearest, suggestion
+def _reject_unknown(words: Sequence[str]) -> NoReturn:
+    from proofgate.cli.parsing import nearest_name, suggestion
 
     if words[0].startswith("-"):
         hint = suggestion(words[0], ("--help", "--version"))
@@ -147,7 +147,7 @@ def _refuse(words: Sequence[str]) -> NoReturn:
     else:
         given = " ".join(words[:2]) if words[0] in GROUPS else words[0]
         names = {
-            **{command.former: command.path for command in COMMANDS if command.former},
+            **{command.former_path: command.path for command in COMMANDS if command.former_path},
             **{command.name: command.path for command in COMMANDS},
             **{group: f"{group} COMMAND" for group in GROUPS},
         }
@@ -155,8 +155,8 @@ def _refuse(words: Sequence[str]) -> NoReturn:
         name = given.rpartition(" ")[2]
         own = {command.name: command.path for command in COMMANDS if command.group == words[0]}
         exact = names.get(name)
-        found = own.get(nearest(name, own) or "") if own and exact is None else None
-        found = found or exact or names.get(nearest(name, names) or "")
+        found = own.get(nearest_name(name, own) or "") if own and exact is None else None
+        found = found or exact or names.get(nearest_name(name, names) or "")
         hint = f": did you mean {found}?" if found else ": proofgate --help lists the commands"
         message = f"unknown command {given}{hint}"
     sys.exit(fail(message, ExitCode.USAGE))

@@ -13,10 +13,10 @@ class Command(NamedTuple):
 
     path: str
     """The group and the name, for example `ledger fsck`; a name alone stands at the top."""
-    add: str
+    add_function: str
     """`module:function` that makes its parser."""
     summary: str
-    former: str = ""
+    former_path: str = ""
     """Its name before there were groups. It works for one version, and no help shows it."""
 
     @property
@@ -271,9 +271,9 @@ COMMANDS = (
 )
 
 BY_PATH = {command.path: command for command in COMMANDS}
-FORMER = {command.former: command for command in COMMANDS if command.former}
+BY_FORMER_PATH = {command.former_path: command for command in COMMANDS if command.former_path}
 
 
-def of_group(group: str) -> list[Command]:
+def commands_in_group(group: str) -> list[Command]:
     """The commands of a group, in the order in which help shows them."""
     return [command for command in COMMANDS if command.group == group]

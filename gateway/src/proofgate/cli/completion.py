@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import resources
 
 _SHELLS = ("bash", "zsh", "fish")
-_USE = """\
+_USAGE = """\
 to use it:
   bash  proofgate completion bash > ~/.local/share/bash-completion/completions/proofgate
   zsh   proofgate completion zsh > ~/.zfunc/_proofgate      (a folder in $fpath, before compinit)
@@ -20,7 +20,7 @@ to use it:
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
-    parser = command(run, epilog=_USE)
+    parser = command(run, epilog=_USAGE)
     parser.add_argument("shell", choices=_SHELLS, help="the shell: %(choices)s", metavar="SHELL")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofgate import commands as handlers
 from proofgate import output
-from proofgate.argument_types import between
+from proofgate.argument_types import parse_number_in_range
 
 _Describe = Callable[..., argparse.ArgumentParser]
 
@@ -202,4 +202,4 @@ def _add_shred_keys(parser: argparse.ArgumentParser, when: str) -> None:
 
 
 def _proof_timeout(text: str) -> float:
-    return between(text, 0.001, 30, whole=False)
+    return parse_number_in_range(text, 0.001, 30, whole=False)

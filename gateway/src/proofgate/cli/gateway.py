@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofgate import commands as handlers
 from proofgate import output
-from proofgate.argument_types import address, between
+from proofgate.argument_types import parse_address, parse_number_in_range
 
 _Describe = Callable[..., argparse.ArgumentParser]
 
@@ -78,7 +78,7 @@ def haproxy_sidecar(command: _Describe) -> None:
     )
     parser.add_argument(
         "--ask",
-        type=address,
+        type=parse_address,
         metavar="ADDRESS",
         help="the address of HAProxy's traffic port, with TLS if there is a certificate; probe it "
         "with GET / every few seconds, and report the results at GET /answers",
@@ -89,7 +89,11 @@ def haproxy_sidecar(command: _Describe) -> None:
         help="start each probe with a PROXY header, if HAProxy expects one",
     )
     parser.add_argument(
-        "--listen", type=address, default="127.0.0.1:8405", metavar="ADDRESS", help="default: %(default)s"
+        "--listen",
+        type=parse_address,
+        default="127.0.0.1:8405",
+        metavar="ADDRESS",
+        help="default: %(default)s",
     )
 
 
@@ -107,7 +111,7 @@ def prices(command: _Describe) -> None:
 def mock_upstream(command: _Describe) -> None:
     """Describes `mock-upstream`."""
     from proofgate.mock_answers import DIRECTIVES
-    from proofgate.mock_logprobs import CHARACTERS
+    from proofgate.mock_logprobs import LOGPROB_PROFILES
 
     parser = command(
         handlers.mock_upstream,
@@ -116,7 +120,11 @@ def mock_upstream(command: _Describe) -> None:
         DIRECTIVES,
     )
     parser.add_argument(
-        "--listen", type=address, default="127.0.0.1:9000", metavar="ADDRESS", help="default: %(default)s"
+        "--listen",
+        type=parse_address,
+        default="127.0.0.1:9000",
+        metavar="ADDRESS",
+        help="default: %(default)s",
     )
     parser.add_argument(
         "--tokens",
@@ -127,7 +135,7 @@ def mock_upstream(command: _Describe) -> None:
     )
     parser.add_argument(
         "--token-interval-ms",
-        type=_whole,
+        type=_parse_integer,
         default=0,
         metavar="N",
         help="the time between the tokens of a stream (default: 0)",
@@ -141,7 +149,7 @@ def mock_upstream(command: _Describe) -> None:
     )
     parser.add_argument(
         "--character",
-        choices=CHARACTERS,
+        choices=LOGPROB_PROFILES,
         default="a",
         help="the simulated model: b gives its tokens lower probabilities (default: a)",
     )
@@ -150,9 +158,9 @@ def mock_upstream(command: _Describe) -> None:
     )
 
 
-def _whole(text: str) -> int:
-    return int(between(text, 0, 3_600_000, whole=True))
+def _parse_integer(text: str) -> int:
+    return int(parse_number_in_range(text, 0, 3_600_000, whole=True))
 
 
 def _positive(text: str) -> int:
-    return int(between(text, 1, 1_000_000, whole=True))
+    return int(parse_number_in_range(text, 1, 1_000_000, whole=True))

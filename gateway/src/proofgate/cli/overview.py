@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import textwrap
 
-from proofgate.cli.catalogue import GROUPS, Command, of_group
+from proofgate.cli.catalogue import GROUPS, Command, commands_in_group
 from proofgate.exit_codes import ExitCode
 
 #: Columns of a description.
 WIDTH = 98
 
 
-def of_all() -> str:
+def render_overview() -> str:
     """The commands at the top, and the names in each group."""
     groups = []
     for group, purpose in GROUPS.items():
-        names = ", ".join(command.name for command in of_group(group))
+        names = ", ".join(command.name for command in commands_in_group(group))
         indent = " " * 12
         listed = textwrap.fill(
             names, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
@@ -24,19 +24,19 @@ def of_all() -> str:
     return (
         "usage: proofgate [GROUP] COMMAND [ARGUMENT]…\n\n"
         "Run an LLM gateway worker that keeps provable records, and verify its evidence.\n\n"
-        f"common commands:\n{_rows(of_group(''))}\n\n"
+        f"common commands:\n{_rows(commands_in_group(''))}\n\n"
         "groups:\n" + "\n".join(groups) + "\n\n"
         "options:\n  --help      also after a group or a command\n  --version   print the version\n\n"
         f"exit codes:\n{_exit_codes()}\n"
     )
 
 
-def of_one(group: str) -> str:
+def render_group(group: str) -> str:
     """The commands of a group."""
     purpose = GROUPS[group]
     return (
         f"usage: proofgate {group} COMMAND [ARGUMENT]…\n\n{purpose[0].upper()}{purpose[1:]}.\n\n"
-        f"commands:\n{_rows(of_group(group))}\n\n"
+        f"commands:\n{_rows(commands_in_group(group))}\n\n"
         f"For help: proofgate {group} COMMAND --help\n"
     )
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from proofgate.exit_codes import EXIT_USAGE
 
 #: As many choices as one line lists.
-_LISTED = 8
+_MAX_LISTED_CHOICES = 8
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         names = [str(choice) for choice in action.choices]
-        listed = f": choose from {', '.join(names)}" if len(names) <= _LISTED else ""
+        listed = f": choose from {', '.join(names)}" if len(names) <= _MAX_LISTED_CHOICES else ""
         hint = suggestion(str(value), names) or listed
         if isinstance(action, argparse._SubParsersAction):
             self.error(f"unknown command {value}{hint}")
@@ -58,11 +58,11 @@ class Parser(argparse.ArgumentParser):
 
 def suggestion(given: str, known: Iterable[str]) -> str:
     """`: did you mean …?` with the name that is most like the given one; empty if none is."""
-    found = nearest(given, known)
+    found = nearest_name(given, known)
     return f": did you mean {found}?" if found is not None else ""
 
 
-def nearest(given: str, known: Iterable[str]) -> str | None:
+def nearest_name(given: str, known: Iterable[str]) -> str | None:
     """The name that is most like the given one; None if none is."""
     from difflib import get_close_matches  # only who errs waits for it
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofgate import commands as handlers
 from proofgate import output
-from proofgate.argument_types import between
+from proofgate.argument_types import parse_number_in_range
 
 _Describe = Callable[..., argparse.ArgumentParser]
 
@@ -53,4 +53,4 @@ def validate(command: _Describe) -> None:
 
 
 def _shard(text: str) -> int:
-    return int(between(text, 0, 65_535, whole=True))
+    return int(parse_number_in_range(text, 0, 65_535, whole=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import proofgate_schema.jwt
-from proofgate_schema.fields import FilePath, Listed, Name, NonEmptyListed
+from proofgate_schema.fields import FilePath, Name, NonEmptyTupleOf, TupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.terms import Quota, Terms
 
@@ -48,12 +48,12 @@ class Tenant(Terms):
     plan: str | None = None
     """Name of the plan that applies, instead of the tenant's own models, endpoints, tools, denied betas,
     limits, budgets, wait, policy, policies and payloads."""
-    key_hashes: Listed[str] = ()
+    key_hashes: TupleOf[str] = ()
     """SHA-256 of keys that never expire."""
     key_hashes_file: FilePath | None = None
     """File with one hash per line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` starts a comment. If that
     begins with `name=<name>`, it names the key."""
-    keys: Listed[Key] = ()
+    keys: TupleOf[Key] = ()
     """Keys that may expire."""
 
     @property
@@ -72,5 +72,5 @@ class Issuer(proofgate_schema.jwt.Issuer):
 class Jwt(Section):
     """JSON Web Tokens instead of API keys."""
 
-    issuers: NonEmptyListed[Issuer]
+    issuers: NonEmptyTupleOf[Issuer]
     """Issuers whose tokens are accepted, each `issuer` once."""

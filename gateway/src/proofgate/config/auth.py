@@ -1,6 +1,6 @@
 """How the gateway authenticates to a provider: one section, whose `type` says which of its fields there are.
 
-Keys stand in files. The types with `Identity` in their name, and `GCPMetadataServer`, have no key: the worker
+Keys stand in files. The types with `TlsIdentity` in their name, and `GCPMetadataServer`, have no key: the worker
 exchanges the token of its Kubernetes ServiceAccount for credentials of the cloud that last an hour or so, and
 renews them (`proofgate.identity`).
 """
@@ -128,14 +128,14 @@ class _Kind:
     """Which fields a type has, and which providers it is for."""
 
     providers: frozenset[str]
-    needs: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
+    required_fields: tuple[str, ...] = ()
+    optional_fields: tuple[str, ...] = ()
 
 
-_KEYED = frozenset({"OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"})
+_API_KEY_PROVIDERS = frozenset({"OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"})
 _BEDROCK, _VERTEX = frozenset({"Bedrock"}), frozenset({"VertexAI"})
 _KINDS: dict[AuthType, _Kind] = {
-    "APIKey": _Kind(_KEYED, ("api_key_file",)),
+    "APIKey": _Kind(_API_KEY_PROVIDERS, ("api_key_file",)),
     "AWSStaticKeys": _Kind(
         _BEDROCK, ("access_key_id_file", "secret_access_key_file"), ("session_token_file",)
     ),
@@ -154,21 +154,21 @@ _KINDS: dict[AuthType, _Kind] = {
     "GCPMetadataServer": _Kind(_VERTEX),
 }
 #: Types of providers that answer nobody without credentials.
-_NEEDS_AUTH = _BEDROCK | _VERTEX
-_SIGNED = frozenset({"AWSStaticKeys", "AWSWebIdentity", "AWSPodIdentity"})
-_BEARER = frozenset(
+_AUTH_REQUIRED_PROVIDERS = _BEDROCK | _VERTEX
+_AWS_SIGNED_TYPES = frozenset({"AWSStaticKeys", "AWSWebIdentity", "AWSPodIdentity"})
+_ACCESS_TOKEN_TYPES = frozenset(
     {"AzureWorkloadIdentity", "GCPServiceAccountKey", "GCPWorkloadIdentity", "GCPMetadataServer"}
 )
 
 
-def is_signed(auth: Auth | None) -> bool:
+def uses_aws_signature(auth: Auth | None) -> bool:
     """Whether requests carry a signature of AWS."""
-    return auth is not None and auth.type in _SIGNED
+    return auth is not None and auth.type in _AWS_SIGNED_TYPES
 
 
-def takes_access_token(auth: Auth | None) -> bool:
+def uses_access_token(auth: Auth | None) -> bool:
     """Whether requests carry an access token, which is renewed while the worker runs."""
-    return auth is not None and auth.type in _BEARER
+    return auth is not None and auth.type in _ACCESS_TOKEN_TYPES
 
 
 def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings: Findings) -> None:
@@ -179,26 +179,27 @@ def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings:
         findings.report("config_provider_credentials", where, message)
 
     if auth is None:
-        if provider_type in _NEEDS_AUTH:
+        if provider_type in _AUTH_REQUIRED_PROVIDERS:
             report(
-                None, f"add it, type {_types_for(provider_type)}: {provider_type} refuses requests without it"
+                None,
+                f"add it, type {_auth_types_for(provider_type)}: {provider_type} refuses requests without it",
             )
         return
     kind = _KINDS[auth.type]
     if provider_type not in kind.providers:
-        known = _types_for(provider_type)
+        known = _auth_types_for(provider_type)
         report("type", f"{auth.type} does not fit a provider of type {provider_type}: use {known}")
         return
     for field in Auth.model_fields:
         if field == "type":
             continue
         is_set = getattr(auth, field) is not None
-        if field in kind.needs and not is_set:
+        if field in kind.required_fields and not is_set:
             report(field, f"set it: type {auth.type} needs it")
-        elif is_set and field not in (*kind.needs, *kind.may):
+        elif is_set and field not in (*kind.required_fields, *kind.optional_fields):
             report(field, f"type {auth.type} has no such field: remove it, or change the type")
 
 
-def _types_for(provider_type: str) -> str:
+def _auth_types_for(provider_type: str) -> str:
     names = [name for name, kind in _KINDS.items() if provider_type in kind.providers]
     return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from proofgate.config.document import FieldPath
-from proofgate.config.files import NamedFiles
+from proofgate.config.files import ReferencedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
 
 
 @dataclass(frozen=True)
-class Identity:
+class TlsIdentity:
     """A certificate chain that the other side sees, and its key."""
 
     certificate_pem: str
     private_key_pem: SecretStr
 
 
-def provider_cas(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str | None]:
+def provider_cas(settings: Settings, files: ReferencedFiles, findings: Findings) -> dict[str, str | None]:
     """The certificates that replace the system's roots, by provider; None where there are none to be used.
 
     As with keys, that costs the provider alone. Nothing is sent there: the system's roots are no substitute.
@@ -35,10 +35,10 @@ def provider_cas(settings: Settings, files: NamedFiles, findings: Findings) -> d
             continue
         path: FieldPath = ("providers", position, "caFile")
         known = len(findings.problems)
-        text = files.text(path, provider.ca_file)
-        if len(findings.problems) == known and not _holds_certificates(text):
+        text = files.read_text(path, provider.ca_file)
+        if len(findings.problems) == known and not _contains_certificates(text):
             findings.report("config_bad_ca", path, f"{provider.ca_file} contains no PEM certificate")
-        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        missing = findings.downgrade_to_warnings(known, f"requests for models of {provider.name} are refused")
         if not provider.base_url.startswith("https:"):
             findings.report("config_unused_ca", path, "baseURL is not https: remove caFile or use https")
         bundles[provider.name] = None if missing else text
@@ -46,10 +46,10 @@ def provider_cas(settings: Settings, files: NamedFiles, findings: Findings) -> d
 
 
 def client_identities(
-    settings: Settings, files: NamedFiles, findings: Findings
-) -> dict[str, Identity | None]:
+    settings: Settings, files: ReferencedFiles, findings: Findings
+) -> dict[str, TlsIdentity | None]:
     """What the worker shows to providers that ask for a certificate; None where it cannot be used."""
-    found: dict[str, Identity | None] = {}
+    found: dict[str, TlsIdentity | None] = {}
     for position, provider in enumerate(settings.providers):
         path: FieldPath = ("providers", position)
         certificate, key = provider.client_certificate_file, provider.client_key_file
@@ -65,12 +65,12 @@ def client_identities(
         known = len(findings.problems)
         named = ((*path, "clientCertificateFile"), certificate), ((*path, "clientKeyFile"), key)
         read = _identity(*named, files, findings)
-        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        missing = findings.downgrade_to_warnings(known, f"requests for models of {provider.name} are refused")
         found[provider.name] = None if missing else read
     return found
 
 
-def identity(settings: Settings, files: NamedFiles, findings: Findings) -> Identity | None:
+def identity(settings: Settings, files: ReferencedFiles, findings: Findings) -> TlsIdentity | None:
     """The worker's certificate and key, checked to belong together."""
     if settings.tls is None:
         return None
@@ -82,7 +82,7 @@ def identity(settings: Settings, files: NamedFiles, findings: Findings) -> Ident
     )
 
 
-def client_authorities(settings: Settings, files: NamedFiles, findings: Findings) -> str | None:
+def client_authorities(settings: Settings, files: ReferencedFiles, findings: Findings) -> str | None:
     """The authorities of clients' certificates; None where nobody is asked for one."""
     tls = settings.tls
     if tls is None:
@@ -97,8 +97,8 @@ def client_authorities(settings: Settings, files: NamedFiles, findings: Findings
         return None
     path: FieldPath = ("tls", "clientCaFile")
     known = len(findings.problems)
-    text = files.text(path, tls.client_ca_file)
-    if len(findings.problems) == known and not _holds_certificates(text):
+    text = files.read_text(path, tls.client_ca_file)
+    if len(findings.problems) == known and not _contains_certificates(text):
         findings.report("config_bad_ca", path, f"{tls.client_ca_file} contains no PEM certificate")
     return text
 
@@ -106,16 +106,16 @@ def client_authorities(settings: Settings, files: NamedFiles, findings: Findings
 def _identity(
     certificate_at: tuple[FieldPath, str],
     key_at: tuple[FieldPath, str],
-    files: NamedFiles,
+    files: ReferencedFiles,
     findings: Findings,
-) -> Identity:
+) -> TlsIdentity:
     """A certificate and its key, each given by the field that names its file, and the name."""
     known = len(findings.problems)
     (certificate_path, certificate_name), (key_path, key_name) = certificate_at, key_at
-    certificate = files.text(certificate_path, certificate_name)
-    key = files.text(key_path, key_name)
+    certificate = files.read_text(certificate_path, certificate_name)
+    key = files.read_text(key_path, key_name)
     if len(findings.problems) == known:
-        if not _holds_certificates(certificate):
+        if not _contains_certificates(certificate):
             message = f"{certificate_name} contains no PEM certificate"
             findings.report("config_bad_certificate", certificate_path, message)
         if (problem := _key_problem(key)) is not None:
@@ -127,10 +127,10 @@ def _identity(
         else:
             message = f"{key_name} cannot be read as a PEM private key"
         findings.report(code, key_path, message)
-    return Identity(certificate, SecretStr(key))
+    return TlsIdentity(certificate, SecretStr(key))
 
 
-def _holds_certificates(text: str) -> bool:
+def _contains_certificates(text: str) -> bool:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError):
@@ -150,7 +150,7 @@ def _pair_problem(certificate: str, key: str) -> str | None:
     """The code of what is wrong with the two together. OpenSSL's own words may describe the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        with _in_memory(certificate) as certificate_file, _in_memory(key) as key_file:
+        with _memory_file(certificate) as certificate_file, _memory_file(key) as key_file:
             # A passphrase is given, because OpenSSL would ask the terminal for one.
             context.load_cert_chain(certificate_file, key_file, password="")
     except ssl.SSLError as error:
@@ -163,7 +163,7 @@ def _pair_problem(certificate: str, key: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _in_memory(text: str) -> Iterator[str]:
+def _memory_file(text: str) -> Iterator[str]:
     """A file that holds exactly the text that was read: the one on disk may be rotated at any time."""
     descriptor = os.memfd_create("proofgate-pem")
     try:

@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from proofgate.config.access import Issuer
-from proofgate.config.certificates import Identity
+from proofgate.config.certificates import TlsIdentity
 from proofgate.config.document import Document, FieldPath
 from proofgate.config.key_digests import KeyDigest
-from proofgate.config.problems import Problem, located
+from proofgate.config.problems import Problem, with_line
 from proofgate.config.settings import Settings
 from proofgate.forward_proxy import ForwardProxy
 
@@ -46,7 +46,7 @@ class CheckedConfig:
     verifying_key: str
     admin_token: SecretStr | None
     routing_key: SecretStr | None
-    identity: Identity | None
+    identity: TlsIdentity | None
     client_authorities: str | None
     provider_keys: Mapping[str, SecretStr | None]
     aws_credentials: Mapping[str, AwsCredentials | None]
@@ -54,7 +54,7 @@ class CheckedConfig:
     provider_headers: Mapping[str, tuple[SecretStr, ...] | None]
     proxy: ForwardProxy | None
     provider_cas: Mapping[str, str | None]
-    client_identities: Mapping[str, Identity | None]
+    client_identities: Mapping[str, TlsIdentity | None]
     tenant_keys: Mapping[str, tuple[KeyDigest, ...]]
     key_sets: Mapping[str, str]
     shred_keys: Mapping[str, tuple[str, ...]] | None
@@ -82,4 +82,4 @@ class CheckedConfig:
 
     def problem(self, code: str, path: FieldPath, message: str) -> Problem:
         """A problem that shows only after loading, with its line."""
-        return located(self.document, Problem(code, path, message))
+        return with_line(self.document, Problem(code, path, message))

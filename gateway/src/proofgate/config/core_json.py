@@ -13,8 +13,8 @@ from proofgate_schema.terms import GuardedTools, ModelBudget, Quota, Terms
 from proofgate_schema.timeouts import ProviderTimeouts, Timeouts
 
 from proofgate.config.access import Plan
-from proofgate.config.auth import is_signed, takes_access_token
-from proofgate.config.prices import DefaultPrice, default_prices_of, nanodollars, price_documents
+from proofgate.config.auth import uses_access_token, uses_aws_signature
+from proofgate.config.prices import DefaultPrice, default_prices_for, nanodollars, price_documents
 from proofgate.limit_kinds import LIMIT_KINDS
 
 if TYPE_CHECKING:
@@ -217,8 +217,8 @@ def _provider(config: CheckedConfig, provider: Provider) -> Json:
         "vertex": None
         if provider.type != "VertexAI"
         else {"project": provider.project, "location": provider.location},
-        "aws": {"region": provider.region, "keys": None} if is_signed(provider.auth) else None,
-        "access_token": takes_access_token(provider.auth),
+        "aws": {"region": provider.region, "keys": None} if uses_aws_signature(provider.auth) else None,
+        "access_token": uses_access_token(provider.auth),
         "headers": [
             {"name": header.name, "value": header.value, "secret": header.value is None}
             for header in provider.headers
@@ -227,7 +227,7 @@ def _provider(config: CheckedConfig, provider: Provider) -> Json:
             {"name": name, "value": json.dumps(value, ensure_ascii=False, separators=(",", ":"))}
             for name, value in (provider.body_fields or {}).items()
         ],
-        "proxied": config.proxy is not None and config.proxy.serves(provider.base_url),
+        "proxied": config.proxy is not None and config.proxy.applies_to(provider.base_url),
     }
 
 
@@ -306,7 +306,7 @@ def prices_of(settings: Settings) -> list[Json]:
     if settings.default_prices:
         hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
         targets = (target for model in settings.models for target in targets_of(model))
-        defaults = default_prices_of(
+        defaults = default_prices_for(
             (hosts.get(target["provider"], ""), target["upstream_model"]) for target in targets
         )
     return price_documents(settings.prices, defaults)

@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from proofgate_schema.static_fields import header_value_fault
+from proofgate_schema.static_fields import header_value_error
 from proofgate_schema.urls import is_loopback
 from pydantic import SecretStr
 
 from proofgate.config.auth import Auth, AuthType
 from proofgate.config.checked import AwsCredentials
 from proofgate.config.document import FieldPath
-from proofgate.config.files import NamedFiles
+from proofgate.config.files import ReferencedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
 from proofgate.forward_proxy import ForwardProxy, NoProxyRule
@@ -24,7 +24,9 @@ from proofgate.forward_proxy import ForwardProxy, NoProxyRule
 T = TypeVar("T")
 
 
-def provider_keys(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, SecretStr | None]:
+def provider_keys(
+    settings: Settings, files: ReferencedFiles, findings: Findings
+) -> dict[str, SecretStr | None]:
     """The keys of providers that want one; None where there is none that could be used.
 
     That is no reason to refuse a configuration: what it brings besides, such as the end of a leaked key, must
@@ -32,45 +34,45 @@ def provider_keys(settings: Settings, files: NamedFiles, findings: Findings) -> 
     """
 
     def read(auth: Auth, path: FieldPath) -> SecretStr:
-        return SecretStr(files.secret((*path, "apiKeyFile"), auth.api_key_file or ""))
+        return SecretStr(files.read_secret((*path, "apiKeyFile"), auth.api_key_file or ""))
 
-    return _of_type("APIKey", settings, findings, read)
+    return _read_by_auth_type("APIKey", settings, findings, read)
 
 
 def aws_credentials(
-    settings: Settings, files: NamedFiles, findings: Findings
+    settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, AwsCredentials | None]:
     """Access keys of AWS; None where a part of one is missing, as with keys."""
 
     def read(auth: Auth, path: FieldPath) -> AwsCredentials:
         token = auth.session_token_file
         return AwsCredentials(
-            SecretStr(files.secret((*path, "accessKeyIdFile"), auth.access_key_id_file or "")),
-            SecretStr(files.secret((*path, "secretAccessKeyFile"), auth.secret_access_key_file or "")),
-            None if token is None else SecretStr(files.secret((*path, "sessionTokenFile"), token)),
+            SecretStr(files.read_secret((*path, "accessKeyIdFile"), auth.access_key_id_file or "")),
+            SecretStr(files.read_secret((*path, "secretAccessKeyFile"), auth.secret_access_key_file or "")),
+            None if token is None else SecretStr(files.read_secret((*path, "sessionTokenFile"), token)),
         )
 
-    return _of_type("AWSStaticKeys", settings, findings, read)
+    return _read_by_auth_type("AWSStaticKeys", settings, findings, read)
 
 
 def service_accounts(
-    settings: Settings, files: NamedFiles, findings: Findings
+    settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, SecretStr | None]:
     """The keys of Google's service accounts; None where there is none that could be used, as with keys."""
 
     def read(auth: Auth, path: FieldPath) -> SecretStr:
         field, name = (*path, "serviceAccountKeyFile"), auth.service_account_key_file or ""
         known = len(findings.problems)
-        text = files.text(field, name)
-        if len(findings.problems) == known and (wrong := _fault(text)):
+        text = files.read_text(field, name)
+        if len(findings.problems) == known and (wrong := _service_account_key_error(text)):
             findings.report("config_service_account", field, f"{name} {wrong}")
         return SecretStr(text)
 
-    return _of_type("GCPServiceAccountKey", settings, findings, read)
+    return _read_by_auth_type("GCPServiceAccountKey", settings, findings, read)
 
 
 def provider_headers(
-    settings: Settings, files: NamedFiles, findings: Findings
+    settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, tuple[SecretStr, ...] | None]:
     """The values of header fields of providers that have some; None where a secret one cannot be used."""
     found: dict[str, tuple[SecretStr, ...] | None] = {}
@@ -82,31 +84,31 @@ def provider_headers(
                 values.append(SecretStr(header.value or ""))
                 continue
             before = len(findings.problems)
-            text = files.text(path, header.value_file).strip()
-            fault = header_value_fault(text)
+            text = files.read_text(path, header.value_file).strip()
+            fault = header_value_error(text)
             if len(findings.problems) == before and fault:
                 findings.report("config_bad_secret", path, f"{header.value_file}: {fault}")
             values.append(SecretStr(text))
-        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        missing = findings.downgrade_to_warnings(known, f"requests for models of {provider.name} are refused")
         if provider.headers:
             found[provider.name] = None if missing else tuple(values)
     return found
 
 
-def forward_proxy(settings: Settings, files: NamedFiles, findings: Findings) -> ForwardProxy | None:
+def forward_proxy(settings: Settings, files: ReferencedFiles, findings: Findings) -> ForwardProxy | None:
     """The egress proxy, if there is one. Credentials that cannot be used cost what goes through it, alone."""
     proxy = settings.egress.proxy if settings.egress else None
     if proxy is None:
         return None
     path: FieldPath = ("egress", "proxy")
     url = urlsplit(proxy.url)
-    exempt = tuple(NoProxyRule.of(entry) for entry in proxy.no_proxy)
+    exempt = tuple(NoProxyRule.parse(entry) for entry in proxy.no_proxy)
     found = ForwardProxy(url.hostname or "", url.port or 80, exempt)
     if proxy.username_file is None or proxy.password_file is None:
         return found
     known = len(findings.problems)
-    user = files.secret((*path, "usernameFile"), proxy.username_file)
-    password = files.secret((*path, "passwordFile"), proxy.password_file)
+    user = files.read_secret((*path, "usernameFile"), proxy.username_file)
+    password = files.read_secret((*path, "passwordFile"), proxy.password_file)
     if ":" in user:
         # RFC 7617, section 2: the first colon ends the user's name.
         message = (
@@ -114,13 +116,13 @@ def forward_proxy(settings: Settings, files: NamedFiles, findings: Findings) -> 
             "not allow"
         )
         findings.report("config_bad_secret", (*path, "usernameFile"), message)
-    if findings.tolerate_since(known, "requests that need the egress proxy are not sent"):
+    if findings.downgrade_to_warnings(known, "requests that need the egress proxy are not sent"):
         return replace(found, is_usable=False)
     shown = base64.b64encode(f"{user}:{password}".encode()).decode()
     return replace(found, authorization=SecretStr(f"Basic {shown}"))
 
 
-def _of_type(
+def _read_by_auth_type(
     kind: AuthType, settings: Settings, findings: Findings, read: Callable[[Auth, FieldPath], T]
 ) -> dict[str, T | None]:
     """What is read for each provider that authenticates so; None where something of it cannot be used."""
@@ -130,12 +132,12 @@ def _of_type(
             continue
         known = len(findings.problems)
         value = read(provider.auth, ("providers", position, "auth"))
-        missing = findings.tolerate_since(known, f"requests for models of {provider.name} are refused")
+        missing = findings.downgrade_to_warnings(known, f"requests for models of {provider.name} are refused")
         found[provider.name] = None if missing else value
     return found
 
 
-def _fault(text: str) -> str | None:
+def _service_account_key_error(text: str) -> str | None:
     """What is wrong with a key file, without a word of it."""
     try:
         key = json.loads(text)

@@ -15,17 +15,17 @@ _DNS_NAME = re.compile(
     r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_DATES_ARE = "write a date with time and zone (RFC 3339), for example 2026-12-31T00:00:00Z"
+_DATE_FORMAT_HINT = "write a date with time and zone (RFC 3339), for example 2026-12-31T00:00:00Z"
 
 
 def unix_seconds(text: str) -> int:
     """A date of RFC 3339 (section 5.6) as seconds since 1970, fractions cut. Raises ValueError."""
     if not _DATE.fullmatch(text):
-        raise ValueError(_DATES_ARE)
+        raise ValueError(_DATE_FORMAT_HINT)
     try:
         seconds = int(datetime.fromisoformat(text.upper()).timestamp())
     except (ValueError, OverflowError):
-        raise ValueError(_DATES_ARE) from None
+        raise ValueError(_DATE_FORMAT_HINT) from None
     if seconds < 0:
         raise ValueError("write a date after 1970")
     return seconds
@@ -33,7 +33,7 @@ def unix_seconds(text: str) -> int:
 
 def _instant(value: object) -> int:
     if not isinstance(value, str):
-        raise ValueError(_DATES_ARE)  # noqa: TRY004 - pydantic turns a ValueError into a problem of the field
+        raise ValueError(_DATE_FORMAT_HINT)  # noqa: TRY004 - pydantic turns a ValueError into a problem of the field
     return unix_seconds(value)
 
 
@@ -43,7 +43,7 @@ def _address(text: str) -> str:
 
 
 def _no_proxy(text: str) -> str:
-    NoProxyRule.of(text)
+    NoProxyRule.parse(text)
     return text
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from proofgate.config.document import FieldPath
 from proofgate.config.problems import Findings
 
-CONFIG_MAXIMUM = 16 << 20
-FILE_MAXIMUM = 1 << 20
+MAX_CONFIG_BYTES = 16 << 20
+MAX_FILE_BYTES = 1 << 20
 
 
 def read_bounded(path: Path, maximum: int) -> bytes:
@@ -27,7 +27,7 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def look_at(paths: Iterable[Path]) -> dict[Path, str | None]:
+def current_digests(paths: Iterable[Path]) -> dict[Path, str | None]:
     """The digest of each file's content now; None for a file that cannot be read."""
     return {path: _digest_now(path) for path in paths}
 
@@ -36,15 +36,15 @@ def _digest_now(path: Path) -> str | None:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            return _look_of_folder(path)
+            return _folder_digest(path)
         if not stat.S_ISREG(mode):
             return None  # a pipe has no content to look at twice
-        return digest_of(read_bounded(path, CONFIG_MAXIMUM))
+        return digest_of(read_bounded(path, MAX_CONFIG_BYTES))
     except OSError:
         return None
 
 
-def _look_of_folder(path: Path) -> str:
+def _folder_digest(path: Path) -> str:
     """A digest of how a folder looks, without what its files hold: there may be many. Raises OSError."""
     names = sorted(os.listdir(path))  # noqa: PTH208 - thousands of names, every two seconds
     # A mount of Kubernetes is renewed as a whole, by another target of this link.
@@ -55,7 +55,7 @@ def _look_of_folder(path: Path) -> str:
     return digest_of(repr(seen).encode())
 
 
-class NamedFiles:
+class ReferencedFiles:
     """Reads the files that settings name; each problem is reported at the field that names the file."""
 
     def __init__(self, base: Path, findings: Findings) -> None:
@@ -66,40 +66,40 @@ class NamedFiles:
     def watch_folder(self, name: str) -> None:
         """Notes how a folder looks now, before somebody reads it, so that a change of it is noticed."""
         folder = self._base / name
-        self.digests |= look_at([folder])
+        self.digests |= current_digests([folder])
 
-    def text(self, path: FieldPath, name: str) -> str:
+    def read_text(self, path: FieldPath, name: str) -> str:
         """The content of a text file, or "" after reporting why there is none."""
         file = self._base / name
         self.digests[file] = None
         try:
-            content = read_bounded(file, FILE_MAXIMUM)
+            content = read_bounded(file, MAX_FILE_BYTES)
             if file.is_file():
                 self.digests[file] = digest_of(content)
-            if len(content) <= FILE_MAXIMUM:
+            if len(content) <= MAX_FILE_BYTES:
                 return content.decode()
-            message = f"{file} is larger than {FILE_MAXIMUM} bytes"
+            message = f"{file} is larger than {MAX_FILE_BYTES} bytes"
             self._findings.report("config_file_too_large", path, message)
         except OSError as error:
-            self.digests |= look_at([file])
+            self.digests |= current_digests([file])
             message = f"{file} cannot be read: {error.strerror}"
             self._findings.report("config_file_unreadable", path, message)
         except UnicodeDecodeError:
             self._findings.report("config_file_unreadable", path, f"{file} is not UTF-8 text")
         return ""
 
-    def key_file(self, path: FieldPath, name: str) -> str:
+    def read_key_file(self, path: FieldPath, name: str) -> str:
         """A signing key and what stands behind its line, or "" after reporting why there is none."""
         known = len(self._findings.problems)
-        text = self.text(path, name).strip()
+        text = self.read_text(path, name).strip()
         if not text and len(self._findings.problems) == known:
             self._findings.report("config_empty_secret", path, f"{name} is empty")
         return text
 
-    def secret(self, path: FieldPath, name: str) -> str:
+    def read_secret(self, path: FieldPath, name: str) -> str:
         """The one line of a secret file, or "" after reporting why there is none."""
         known = len(self._findings.problems)
-        secret = self.text(path, name).strip()
+        secret = self.read_text(path, name).strip()
         if len(self._findings.problems) > known:
             return ""
         if not secret:

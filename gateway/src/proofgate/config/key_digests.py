@@ -13,15 +13,15 @@ from pydantic import TypeAdapter, ValidationError
 from proofgate.config.access import Tenant
 from proofgate.config.document import FieldPath
 from proofgate.config.fields import unix_seconds
-from proofgate.config.files import NamedFiles
+from proofgate.config.files import ReferencedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
-from proofgate.well_known_keys import WELL_KNOWN, is_well_known
+from proofgate.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = TypeAdapter[str](Name)
 #: What precedes the name of a key in the comment of its line.
-_NAMED = "name="
+_NAME_PREFIX = "name="
 _NOT_A_HASH = "not the SHA-256 of an API key in lower-case hexadecimal"
 
 
@@ -36,7 +36,7 @@ class KeyDigest:
 
 
 def tenant_keys(
-    settings: Settings, files: NamedFiles, findings: Findings
+    settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, tuple[KeyDigest, ...]]:
     """The keys of every tenant by its name, sorted by digest."""
     owners: dict[str, str] = {}
@@ -66,7 +66,7 @@ def tenant_keys(
 
 
 def _keys_of(
-    where: FieldPath, tenant: Tenant, files: NamedFiles, findings: Findings
+    where: FieldPath, tenant: Tenant, files: ReferencedFiles, findings: Findings
 ) -> Iterator[tuple[FieldPath, KeyDigest]]:
     given: list[tuple[FieldPath, str, int | None, str | None]] = []
     for place, text in enumerate(tenant.key_hashes):
@@ -75,7 +75,7 @@ def _keys_of(
         given.append(((*where, "keys", place, "hash"), key.hash, key.expires_at, key.name))
     for path, text, expires_at, name in given:
         if is_well_known(text):
-            findings.report("config_well_known_key", path, WELL_KNOWN)
+            findings.report("config_well_known_key", path, WELL_KNOWN_MESSAGE)
         elif _HASH.fullmatch(text):
             yield path, KeyDigest(text, expires_at, name)
         else:
@@ -83,26 +83,26 @@ def _keys_of(
     if tenant.key_hashes_file is not None:
         path = (*where, "keyHashesFile")
         known = len(findings.problems)
-        text = files.text(path, tenant.key_hashes_file)
-        findings.tolerate_since(known, f"tenant {tenant.name} accepts no key from it")
+        text = files.read_text(path, tenant.key_hashes_file)
+        findings.downgrade_to_warnings(known, f"tenant {tenant.name} accepts no key from it")
         for number, line in enumerate(text.splitlines(), start=1):
             content, _, comment = line.partition("#")
             entry = content.split()
             try:
                 if entry:
-                    yield path, replace(_read_line(entry), name=_name_in(comment))
+                    yield path, replace(_read_line(entry), name=_key_name_from_comment(comment))
             except ValueError as error:
                 message = f"line {number} of {tenant.key_hashes_file} is {error}"
                 findings.report("config_bad_hash", path, message)
 
 
-def _name_in(comment: str) -> str | None:
+def _key_name_from_comment(comment: str) -> str | None:
     """The key's name, where a comment begins with one: workers without names read the file, too."""
     first = next(iter(comment.split()), "")
-    if not first.startswith(_NAMED):
+    if not first.startswith(_NAME_PREFIX):
         return None
     with suppress(ValidationError):
-        return _NAME.validate_python(first.removeprefix(_NAMED))
+        return _NAME.validate_python(first.removeprefix(_NAME_PREFIX))
     return None
 
 
@@ -112,7 +112,7 @@ def _read_line(entry: list[str]) -> KeyDigest:
     if not _HASH.fullmatch(digest):
         raise ValueError(_NOT_A_HASH)
     if is_well_known(digest):
-        raise ValueError(WELL_KNOWN)
+        raise ValueError(WELL_KNOWN_MESSAGE)
     if not rest:
         return KeyDigest(digest, None)
     name, _, date = rest[0].partition("=")

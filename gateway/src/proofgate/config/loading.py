@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from proofgate.config.config import Config
 from proofgate.config.document import Document, DocumentError, parse_document
-from proofgate.config.files import CONFIG_MAXIMUM, NamedFiles, digest_of, look_at, read_bounded
+from proofgate.config.files import MAX_CONFIG_BYTES, ReferencedFiles, current_digests, digest_of, read_bounded
 from proofgate.config.policy_rules import check_policy
-from proofgate.config.problems import Findings, InvalidConfigError, Problem, schema_problems
+from proofgate.config.problems import Findings, InvalidConfigError, Problem, report_schema_problems
 from proofgate.config.reading import read_config
 from proofgate.config.settings import Settings
 
@@ -28,7 +28,7 @@ def load(path: Path, content: bytes | None = None) -> Config:
     document = _parse(path, content, digests)
     settings = _validate(path, document, digests)
     findings = Findings(document)
-    files = NamedFiles(path.parent, findings)
+    files = ReferencedFiles(path.parent, findings)
     files.digests |= digests
     config = read_config(path, document, settings, files, findings)
     if findings.problems:
@@ -53,12 +53,12 @@ def load_settings(path: Path) -> Settings:
 
 def _read(path: Path) -> bytes:
     try:
-        content = read_bounded(path, CONFIG_MAXIMUM)
+        content = read_bounded(path, MAX_CONFIG_BYTES)
     except OSError as error:
         problem = Problem("config_unreadable", (), f"cannot be read: {error.strerror}")
-        raise InvalidConfigError(path, [problem], look_at([path])) from None
-    if len(content) > CONFIG_MAXIMUM:
-        problem = Problem("config_unreadable", (), f"is larger than {CONFIG_MAXIMUM} bytes")
+        raise InvalidConfigError(path, [problem], current_digests([path])) from None
+    if len(content) > MAX_CONFIG_BYTES:
+        problem = Problem("config_unreadable", (), f"is larger than {MAX_CONFIG_BYTES} bytes")
         raise InvalidConfigError(path, [problem], {path: digest_of(content)})
     return content
 
@@ -78,5 +78,5 @@ def _validate(path: Path, document: Document, digests: dict[Path, str | None]) -
         return Settings.model_validate(document.data)
     except ValidationError as error:
         findings = Findings(document)
-        schema_problems(error, Settings, findings)
+        report_schema_problems(error, Settings, findings)
         raise InvalidConfigError(path, findings.problems, digests) from None

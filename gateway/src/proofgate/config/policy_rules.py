@@ -11,13 +11,13 @@ from proofgate_schema.terms import Terms
 from proofgate import _core
 from proofgate.config.document import FieldPath
 from proofgate.config.problems import Findings, report_duplicates
-from proofgate.config.references import unknown
+from proofgate.config.references import unknown_name_message
 from proofgate.config.settings import Settings
 
 #: Packs whose rules flag, whatever actions are set: a learned score is no reason to change or refuse a text.
-FLAGS_ONLY = frozenset(("instruction-likeness",))
+FLAG_ONLY_PACKS = frozenset(("instruction-likeness",))
 #: Packs whose rules are about texts that give a model instructions.
-ABOUT_INSTRUCTIONS = frozenset(("prompt-injection", "jailbreak", "exfiltration", "obfuscation"))
+INSTRUCTION_PACKS = frozenset(("prompt-injection", "jailbreak", "exfiltration", "obfuscation"))
 
 
 def check_policy(settings: Settings, findings: Findings) -> None:
@@ -34,7 +34,7 @@ def check_policy(settings: Settings, findings: Findings) -> None:
     if built_in is not None:
         _check_actions(settings, built_in, findings)
     if policy.rules and not any(problem.path[:1] == ("policy",) for problem in findings.problems):
-        _compiles(policy, {}, ("policy", "rules"), findings)
+        _compile_rules(policy, {}, ("policy", "rules"), findings)
 
 
 def rules_of(policy: Policy, **changes: object) -> list[dict[str, object]]:
@@ -52,7 +52,7 @@ def _built_in(policy: Policy, findings: Findings) -> dict[str, str] | None:
         if pack in policy.packs[:position]:
             findings.report("config_duplicate_name", path, f"the pack {pack} is listed twice: remove one")
             continue
-        rules = _compiles(policy, {"packs": [pack], "rules": []}, path, findings)
+        rules = _compile_rules(policy, {"packs": [pack], "rules": []}, path, findings)
         complete = complete and rules is not None
         built_in |= {str(rule["id"]): pack for rule in rules or ()}
     return built_in if complete else None
@@ -65,7 +65,7 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
         message = "the rule has nothing to look for: set literals or regex"
         findings.report("config_empty_rule", path, message)
         return
-    _compiles(policy, {"packs": [], "rules": [rule.as_written()]}, path, findings)
+    _compile_rules(policy, {"packs": [], "rules": [rule.as_written()]}, path, findings)
 
 
 def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Findings) -> None:
@@ -83,16 +83,20 @@ def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Fi
                 findings.report("config_missing_field", path, "it names no rules: set packs or rules")
             for place, name in enumerate(override.packs):
                 if name not in settings.policy.packs:
-                    message = unknown("pack", name, settings.policy.packs, "list it under policy.packs")
+                    message = unknown_name_message(
+                        "pack", name, settings.policy.packs, "list it under policy.packs"
+                    )
                     findings.report("config_unknown_pack", (*path, "packs", place), message)
             for place, name in enumerate(override.rules):
                 if name not in known:
-                    message = unknown("rule", name, known, "list them with proofgate policy rules")
+                    message = unknown_name_message(
+                        "rule", name, known, "list them with proofgate policy rules"
+                    )
                     findings.report("config_unknown_rule", (*path, "rules", place), message)
-            _check_flags_only(override, path, built_in, findings)
+            _check_flag_only_packs(override, path, built_in, findings)
 
 
-def _check_flags_only(
+def _check_flag_only_packs(
     override: ActionOverride, path: FieldPath, built_in: Mapping[str, str], findings: Findings
 ) -> None:
     """More than a learned score can do is an error: it would be read as protection that is not there."""
@@ -101,7 +105,7 @@ def _check_flags_only(
     packs = ((("packs", place), name, name) for place, name in enumerate(override.packs))
     rules = ((("rules", place), name, built_in.get(name)) for place, name in enumerate(override.rules))
     for place, name, pack in (*packs, *rules):
-        if pack in FLAGS_ONLY:
+        if pack in FLAG_ONLY_PACKS:
             message = (
                 f"{name} is a learned score and can only flag: set action to Flag or Ignore, or take {name}"
                 f" out of this entry, whose action is {override.action}"
@@ -111,7 +115,7 @@ def _check_flags_only(
 
 def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
     """Without one of these packs nothing is ever flagged as instructions."""
-    if ABOUT_INSTRUCTIONS.intersection(settings.policy.packs):
+    if INSTRUCTION_PACKS.intersection(settings.policy.packs):
         return
     terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for section, entries in terms.items():
@@ -123,7 +127,7 @@ def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
                 findings.report("config_missing_field", (section, position, "guardedTools"), message)
 
 
-def _compiles(
+def _compile_rules(
     policy: Policy, changes: dict[str, object], path: FieldPath, findings: Findings
 ) -> list[dict[str, object]] | None:
     """The rules of a part of the policy, or None after reporting why it is refused."""

@@ -37,18 +37,18 @@ def _document(price: Price) -> dict[str, Any]:
     return price.model_dump(exclude={"currency", "host"}, exclude_none=True, exclude_defaults=True)
 
 
-def default_prices_of(targets: Iterable[tuple[str, str]]) -> list[DefaultPrice]:
+def default_prices_for(targets: Iterable[tuple[str, str]]) -> list[DefaultPrice]:
     """The prices that come with the gateway for these targets, each the host of a provider's base URL and the
     name of a model there."""
     wanted = sorted(set(targets))
     return [
         DefaultPrice.model_validate(entry)
         for entry in _default_prices()
-        if any(_is_for(entry, host, model) for host, model in wanted)
+        if any(_applies_to(entry, host, model) for host, model in wanted)
     ]
 
 
-def _is_for(entry: dict[str, Any], host: str, model: str) -> bool:
+def _applies_to(entry: dict[str, Any], host: str, model: str) -> bool:
     """Whether a default price may hold for a model at a provider; `*` in `model` stands for any name."""
     before, wildcard, after = model.partition("*")
     named: str = entry["model"]

@@ -33,15 +33,15 @@ class Problem:
         field_name = dotted(self.path)
         return f"{place}: {field_name}: {self.message}" if field_name else f"{place}: {self.message}"
 
-    def place(self, source: Path) -> dict[str, Any]:
+    def location_as_json(self, source: Path) -> dict[str, Any]:
         """Code and place as JSON, without a word of what the file says."""
         # The name of an unknown field is the writer's text, and might be a key in the wrong place.
         path = self.path[:-1] if self.code == UNKNOWN_FIELD else self.path
         return {"code": self.code, "file": str(source), "line": self.line, "field": dotted(path)}
 
-    def report(self, source: Path) -> dict[str, Any]:
+    def as_json(self, source: Path) -> dict[str, Any]:
         """Code, place and message as JSON."""
-        report = self.place(source)
+        report = self.location_as_json(source)
         return {**report, "field": dotted(self.path), "message": self.message}
 
 
@@ -93,9 +93,9 @@ class Findings:
 
     def report(self, code: str, path: FieldPath, message: str) -> None:
         """Adds one problem."""
-        self.problems.append(located(self.document, Problem(code, path, message)))
+        self.problems.append(with_line(self.document, Problem(code, path, message)))
 
-    def tolerate_since(self, known: int, consequence: str) -> bool:
+    def downgrade_to_warnings(self, known: int, consequence: str) -> bool:
         """Makes warnings of all problems but the first `known`, each with what follows from it.
 
         Returns whether there were any. For what costs one provider or tenant, and nobody else.
@@ -118,12 +118,12 @@ def report_duplicates(names: Iterable[str], where: FieldPath, field: str, findin
         seen.add(name)
 
 
-def located(document: Document, problem: Problem) -> Problem:
+def with_line(document: Document, problem: Problem) -> Problem:
     """The problem with its line."""
     return replace(problem, line=document.line_of(problem.path))
 
 
-def schema_problems(
+def report_schema_problems(
     error: ValidationError, root: type[BaseModel], findings: Findings, below: FieldPath = ()
 ) -> None:
     """Reports what pydantic found in a section that stands at `below`, without the values it was given."""
@@ -136,10 +136,10 @@ def schema_problems(
             hint = f"did you mean {close}?" if close else "remove it"
             findings.report(UNKNOWN_FIELD, path, f"there is no such field: {hint}")
         else:
-            findings.report("config_invalid_value", path, _invalid(detail))
+            findings.report("config_invalid_value", path, _invalid_value_message(detail))
 
 
-def _invalid(detail: ErrorDetails) -> str:
+def _invalid_value_message(detail: ErrorDetails) -> str:
     """What a value has to be, without the value."""
     given, message = detail["input"], plain_message(detail)
     # YAML takes 8080 for a number, and Off for false.

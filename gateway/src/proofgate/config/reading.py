@@ -18,29 +18,29 @@ from proofgate.config.credentials import (
     service_accounts,
 )
 from proofgate.config.document import Document, FieldPath
-from proofgate.config.files import NamedFiles
+from proofgate.config.files import ReferencedFiles
 from proofgate.config.key_digests import tenant_keys
 from proofgate.config.policy_rules import check_policy
-from proofgate.config.problems import Findings, Problem, located
+from proofgate.config.problems import Findings, Problem, with_line
 from proofgate.config.references import check_references
 from proofgate.config.refused_fields import check_refused_fields
 from proofgate.config.settings import Settings
 from proofgate.config.shred_keys import shred_keys
 from proofgate.config.unpriced import check_budgets
-from proofgate.keys import exposed
+from proofgate.keys import exposure_warning
 
-_TOKEN_MINIMUM = 16
+_MIN_TOKEN_LENGTH = 16
 
 
 def read_config(
-    source: Path, document: Document, settings: Settings, files: NamedFiles, findings: Findings
+    source: Path, document: Document, settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> Config:
     """The configuration; it holds only when `findings` has no problem afterwards."""
     check_references(settings, findings)
     if not findings.problems:
         check_budgets(settings, findings)
         check_refused_fields(settings, findings)
-    signing_key = files.key_file(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
+    signing_key = files.read_key_file(("ledger", "signingKeyFile"), settings.ledger.signing_key_file)
     _warn_if_exposed(source.parent / settings.ledger.signing_key_file, findings)
     config = Config(
         source=source,
@@ -72,11 +72,11 @@ def read_config(
 
 
 def _warn_if_exposed(signing_key: Path, findings: Findings) -> None:
-    warning = exposed(signing_key)
+    warning = exposure_warning(signing_key)
     if warning is not None:
         path: FieldPath = ("ledger", "signingKeyFile")
         problem = Problem("config_exposed_signing_key", path, warning)
-        findings.warnings.append(located(findings.document, problem))
+        findings.warnings.append(with_line(findings.document, problem))
 
 
 def _ledger_directory(base: Path, settings: Settings, findings: Findings) -> Path:
@@ -124,36 +124,38 @@ def _verifying_key(signing_key: str, settings: Settings, findings: Findings) -> 
     return verifying_key
 
 
-def _admin_token(settings: Settings, files: NamedFiles, findings: Findings) -> SecretStr | None:
+def _admin_token(settings: Settings, files: ReferencedFiles, findings: Findings) -> SecretStr | None:
     name = settings.admin.token_file
     if name is None:
         return None
     return _token(("admin", "tokenFile"), name, files, findings)
 
 
-def _routing_key(settings: Settings, files: NamedFiles, findings: Findings) -> SecretStr | None:
+def _routing_key(settings: Settings, files: ReferencedFiles, findings: Findings) -> SecretStr | None:
     proxy = settings.proxy_protocol
     if proxy is None:
         return None
     return _token(("proxyProtocol", "routingKeyFile"), proxy.routing_key_file, files, findings)
 
 
-def _token(path: FieldPath, name: str, files: NamedFiles, findings: Findings) -> SecretStr:
-    token = files.secret(path, name)
-    if token and len(token) < _TOKEN_MINIMUM:
-        message = f"the token in {name} is shorter than {_TOKEN_MINIMUM} characters: use openssl rand -hex 32"
+def _token(path: FieldPath, name: str, files: ReferencedFiles, findings: Findings) -> SecretStr:
+    token = files.read_secret(path, name)
+    if token and len(token) < _MIN_TOKEN_LENGTH:
+        message = (
+            f"the token in {name} is shorter than {_MIN_TOKEN_LENGTH} characters: use openssl rand -hex 32"
+        )
         findings.report("config_weak_token", path, message)
     return SecretStr(token)
 
 
-def _key_sets(settings: Settings, files: NamedFiles, findings: Findings) -> dict[str, str]:
+def _key_sets(settings: Settings, files: ReferencedFiles, findings: Findings) -> dict[str, str]:
     key_sets = {}
     for position, issuer in enumerate(settings.jwt.issuers if settings.jwt else ()):
         if issuer.jwks_file is None:
             continue
         path: FieldPath = ("jwt", "issuers", position, "jwksFile")
         known = len(findings.problems)
-        text = files.text(path, issuer.jwks_file)
+        text = files.read_text(path, issuer.jwks_file)
         if len(findings.problems) == known and not _is_key_set(text):
             message = f"{issuer.jwks_file} is not a JSON Web Key Set: expected an object with a list of keys"
             findings.report("config_bad_key_set", path, message)

@@ -10,7 +10,7 @@ from proofgate_schema.terms import Terms
 from proofgate_schema.urls import is_loopback
 
 from proofgate.address import split_address
-from proofgate.config.auth import check_auth, is_signed
+from proofgate.config.auth import check_auth, uses_aws_signature
 from proofgate.config.problems import Findings, did_you_mean, report_duplicates
 from proofgate.config.settings import Settings
 from proofgate.config.telemetry import check_telemetry
@@ -38,7 +38,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
 
 
-def unknown(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
+def unknown_name_message(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
     """What to say of a name that does not exist."""
     close = did_you_mean(name, known)
     return f"no {kind} is named {name}: " + (f"did you mean {close}?" if close else otherwise)
@@ -68,7 +68,7 @@ def _check_names(settings: Settings, findings: Findings) -> None:
     report_duplicates((entry.name for entry in settings.tenants), ("tenants",), "name", findings)
 
 
-def _names_there(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _upstream_models(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What a model is called at its providers, and where that is said."""
     yield ("upstreamModel",), model.upstream_model or ""
     for field, routes in (("routes", model.routes), ("fallbacks", model.fallbacks)):
@@ -92,7 +92,7 @@ def _check_credentials(settings: Settings, findings: Findings) -> None:
         if provider.type != "Bedrock" and provider.region is not None:
             message = "only a provider of type Bedrock has region: remove it, or change the type"
             findings.report("config_provider_credentials", (*path, "region"), message)
-        elif provider.type == "Bedrock" and is_signed(provider.auth) and provider.region is None:
+        elif provider.type == "Bedrock" and uses_aws_signature(provider.auth) and provider.region is None:
             message = "set region: a request is signed for one region"
             findings.report("config_provider_credentials", path, message)
 
@@ -143,7 +143,7 @@ def _check_objects(settings: Settings, findings: Findings) -> None:
         # One that stands in a shard may come later.
         is_of_shards = "/" in tenant and settings.tenant_shards is not None
         if tenant not in tenants and not is_of_shards:
-            message = unknown("tenant", tenant, tenants, "define it under tenants")
+            message = unknown_name_message("tenant", tenant, tenants, "define it under tenants")
             findings.report("config_unknown_tenant", path, message)
 
 
@@ -158,26 +158,26 @@ def _check_models(settings: Settings, findings: Findings) -> None:
             message = "each route has its own upstreamModel: move it there"
             findings.report("config_two_names", ("models", position, "upstreamModel"), message)
         if not model.name.endswith("*"):
-            for where_named, name in _names_there(model):
+            for where_named, name in _upstream_models(model):
                 if "*" in name:
                     message = "the model's own name has no '*' to substitute here"
                     findings.report("config_no_wildcard", ("models", position, *where_named), message)
         for where_named, name in _providers_of(model):
             if name not in providers:
-                message = unknown("provider", name, providers, "define it under providers")
+                message = unknown_name_message("provider", name, providers, "define it under providers")
                 findings.report("config_unknown_provider", ("models", position, *where_named), message)
     terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
         for position, entry in enumerate(entries):
             for place, name in enumerate(entry.models or ()):
                 if name not in models:
-                    message = unknown("model", name, models, "define it under models")
+                    message = unknown_name_message("model", name, models, "define it under models")
                     findings.report("config_unknown_model", (where, position, "models", place), message)
             budgets = (where, position, "modelBudgets")
             report_duplicates((budget.model for budget in entry.model_budgets), budgets, "model", findings)
             for place, budget in enumerate(entry.model_budgets):
                 if budget.model not in models:
-                    message = unknown("model", budget.model, models, "define it under models")
+                    message = unknown_name_message("model", budget.model, models, "define it under models")
                     findings.report("config_unknown_model", (*budgets, place, "model"), message)
 
 
@@ -186,7 +186,7 @@ def _check_prices(settings: Settings, findings: Findings) -> None:
     seen = set()
     for position, price in enumerate(settings.prices):
         if price.provider is not None and price.provider not in providers:
-            message = unknown("provider", price.provider, providers, "define it under providers")
+            message = unknown_name_message("provider", price.provider, providers, "define it under providers")
             findings.report("config_unknown_provider", ("prices", position, "provider"), message)
         named = (price.provider, price.model, price.effective_from)
         if named in seen:
@@ -205,7 +205,7 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
         if tenant.plan is None:
             continue
         if tenant.plan not in plans:
-            message = unknown("plan", tenant.plan, plans, "define it under plans")
+            message = unknown_name_message("plan", tenant.plan, plans, "define it under plans")
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
             message = (
@@ -237,7 +237,7 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
         for position, entry in enumerate(entries):
             for place, name in enumerate(entry.policies):
                 if name not in names:
-                    message = unknown("policy", name, names, "define it under policies")
+                    message = unknown_name_message("policy", name, names, "define it under policies")
                     findings.report("config_unknown_policy", (where, position, "policies", place), message)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from proofgate import _core
 from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
-from proofgate.config.problems import Findings, Problem, located
+from proofgate.config.problems import Findings, Problem, with_line
 from proofgate.config.settings import Provider, Settings
 
 REFUSED_FIELD = "config_refused_field"
@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Constraint:
     """A row of the table of models: the name of the constraint, its values if it has any, and its source."""
 
     name: str
@@ -32,26 +32,26 @@ def check_refused_fields(settings: Settings, findings: Findings) -> None:
     for position, provider in enumerate(settings.providers):
         if not provider.body_fields and provider.responses != "Translated":
             continue
-        for model in sorted(_models_at(provider.name, settings)):
-            for field, known in _refused(provider, model):
+        for model in sorted(_upstream_models_of(provider.name, settings)):
+            for field, known in _refused_fields(provider, model):
                 message = (
                     f"{model} refuses {field} ({known.name}; source: {known.source}). Leave it out, or give"
                     " the model a provider of its own"
                 )
                 path: FieldPath = ("providers", position, *field.split("."))
-                findings.warnings.append(located(findings.document, Problem(REFUSED_FIELD, path, message)))
+                findings.warnings.append(with_line(findings.document, Problem(REFUSED_FIELD, path, message)))
 
 
-def _models_at(provider: str, settings: Settings) -> set[str]:
+def _upstream_models_of(provider: str, settings: Settings) -> set[str]:
     targets = (target for model in settings.models for target in targets_of(model))
     return {target["upstream_model"] for target in targets if target["provider"] == provider}
 
 
-def _refused(provider: Provider, model: str) -> Iterator[tuple[str, _Known]]:
+def _refused_fields(provider: Provider, model: str) -> Iterator[tuple[str, _Constraint]]:
     """The fields of a provider that a model refuses, by their paths in it, with the first reason for each."""
     seen: set[str] = set()
-    for known in _table(model):
-        fields = [f"bodyFields.{name}" for name in _refused_by(known, provider.body_fields or {})]
+    for known in _constraints_for(model):
+        fields = [f"bodyFields.{name}" for name in _fields_refused_by(known, provider.body_fields or {})]
         if known.name == "ResponsesOnly" and provider.responses == "Translated":
             fields.append("responses")
         # Of two rows about one thing the first one holds.
@@ -61,24 +61,24 @@ def _refused(provider: Provider, model: str) -> Iterator[tuple[str, _Known]]:
                 yield field, known
 
 
-def _table(model: str) -> list[_Known]:
+def _constraints_for(model: str) -> list[_Constraint]:
     found = []
     for row in json.loads(_core.model_constraints(model)):
         constraint = row["constraint"]
         name, values = next(iter(constraint.items())) if isinstance(constraint, dict) else (constraint, [])
-        found.append(_Known(name, tuple(values), row["source"]))
+        found.append(_Constraint(name, tuple(values), row["source"]))
     return found
 
 
-def _refused_by(known: _Known, fields: Fields) -> list[str]:
+def _fields_refused_by(known: _Constraint, fields: Fields) -> list[str]:
     """The names of the fields that a constraint refuses."""
     match known.name:
         case "NoThinking":
-            return [name for name in (*_efforts(fields), "thinking") if name in fields]
+            return [name for name in (*_effort_fields(fields), "thinking") if name in fields]
         case "ThinkingBudget":
-            return list(_efforts(fields))
+            return list(_effort_fields(fields))
         case "EffortLevels":
-            efforts = _efforts(fields).items()
+            efforts = _effort_fields(fields).items()
             return [name for name, effort in efforts if effort not in (*known.values, "none")]
         case "DefaultSampling":
             return [name for name in ("temperature", "top_p") if fields.get(name, 1) != 1]
@@ -91,7 +91,7 @@ def _refused_by(known: _Known, fields: Fields) -> list[str]:
     return []
 
 
-def _efforts(fields: Fields) -> dict[str, Any]:
+def _effort_fields(fields: Fields) -> dict[str, Any]:
     """The fields that name an effort, and which: OpenAI's two and Anthropic's."""
     found = {"reasoning_effort": fields["reasoning_effort"]} if "reasoning_effort" in fields else {}
     for name in ("reasoning", "output_config"):

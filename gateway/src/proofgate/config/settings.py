@@ -15,13 +15,13 @@ import proofgate_schema.providers
 from proofgate_schema.analysis import Analysis
 from proofgate_schema.cors import Cors
 from proofgate_schema.external_policies import ExternalPolicy
-from proofgate_schema.fields import FilePath, Listed, NonEmptyListed
+from proofgate_schema.fields import FilePath, NonEmptyTupleOf, TupleOf
 from proofgate_schema.limits import Limits
 from proofgate_schema.metrics import Metrics
 from proofgate_schema.models import Model
 from proofgate_schema.policy import Policy
 from proofgate_schema.prices import Price
-from proofgate_schema.providers import LOCATION
+from proofgate_schema.providers import LOCATION_PATTERN
 from proofgate_schema.section import Section
 from proofgate_schema.timeouts import Timeouts
 from proofgate_schema.urls import BaseURL
@@ -97,7 +97,7 @@ class Tls(Section):
     client_ca_file: FilePath | None = None
     """CA certificates (PEM) for client certificates. Every client must present a client certificate issued by
     one of them. Absent: no client certificate is requested."""
-    client_names: Annotated[Listed[DnsName], Field(max_length=16)] = ()
+    client_names: Annotated[TupleOf[DnsName], Field(max_length=16)] = ()
     """DNS names, one of which a client's certificate must contain. Empty: any certificate of the CAs is
     accepted."""
     accept_plain: bool = False
@@ -118,16 +118,16 @@ class Provider(proofgate_schema.providers.Provider):
     """Client certificate for the provider, then its intermediates, PEM; https only. Absent: none."""
     client_key_file: FilePath | None = None
     """Private key of the client certificate, PEM, not encrypted."""
-    headers: Annotated[Listed[ProviderHeader], Field(max_length=16)] = ()
+    headers: Annotated[TupleOf[ProviderHeader], Field(max_length=16)] = ()
     """Header fields of every request to the provider, such as `OpenAI-Organization`."""
 
     @model_validator(mode="before")
     @classmethod
-    def _with_the_url_of_its_location(cls, given: Any) -> Any:
+    def _fill_base_url_from_location(cls, given: Any) -> Any:
         if not isinstance(given, dict) or given.get("type") != "VertexAI" or "baseURL" in given:
             return given
         location = given.get("location")
-        if not isinstance(location, str) or not re.fullmatch(LOCATION, location):
+        if not isinstance(location, str) or not re.fullmatch(LOCATION_PATTERN, location):
             location = "global"  # what is wrong with it is reported of itself
         host = "aiplatform" if location == "global" else f"{location}-aiplatform"
         return {**given, "baseURL": f"https://{host}.googleapis.com/v1"}
@@ -141,7 +141,7 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
     password_file: FilePath | None = None
     """File with the password of that user. While either file cannot be read, nothing is sent through the
     proxy."""
-    no_proxy: Listed[NoProxyEntry] = ()
+    no_proxy: TupleOf[NoProxyEntry] = ()
     """Destinations that bypass the proxy: a host name with its subdomains, `.example.com` for the subdomains
     only, an address or address range for URLs with an IP address, each optionally with `:PORT`, or `*`.
     Loopback, link-local addresses and metadata services of clouds always bypass it."""
@@ -184,19 +184,19 @@ class Settings(Section):
     admin: Admin = Admin()
     tls: Tls | None = None
     cors: Cors | None = None
-    providers: NonEmptyListed[Provider]
+    providers: NonEmptyTupleOf[Provider]
     egress: Egress | None = None
-    models: NonEmptyListed[Model]
-    prices: Listed[Price] = ()
+    models: NonEmptyTupleOf[Model]
+    prices: TupleOf[Price] = ()
     default_prices: bool = False
     """Whether the gateway's built-in prices apply if `prices` contains no match. They are dated, and as old
     as the gateway: `proofgate gateway prices` lists the prices in use."""
-    plans: Listed[Plan] = ()
-    tenants: Listed[Tenant] = ()
+    plans: TupleOf[Plan] = ()
+    tenants: TupleOf[Tenant] = ()
     tenant_shards: TenantShards | None = None
     jwt: Jwt | None = None
     policy: Policy = Policy()
-    policies: Listed[ExternalPolicy] = ()
+    policies: TupleOf[ExternalPolicy] = ()
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     metrics: Metrics = Metrics()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from proofgate import _core
 from proofgate.config.document import FieldPath
-from proofgate.config.files import NamedFiles
+from proofgate.config.files import ReferencedFiles
 from proofgate.config.problems import Findings
 from proofgate.config.settings import Settings
 
 
 def shred_keys(
-    base: Path, settings: Settings, files: NamedFiles, findings: Findings
+    base: Path, settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, tuple[str, ...]] | None:
     """The ids of each tenant's keys, the newest first; None where salts are stored whole.
 

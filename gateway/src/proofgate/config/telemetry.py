@@ -6,7 +6,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import proofgate_schema.telemetry
-from proofgate_schema.fields import FilePath, Listed
+from proofgate_schema.fields import FilePath, TupleOf
 from proofgate_schema.telemetry import ExportHeader
 from proofgate_schema.urls import is_loopback
 from pydantic import Field
@@ -26,7 +26,7 @@ class TelemetryHeader(ExportHeader):
 class Telemetry(proofgate_schema.telemetry.Telemetry):
     """The access log, and telemetry export by OpenTelemetry."""
 
-    headers: Annotated[Listed[TelemetryHeader], Field(max_length=8)] = ()
+    headers: Annotated[TupleOf[TelemetryHeader], Field(max_length=8)] = ()
     """Header fields that are sent to the collector; https only, or http on loopback."""
 
 

@@ -11,8 +11,8 @@ from proofgate_schema.prices import Price
 from proofgate.config.access import Plan, Tenant
 from proofgate.config.core_json import targets_of
 from proofgate.config.document import FieldPath
-from proofgate.config.prices import default_prices_of
-from proofgate.config.problems import Findings, Problem, located
+from proofgate.config.prices import default_prices_for
+from proofgate.config.problems import Findings, Problem, with_line
 from proofgate.config.settings import Settings
 
 BUDGET_WITHOUT_PRICE = "config_budget_without_price"
@@ -20,18 +20,22 @@ BUDGET_WITHOUT_PRICE = "config_budget_without_price"
 
 def check_budgets(settings: Settings, findings: Findings) -> None:
     """Warns of each model that a budget in money counts and that has no price at one of its providers."""
-    unpriced = {model.name: missing for model in settings.models if (missing := _unpriced(settings, model))}
+    unpriced = {
+        model.name: missing for model in settings.models if (missing := _unpriced_target(settings, model))
+    }
     if not unpriced:
         return
     for path, plan in _plans(settings):
-        for name in sorted(_counted(settings, plan) & unpriced.keys()):
+        for name in sorted(_budgeted_models(settings, plan) & unpriced.keys()):
             provider, upstream_model = unpriced[name]
             message = (
                 f"{plan.name} has a budget in money, and {name} has no price at provider {provider}, where it"
                 f" is {upstream_model}: its requests are refused (price_unknown). Add it to prices, set"
                 " defaultPrices, or leave the model out of models"
             )
-            findings.warnings.append(located(findings.document, Problem(BUDGET_WITHOUT_PRICE, path, message)))
+            findings.warnings.append(
+                with_line(findings.document, Problem(BUDGET_WITHOUT_PRICE, path, message))
+            )
 
 
 def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan | Tenant]]:
@@ -42,7 +46,7 @@ def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan | Tenant]]:
             yield ("tenants", position), tenant
 
 
-def _counted(settings: Settings, plan: Plan | Tenant) -> set[str]:
+def _budgeted_models(settings: Settings, plan: Plan | Tenant) -> set[str]:
     """The models whose cost a budget of the plan counts."""
     quotas = [plan.limits, plan.key_limits]
     if isinstance(plan, Plan):
@@ -52,20 +56,20 @@ def _counted(settings: Settings, plan: Plan | Tenant) -> set[str]:
     return {budget.model for budget in plan.model_budgets}
 
 
-def _unpriced(settings: Settings, model: Model) -> tuple[str, str] | None:
+def _unpriced_target(settings: Settings, model: Model) -> tuple[str, str] | None:
     """The provider where it has no price, and its name there."""
     hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
     for target in targets_of(model):
         provider, name = target["provider"], target["upstream_model"]
-        if any(price.provider in (None, provider) and _may_be(price, name) for price in settings.prices):
+        if any(price.provider in (None, provider) and _may_match(price, name) for price in settings.prices):
             continue
-        if settings.default_prices and default_prices_of([(hosts.get(provider, ""), name)]):
+        if settings.default_prices and default_prices_for([(hosts.get(provider, ""), name)]):
             continue
         return provider, name
     return None
 
 
-def _may_be(price: Price, name: str) -> bool:
+def _may_match(price: Price, name: str) -> bool:
     """Whether a price may hold for a model; `*` stands for the rest of a name in both."""
     begin, wildcard, _ = name.partition("*")
     if price.model.endswith("*"):

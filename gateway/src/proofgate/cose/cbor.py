@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _NULL = b"\xf6"
-_LARGEST = (1 << 64) - 1
+_MAX_UINT64 = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def encode(value: Value) -> bytes:
 
 
 def _head(kind: int, argument: int) -> bytes:
-    if argument > _LARGEST:
+    if argument > _MAX_UINT64:
         raise ValueError("an integer of CBOR has at most 64 bits")
     if argument < 24:
         return bytes([kind << 5 | argument])

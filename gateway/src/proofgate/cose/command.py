@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from proofgate.cose.note_key import NoteKey
-from proofgate.cose.receipt import is_own_key, of_receipt
+from proofgate.cose.receipt import build_cose_receipts, is_ledger_key
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.receipts.bundle import Receipt, with_successions
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def wrong_arguments(options: argparse.Namespace) -> str | None:
+def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.format == "cose" and (options.key is None or options.signing_key is None):
         return (
@@ -53,7 +53,7 @@ def write(receipt: Receipt, path: Path, options: argparse.Namespace) -> list[str
     vkey, key = read_verifying_key(options.key), NoteKey.read(options.signing_key)
     lines, seen = [], Counter[str]()
     stem = path.name.removesuffix(".json").removesuffix(".receipt")
-    for made in of_receipt(receipt, vkey, key):
+    for made in build_cose_receipts(receipt, vkey, key):
         if not _KIND.fullmatch(made.kind):
             # It becomes part of a file's name.
             raise EvidenceError("a record of the receipt is of a kind that cannot be one")
@@ -69,7 +69,7 @@ def write(receipt: Receipt, path: Path, options: argparse.Namespace) -> list[str
             lines.append(f"wrote {out}")
     ledger = vkey.split("+", 1)[0]
     lines.append(f"verified before: the receipt, under the key of {ledger}")
-    if is_own_key(key, with_successions(receipt, vkey)):
+    if is_ledger_key(key, with_successions(receipt, vkey)):
         lines.append(f"signed by: {key.name} (key {key.id}), a key of the ledger")
     else:
         lines += [

@@ -63,12 +63,12 @@ class NoteKey:
     def sign(self, message: bytes) -> bytes:
         """The signature of a message, 64 bytes. Raises EvidenceError."""
         if self._seed is None:
-            return self._sign_elsewhere(message)
+            return self._sign_externally(message)
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return Ed25519PrivateKey.from_private_bytes(self._seed).sign(message)
 
-    def _sign_elsewhere(self, message: bytes) -> bytes:
+    def _sign_externally(self, message: bytes) -> bytes:
         """The protocol is in docs/how-to/use-an-external-signer.md."""
         vkey = self.vkey.encode()
         question = len(vkey).to_bytes(2, "big") + vkey + len(message).to_bytes(4, "big") + message

@@ -13,7 +13,7 @@ from proofgate.evidence import EvidenceError
 from proofgate.receipts.bundle import Receipt, verify, with_successions
 
 _RFC9162_SHA256 = 1
-_INCLUSION = -1
+_INCLUSION_LABEL = -1
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class CoseReceipt:
     message: bytes
 
 
-def is_own_key(key: NoteKey, vkey: str) -> bool:
+def is_ledger_key(key: NoteKey, vkey: str) -> bool:
     """Whether a key is one of the ledger whose verifying key, with its statements of succession, this is.
 
     Raises EvidenceError for another key whose name could speak for the ledger.
@@ -41,31 +41,31 @@ def is_own_key(key: NoteKey, vkey: str) -> bool:
     return False
 
 
-def of_receipt(receipt: Receipt, vkey: str, key: NoteKey) -> list[CoseReceipt]:
+def build_cose_receipts(receipt: Receipt, vkey: str, key: NoteKey) -> list[CoseReceipt]:
     """A COSE receipt for each record, in their order, after the receipt was verified under the ledger's key.
 
     The payload is the tree's root and detached, as RFC 9942 advises: a verifier computes it from the record
     and the proof. The subject is the log's origin. Raises ContradictedError, EvidenceError.
     """
     verified = verify(receipt, vkey)
-    is_own_key(key, with_successions(receipt, vkey))
+    is_ledger_key(key, with_successions(receipt, vkey))
     made = []
     for entry, proven in zip(receipt.entries, verified.records, strict=True):
         checkpoint = proven.checkpoint
-        proof = encode([checkpoint.size, proven.index, _path(entry.proof)])
+        proof = encode([checkpoint.size, proven.index, _inclusion_path(entry.proof)])
         message = sign1(
             key,
             checkpoint.origin,
             {VERIFIABLE_DATA_STRUCTURE: _RFC9162_SHA256},
             base64.b64decode(checkpoint.root),
-            unprotected={VERIFIABLE_DATA_PROOFS: {_INCLUSION: [proof]}},
+            unprotected={VERIFIABLE_DATA_PROOFS: {_INCLUSION_LABEL: [proof]}},
             detached=True,
         )
         made.append(CoseReceipt(proven.kind, entry.record.encode(), message))
     return made
 
 
-def _path(proof: str) -> list[bytes]:
+def _inclusion_path(proof: str) -> list[bytes]:
     """The path in a proof that was verified (docs/reference/ledger-format.md, section 4)."""
     lines = proof.split("\n\n", 1)[0].split("\n")
     index = next(number for number, line in enumerate(lines) if line.startswith("index "))

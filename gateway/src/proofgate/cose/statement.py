@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate.cose.note_key import NoteKey
-from proofgate.cose.receipt import is_own_key
+from proofgate.cose.receipt import is_ledger_key
 from proofgate.cose.sign1 import CONTENT_TYPE, sign1
 from proofgate.evidence import EvidenceError, read_text, read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
@@ -45,22 +45,22 @@ def run(options: argparse.Namespace) -> int:
         checkpoint = read_checkpoint(read_text(options.checkpoint), vkey)
     except ContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
-    own = is_own_key(key, vkey)
+    own = is_ledger_key(key, vkey)
     out = options.out or options.checkpoint.with_name(f"{options.checkpoint.name}.cose")
     try:
-        out.write_bytes(of_checkpoint(checkpoint, key))
+        out.write_bytes(build_statement(checkpoint, key))
     except OSError as error:
         raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
     print(f"wrote {out}")
     held = vkey.split("+", 1)[0]
-    entries = counted(checkpoint.size, "entry")
+    entries = format_count(checkpoint.size, "entry")
     print(f"verified before: {checkpoint.origin} with {entries}, under the key of {held}")
     whose = f"a key of {held}" if own else f"not a key of {held}, whose own signature is in the payload"
     print(f"signed by: {key.name} (key {key.id}), {whose}")
     return EXIT_OK
 
 
-def of_checkpoint(checkpoint: Checkpoint, key: NoteKey) -> bytes:
+def build_statement(checkpoint: Checkpoint, key: NoteKey) -> bytes:
     """The statement of a verified checkpoint: the note is the payload, the log's origin the subject.
 
     Raises EvidenceError.

@@ -17,16 +17,16 @@ from fastapi import FastAPI, Request, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proofgate.http_errors import Refusal
+from proofgate.http_errors import ApiError
 
 INDEX = "index.html"
 #: Also the page's worker and its modules come from here, and nothing is written into the page's markup.
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
@@ -39,14 +39,14 @@ _TYPES = {
 }
 
 
-class Keys(Protocol):
+class VerifyingKeySource(Protocol):
     """Who tells the verifying keys: the auditor of the core."""
 
     def verifying_keys(self) -> tuple[str, str]:
         """The aggregate log's, and the ledger's."""
 
 
-class SafeHeaders:
+class SecurityHeadersMiddleware:
     """Puts the headers of the page on every answer of the port: some hold what others wrote."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -67,9 +67,9 @@ def static_files(folder: Traversable) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files if _suffix(file.name) in _TYPES}
 
 
-def add_to(
+def add_explorer_routes(
     app: FastAPI,
-    keys: Keys,
+    keys: VerifyingKeySource,
     files: Mapping[str, bytes] | None = None,
     statements: Callable[[], list[str]] = list,
 ) -> None:
@@ -78,7 +78,7 @@ def add_to(
     `statements` tells by which the ledger's keys follow each other.
     """
     served = static_files(resources.files(__name__) / "static") if files is None else dict(files)
-    app.add_middleware(SafeHeaders)
+    app.add_middleware(SecurityHeadersMiddleware)
 
     @app.get("/")
     async def index(request: Request) -> Response:
@@ -98,7 +98,7 @@ def add_to(
 def _file(request: Request, files: Mapping[str, bytes], name: str) -> Response:
     content = files.get(name)
     if content is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, "no_such_file", "the page has no such file")
+        raise ApiError(HTTPStatus.NOT_FOUND, "no_such_file", "the page has no such file")
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     # A newer auditor may have another one under the same name.
     headers = {"Cache-Control": "no-cache", "ETag": tag}

@@ -20,49 +20,49 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofgate.haproxy_sidecar import servers
-from proofgate.haproxy_sidecar.names import Names
+from proofgate.haproxy_sidecar.names import NameResolver
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
-from proofgate.haproxy_sidecar.server_state import ServerState
+from proofgate.haproxy_sidecar.server_state import ServerStateFile
 from proofgate.haproxy_sidecar.servers import Server
 from proofgate.haproxy_sidecar.target import RefusedError
 
 log = logging.getLogger("proofgate.haproxy-sidecar")
 
 #: In the place of an address: the worker is to be, and has none.
-NONE = "-"
+NO_ADDRESS = "-"
 # A worker that was not up for so long, while the operator told nothing new of it, is looked for by its name:
 # the operator may be away. Answers are cached for 30 s by a name server and for 30 s by one on the node, so
 # what is told then is newer than what the operator wrote.
-FALLBACK_SECONDS = 90.0
+DNS_FALLBACK_SECONDS = 90.0
 _LINE = re.compile(r"([A-Za-z0-9._-]{1,63})[ \t]+(-|[0-9A-Fa-f.:]{2,45})")
 # A new address is in force at once in HAProxy 2.6, and after a moment since 3.0.
-_TAKEN_ON_SECONDS = 2.0
-_TAKEN_ON_POLL_SECONDS = 0.05
+_APPLY_TIMEOUT_SECONDS = 2.0
+_APPLY_POLL_SECONDS = 0.05
 # A line of commands has to fit into HAProxy's buffer; those for one server have up to 350 bytes.
-_SERVERS_AT_ONCE = 16
+_MAX_SERVERS_PER_COMMAND = 16
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredAddresses:
     """What the operator says: an address, or None, for each worker that is to be. None at all without it."""
 
     addresses: Mapping[str, str | None] | None
 
 
 @dataclass
-class _Trial:
+class _AddressAttempt:
     """What came of an address so far: since when the worker is not up there, and where its name leads."""
 
-    told: str | None
+    configured_address: str | None
     down_since: float | None = None
-    named: str | None = None
+    resolved_address: str | None = None
 
     @property
     def address(self) -> str | None:
-        return self.named or self.told
+        return self.resolved_address or self.configured_address
 
 
-class Addresses:
+class WorkerAddresses:
     """The file at `path`, and the addresses of HAProxy's servers.
 
     `state`: the path of the file from which a HAProxy that starts knows them, if there is one. `clock` is
@@ -76,70 +76,70 @@ class Addresses:
         self,
         path: Path,
         api: RuntimeApi,
-        names: Names | None = None,
+        names: NameResolver | None = None,
         clock: Callable[[], float] = time.monotonic,
         state: Path | None = None,
     ) -> None:
         self._path = path
         self._api = api
-        self._names = names or Names()
+        self._names = names or NameResolver()
         self._clock = clock
-        self._state = ServerState(state)
-        self._trials: dict[str, _Trial] = {}
+        self._state = ServerStateFile(state)
+        self._trials: dict[str, _AddressAttempt] = {}
 
-    def read(self) -> Wanted:
+    def read(self) -> DesiredAddresses:
         try:
-            return Wanted(parse(self._path.read_text(encoding="ascii")))
+            return DesiredAddresses(parse_addresses(self._path.read_text(encoding="ascii")))
         except FileNotFoundError:
-            return Wanted(None)
+            return DesiredAddresses(None)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
             raise RefusedError(f"{self._path} cannot be read: {reason}") from None
 
-    async def reconcile(self, content: Wanted) -> str | None:
+    async def reconcile(self, content: DesiredAddresses) -> str | None:
         try:
-            found = await servers.workers(self._api)
+            found = await servers.fetch_workers(self._api)
         except UnreachableError:
-            self._forget_moved(content)
+            self._remove_moved_servers(content)
             raise
-        await self._find(found, content)
+        await self._update_attempts(found, content)
         wanted = {name: trial.address for name, trial in self._trials.items()}
-        changed = _differing(found, wanted)
+        changed = _changed_servers(found, wanted)
         if not changed:
-            self._state.keep(found)
+            self._state.save(found)
             return None
         # Before HAProxy is told: it may end at any time, and start again.
-        self._state.forget_moved(wanted)
+        self._state.remove_moved_servers(wanted)
         # Before HAProxy has checked anybody, it holds for up whom it knows: better than nobody at all.
         proved = any(server.checked for server in found.values())
         answers = [
-            await self._api.ask("; ".join(batch))
+            await self._api.send_command("; ".join(batch))
             for batch in _commands(found, wanted, changed, proved=proved)
         ]
-        self._state.keep(await self._taken_on(wanted, "; ".join(" ".join(answers).split("\n"))))
-        return " ".join(f"{name}={wanted.get(name) or NONE}" for name in changed)
+        self._state.save(await self._wait_until_applied(wanted, "; ".join(" ".join(answers).split("\n"))))
+        return " ".join(f"{name}={wanted.get(name) or NO_ADDRESS}" for name in changed)
 
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         return [self._state.trouble] if self._state.trouble else []
 
     def gauges(self) -> dict[str, float]:
         found = self._trials.values()
         return {
             "entries": sum(trial.address is not None for trial in found),
-            "by_name": sum(trial.named is not None for trial in found),
+            "by_name": sum(trial.resolved_address is not None for trial in found),
         }
 
-    def _forget_moved(self, content: Wanted) -> None:
+    def _remove_moved_servers(self, content: DesiredAddresses) -> None:
         """Let a HAProxy that is not there now not start with an address that its worker has left."""
         if content.addresses is None:
             return
         wanted = dict(content.addresses)
         for name, trial in self._trials.items():
-            if name in wanted and trial.told == wanted[name]:
+            if name in wanted and trial.configured_address == wanted[name]:
                 wanted[name] = trial.address
-        self._state.forget_moved(wanted)
+        self._state.remove_moved_servers(wanted)
 
-    async def _find(self, found: Mapping[str, Server], content: Wanted) -> None:
+    async def _update_attempts(self, found: Mapping[str, Server], content: DesiredAddresses) -> None:
         """Note where each worker is to be."""
         told = content.addresses
         names = found.keys() if told is None else found.keys() & told.keys()
@@ -149,48 +149,50 @@ class Addresses:
         for name in sorted(names):
             address = None if told is None else told[name]
             trial = self._trials.get(name)
-            if trial is None or trial.told != address:
-                trial = self._trials[name] = _Trial(address)
-            if self._is_to_be_asked(trial, found[name], by_name=told is None):
+            if trial is None or trial.configured_address != address:
+                trial = self._trials[name] = _AddressAttempt(address)
+            if self._should_resolve(trial, found[name], by_name=told is None):
                 asked.append(name)
         others = frozenset(filter(None, told.values())) if told else frozenset()
-        await asyncio.gather(*(self._ask(name, found[name].host, others) for name in asked))
+        await asyncio.gather(*(self._resolve(name, found[name].host, others) for name in asked))
 
-    def _is_to_be_asked(self, trial: _Trial, server: Server, *, by_name: bool) -> bool:
+    def _should_resolve(self, trial: _AddressAttempt, server: Server, *, by_name: bool) -> bool:
         now = self._clock()
         if server.up and server.address == trial.address:
             trial.down_since = None
             return False
         if trial.down_since is None:
             trial.down_since = now
-        return by_name or now - trial.down_since >= FALLBACK_SECONDS
+        return by_name or now - trial.down_since >= DNS_FALLBACK_SECONDS
 
-    async def _ask(self, name: str, host: str, others: frozenset[str]) -> None:
+    async def _resolve(self, name: str, host: str, others: frozenset[str]) -> None:
         answer = await self._names.addresses(host)
         trial = self._trials[name]
         if answer is None:
             return
         # Where the operator says that another worker is, this one is not any more.
-        usable = [address for address in answer if address == trial.told or address not in others]
+        usable = [
+            address for address in answer if address == trial.configured_address or address not in others
+        ]
         named = trial.address if trial.address in usable else next(iter(usable), None)
         if named != trial.address and named is not None:
             log.warning("%s: trying the address %s, which its name resolves to", name, named)
-        trial.named = named if named != trial.told else None
+        trial.resolved_address = named if named != trial.configured_address else None
 
-    async def _taken_on(self, wanted: Mapping[str, str | None], answer: str) -> dict[str, Server]:
+    async def _wait_until_applied(self, wanted: Mapping[str, str | None], answer: str) -> dict[str, Server]:
         """Return the servers once HAProxy has the addresses. Raises RefusedError when it does not take them
         on."""
-        deadline = time.monotonic() + _TAKEN_ON_SECONDS
-        while missing := _differing(found := await servers.workers(self._api), wanted):
+        deadline = time.monotonic() + _APPLY_TIMEOUT_SECONDS
+        while missing := _changed_servers(found := await servers.fetch_workers(self._api), wanted):
             if time.monotonic() >= deadline:
                 raise RefusedError(
                     f"HAProxy did not apply the new address of {', '.join(missing)}: {answer[:200]}"
                 )
-            await asyncio.sleep(_TAKEN_ON_POLL_SECONDS)
+            await asyncio.sleep(_APPLY_POLL_SECONDS)
         return found
 
 
-def parse(content: str) -> dict[str, str | None]:
+def parse_addresses(content: str) -> dict[str, str | None]:
     """The workers of a file, each with its address. Raises RefusedError with the number of a bad line."""
     found: dict[str, str | None] = {}
     for number, line in enumerate(content.split("\n"), start=1):
@@ -203,13 +205,13 @@ def parse(content: str) -> dict[str, str | None]:
                 f"line {number} is not a worker and its address, or the worker is listed twice"
             )
         try:
-            found[entry[1]] = None if entry[2] == NONE else str(ipaddress.ip_address(entry[2]))
+            found[entry[1]] = None if entry[2] == NO_ADDRESS else str(ipaddress.ip_address(entry[2]))
         except ValueError:
             raise RefusedError(f"line {number} has no address") from None
     return found
 
 
-def _differing(found: Mapping[str, Server], wanted: Mapping[str, str | None]) -> list[str]:
+def _changed_servers(found: Mapping[str, Server], wanted: Mapping[str, str | None]) -> list[str]:
     return [name for name, server in found.items() if server.address != wanted.get(name)]
 
 
@@ -230,7 +232,7 @@ def _commands(
             batch += [f"{server} addr {address}", f"{server} state ready"]
             if proved:
                 batch.append(f"{server} health down")
-        if count % _SERVERS_AT_ONCE == 0:
+        if count % _MAX_SERVERS_PER_COMMAND == 0:
             yield batch
             batch = []
     if batch:

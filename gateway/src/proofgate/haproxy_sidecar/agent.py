@@ -16,25 +16,25 @@ from typing import Any
 import uvloop
 
 from proofgate.haproxy_sidecar import metrics, servers
-from proofgate.haproxy_sidecar.addresses import Addresses
-from proofgate.haproxy_sidecar.answers import Answers
-from proofgate.haproxy_sidecar.certificate import Certificate
-from proofgate.haproxy_sidecar.follower import Follower
-from proofgate.haproxy_sidecar.map_sources import SHAPES
+from proofgate.haproxy_sidecar.addresses import WorkerAddresses
+from proofgate.haproxy_sidecar.answers import TrafficProbe
+from proofgate.haproxy_sidecar.certificate import CertificateFile
+from proofgate.haproxy_sidecar.follower import SyncLoop
+from proofgate.haproxy_sidecar.map_sources import SHARD_FILE_FORMATS
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
-from proofgate.haproxy_sidecar.target import RefusedError, Target
+from proofgate.haproxy_sidecar.target import RefusedError, SyncTarget
 from proofgate.haproxy_sidecar.tenant_map import MapFile
-from proofgate.haproxy_sidecar.weights import Weights
+from proofgate.haproxy_sidecar.weights import WeightsFile
 from proofgate.http_server import Server, address_of, on_signals
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
-_OWNERS = "owners.map"
+_OWNER_MAP = "owners.map"
 
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-def targets(
+def build_targets(
     api: RuntimeApi,
     maps: list[Path],
     weights: Path | None,
@@ -44,23 +44,23 @@ def targets(
     client_certificate: Path | None = None,
     server_state: Path | None = None,
     kept_maps: Path | None = None,
-) -> list[Target]:
+) -> list[SyncTarget]:
     """What is to be followed."""
-    kept = {path: kept_maps / path.name for path in maps if kept_maps and path.name in SHAPES}
-    found: list[Target] = [MapFile(path, api, tenant_shards, kept=kept.get(path)) for path in maps]
+    kept = {path: kept_maps / path.name for path in maps if kept_maps and path.name in SHARD_FILE_FORMATS}
+    found: list[SyncTarget] = [MapFile(path, api, tenant_shards, kept=kept.get(path)) for path in maps]
     if workers is not None:
-        found.append(Addresses(workers, api, state=server_state))
+        found.append(WorkerAddresses(workers, api, state=server_state))
     if weights is not None:
-        found.append(Weights(weights, api))
+        found.append(WeightsFile(weights, api))
     if certificate is not None:
-        found.append(Certificate(certificate, api))
+        found.append(CertificateFile(certificate, api))
     if client_certificate is not None:
-        found.append(Certificate(client_certificate, api, "client certificate"))
+        found.append(CertificateFile(client_certificate, api, "client certificate"))
     return found
 
 
 def create_app(
-    follower: Follower, workers: servers.Discovery, api: RuntimeApi, answers: Answers | None = None
+    follower: SyncLoop, workers: servers.WorkerDiscovery, api: RuntimeApi, answers: TrafficProbe | None = None
 ) -> Callable[..., Awaitable[None]]:
     """The ASGI application: `/healthz`, `/readyz`, `/metrics`, `/workers`, and with `answers` `/answers`."""
 
@@ -69,15 +69,15 @@ def create_app(
             case "/healthz":
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/readyz":
-                behind = follower.behind()
-                missing = f"not in sync: {', '.join(behind)}" if behind else await workers.missing()
+                behind = follower.out_of_sync()
+                missing = f"not in sync: {', '.join(behind)}" if behind else await workers.not_ready_reason()
                 if missing:
                     return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{missing}\n"
                 return HTTPStatus.OK, _TEXT, "ok\n"
             case "/metrics":
                 return HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.render(follower)
             case "/workers":
-                return await _workers(api, follower)
+                return await _worker_report(api, follower)
             case "/answers" if answers is not None:
                 return HTTPStatus.OK, _JSON, json.dumps(answers.status())
         return HTTPStatus.NOT_FOUND, _TEXT, "not found\n"
@@ -92,32 +92,37 @@ def create_app(
     return app
 
 
-async def _workers(api: RuntimeApi, follower: Follower) -> tuple[HTTPStatus, str, str]:
+async def _worker_report(api: RuntimeApi, follower: SyncLoop) -> tuple[HTTPStatus, str, str]:
     """What HAProxy says of each worker now, and which map of owners it holds: for the operator, which takes
     no worker away before that."""
     try:
-        found = await servers.workers(api)
+        found = await servers.fetch_workers(api)
     except (RefusedError, UnreachableError) as error:
         return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{error}\n"
     told = [
-        {"name": name, "address": server.address, "state": server.state, "seconds": server.seconds}
+        {
+            "name": name,
+            "address": server.address,
+            "state": server.state,
+            "seconds": server.seconds_since_change,
+        }
         for name, server in found.items()
     ]
-    return HTTPStatus.OK, _JSON, json.dumps({"workers": told, "owners": _owners(follower)})
+    return HTTPStatus.OK, _JSON, json.dumps({"workers": told, "owners": _owner_map_digest(follower)})
 
 
-def _owners(follower: Follower) -> str | None:
+def _owner_map_digest(follower: SyncLoop) -> str | None:
     for found in follower.standings:
-        if isinstance(found.target, MapFile) and found.target.name == _OWNERS and found.in_sync:
-            return found.target.digest(found.held)
+        if isinstance(found.target, MapFile) and found.target.name == _OWNER_MAP and found.in_sync:
+            return found.target.digest(found.last_applied)
     return None
 
 
 async def _serve(
-    follower: Follower, api: RuntimeApi, listener: socket.socket, answers: Answers | None
+    follower: SyncLoop, api: RuntimeApi, listener: socket.socket, answers: TrafficProbe | None
 ) -> None:
     server = Server(
-        create_app(follower, servers.Discovery(api), api, answers),
+        create_app(follower, servers.WorkerDiscovery(api), api, answers),
         f"proofgate haproxy-sidecar: http://{address_of(listener)}",
     )
 
@@ -133,7 +138,9 @@ async def _serve(
         task.cancel()
 
 
-def run(follower: Follower, api: RuntimeApi, listener: socket.socket, answers: Answers | None = None) -> None:
+def run(
+    follower: SyncLoop, api: RuntimeApi, listener: socket.socket, answers: TrafficProbe | None = None
+) -> None:
     """Follows, asks and answers until SIGTERM or SIGINT."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(follower, api, listener, answers))

@@ -11,14 +11,14 @@ from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
 # HAProxy takes a command with its payload into one buffer; the product configures 32 KiB.
-_MAXIMUM_BYTES = 30_000
+_MAX_PAYLOAD_BYTES = 30_000
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----", re.DOTALL)
 _PEM = re.compile(r"[A-Za-z0-9+/= :,-]*")
 _FINGERPRINT = re.compile(r"^SHA1 FingerPrint: ([0-9A-F]{40})$", re.MULTILINE)
 _NOT_AFTER = re.compile(r"^notAfter: (.+)$", re.MULTILINE)
 
 
-class Certificate:
+class CertificateFile:
     """A chain in the file at `path`, its key beside it in `<path>.key`: HAProxy's own names for them.
 
     HAProxy replaces both at once or, when they do not belong together, neither.
@@ -48,7 +48,7 @@ class Certificate:
     async def reconcile(self, content: str) -> str | None:
         text = _payload(content)
         leaf = _fingerprint(text)
-        shown = await self._shown()
+        shown = await self._active_fingerprint()
         # The fingerprint is of the leaf alone, so what was loaded is remembered too: a chain may change.
         if content == self._loaded and shown == leaf:
             return None
@@ -56,21 +56,21 @@ class Certificate:
             await self._command("set", text)
             await self._command("commit")
         except RefusedError:
-            await self._api.ask(f"abort ssl cert {self._path}")
+            await self._api.send_command(f"abort ssl cert {self._path}")
             raise
-        if await self._shown() != leaf:
+        if await self._active_fingerprint() != leaf:
             raise RefusedError("HAProxy still uses another certificate")
         self._loaded = content
         return None if shown == leaf else f"SHA-1 {leaf[:16]}, instead of {shown[:16]}"
 
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         return []
 
     def gauges(self) -> dict[str, float]:
         return {"expires_timestamp_seconds": self._expires}
 
-    async def _shown(self) -> str:
-        answer = await self._api.ask(f"show ssl cert {self._path}")
+    async def _active_fingerprint(self) -> str:
+        answer = await self._api.send_command(f"show ssl cert {self._path}")
         found, not_after = _FINGERPRINT.search(answer), _NOT_AFTER.search(answer)
         if found is None:
             raise RefusedError(f"HAProxy does not know {self._path}")
@@ -79,7 +79,7 @@ class Certificate:
         return found[1]
 
     async def _command(self, verb: str, payload: str | None = None) -> None:
-        answer = await self._api.ask(f"{verb} ssl cert {self._path}", payload)
+        answer = await self._api.send_command(f"{verb} ssl cert {self._path}", payload)
         if not answer.startswith("Transaction") and "Success!" not in answer:
             raise RefusedError(f"HAProxy refuses it: {answer.splitlines()[0][:200]}")
 
@@ -87,8 +87,8 @@ class Certificate:
 def _payload(content: str) -> str:
     """The text as a payload: an empty line would end it. Raises RefusedError."""
     text = "".join(f"{line}\n" for line in map(str.strip, content.splitlines()) if line)
-    if len(text) > _MAXIMUM_BYTES:
-        raise RefusedError(f"chain and key are longer than {_MAXIMUM_BYTES} bytes")
+    if len(text) > _MAX_PAYLOAD_BYTES:
+        raise RefusedError(f"chain and key are longer than {_MAX_PAYLOAD_BYTES} bytes")
     # A payload that ended early would leave the rest to be read as commands.
     if not all(_PEM.fullmatch(line) for line in text.splitlines()):
         raise RefusedError("chain and key must be PEM and nothing else")

@@ -32,14 +32,14 @@ class EntriesFile:
             reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
             raise RefusedError(f"{self._path} cannot be read: {reason}") from None
 
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         return []
 
     def gauges(self) -> dict[str, float]:
         return {"entries": self._entries}
 
 
-def parse(content: str) -> dict[str, str]:
+def parse_entries(content: str) -> dict[str, str]:
     """The entries of a file: lines of a key and a value, empty lines and comments (`#`) between them.
 
     Raises RefusedError with the number of a line that is something else.

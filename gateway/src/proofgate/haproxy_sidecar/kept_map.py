@@ -11,26 +11,28 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proofgate.haproxy_sidecar.map_sources import Contents
+from proofgate.haproxy_sidecar.map_sources import SourceContents
 from proofgate.haproxy_sidecar.target import RefusedError
 
 # As Secrets are mounted: digests of keys are nobody else's to read.
 _MODE = 0o440
 # A map of 100,000 keys is 9 MB, which is written whole: so often at most, in seconds.
-_REST_SECONDS = 1.0
+_MIN_WRITE_INTERVAL_SECONDS = 1.0
 
 
-class KeptMap:
+class StartupMapFile:
     """The file at `path`, which HAProxy's configuration names."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._clock = clock
         self._rests_until = float("-inf")
-        self._done: Contents | None = None
+        self._done: SourceContents | None = None
         self.trouble: str | None = None
 
-    def keep(self, content: Contents, entries_of: Callable[[Contents], Mapping[str, str]]) -> None:
+    def save(
+        self, content: SourceContents, entries_of: Callable[[SourceContents], Mapping[str, str]]
+    ) -> None:
         """Let the file have the entries of `content`, unless it has them or was written just now.
 
         Of a content that is refused the file knows nothing, as HAProxy does.
@@ -43,7 +45,7 @@ class KeptMap:
             self._done = content
             return
         self._done = content if self._write(entries) else None
-        self._rests_until = self._clock() + _REST_SECONDS
+        self._rests_until = self._clock() + _MIN_WRITE_INTERVAL_SECONDS
 
     def _write(self, entries: Mapping[str, str]) -> bool:
         """Replace the file at once. One that cannot be replaced goes: it would be out of date."""

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate.haproxy_sidecar.entries_file import parse
+from proofgate.haproxy_sidecar.entries_file import parse_entries
 from proofgate.haproxy_sidecar.target import RefusedError
 
-SHARDS = 32
+SHARD_COUNT = 32
 # What a Secret can hold.
-_SHARD_MAXIMUM = 1 << 20
+_MAX_SHARD_BYTES = 1 << 20
 _TENANT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _KEY_LINE = re.compile(rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: not_after=[1-9][0-9]{{0,18}})?")
 # The value of a tenant's name is the name itself.
@@ -20,7 +20,7 @@ _OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")
 
 
 @dataclass(frozen=True)
-class Shape:
+class ShardFileFormat:
     """How a map's entries stand in a shard: in which file, and in which lines.
 
     A line's first group is the entry, and the second its value.
@@ -31,27 +31,27 @@ class Shape:
 
 
 #: By the name of the map. Whom a token names is found by the name, and no name is like a digest.
-SHAPES = {
+SHARD_FILE_FORMATS = {
     "tenants.map": (
-        Shape("keys", _KEY_LINE),
-        Shape("tenants", _TENANT_LINE),
+        ShardFileFormat("keys", _KEY_LINE),
+        ShardFileFormat("tenants", _TENANT_LINE),
     ),
-    "owners.map": (Shape("owners", _OWNER_LINE),),
+    "owners.map": (ShardFileFormat("owners", _OWNER_LINE),),
 }
 
 #: The text of every source, the map's own first. Two that are the same object hold the same.
-Contents = tuple[bytes, ...]
-Look = tuple[int, int, int, int] | None
+SourceContents = tuple[bytes, ...]
+FileStat = tuple[int, int, int, int] | None
 
 
 @dataclass
 class _Source:
     path: Path
     number: int | None
-    shape: Shape | None = None
-    look: Look | str = "never"
+    format: ShardFileFormat | None = None
+    stat: FileStat | str = "never"
     content: bytes = b""
-    trouble: str | None = None
+    error: str | None = None
 
 
 class MapSources:
@@ -63,21 +63,21 @@ class MapSources:
         if shards is not None:
             self._sources += [
                 _Source(shards / f"{number:02}" / shape.file, number, shape)
-                for shape in SHAPES.get(path.name, ())
-                for number in range(SHARDS)
+                for shape in SHARD_FILE_FORMATS.get(path.name, ())
+                for number in range(SHARD_COUNT)
             ]
 
-    def read(self) -> Contents:
+    def read(self) -> SourceContents:
         """What the files hold; those that look as before are not read.
 
         Raises RefusedError when the map's own cannot be.
         """
         for source in self._sources:
-            look = _look_at(source.path)
-            if look == source.look and source.number is not None:
+            look = _stat_file(source.path)
+            if look == source.stat and source.number is not None:
                 continue
             self._read(source)
-            source.look = look
+            source.stat = look
         return tuple(source.content for source in self._sources)
 
     def _read(self, source: _Source) -> None:
@@ -91,38 +91,40 @@ class MapSources:
             problem = f"{source.path} cannot be read: {error.strerror}"
             if source.number is None:
                 raise RefusedError(problem) from None
-            source.trouble = problem
+            source.error = problem
             return
-        source.trouble = None
+        source.error = None
         if content == source.content:
             return
         if source.number is not None:
             try:
-                self.entries(source, content)
+                self.parse_source(source, content)
             except RefusedError as error:
-                source.trouble = f"shard {source.number:02}: {error}"
+                source.error = f"shard {source.number:02}: {error}"
                 return
         source.content = content
 
-    def entries(self, source: _Source, content: bytes) -> dict[str, str]:
+    def parse_source(self, source: _Source, content: bytes) -> dict[str, str]:
         """The entries in the text of a source: of the map itself, or of a shard. Raises RefusedError."""
         try:
             text = content.decode("ascii")
         except UnicodeDecodeError:
             raise RefusedError(f"{self._own.path} cannot be read: it is not ASCII") from None
-        if source.number is None or source.shape is None:
-            return parse(text)
-        return _shard_entries(text, source.shape)
+        if source.number is None or source.format is None:
+            return parse_entries(text)
+        return _parse_shard(text, source.format)
 
-    def all_entries(self, contents: Contents) -> dict[str, str]:
+    def merged_entries(self, contents: SourceContents) -> dict[str, str]:
         """The map as it should be. An entry of its own file counts before one of a shard, and one of a shard
         before those of later ones."""
         entries: dict[str, str] = {}
         for source, content in zip(self._sources[:0:-1], contents[:0:-1], strict=True):
-            entries |= self.entries(source, content)
-        return entries | self.entries(self._own, contents[0])
+            entries |= self.parse_source(source, content)
+        return entries | self.parse_source(self._own, contents[0])
 
-    def changes(self, before: Contents, after: Contents) -> tuple[dict[str, str], dict[str, str]] | None:
+    def changes(
+        self, before: SourceContents, after: SourceContents
+    ) -> tuple[dict[str, str], dict[str, str]] | None:
         """The entries that there were and that there are in the shards that differ; None when the map's own
         file differs, which any shard may have entries for, or when an entry is in two shards."""
         if before[0] != after[0]:
@@ -135,24 +137,24 @@ class MapSources:
                 same.append(now)
                 continue
             for entries, content in ((old, was), (new, now)):
-                found = self.entries(source, content)
+                found = self.parse_source(source, content)
                 if entries.keys() & found.keys():
                     return None
                 entries |= found
         # HAProxy would have one that is added to another shard twice, and lose both with one of them.
-        if any(_holds(content, key.encode()) for key in old.keys() ^ new.keys() for content in same):
+        if any(_contains_entry(content, key.encode()) for key in old.keys() ^ new.keys() for content in same):
             return None
-        for key in self.entries(self._own, after[0]) if old or new else ():
+        for key in self.parse_source(self._own, after[0]) if old or new else ():
             old.pop(key, None)
             new.pop(key, None)
         return old, new
 
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         """What is wrong with shards whose former content counts."""
-        return [source.trouble for source in self._sources if source.trouble]
+        return [source.error for source in self._sources if source.error]
 
 
-def _look_at(path: Path) -> Look:
+def _stat_file(path: Path) -> FileStat:
     try:
         found = path.stat()
     except OSError:
@@ -160,7 +162,7 @@ def _look_at(path: Path) -> Look:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _holds(content: bytes, entry: bytes) -> bool:
+def _contains_entry(content: bytes, entry: bytes) -> bool:
     """Whether the sorted lines of a shard have an entry; found without reading them all."""
     low, high = 0, len(content)
     while low < high:
@@ -175,9 +177,9 @@ def _holds(content: bytes, entry: bytes) -> bool:
     return False
 
 
-def _shard_entries(text: str, shape: Shape) -> dict[str, str]:
-    if len(text) > _SHARD_MAXIMUM:
-        raise RefusedError(f"it is larger than {_SHARD_MAXIMUM} bytes")
+def _parse_shard(text: str, shape: ShardFileFormat) -> dict[str, str]:
+    if len(text) > _MAX_SHARD_BYTES:
+        raise RefusedError(f"it is larger than {_MAX_SHARD_BYTES} bytes")
     if text and not text.endswith("\n"):
         raise RefusedError("it does not end with a line feed")
     entries: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofgate import process_metrics
-from proofgate.haproxy_sidecar.follower import Follower, Standing
+from proofgate.haproxy_sidecar.follower import SyncLoop, TargetState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_haproxy_sidecar"
@@ -19,13 +19,13 @@ _GAUGES = {
 }
 
 
-def render(follower: Follower) -> str:
+def render(follower: SyncLoop) -> str:
     """The metrics of every target."""
     lines = "".join(f"{line}\n" for line in _lines(follower.standings))
     return lines + process_metrics.render("haproxy-sidecar")
 
 
-def _lines(standings: tuple[Standing, ...]) -> Iterator[str]:
+def _lines(standings: tuple[TargetState, ...]) -> Iterator[str]:
     yield from _family("in_sync", "gauge", "1 if HAProxy has the content of the last valid file, else 0")
     for found in standings:
         yield f'{_PREFIX}_in_sync{{target="{found.target.name}"}} {int(found.in_sync)}'

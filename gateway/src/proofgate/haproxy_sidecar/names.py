@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 Lookup = Callable[[str], Sequence[str]]
 
 TIMEOUT_SECONDS = 2.0
-_ABSENT = (socket.EAI_NONAME, socket.EAI_NODATA)
+_NOT_FOUND_ERRORS = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 
-def look_up(host: str) -> list[str]:
+def resolve_host(host: str) -> list[str]:
     """The addresses of a host, those of IPv4 first."""
     # With a dot at its end no search list is gone through.
     found = socket.getaddrinfo(f"{host.rstrip('.')}.", None, type=socket.SOCK_STREAM)
@@ -24,10 +24,10 @@ def look_up(host: str) -> list[str]:
     return [str(address) for address in sorted(addresses, key=lambda found: (found.version, int(found)))]
 
 
-class Names:
+class NameResolver:
     """Asks a name server, in threads of its own: one that does not answer keeps nothing else waiting."""
 
-    def __init__(self, lookup: Lookup = look_up) -> None:
+    def __init__(self, lookup: Lookup = resolve_host) -> None:
         self._lookup = lookup
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="names")
         self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
@@ -47,7 +47,7 @@ class Names:
                 return None
             answer = None
         except socket.gaierror as error:
-            answer = () if error.errno in _ABSENT else None
+            answer = () if error.errno in _NOT_FOUND_ERRORS else None
         except OSError:
             answer = None
         self._asked.pop(host, None)

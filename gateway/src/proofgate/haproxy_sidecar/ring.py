@@ -12,16 +12,16 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 #: Points of a worker: `BE_WEIGHT_SCALE` for each unit of its weight.
-POINTS = 16 * 100
+POINTS_PER_WORKER = 16 * 100
 #: Numbers of points that the id of a server takes: `SRV_EWGHT_RANGE`.
-_RANGE = 256 * 16
+_POINTS_PER_SERVER_ID = 256 * 16
 #: Places on the ring.
-SIZE = 1 << 32
-_MASK = SIZE - 1
+RING_SIZE = 1 << 32
+_MASK = RING_SIZE - 1
 
 
-def place(tenant: str) -> int:
-    """Where on the ring a tenant stands, from 0 to below `SIZE`."""
+def ring_position(tenant: str) -> int:
+    """Where on the ring a tenant stands, from 0 to below `RING_SIZE`."""
     found = 0
     for byte in tenant.encode():
         found = (byte + (found << 6) + (found << 16) - found) & _MASK
@@ -34,25 +34,25 @@ def required_owner(tenant: str, shards: Iterable[int]) -> int | None:
     return max(shards, key=lambda shard: hashlib.sha256(f"{tenant}/{shard}".encode()).digest(), default=None)
 
 
-class Ring:
+class HashRing:
     """The ring of some workers, by the numbers of their shards."""
 
     def __init__(self, shards: Iterable[int]) -> None:
         # Of two points at one place HAProxy's tree keeps both, the one that came first before the other.
         points = [
-            (_avalanche((shard + 1) * _RANGE + number), order, shard)
+            (_avalanche((shard + 1) * _POINTS_PER_SERVER_ID + number), order, shard)
             for order, shard in enumerate(dict.fromkeys(shards))
-            for number in range(POINTS)
+            for number in range(POINTS_PER_WORKER)
         ]
         points.sort()
         self._places = [at for at, _, _ in points]
         self._shards = [shard for _, _, shard in points]
 
-    def shard(self, tenant: str) -> int | None:
+    def shard_for(self, tenant: str) -> int | None:
         """The shard whose point is the nearest to a tenant's place; None on an empty ring."""
         if not self._places:
             return None
-        at = place(tenant)
+        at = ring_position(tenant)
         following = bisect_left(self._places, at) % len(self._places)
         before = following - 1
         behind, ahead = (at - self._places[before]) & _MASK, (self._places[following] - at) & _MASK

@@ -23,7 +23,7 @@ class RuntimeApi:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def life(self) -> object:
+    def instance_id(self) -> object:
         """What is another one after each start of HAProxy, which makes its socket anew."""
         try:
             found = self._path.stat()
@@ -31,7 +31,7 @@ class RuntimeApi:
             return None
         return found.st_ino, found.st_mtime_ns
 
-    async def ask(self, command: str, payload: str | None = None) -> str:
+    async def send_command(self, command: str, payload: str | None = None) -> str:
         """The answer to one command, without blank lines around it; empty when HAProxy has nothing to say.
 
         A `payload` is text of whole lines without an empty one, shorter than HAProxy's buffer. Raises

@@ -45,7 +45,7 @@ _FIELDS = (
     "srvrecord",
 )
 # As of a server that HAProxy has not checked yet. Nothing here changes with time alone.
-_UNCHECKED = {
+_UNCHECKED_FIELDS = {
     "srv_time_since_last_change": "0",
     "srv_check_status": str(servers.NEVER_CHECKED),
     "srv_check_result": "0",
@@ -55,7 +55,7 @@ _UNCHECKED = {
 }
 
 
-class ServerState:
+class ServerStateFile:
     """The file at `path`, which HAProxy's configuration names; without a path nothing is written."""
 
     def __init__(self, path: Path | None) -> None:
@@ -66,18 +66,18 @@ class ServerState:
         if path is not None:
             self._load(path)
 
-    def keep(self, found: Mapping[str, Server]) -> None:
+    def save(self, found: Mapping[str, Server]) -> None:
         """Let a HAProxy that starts know its workers as they were `found`."""
         self._held = found
-        text = _rendered(found)
+        text = _render(found)
         if self._path is not None and text != self._written:
             self._written = text if self._write(self._path, text) else None
 
-    def forget_moved(self, told: Mapping[str, str | None]) -> None:
+    def remove_moved_servers(self, told: Mapping[str, str | None]) -> None:
         """Let a HAProxy that starts send nothing to a worker where it is not `told` to be."""
         moved = {name for name, server in self._held.items() if server.address != told.get(name)}
         if moved:
-            self.keep(
+            self.save(
                 {
                     name: replace(server, address=None) if name in moved else server
                     for name, server in self._held.items()
@@ -86,13 +86,13 @@ class ServerState:
 
     def _load(self, path: Path) -> None:
         try:
-            held = servers.parse(path.read_text(encoding="ascii"))
-            self._written = _rendered(held)
+            held = servers.parse_servers(path.read_text(encoding="ascii"))
+            self._written = _render(held)
             self._held = held
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, RefusedError):
-            self.keep({})
+            self.save({})
 
     def _write(self, path: Path, text: str) -> bool:
         """Replace the file at once. One that cannot be replaced goes: it would be out of date."""
@@ -114,7 +114,7 @@ class ServerState:
             self.trouble = f"{path} is out of date and cannot be removed: {error.strerror}"
 
 
-def _rendered(found: Mapping[str, Server]) -> str:
+def _render(found: Mapping[str, Server]) -> str:
     lines = [_VERSION, f"# {' '.join(_FIELDS)}", *(_line(server) for server in found.values())]
     return "\n".join([*lines, ""])
 
@@ -123,11 +123,11 @@ def _line(server: Server) -> str:
     present = server.address is not None and server.running
     row = {
         **server.row,
-        **_UNCHECKED,
+        **_UNCHECKED_FIELDS,
         "srv_addr": server.address if present else "-",
-        "srv_op_state": str(servers.RUNNING if present else 0),
+        "srv_op_state": str(servers.OP_STATE_RUNNING if present else 0),
         "srv_admin_state": str(_admin_state(server, present=present)),
-        "srv_check_health": str(servers.RISE if present else 0),
+        "srv_check_health": str(servers.RISE_HEALTH if present else 0),
     }
     return " ".join(str(row[field]) for field in _FIELDS)
 

@@ -14,7 +14,7 @@ class RefusedError(Exception):
     code = "refused"
 
 
-class Target(Protocol):
+class SyncTarget(Protocol):
     """A file that HAProxy read at its start."""
 
     @property
@@ -37,7 +37,7 @@ class Target(Protocol):
         Raises RefusedError and UnreachableError; HAProxy then holds what it held before.
         """
 
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         """What is wrong with parts of the last content that was read, whose former content counts."""
 
     def gauges(self) -> dict[str, float]:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
-from proofgate.haproxy_sidecar.kept_map import KeptMap
-from proofgate.haproxy_sidecar.map_sources import Contents, MapSources
+from proofgate.haproxy_sidecar.kept_map import StartupMapFile
+from proofgate.haproxy_sidecar.map_sources import MapSources, SourceContents
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
@@ -21,14 +21,14 @@ from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 _BATCH_BYTES = 12_000
 # A map of so many entries is looked at and replaced whole. HAProxy 2.6 goes through all entries for each that
 # is set or deleted, so what changes much is filled anew as well.
-_SMALL = 1000
-_FEW_CHANGES = 200
+_SMALL_MAP_ENTRIES = 1000
+_MAX_INCREMENTAL_CHANGES = 200
 # The version of a map and the number of its entries HAProxy tells at any time; what they are, of a large one,
 # it is asked so often. Somebody who writes to its socket by hand is found then.
-_WHOLE_CHECK_SECONDS = 300.0
-_SHOWN_CHANGES = 5
+_FULL_CHECK_SECONDS = 300.0
+_MAX_LISTED_CHANGES = 5
 _DIGEST_LENGTH = 64
-_SHOWN_LINE = re.compile(r"0x[0-9a-f]+ (\S+) (\S+)")
+_MAP_LINE = re.compile(r"0x[0-9a-f]+ (\S+) (\S+)")
 _SUMMARY_LINE = re.compile(
     r"-?\d+ \((?P<path>[^)]*)\).* curr_ver=(?P<version>\d+) .*entry_cnt=(?P<count>\d+)"
 )
@@ -36,13 +36,13 @@ _NEW_VERSION = re.compile(r"New version created: (\d+)")
 
 
 @dataclass(frozen=True)
-class _Known:
+class _SyncedState:
     """What HAProxy held when it was last in step: told by it in short, and by the files."""
 
-    life: object
+    instance_id: object
     version: int
     count: int
-    contents: Contents
+    contents: SourceContents
     checked_at: float
 
 
@@ -65,76 +65,79 @@ class MapFile:
     ) -> None:
         self._path = path
         self._known_by = path if kept is None else kept
-        self._kept = None if kept is None else KeptMap(kept, clock)
+        self._kept = None if kept is None else StartupMapFile(kept, clock)
         self._api = api
         self._sources = MapSources(path, shards)
         self._clock = clock
         self._entries = 0
-        self._known: _Known | None = None
+        self._known: _SyncedState | None = None
 
     @property
     def name(self) -> str:
         return self._path.name
 
-    def read(self) -> Contents:
+    def read(self) -> SourceContents:
         content = self._sources.read()
         if self._kept is not None:
-            self._kept.keep(content, self._sources.all_entries)
+            self._kept.save(content, self._sources.merged_entries)
         return content
 
-    def digest(self, content: Contents) -> str:
+    def digest(self, content: SourceContents) -> str:
         """SHA-256 of the map's own file, in hexadecimal; shards are not part of it."""
         return hashlib.sha256(content[0]).hexdigest()
 
-    def complaints(self) -> list[str]:
+    def errors(self) -> list[str]:
         trouble = self._kept.trouble if self._kept else None
-        return self._sources.complaints() + ([trouble] if trouble else [])
+        return self._sources.errors() + ([trouble] if trouble else [])
 
     def gauges(self) -> dict[str, float]:
-        return {"entries": self._entries, "refused_shards": len(self._sources.complaints())}
+        return {"entries": self._entries, "refused_shards": len(self._sources.errors())}
 
-    async def reconcile(self, content: Contents) -> str | None:
+    async def reconcile(self, content: SourceContents) -> str | None:
         known, self._known = self._known, None
-        small = self._entries <= _SMALL and len(content) == 1
-        if known is not None and not small and await self._is_as(known):
+        small = self._entries <= _SMALL_MAP_ENTRIES and len(content) == 1
+        if known is not None and not small and await self._is_unchanged(known):
             changes = self._sources.changes(known.contents, content)
-            if changes is not None and _is_few(*changes):
-                await self._change(*changes)
-                await self._note(content, known.checked_at)
-                return _difference(self._entries, *changes) if changes[0] != changes[1] else None
-        return await self._bring_whole(content)
+            if changes is not None and _is_small_change(*changes):
+                await self._apply_changes(*changes)
+                await self._record_state(content, known.checked_at)
+                return _describe_changes(self._entries, *changes) if changes[0] != changes[1] else None
+        return await self._sync_full(content)
 
-    async def _bring_whole(self, content: Contents) -> str | None:
-        wanted = await asyncio.to_thread(self._sources.all_entries, content)
-        held = _shown(await self._command(f"show map {self._known_by}", None, expected=_SHOWN_LINE))
+    async def _sync_full(self, content: SourceContents) -> str | None:
+        wanted = await asyncio.to_thread(self._sources.merged_entries, content)
+        held = _parse_map(await self._command(f"show map {self._known_by}", None, expected=_MAP_LINE))
         if held != wanted:
             await self._replace(wanted)
         self._entries = len(wanted)
-        if len(wanted) > _SMALL or len(content) > 1:
-            await self._note(content, self._clock())
-        return None if held == wanted else _difference(len(wanted), held, wanted)
+        if len(wanted) > _SMALL_MAP_ENTRIES or len(content) > 1:
+            await self._record_state(content, self._clock())
+        return None if held == wanted else _describe_changes(len(wanted), held, wanted)
 
-    async def _is_as(self, known: _Known) -> bool:
+    async def _is_unchanged(self, known: _SyncedState) -> bool:
         """Whether HAProxy holds what it did, as far as a word from it can tell."""
-        if self._api.life() != known.life or self._clock() - known.checked_at >= _WHOLE_CHECK_SECONDS:
+        if (
+            self._api.instance_id() != known.instance_id
+            or self._clock() - known.checked_at >= _FULL_CHECK_SECONDS
+        ):
             return False
         return await self._summary() == (known.version, known.count)
 
-    async def _note(self, content: Contents, checked_at: float) -> None:
+    async def _record_state(self, content: SourceContents, checked_at: float) -> None:
         version, count = await self._summary()
         if count != self._entries:
-            raise RefusedError(f"HAProxy has {counted(count, 'entry')} instead of {self._entries}")
-        self._known = _Known(self._api.life(), version, count, content, checked_at)
+            raise RefusedError(f"HAProxy has {format_count(count, 'entry')} instead of {self._entries}")
+        self._known = _SyncedState(self._api.instance_id(), version, count, content, checked_at)
 
     async def _summary(self) -> tuple[int, int]:
         """The version of the map and the number of its entries."""
-        for line in (await self._api.ask("show map")).splitlines():
+        for line in (await self._api.send_command("show map")).splitlines():
             found = _SUMMARY_LINE.match(line)
             if found and found["path"] == str(self._known_by):
                 return int(found["version"]), int(found["count"])
         raise RefusedError("HAProxy does not report it")
 
-    async def _change(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    async def _apply_changes(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Changes the entries that differ, one by one: first those that come, then those that go."""
         added = {key: value for key, value in after.items() if key not in before}
         for batch in _batches(f"{key} {value}\n" for key, value in added.items()):
@@ -164,21 +167,21 @@ class MapFile:
     async def _command(
         self, command: str, payload: str | None, expected: re.Pattern[str] | None = None
     ) -> str:
-        answer = await self._api.ask(command, payload)
+        answer = await self._api.send_command(command, payload)
         if answer and not (expected and expected.match(answer)):
             # Only the first line, and only when it repeats no entry of the map.
             reason = answer.splitlines()[0][:200]
-            raise RefusedError(f"HAProxy refuses {command.split()[0]} map: {_shortened(reason)}")
+            raise RefusedError(f"HAProxy refuses {command.split()[0]} map: {_shorten_digests(reason)}")
         return answer
 
 
-def _shown(answer: str) -> dict[str, str]:
-    return {found[1]: found[2] for found in map(_SHOWN_LINE.fullmatch, answer.splitlines()) if found}
+def _parse_map(answer: str) -> dict[str, str]:
+    return {found[1]: found[2] for found in map(_MAP_LINE.fullmatch, answer.splitlines()) if found}
 
 
-def _is_few(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+def _is_small_change(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
     searched = sum(after.get(key) != value for key, value in before.items())
-    return searched <= _FEW_CHANGES
+    return searched <= _MAX_INCREMENTAL_CHANGES
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -194,15 +197,15 @@ def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _difference(entries: int, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    changes = [f"+{_shortened(key)}" for key in after if key not in before]
-    changes += [f"-{_shortened(key)}" for key in before if key not in after]
-    changes += [f"~{_shortened(key)}" for key in after if before.get(key, after[key]) != after[key]]
-    shown = " ".join(changes[:_SHOWN_CHANGES])
-    rest = len(changes) - _SHOWN_CHANGES
-    return f"{counted(entries, 'entry')}: {shown}" + (f" and {rest} more" if rest > 0 else "")
+def _describe_changes(entries: int, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    changes = [f"+{_shorten_digests(key)}" for key in after if key not in before]
+    changes += [f"-{_shorten_digests(key)}" for key in before if key not in after]
+    changes += [f"~{_shorten_digests(key)}" for key in after if before.get(key, after[key]) != after[key]]
+    shown = " ".join(changes[:_MAX_LISTED_CHANGES])
+    rest = len(changes) - _MAX_LISTED_CHANGES
+    return f"{format_count(entries, 'entry')}: {shown}" + (f" and {rest} more" if rest > 0 else "")
 
 
-def _shortened(text: str) -> str:
+def _shorten_digests(text: str) -> str:
     """Digests of keys are cut to eight digits: enough to find one, not to be of use."""
     return re.sub(rf"\b([0-9a-f]{{8}})[0-9a-f]{{{_DIGEST_LENGTH - 8}}}\b", r"\1", text)

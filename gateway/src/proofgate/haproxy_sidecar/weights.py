@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proofgate.haproxy_sidecar import servers
-from proofgate.haproxy_sidecar.entries_file import EntriesFile, parse
+from proofgate.haproxy_sidecar.entries_file import EntriesFile, parse_entries
 from proofgate.haproxy_sidecar.target import RefusedError
 
-_LARGEST = 256
+_MAX_WEIGHT = 256
 
 
-class Weights(EntriesFile):
+class WeightsFile(EntriesFile):
     """A file of servers and their weights; a server that it does not name has the configured one.
 
     HAProxy keeps no version of weights: those that differ are set one after the other, within one command
@@ -19,16 +19,16 @@ class Weights(EntriesFile):
     """
 
     async def reconcile(self, content: str) -> str | None:
-        named = _weights(content)
-        changes = _changes(await self._servers(), named)
+        named = _parse_weights(content)
+        changes = _changed_weights(await self._servers(), named)
         if changes:
             commands = (
                 f"set server {servers.BACKEND}/{name} weight {weight}" for name, weight in changes.items()
             )
-            answer = await self._api.ask("; ".join(commands))
+            answer = await self._api.send_command("; ".join(commands))
             if answer:
                 raise RefusedError(f"HAProxy refuses a weight: {answer.splitlines()[0][:200]}")
-            if _changes(await self._servers(), named):
+            if _changed_weights(await self._servers(), named):
                 raise RefusedError("HAProxy still has other weights")
         self._entries = len(named)
         told = " ".join(f"{name}={weight}" for name, weight in changes.items())
@@ -36,19 +36,19 @@ class Weights(EntriesFile):
 
     async def _servers(self) -> dict[str, tuple[int, int]]:
         """The weight of every server, and the one that its configuration gives it."""
-        found = await servers.states(self._api, "srv_uweight", "srv_iweight")
+        found = await servers.fetch_server_fields(self._api, "srv_uweight", "srv_iweight")
         return {name: (weight, configured) for name, (weight, configured) in found.items()}
 
 
-def _weights(content: str) -> dict[str, int]:
+def _parse_weights(content: str) -> dict[str, int]:
     """The weights in a file. Raises RefusedError."""
-    entries = parse(content)
+    entries = parse_entries(content)
     for name, weight in entries.items():
-        if not weight.isdecimal() or int(weight) > _LARGEST:
-            raise RefusedError(f"the weight of {name} is not a number from 0 to {_LARGEST}")
+        if not weight.isdecimal() or int(weight) > _MAX_WEIGHT:
+            raise RefusedError(f"the weight of {name} is not a number from 0 to {_MAX_WEIGHT}")
     return {name: int(weight) for name, weight in entries.items()}
 
 
-def _changes(servers: Mapping[str, tuple[int, int]], named: Mapping[str, int]) -> dict[str, int]:
+def _changed_weights(servers: Mapping[str, tuple[int, int]], named: Mapping[str, int]) -> dict[str, int]:
     wanted = {name: named.get(name, configured) for name, (_, configured) in servers.items()}
     return {name: weight for name, weight in wanted.items() if weight != servers[name][0]}

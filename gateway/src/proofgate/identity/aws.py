@@ -17,16 +17,16 @@ from xml.etree import ElementTree
 
 from proofgate.config.auth import AGENT_ADDRESSES, Auth
 from proofgate.identity.endpoint import (
-    Reply,
-    ask,
+    EndpointResponse,
     post_form,
-    projected_token,
+    read_projected_token,
+    require_setting,
+    require_text,
     safe_code,
-    setting,
-    text_in,
+    send_request,
 )
 from proofgate.identity.issued import AwsSession, IdentityError
-from proofgate.timed_exchange import Answer
+from proofgate.timed_exchange import ExchangeResponse
 
 AGENT_URL = "http://169.254.170.23/v1/credentials"
 #: Partitions of AWS whose hosts end otherwise, by how their regions begin.
@@ -38,7 +38,7 @@ _SUFFIXES = {
     "eu-isoe-": "cloud.adc-e.uk",
     "us-isof-": "csp.hci.ic.gov",
 }
-_STS = "{https://sts.amazonaws.com/doc/2011-06-15/}"
+_STS_NAMESPACE = "{https://sts.amazonaws.com/doc/2011-06-15/}"
 
 
 def sts_url(region: str) -> str:
@@ -65,9 +65,9 @@ class WebIdentity:
         fields = {
             "Action": "AssumeRoleWithWebIdentity",
             "Version": "2011-06-15",
-            "RoleArn": setting(self.auth.role_arn, "roleARN", "AWS_ROLE_ARN"),
+            "RoleArn": require_setting(self.auth.role_arn, "roleARN", "AWS_ROLE_ARN"),
             "RoleSessionName": session_name(),
-            "WebIdentityToken": projected_token(self.auth.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE"),
+            "WebIdentityToken": read_projected_token(self.auth.token_file, "AWS_WEB_IDENTITY_TOKEN_FILE"),
         }
         url = self.auth.sts_url or sts_url(self.region)
         reply = post_form(url, fields, lambda answer: safe_code(_text(_xml(answer.body), "Error/Code")))
@@ -85,23 +85,23 @@ class PodIdentity:
 
     def fetch(self) -> AwsSession:
         """New credentials. Blocks; raises IdentityError."""
-        token = projected_token(self.auth.token_file, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
+        token = read_projected_token(self.auth.token_file, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
         url = self.auth.credentials_url or os.environ.get("AWS_CONTAINER_CREDENTIALS_FULL_URI") or AGENT_URL
         headers = {"Authorization": token, "Accept": "application/json"}
-        reply = ask("GET", url, headers, None, _agents_code, AGENT_ADDRESSES)
+        reply = send_request("GET", url, headers, None, _agent_error_code, AGENT_ADDRESSES)
         return _session(reply, reply.document(), "Token")
 
 
-def _session(reply: Reply, document: Mapping[str, Any], token: str) -> AwsSession:
+def _session(reply: EndpointResponse, document: Mapping[str, Any], token: str) -> AwsSession:
     return AwsSession(
-        text_in(document, "AccessKeyId"),
-        text_in(document, "SecretAccessKey"),
-        text_in(document, token),
+        require_text(document, "AccessKeyId"),
+        require_text(document, "SecretAccessKey"),
+        require_text(document, token),
         reply.seconds_until(document.get("Expiration")),
     )
 
 
-def _agents_code(answer: Answer) -> str | None:
+def _agent_error_code(answer: ExchangeResponse) -> str | None:
     # The agent repeats the name of the exception of EKS's API, and a text behind it.
     found = re.search(rb"\b([A-Z][A-Za-z]{2,60}Exception)\b", answer.body)
     return safe_code(found[1].decode()) if found else None
@@ -116,5 +116,5 @@ def _xml(body: bytes) -> ElementTree.Element:
 
 
 def _text(found: ElementTree.Element, path: str) -> str | None:
-    below = "/".join(f"{_STS}{name}" for name in path.split("/"))
+    below = "/".join(f"{_STS_NAMESPACE}{name}" for name in path.split("/"))
     return found.findtext(below) or found.findtext(path)

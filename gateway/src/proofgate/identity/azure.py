@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from proofgate.config.auth import Auth
-from proofgate.identity.endpoint import oauth_code, post_form, projected_token, setting, text_in
+from proofgate.identity.endpoint import (
+    oauth_code,
+    post_form,
+    read_projected_token,
+    require_setting,
+    require_text,
+)
 from proofgate.identity.issued import AccessToken
-from proofgate.timed_exchange import Answer
+from proofgate.timed_exchange import ExchangeResponse
 
 AUTHORITY = "https://login.microsoftonline.com"
 SCOPE = "https://cognitiveservices.azure.com/.default"
@@ -22,29 +28,31 @@ _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 @dataclass(frozen=True)
-class EntraWorkload:
+class EntraWorkloadIdentity:
     """An application or managed identity with a federated credential for the worker's ServiceAccount."""
 
     auth: Auth
 
     def fetch(self) -> AccessToken:
         """A new token. Blocks; raises IdentityError."""
-        tenant = setting(self.auth.tenant_id, "tenantID", "AZURE_TENANT_ID")
+        tenant = require_setting(self.auth.tenant_id, "tenantID", "AZURE_TENANT_ID")
         authority = self.auth.authority_url or os.environ.get("AZURE_AUTHORITY_HOST") or AUTHORITY
         fields = {
             "grant_type": "client_credentials",
-            "client_id": setting(self.auth.client_id, "clientID", "AZURE_CLIENT_ID"),
+            "client_id": require_setting(self.auth.client_id, "clientID", "AZURE_CLIENT_ID"),
             "scope": self.auth.scope or SCOPE,
             "client_assertion_type": _ASSERTION,
-            "client_assertion": projected_token(self.auth.token_file, "AZURE_FEDERATED_TOKEN_FILE"),
+            "client_assertion": read_projected_token(self.auth.token_file, "AZURE_FEDERATED_TOKEN_FILE"),
         }
         url = f"{authority.rstrip('/')}/{quote(tenant, safe='')}/oauth2/v2.0/token"
         reply = post_form(url, fields, _code)
         document = reply.document()
-        return AccessToken(text_in(document, "access_token"), reply.seconds_left(document.get("expires_in")))
+        return AccessToken(
+            require_text(document, "access_token"), reply.seconds_left(document.get("expires_in"))
+        )
 
 
-def _code(answer: Answer) -> str | None:
+def _code(answer: ExchangeResponse) -> str | None:
     """OAuth's code, and behind it the number that Microsoft documents ("AADSTS error codes")."""
     code = oauth_code(answer)
     found = re.search(rb'"error_codes": ?\[([0-9]{5,7})\b', answer.body)

@@ -21,28 +21,28 @@ from urllib.parse import urlencode, urlsplit
 from proofgate.config.auth import is_confidential
 from proofgate.config.files import read_bounded
 from proofgate.identity.issued import IdentityError
-from proofgate.timed_exchange import Answer, Bounds, ExchangeError, exchange
+from proofgate.timed_exchange import ExchangeError, ExchangeLimits, ExchangeResponse, exchange
 
 #: For connecting to each address, and once more for the rest of one exchange.
 TIMEOUT_SECONDS = 5.0
-ANSWER_MAXIMUM = 1 << 16
+MAX_RESPONSE_BYTES = 1 << 16
 #: A token of a ServiceAccount has a few kilobytes.
-TOKEN_MAXIMUM = 1 << 16
+MAX_TOKEN_BYTES = 1 << 16
 #: A clock that is off by more is named beside a failure: assertions and signatures are refused for it.
-SKEW_SECONDS = 60
+MAX_CLOCK_SKEW_SECONDS = 60
 #: A year, in seconds: longer than any cloud's credentials last.
-_LIFETIME_MAXIMUM = 31_622_400
-_FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+_MAX_LIFETIME_SECONDS = 31_622_400
+_FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 #: Codes are words; what was sent is longer, or has other characters.
 _CODE = re.compile(r"[A-Za-z][A-Za-z_.]{1,63}")
 
 
 @dataclass(frozen=True)
-class Reply:
+class EndpointResponse:
     """A successful answer, how long it took, and by which clock its times are."""
 
     body: bytes
-    seconds: float
+    elapsed_seconds: float
     now: datetime
     """The time at which it was given, by the clock of whoever gave it, or else by ours."""
 
@@ -70,26 +70,28 @@ class Reply:
         if not isinstance(lifetime, (int, float)) or isinstance(lifetime, bool):
             raise IdentityError("bad_answer", "the response has no expiry time for its credentials")
         # Compared before it is made a float: a number of the answer may be larger than any of those.
-        if not self.seconds < lifetime < _LIFETIME_MAXIMUM:
+        if not self.elapsed_seconds < lifetime < _MAX_LIFETIME_SECONDS:
             raise IdentityError(
                 "bad_answer", "the response has credentials that have expired or never expire"
             )
-        return float(lifetime) - self.seconds
+        return float(lifetime) - self.elapsed_seconds
 
 
-def post_form(url: str, fields: Mapping[str, str], code: Callable[[Answer], str | None]) -> Reply:
+def post_form(
+    url: str, fields: Mapping[str, str], code: Callable[[ExchangeResponse], str | None]
+) -> EndpointResponse:
     """The answer to a form; `code` finds the code of a refusal. Blocks; raises IdentityError."""
-    return ask("POST", url, _FORM, urlencode(fields).encode(), code)
+    return send_request("POST", url, _FORM_HEADERS, urlencode(fields).encode(), code)
 
 
-def ask(
+def send_request(
     method: str,
     url: str,
     headers: Mapping[str, str],
     body: bytes | None,
-    code: Callable[[Answer], str | None],
+    code: Callable[[ExchangeResponse], str | None],
     also: frozenset[str] = frozenset(),
-) -> Reply:
+) -> EndpointResponse:
     """A successful answer; plain http goes to this machine and the addresses in `also` alone.
 
     `code` finds the code of a refusal. Blocks; raises IdentityError.
@@ -99,30 +101,32 @@ def ask(
         raise IdentityError("not_configured", f"{host} must be called over https")
     began = time.monotonic()
     try:
-        answer = exchange(method, url, headers, Bounds(TIMEOUT_SECONDS, ANSWER_MAXIMUM), body)
+        answer = exchange(method, url, headers, ExchangeLimits(TIMEOUT_SECONDS, MAX_RESPONSE_BYTES), body)
     except ExchangeError as error:
         raise IdentityError(error.code, f"{host}: {error}") from None
     seconds = time.monotonic() - began
     if answer.status == 200:
-        return Reply(answer.body, seconds, _time_of(answer))
-    raise _refusal(host, answer, code)
+        return EndpointResponse(answer.body, seconds, _response_time(answer))
+    raise _refused_error(host, answer, code)
 
 
-def _refusal(host: str, answer: Answer, code: Callable[[Answer], str | None]) -> IdentityError:
+def _refused_error(
+    host: str, answer: ExchangeResponse, code: Callable[[ExchangeResponse], str | None]
+) -> IdentityError:
     try:
         found = code(answer)
     except (IdentityError, LookupError, TypeError, ValueError):
         found = None
     told = f" ({found})" if found else ""
-    skew = (datetime.now(UTC) - _time_of(answer)).total_seconds()
-    clock = f"; this machine's clock differs by {skew:+.0f} s" if abs(skew) > SKEW_SECONDS else ""
+    skew = (datetime.now(UTC) - _response_time(answer)).total_seconds()
+    clock = f"; this machine's clock differs by {skew:+.0f} s" if abs(skew) > MAX_CLOCK_SKEW_SECONDS else ""
     passing = answer.status >= 500 or answer.status == 429
     return IdentityError(
         "unavailable" if passing else "refused", f"{host} answers HTTP {answer.status}{told}{clock}"
     )
 
 
-def oauth_code(answer: Answer) -> str | None:
+def oauth_code(answer: ExchangeResponse) -> str | None:
     """The code of a refusal as OAuth 2.0 has it (RFC 6749, section 5.2), or Google's APIs."""
     error = _object(answer.body).get("error")
     return safe_code(error.get("status") if isinstance(error, Mapping) else error)
@@ -133,24 +137,24 @@ def safe_code(found: object) -> str | None:
     return found if isinstance(found, str) and _CODE.fullmatch(found) else None
 
 
-def projected_token(path: str | None, variable: str | None) -> str:
+def read_projected_token(path: str | None, variable: str | None) -> str:
     """The token of the worker's ServiceAccount, from a file or else from the one that `variable` names. The
     kubelet replaces it long before it ends, so it is read each time. Raises IdentityError."""
     named = path or (os.environ.get(variable) if variable else None)
     if not named:
         raise IdentityError("not_configured", f"neither auth.tokenFile nor {variable} names the token's file")
     try:
-        token = read_bounded(Path(named), TOKEN_MAXIMUM).decode("ascii").strip()
+        token = read_bounded(Path(named), MAX_TOKEN_BYTES).decode("ascii").strip()
     except OSError as error:
         raise IdentityError("token_file", f"{named} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         token = ""
-    if not 0 < len(token) < TOKEN_MAXIMUM or not re.fullmatch(r"[!-~]+", token):
+    if not 0 < len(token) < MAX_TOKEN_BYTES or not re.fullmatch(r"[!-~]+", token):
         raise IdentityError("token_file", f"{named} contains no token")
     return token
 
 
-def setting(value: str | None, field: str, variable: str) -> str:
+def require_setting(value: str | None, field: str, variable: str) -> str:
     """A value of the configuration, or else of the environment. Raises IdentityError."""
     found = value or os.environ.get(variable)
     if not found:
@@ -158,7 +162,7 @@ def setting(value: str | None, field: str, variable: str) -> str:
     return found
 
 
-def text_in(document: Mapping[str, Any], name: str) -> str:
+def require_text(document: Mapping[str, Any], name: str) -> str:
     """A text that an answer has to have. Raises IdentityError."""
     found = document.get(name)
     if not isinstance(found, str) or not re.fullmatch(r"[!-~]+", found):
@@ -176,7 +180,7 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return document
 
 
-def _time_of(answer: Answer) -> datetime:
+def _response_time(answer: ExchangeResponse) -> datetime:
     try:
         time_there = parsedate_to_datetime(answer.date)
     except (ValueError, OverflowError):

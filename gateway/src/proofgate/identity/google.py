@@ -16,7 +16,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from proofgate.config.auth import Auth
-from proofgate.identity.endpoint import ask, oauth_code, post_form, projected_token, text_in
+from proofgate.identity.endpoint import (
+    oauth_code,
+    post_form,
+    read_projected_token,
+    require_text,
+    send_request,
+)
 from proofgate.identity.issued import AccessToken, IdentityError
 
 if TYPE_CHECKING:
@@ -50,23 +56,27 @@ class FederatedIdentity:
             "scope": SCOPE if self.auth.service_account is None else _IAM_SCOPE,
             "requested_token_type": f"{_TOKEN_TYPE}access_token",
             "subject_token_type": f"{_TOKEN_TYPE}jwt",
-            "subject_token": projected_token(self.auth.token_file, None),
+            "subject_token": read_projected_token(self.auth.token_file, None),
         }
         reply = post_form(self.auth.sts_url or STS_URL, fields, oauth_code)
         document = reply.document()
-        token = AccessToken(text_in(document, "access_token"), reply.seconds_left(document.get("expires_in")))
+        token = AccessToken(
+            require_text(document, "access_token"), reply.seconds_left(document.get("expires_in"))
+        )
         if self.auth.service_account is None:
             return token
-        return self._impersonated(self.auth.service_account, token.text)
+        return self._impersonate(self.auth.service_account, token.text)
 
-    def _impersonated(self, account: str, token: str) -> AccessToken:
+    def _impersonate(self, account: str, token: str) -> AccessToken:
         base = self.auth.iam_credentials_url or IAM_CREDENTIALS_URL
         url = f"{base}/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         body = {"scope": [SCOPE], "lifetime": f"{LIFETIME_SECONDS}s"}
-        reply = ask("POST", url, headers, json.dumps(body).encode(), oauth_code)
+        reply = send_request("POST", url, headers, json.dumps(body).encode(), oauth_code)
         document = reply.document()
-        return AccessToken(text_in(document, "accessToken"), reply.seconds_until(document.get("expireTime")))
+        return AccessToken(
+            require_text(document, "accessToken"), reply.seconds_until(document.get("expireTime"))
+        )
 
 
 @dataclass(frozen=True)
@@ -78,9 +88,11 @@ class MetadataServer:
         host = os.environ.get("GCE_METADATA_HOST") or METADATA_HOST
         headers = {"Metadata-Flavor": "Google"}
         also = frozenset({METADATA_HOST})
-        reply = ask("GET", f"http://{host}{_METADATA_PATH}", headers, None, oauth_code, also)
+        reply = send_request("GET", f"http://{host}{_METADATA_PATH}", headers, None, oauth_code, also)
         document = reply.document()
-        return AccessToken(text_in(document, "access_token"), reply.seconds_left(document.get("expires_in")))
+        return AccessToken(
+            require_text(document, "access_token"), reply.seconds_left(document.get("expires_in"))
+        )
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ class ServiceAccountKey:
 
         credentials = self._credentials()
         try:
-            credentials.refresh(_bounded)  # type: ignore[no-untyped-call]
+            credentials.refresh(_send_bounded_request)  # type: ignore[no-untyped-call]
         except (exceptions.GoogleAuthError, ValueError, TypeError, KeyError):
             raise IdentityError("bad_answer", "the response is not an access token") from None
         if not isinstance(credentials.token, str) or credentials.expiry is None:
@@ -127,7 +139,7 @@ class _Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def _bounded(
+def _send_bounded_request(
     url: str,
     method: str = "GET",
     body: bytes | None = None,
@@ -135,4 +147,4 @@ def _bounded(
     **_: object,
 ) -> _Response:
     """Sends a request of Google's library as all of ours go. Raises IdentityError, also for a refusal."""
-    return _Response(HTTPStatus.OK, ask(method, url, headers or {}, body, oauth_code).body)
+    return _Response(HTTPStatus.OK, send_request(method, url, headers or {}, body, oauth_code).body)

@@ -23,7 +23,7 @@ class AwsSession:
     lifetime_seconds: float
 
 
-Issued = AccessToken | AwsSession
+IssuedCredentials = AccessToken | AwsSession
 
 
 class IdentityError(Exception):

@@ -18,33 +18,33 @@ from proofgate import _core, profiling
 from proofgate.config import Config
 from proofgate.daemon_thread import in_daemon_thread
 from proofgate.forward_proxy import ForwardProxy
-from proofgate.identity.issued import AwsSession, IdentityError, Issued
+from proofgate.identity.issued import AwsSession, IdentityError, IssuedCredentials
 from proofgate.identity.sources import Identity, identity_of
-from proofgate.refreshing import SPREAD, Refreshing, backoff
-from proofgate.timed_exchange import through
+from proofgate.refreshing import JITTER, Refresher, backoff
+from proofgate.timed_exchange import use_proxy
 
 log = logging.getLogger("proofgate")
 
 TICK_SECONDS = 0.5
 #: For the first ones, before the worker calls itself ready.
-FIRST_SECONDS = 5.0
+INITIAL_FETCH_SECONDS = 5.0
 #: For all that the fetching of one may take, its repetitions included.
-PATIENCE_SECONDS = 60.0
+FETCH_TIMEOUT_SECONDS = 60.0
 #: After this part of their life credentials are replaced.
-_RENEWED_AFTER = 0.75
+_RENEWAL_FRACTION = 0.75
 #: So long before their end credentials are not used any more, or for this part of their life if that is less:
 #: a request takes a while to be looked at, and times in answers are whole seconds.
 _MARGIN_SECONDS = 10.0
-_MARGIN_PART = 0.05
-PAUSE_SECONDS = 1.0
-BACKOFF_MAXIMUM_SECONDS = 60.0
+_EXPIRY_MARGIN_FRACTION = 0.05
+INITIAL_BACKOFF_SECONDS = 1.0
+MAX_BACKOFF_SECONDS = 60.0
 
-Fetch = Callable[[Identity], Issued]
+Fetch = Callable[[Identity], IssuedCredentials]
 
 
-def usable(lifetime: float) -> float:
+def usable_seconds(lifetime: float) -> float:
     """For how many seconds credentials are used that are valid for so many."""
-    return lifetime - min(_MARGIN_SECONDS, lifetime * _MARGIN_PART)
+    return lifetime - min(_MARGIN_SECONDS, lifetime * _EXPIRY_MARGIN_FRACTION)
 
 
 @dataclass
@@ -63,48 +63,50 @@ class CredentialSource:
     fetched: bool = False
     #: Since the start of the worker.
     renewals: int = 0
-    all_failures: int = 0
-    ends: float | None = None
+    total_failures: int = 0
+    expires_at: float | None = None
     error: str | None = None
     reason: str | None = None
 
-    def replace(self, before: CredentialSource) -> None:
+    def inherit_from(self, before: CredentialSource) -> None:
         """Takes the place of another identity for the same provider, whose credentials the worker keeps until
         new ones come or they end, unless the provider is elsewhere or takes others now."""
-        self.renewals, self.all_failures = before.renewals, before.all_failures
+        self.renewals, self.total_failures = before.renewals, before.total_failures
         if (before.base_url, before.is_aws) == (self.base_url, self.is_aws):
-            self.ends = before.ends
+            self.expires_at = before.expires_at
 
     @property
     def is_aws(self) -> bool:
         """Whether requests are signed with its credentials."""
         return self.kind.startswith("AWS")
 
-    def succeed(self, now: float, lifetime: float, spread: float) -> None:
+    def record_success(self, now: float, lifetime: float, spread: float) -> None:
         """Notes new credentials; `spread`, from -1 to 1, keeps workers from asking all at once."""
         self.running, self.failures, self.error, self.reason = False, 0, None, None
         self.renewals += 1
         self.fetched = True
-        self.ends = now + usable(lifetime)
+        self.expires_at = now + usable_seconds(lifetime)
         # At once again is never asked: a metadata server hands out one that is nearly over until it is.
-        self.due = now + max(lifetime * _RENEWED_AFTER * (1 - SPREAD * abs(spread)), PAUSE_SECONDS)
+        self.due = now + max(
+            lifetime * _RENEWAL_FRACTION * (1 - JITTER * abs(spread)), INITIAL_BACKOFF_SECONDS
+        )
 
-    def fail(self, now: float, code: str, reason: str, spread: float) -> float:
+    def record_failure(self, now: float, code: str, reason: str, spread: float) -> float:
         """Notes a failure and returns how many seconds later the next attempt is due."""
         self.running, self.error, self.reason = False, code, reason
         self.failures += 1
-        self.all_failures += 1
-        delay = backoff(self.failures, PAUSE_SECONDS, BACKOFF_MAXIMUM_SECONDS, spread)
+        self.total_failures += 1
+        delay = backoff(self.failures, INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, spread)
         self.due = now + delay
         return delay
 
     def seconds_left(self, now: float) -> float:
         """For how long its credentials are valid, in seconds; 0 without any."""
-        return 0.0 if self.ends is None else max(self.ends - now, 0.0)
+        return 0.0 if self.expires_at is None else max(self.expires_at - now, 0.0)
 
     def status(self, now: float) -> dict[str, Any]:
         """What the admin port shows."""
-        left = None if self.ends is None else round(self.seconds_left(now))
+        left = None if self.expires_at is None else round(self.seconds_left(now))
         return {
             "provider": self.provider,
             "type": self.kind,
@@ -114,12 +116,12 @@ class CredentialSource:
         }
 
 
-class Credentials(Refreshing):
+class CredentialRenewer(Refresher):
     """Keeps the credentials of a worker's providers fresh. Runs on the event loop and waits in threads."""
 
     what = "the credentials of providers"
     tick_seconds = TICK_SECONDS
-    first_seconds = FIRST_SECONDS
+    first_seconds = INITIAL_FETCH_SECONDS
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class Credentials(Refreshing):
                 kind, before = provider.auth.type, source
                 source = CredentialSource(provider.name, provider.base_url, kind, identity, due=now)
                 if before is not None:
-                    source.replace(before)
+                    source.inherit_from(before)
             self._sources[provider.name] = source
 
     def tick(self) -> None:
@@ -160,7 +162,7 @@ class Credentials(Refreshing):
         for source in self._sources.values():
             if now >= source.due and not source.running:
                 source.running = True
-                self._begin(self._refresh(source))
+                self._start(self._refresh(source))
 
     def status(self) -> list[dict[str, Any]]:
         """The providers whose credentials are issued."""
@@ -178,7 +180,7 @@ class Credentials(Refreshing):
             f"# TYPE {renewals} counter",
         ]
         for source in sources:
-            for result, count in (("renewed", source.renewals), ("failed", source.all_failures)):
+            for result, count in (("renewed", source.renewals), ("failed", source.total_failures)):
                 lines.append(f'{renewals}_total{{provider="{source.provider}",result="{result}"}} {count}')
         lines += [
             f"# HELP {left} Seconds until a provider's issued credentials expire; 0 if there are none.",
@@ -189,21 +191,23 @@ class Credentials(Refreshing):
 
     async def _refresh(self, source: CredentialSource) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                issued, came = await in_daemon_thread(lambda: self._fetched(source.identity), "credentials")
+            async with asyncio.timeout(FETCH_TIMEOUT_SECONDS):
+                issued, came = await in_daemon_thread(
+                    lambda: self._fetch_with_time(source.identity), "credentials"
+                )
             if self._sources.get(source.provider) is not source:
                 return  # another configuration came meanwhile
-            await profiling.in_thread(self._give, source.provider, issued, came)
+            await profiling.run_in_thread(self._install, source.provider, issued, came)
         except TimeoutError:
-            self._failed(source, "timeout", "no answer in time")
+            self._handle_failure(source, "timeout", "no answer in time")
         except (IdentityError, _core.ProofgateError) as error:
-            self._failed(source, error.code, str(error))
+            self._handle_failure(source, error.code, str(error))
         except Exception as error:
             # Its text may be of a library that quotes what it read.
             log.error(  # noqa: TRY400
                 "provider %s: its credentials cannot be fetched: %s", source.provider, type(error).__name__
             )
-            self._failed(source, "internal", "an internal error")
+            self._handle_failure(source, "internal", "an internal error")
         else:
             lifetime = issued.lifetime_seconds
             if source.failures or not source.fetched:
@@ -213,26 +217,26 @@ class Credentials(Refreshing):
                     lifetime,
                     source.kind,
                 )
-            source.succeed(came, lifetime, self._spread())
+            source.record_success(came, lifetime, self._spread())
 
-    def _fetched(self, identity: Identity) -> tuple[Issued, float]:
+    def _fetch_with_time(self, identity: Identity) -> tuple[IssuedCredentials, float]:
         """What was issued, and when it came."""
-        with through(self._proxy):
+        with use_proxy(self._proxy):
             return self._fetch(identity), self._clock()
 
-    def _give(self, provider: str, issued: Issued, came: float) -> None:
-        lifetime = max(usable(issued.lifetime_seconds) - (self._clock() - came), 0.0)
+    def _install(self, provider: str, issued: IssuedCredentials, came: float) -> None:
+        lifetime = max(usable_seconds(issued.lifetime_seconds) - (self._clock() - came), 0.0)
         if isinstance(issued, AwsSession):
             keys = (issued.access_key_id, issued.secret_access_key, issued.session_token)
             self._worker.set_aws_credentials(provider, keys, lifetime)
         else:
             self._worker.set_access_token(provider, issued.text, lifetime)
 
-    def _failed(self, source: CredentialSource, code: str, reason: str) -> None:
+    def _handle_failure(self, source: CredentialSource, code: str, reason: str) -> None:
         if self._sources.get(source.provider) is not source:
             return
         now = self._clock()
-        delay = source.fail(now, code, reason, self._spread())
+        delay = source.record_failure(now, code, reason, self._spread())
         valid = source.seconds_left(now) > 0
         log.warning(
             "provider %s: no new credentials (%s): %s; %s, next attempt in %.0f s",

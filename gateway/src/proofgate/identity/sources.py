@@ -7,15 +7,15 @@ from typing import Protocol
 from proofgate.config import Config
 from proofgate.config.settings import Provider
 from proofgate.identity.aws import PodIdentity, WebIdentity
-from proofgate.identity.azure import EntraWorkload
+from proofgate.identity.azure import EntraWorkloadIdentity
 from proofgate.identity.google import FederatedIdentity, MetadataServer, ServiceAccountKey
-from proofgate.identity.issued import Issued
+from proofgate.identity.issued import IssuedCredentials
 
 
 class Identity(Protocol):
     """Who the gateway is to one provider. Two are equal when they ask the same of the same."""
 
-    def fetch(self) -> Issued:
+    def fetch(self) -> IssuedCredentials:
         """New credentials. Blocks for seconds; raises IdentityError."""
 
 
@@ -32,7 +32,7 @@ def identity_of(provider: Provider, config: Config) -> Identity | None:
         case "AWSPodIdentity":
             return PodIdentity(auth)
         case "AzureWorkloadIdentity":
-            return EntraWorkload(auth)
+            return EntraWorkloadIdentity(auth)
         case "GCPWorkloadIdentity":
             return FederatedIdentity(auth)
         case "GCPMetadataServer":

@@ -22,24 +22,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core
 from proofgate.folder_sync import sync_folder
-from proofgate.index.room import NOBODY, Holder, Room, holder_of
+from proofgate.index.room import UNKNOWN_OWNER, LineOwner, LogUsage, line_owner
 
 #: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
-MOST_BYTES = 256 << 20
+MAX_LOG_BYTES = 256 << 20
 #: Of one file; the next one begins then.
 FILE_BYTES = 16 << 20
 #: Whoever adds a line holds it: the auditor, and commands that are run by hand.
-LOCK = "access.lock"
+LOCK_FILE = "access.lock"
 #: For so long another process is waited for.
 LOCK_SECONDS = 5.0
 _NAME = re.compile(r"access-([0-9]{1,20})-([0-9]{20})\.jsonl")
 
 #: When a log was begun (unix microseconds), its lines, and the root over them.
-Head = tuple[int, int, bytes]
+AccessLogHead = tuple[int, int, bytes]
 
 
 class AccessLogError(Exception):
@@ -47,12 +47,12 @@ class AccessLogError(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class LogFile:
     """One file of a log."""
 
     path: Path
-    begun: int
-    first: int
+    started_at: int
+    first_line: int
 
     @contextmanager
     def read(self) -> Iterator[tuple[_core.Tree, Iterator[bytes]]]:
@@ -65,26 +65,26 @@ class Part:
             try:
                 told = json.loads(header)
                 peaks = [base64.b64decode(peak, validate=True) for peak in told["peaks"]]
-                if (told["v"], told["begun"], told["first"]) != (1, self.begun, self.first):
+                if (told["v"], told["begun"], told["first"]) != (1, self.started_at, self.first_line):
                     raise AccessLogError(f"{self.path} starts with the header of another file")
-                tree = _core.Tree(self.first, peaks)
+                tree = _core.Tree(self.first_line, peaks)
             except (ValueError, KeyError, TypeError):
                 message = f"{self.path} does not start with the header of an access log"
                 raise AccessLogError(message) from None
             yield tree, iter(file)
 
 
-def parts(directory: Path) -> dict[int, list[Part]]:
+def find_log_files(directory: Path) -> dict[int, list[LogFile]]:
     """The files of a directory by the log that they are of, in their order. Raises OSError."""
-    found: dict[int, list[Part]] = {}
+    found: dict[int, list[LogFile]] = {}
     for name in sorted(path.name for path in directory.iterdir()):
         if match := _NAME.fullmatch(name):
             begun = int(match[1])
-            found.setdefault(begun, []).append(Part(directory / name, begun, int(match[2])))
+            found.setdefault(begun, []).append(LogFile(directory / name, begun, int(match[2])))
     return found
 
 
-class NoRoomError(OSError):
+class AccessLogFullError(OSError):
     """A reader's part of the log is full. The message says which part, and what to do."""
 
     def __init__(self, message: str) -> None:
@@ -92,11 +92,11 @@ class NoRoomError(OSError):
 
 
 @contextmanager
-def only_writer(directory: Path) -> Iterator[None]:
+def exclusive_writer(directory: Path) -> Iterator[None]:
     """Keeps other processes from adding lines. Raises OSError, also when one does not let go."""
-    file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        give_to_owner(file, directory)
+        chown_to_directory_owner(file, directory)
         until = time.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -111,12 +111,12 @@ def only_writer(directory: Path) -> Iterator[None]:
         os.close(file)
 
 
-def encoded(entry: dict[str, Any]) -> bytes:
+def encode_entry(entry: dict[str, Any]) -> bytes:
     """A line of the log."""
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
 
 
-def give_to_owner(file: int, directory: Path) -> None:
+def chown_to_directory_owner(file: int, directory: Path) -> None:
     """Gives a file that root has made to whoever has the directory, who could not open it otherwise."""
     owner, own = directory.stat(), os.fstat(file)
     if os.geteuid() == 0 and own.st_uid != owner.st_uid:
@@ -130,23 +130,23 @@ class AccessLog:
         self,
         directory: Path,
         now_us: int,
-        told: Head | None = None,
+        told: AccessLogHead | None = None,
         *,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_LOG_BYTES,
         file_bytes: int = FILE_BYTES,
     ) -> None:
         """Goes on with the log that was `told` of, or begins one: where there is none, and where what is
         there is not what was told, which `changed` says then. Raises OSError."""
         self._directory, self._most_bytes, self._file_bytes = directory, most_bytes, file_bytes
         self._lock = threading.Lock()
-        self._room = Room()
+        self._room = LogUsage()
         self._used = 0
         self.changed: str | None = None
-        with only_writer(directory):
+        with exclusive_writer(directory):
             self._open(told, now_us)
-            self._count_all()
+            self._recount_holders()
 
-    def _open(self, told: Head | None, now_us: int) -> None:
+    def _open(self, told: AccessLogHead | None, now_us: int) -> None:
         try:
             found = self._newest(told)
         except AccessLogError as error:
@@ -155,28 +155,30 @@ class AccessLog:
         if found is None:
             self._tree = _core.Tree()
             self._begun = max(
-                now_us, (told[0] if told else 0) + 1, *(begun + 1 for begun in parts(self._directory))
+                now_us,
+                (told[0] if told else 0) + 1,
+                *(begun + 1 for begun in find_log_files(self._directory)),
             )
-            self._file = self._begin()
+            self._file = self._start_file()
         else:
             part, self._tree = found
-            self._begun, self._path = part.begun, part.path
+            self._begun, self._path = part.started_at, part.path
             self._file = os.open(part.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         #: Behind the last line that is a leaf.
         self._end = os.fstat(self._file).st_size
         if found is not None:
-            self._finish_cut()
+            self._terminate_truncated_line()
 
-    def head(self) -> Head:
+    def head(self) -> AccessLogHead:
         """How it stands; what is in it is on the disk. Lines that other processes have added are in it, as
         far as they can be read now."""
         with self._lock:
-            with suppress(OSError), only_writer(self._directory):
-                self._settle()
+            with suppress(OSError), exclusive_writer(self._directory):
+                self._recover_failed_write()
             return self._begun, self._tree.size, self._tree.root
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """What all files together may have."""
         return self._most_bytes
 
@@ -185,18 +187,18 @@ class AccessLog:
         """What all files together had when they were last looked at."""
         return self._used
 
-    def add(self, entry: dict[str, Any], holder: Holder = NOBODY, sharers: int = 1) -> None:
+    def add(self, entry: dict[str, Any], holder: LineOwner = UNKNOWN_OWNER, sharers: int = 1) -> None:
         """Adds a line, durably, in the part of its holder, which as many have equally as share that.
 
         Raises NoRoomError and OSError, and then whoever asked must get no answer.
         """
-        line = encoded(entry)
-        with self._lock, only_writer(self._directory):
-            self._settle()
-            self._require_room(len(line), holder, sharers)
+        line = encode_entry(entry)
+        with self._lock, exclusive_writer(self._directory):
+            self._recover_failed_write()
+            self._require_space(len(line), holder, sharers)
             if self._end + len(line) > self._file_bytes and self._tree.size:
                 former = self._file
-                self._file = self._begin()
+                self._file = self._start_file()
                 os.close(former)
                 self._end = os.fstat(self._file).st_size
             written = os.write(self._file, line)
@@ -205,37 +207,37 @@ class AccessLog:
                 raise OSError(errno.ENOSPC, "the line was written only in part")
             self._tree.push(line[:-1])
             self._end += len(line)
-            self._room.count(self._path, holder, len(line))
+            self._room.add_line(self._path, holder, len(line))
 
     def close(self) -> None:
         """Closes the file."""
         os.close(self._file)
 
-    def _newest(self, told: Head | None) -> tuple[Part, _core.Tree] | None:
+    def _newest(self, told: AccessLogHead | None) -> tuple[LogFile, _core.Tree] | None:
         """The last file of the log that was told of, or of the newest one, and the tree over its lines.
 
         Raises AccessLogError when it is not what was told.
         """
-        logs = parts(self._directory)
+        logs = find_log_files(self._directory)
         if told is None:
-            return replay(logs[max(logs)], None) if logs else None
+            return replay_log(logs[max(logs)], None) if logs else None
         if told[0] not in logs:
             raise AccessLogError(
-                f"an access log is missing, of which {counted(told[1], 'line')} had been reported"
+                f"an access log is missing, of which {format_count(told[1], 'line')} had been reported"
             )
-        begin = max((part.first for part in logs[told[0]] if part.first <= told[1]), default=None)
+        begin = max((part.first_line for part in logs[told[0]] if part.first_line <= told[1]), default=None)
         if begin is None:
             raise AccessLogError(
-                f"the report was about {counted(told[1], 'line')}, but the remaining files start later"
+                f"the report was about {format_count(told[1], 'line')}, but the remaining files start later"
             )
-        found = replay([part for part in logs[told[0]] if part.first >= begin], told)
+        found = replay_log([part for part in logs[told[0]] if part.first_line >= begin], told)
         if found[1].size < told[1]:
             raise AccessLogError(
-                f"the report was about {counted(told[1], 'line')}, but the log has {found[1].size}"
+                f"the report was about {format_count(told[1], 'line')}, but the log has {found[1].size}"
             )
         return found
 
-    def _finish_cut(self) -> None:
+    def _terminate_truncated_line(self) -> None:
         """Ends the last line if a crash has cut it; it was counted as one."""
         size = self._end
         if size and os.pread(self._file, 1, size - 1) != b"\n":
@@ -243,7 +245,7 @@ class AccessLog:
             os.fsync(self._file)
             self._end = size + 1
 
-    def _settle(self) -> None:
+    def _recover_failed_write(self) -> None:
         """Takes what a write that failed has left as lines of their own."""
         size = os.fstat(self._file).st_size
         if size == self._end:
@@ -257,28 +259,30 @@ class AccessLog:
         os.fsync(self._file)
         for line in left[:-1].split(b"\n"):
             self._tree.push(line)
-            self._room.count(self._path, holder_of(line), len(line) + 1)
+            self._room.add_line(self._path, line_owner(line), len(line) + 1)
         self._end += len(left)
 
-    def _require_room(self, length: int, holder: Holder, sharers: int) -> None:
-        files = [part.path for log in parts(self._directory).values() for part in log]
+    def _require_space(self, length: int, holder: LineOwner, sharers: int) -> None:
+        files = [part.path for log in find_log_files(self._directory).values() for part in log]
         self._used = used = sum(path.stat().st_size for path in files)
         if used + length > self._most_bytes:
-            raise NoRoomError(f"{used} of at most {self._most_bytes} bytes are used: move older files away")
-        self._room.forget_all_but(files)
-        refusal = self._room.refusal(holder, length, self._most_bytes, sharers)
+            raise AccessLogFullError(
+                f"{used} of at most {self._most_bytes} bytes are used: move older files away"
+            )
+        self._room.retain_files(files)
+        refusal = self._room.full_reason(holder, length, self._most_bytes, sharers)
         if refusal is not None:
-            raise NoRoomError(refusal)
+            raise AccessLogFullError(refusal)
 
-    def _count_all(self) -> None:
+    def _recount_holders(self) -> None:
         """Counts whose the lines are of the files that are there."""
-        for log in parts(self._directory).values():
+        for log in find_log_files(self._directory).values():
             for part in log:
                 with suppress(AccessLogError), part.read() as (_, lines):
                     for line in lines:
-                        self._room.count(part.path, holder_of(line), len(line))
+                        self._room.add_line(part.path, line_owner(line), len(line))
 
-    def _begin(self) -> int:
+    def _start_file(self) -> int:
         """Makes a file that goes on behind the lines that there are, and opens it. Raises OSError."""
         first = self._tree.size
         peaks = [base64.b64encode(peak).decode() for peak in self._tree.peaks]
@@ -290,7 +294,7 @@ class AccessLog:
         try:
             os.write(file, header.encode())
             os.fsync(file)
-            give_to_owner(file, self._directory)
+            chown_to_directory_owner(file, self._directory)
             draft.rename(path)
             sync_folder(self._directory)
         except OSError:
@@ -300,9 +304,9 @@ class AccessLog:
         return file
 
 
-def replay(
-    files: list[Part], told: Head | None, at: Callable[[_core.Tree], None] | None = None
-) -> tuple[Part, _core.Tree]:
+def replay_log(
+    files: list[LogFile], told: AccessLogHead | None, at: Callable[[_core.Tree], None] | None = None
+) -> tuple[LogFile, _core.Tree]:
     """Reads files of one log, in their order; the last of them, and the tree over all lines.
 
     `at` is called with the tree before the first line, and after each. Raises AccessLogError when they do not
@@ -312,7 +316,7 @@ def replay(
     def compare(tree: _core.Tree) -> None:
         if told is not None and tree.size == told[1] and tree.root != told[2]:
             raise AccessLogError(
-                f"the digest of the first {counted(told[1], 'line')} is not the one that was reported"
+                f"the digest of the first {format_count(told[1], 'line')} is not the one that was reported"
             )
         if at is not None:
             at(tree)

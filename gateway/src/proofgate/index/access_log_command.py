@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, output
 from proofgate.aggregate_log import AggregateLogError, StateFiles, entries
-from proofgate.another_key import is_about_key
+from proofgate.another_key import has_key_mismatch_code
 from proofgate.evidence import VERDICTS, read_text, read_verifying_key
 from proofgate.exit_codes import EXIT_USAGE, ExitCode, fail
-from proofgate.index.access_log import AccessLogError, Part, parts, replay
+from proofgate.index.access_log import AccessLogError, LogFile, find_log_files, replay_log
 from proofgate.terminal import show_verdict
 
 _INCOMPLETE, _DIVERGED = ExitCode.INCOMPLETE, ExitCode.DIVERGED
 
 
 @dataclass(frozen=True)
-class Told:
+class SignedHead:
     """A head of an access log, as an entry of the aggregate log says."""
 
     size: int
@@ -67,16 +67,16 @@ def run(options: argparse.Namespace) -> int:
     key, found = read_verifying_key(options.key), list[str]()
     held = None if options.against is None else read_text(options.against)
     try:
-        told = _told(options.state, key, held)
-        logs: dict[int, list[Part]] = {}
+        told = _read_signed_heads(options.state, key, held)
+        logs: dict[int, list[LogFile]] = {}
         for folder in [options.state, *options.files]:
-            for begun, files in parts(folder).items():
+            for begun, files in find_log_files(folder).items():
                 logs.setdefault(begun, []).extend(files)
         code = max(
             [_report(begun, told.get(begun, []), logs, found) for begun in sorted({*told, *logs})], default=0
         )
     except (_DivergedError, AggregateLogError) as error:
-        if is_about_key(str(error)):
+        if has_key_mismatch_code(str(error)):
             return fail(str(error), EXIT_USAGE)
         found.append(str(error))
         code = _DIVERGED
@@ -90,32 +90,32 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _report(begun: int, told: list[Told], logs: dict[int, list[Part]], found: list[str]) -> int:
+def _report(begun: int, told: list[SignedHead], logs: dict[int, list[LogFile]], found: list[str]) -> int:
     """Compares the lines of one log, and adds what it finds to `found`. The exit code."""
-    files = sorted(logs.get(begun, []), key=lambda part: part.first)
+    files = sorted(logs.get(begun, []), key=lambda part: part.first_line)
     last = told[-1].size if told else 0
     if not files:
-        found.append(f"log {begun}: missing, although {counted(last, 'line')} had been reported")
+        found.append(f"log {begun}: missing, although {format_count(last, 'line')} had been reported")
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
     def compare(tree: _core.Tree) -> None:
         if wanted.get(tree.size, tree.root) != tree.root:
             raise AccessLogError(
-                f"the digest of the first {counted(tree.size, 'line')} is not the one that was reported"
+                f"the digest of the first {format_count(tree.size, 'line')} is not the one that was reported"
             )
 
     try:
-        _, tree = replay(files, None, compare)
+        _, tree = replay_log(files, None, compare)
     except AccessLogError as error:
         found.append(f"log {begun}: {error}")
         return _DIVERGED
     if tree.size < last:
         found.append(
-            f"log {begun}: the report was about {counted(last, 'line')}, but the log has {tree.size}"
+            f"log {begun}: the report was about {format_count(last, 'line')}, but the log has {tree.size}"
         )
         return _DIVERGED
-    first = files[0].first
+    first = files[0].first_line
     uncovered = tree.size - last
     found.append(
         f"log {begun}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet"
@@ -126,12 +126,12 @@ def _report(begun: int, told: list[Told], logs: dict[int, list[Part]], found: li
     return 0
 
 
-def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
+def _read_signed_heads(state: Path, key: str, held: str | None) -> dict[int, list[SignedHead]]:
     """The heads in the aggregate log, which is read whole. Raises OSError, _DivergedError."""
     name = key.split("+", 1)[0]
-    signed = _believed((state / "checkpoint").read_text(encoding="utf-8"), key)
-    against = None if held is None else _believed(held, key)
-    tree, told = _core.Tree(), dict[int, list[Told]]()
+    signed = _verify_note((state / "checkpoint").read_text(encoding="utf-8"), key)
+    against = None if held is None else _verify_note(held, key)
+    tree, told = _core.Tree(), dict[int, list[SignedHead]]()
     compared = against is None or against["size"] == 0
     for entry in entries(StateFiles(state), signed["size"]):
         tree.push(entry)
@@ -139,24 +139,26 @@ def _told(state: Path, key: str, held: str | None) -> dict[int, list[Told]]:
             compared = True
             if tree.root != base64.b64decode(against["root"]):
                 raise _DivergedError(
-                    f"the auditor's log contradicts the given checkpoint of {counted(tree.size, 'entry')}"
+                    f"the auditor's log contradicts the given checkpoint of {format_count(tree.size, 'entry')}"
                 )
-        checkpoint = _head_in(entry)
+        checkpoint = _parse_head(entry)
         if checkpoint is not None:
-            head = _believed(checkpoint, key)
+            head = _verify_note(checkpoint, key)
             prefix, _, begun = str(head["origin"]).rpartition("/")
             if prefix == f"{name}/access" and begun.isascii() and begun.isdigit():
-                told.setdefault(int(begun), []).append(Told(head["size"], base64.b64decode(head["root"])))
+                told.setdefault(int(begun), []).append(
+                    SignedHead(head["size"], base64.b64decode(head["root"]))
+                )
     if tree.root != base64.b64decode(signed["root"]):
         raise _DivergedError("the entries of the auditor's log do not have the root that it signed")
     if not compared:
         raise _DivergedError(
-            f"the auditor's log has {counted(tree.size, 'entry')}, fewer than the given checkpoint"
+            f"the auditor's log has {format_count(tree.size, 'entry')}, fewer than the given checkpoint"
         )
     return told
 
 
-def _head_in(entry: bytes) -> str | None:
+def _parse_head(entry: bytes) -> str | None:
     """The checkpoint in an entry with a head of an access log. Raises _DivergedError."""
     try:
         told = json.loads(entry)
@@ -165,7 +167,7 @@ def _head_in(entry: bytes) -> str | None:
         raise _DivergedError("an entry of the auditor's log is not valid") from None
 
 
-def _believed(note: str, key: str) -> dict[str, Any]:
+def _verify_note(note: str, key: str) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(_core.verify_checkpoint(note, key))
     except _core.ProofError as error:

@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from proofgate.index.days import shown_id
+from proofgate.index.days import decode_request_id
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import time_text
 
 #: Records that one answer tells, the newest.
-MOST_RECORDS = 2000
+MAX_RECORDS = 2000
 
 _SELECT = """
 SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE id = model),
@@ -23,7 +23,7 @@ FROM analysis WHERE"""
 _NEWEST = "ORDER BY ts DESC, log DESC, seq DESC LIMIT ?"
 
 
-def analysed(questions: Questions, asked: Filter) -> dict[str, Any]:
+def read_analysis(questions: IndexSnapshot, asked: Filter) -> dict[str, Any]:
     """What was recorded of a tenant, a model and a time, or of all: `windows` and flagged `answers`, the
     oldest first, and whether there are older ones than those (`more`). Numbers are in the units of the
     records (docs/reference/records.md, `analysis`).
@@ -33,7 +33,7 @@ def analysed(questions: Questions, asked: Filter) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
     windows: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
-    for _, row in questions.sums(replace(asked, newest=True), _SELECT, [], _NEWEST, [MOST_RECORDS + 1]):
+    for _, row in questions.query_days(replace(asked, newest=True), _SELECT, [], _NEWEST, [MAX_RECORDS + 1]):
         (ts, log, seq, own_id, tenant, model, findings, entropy, repetition, stretch), rest = (
             row[:10],
             row[10:],
@@ -43,20 +43,20 @@ def analysed(questions: Questions, asked: Filter) -> dict[str, Any]:
             "tenant": tenant,
             "model": model,
             "record": {"origin": questions.origin(log), "index": seq},
-            "exchange": shown_id(own_id),
+            "exchange": decode_request_id(own_id),
             "findings": json.loads(findings) if findings else [],
             "entropy_millibits": entropy,
             "repetition_permille": repetition,
         }
         found.append(told)
-        if len(found) > MOST_RECORDS:
+        if len(found) > MAX_RECORDS:
             break
         if rest[0] is None:
             answers.append({**told, "stretch_permille": stretch})
             continue
         names = ("number", "answers", "length_millitokens", "refusal_permille", "cut_permille")
         windows.append({**told, **dict(zip(names, rest, strict=False)), "tests": _tests(rest[-1])})
-    more = len(found) > MOST_RECORDS
+    more = len(found) > MAX_RECORDS
     return {"windows": windows[::-1], "answers": answers[::-1], "more": more}
 
 

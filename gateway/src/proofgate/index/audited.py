@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofgate import _core
-from proofgate.index.command import require_apart
+from proofgate.index.command import location_error
 
 if TYPE_CHECKING:
     from proofgate.index.audited_index import AuditedIndex
-    from proofgate.index.oidc import Oidc
-    from proofgate.index.routes import Desk
+    from proofgate.index.oidc import OidcClient
+    from proofgate.index.routes import ReaderPort
 
-_MOST_DAYS = 36_500
+_MAX_DAYS = 36_500
 
 
 @dataclass(frozen=True)
-class Kept:
+class IndexServices:
     """What an auditor keeps besides its log of heads: an index, and who answers readers from it; None where
     it is to keep none."""
 
     index: AuditedIndex | None = None
-    desk: Desk | None = None
+    reader_port: ReaderPort | None = None
 
     @property
     def offer(self) -> Callable[[list[tuple[str, str]]], None] | None:
@@ -80,17 +80,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def wrong_arguments(options: argparse.Namespace) -> str | None:
+def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.index is None:
         if options.index_days is not None:
             return "--index-days needs --index"
         if options.readers is not None:
             return "--readers needs --index"
-        more = _for_readers(options)
+        more = _reader_only_options(options)
         named = next((name for name, value in more.items() if value is not None), None)
         return None if named is None else f"{named} needs --index and --readers"
-    for name, value in _for_readers(options).items():
+    for name, value in _reader_only_options(options).items():
         if value is not None and options.readers is None:
             return f"{name} needs --readers"
     if options.once:
@@ -98,10 +98,10 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
     if options.ledger is None:
         # Copies of what workers serve are on the auditor's own volume, as the index may be.
         return None
-    return require_apart(options.index, options.ledger, same_volume=options.same_volume)
+    return location_error(options.index, options.ledger, same_volume=options.same_volume)
 
 
-def _for_readers(options: argparse.Namespace) -> dict[str, Path | None]:
+def _reader_only_options(options: argparse.Namespace) -> dict[str, Path | None]:
     """Options that have no meaning without readers."""
     return {
         "--export-key": options.export_key,
@@ -111,8 +111,8 @@ def _for_readers(options: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def _days(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"expected a whole number of days from 1 to {_MOST_DAYS}")
+    if not text.isdecimal() or not 1 <= int(text) <= _MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"expected a whole number of days from 1 to {_MAX_DAYS}")
     return int(text)
 
 
@@ -125,18 +125,20 @@ def _export_key(options: argparse.Namespace) -> str | None:
     return key
 
 
-def _oidc(options: argparse.Namespace) -> Oidc | None:
+def _oidc(options: argparse.Namespace) -> OidcClient | None:
     """Raises OidcSettingsError."""
     if options.oidc is None:
         return None
-    from proofgate.index.oidc import Oidc
-    from proofgate.index.oidc_settings import read
+    from proofgate.index.oidc import OidcClient
+    from proofgate.index.oidc_settings import read_oidc_settings
 
-    return Oidc(read(options.oidc))
+    return OidcClient(read_oidc_settings(options.oidc))
 
 
 @contextmanager
-def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -> Iterator[Kept]:
+def open_index_services(
+    options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor
+) -> Iterator[IndexServices]:
     """The index and what answers readers, as far as the arguments ask for them. An index that cannot be used
     is told, and tried again.
 
@@ -144,7 +146,7 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
     """
     with ExitStack() as stack:
         if options.index is None:
-            yield Kept()
+            yield IndexServices()
             return
         from proofgate.index.audited_index import AuditedIndex
 
@@ -153,26 +155,26 @@ def kept(options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor) -
         if options.readers is not None:
             from proofgate.index import by_hand
             from proofgate.index.access_log import AccessLog
-            from proofgate.index.readers import Readers
-            from proofgate.index.routes import Desk
+            from proofgate.index.readers import ReadersFile
+            from proofgate.index.routes import ReaderPort
             from proofgate.index.sign_in_links import SignInLinks
 
             access_log = AccessLog(options.state, time.time_ns() // 1000, auditor.reads_told())
             if access_log.changed is not None:
                 auditor.reads_changed(access_log.changed)
             stack.callback(access_log.close)
-            readers = Readers(options.readers)
-            desk = Desk(
+            readers = ReadersFile(options.readers)
+            desk = ReaderPort(
                 options.index,
                 options.files,
                 readers,
                 access_log,
-                index.standing,
+                index.status,
                 _export_key(options),
                 _oidc(options),
                 None if options.sign_in_links is None else SignInLinks(options.sign_in_links),
             )
             stack.callback(desk.flush, ending=True)
-            by_hand.tell_place(options.index, options.state)
+            by_hand.write_access_log_location(options.index, options.state)
         stack.enter_context(index)
-        yield Kept(index, desk)
+        yield IndexServices(index, desk)

@@ -14,9 +14,9 @@ from typing import Self
 
 from proofgate.index import schema
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.follow import REST_SECONDS, Indexer
-from proofgate.index.writer import Writer
-from proofgate.key_statements import line_of
+from proofgate.index.follow import RETRY_DELAY_SECONDS, Indexer
+from proofgate.index.writer import IndexWriter
+from proofgate.key_statements import key_chain
 
 log = logging.getLogger("proofgate.index")
 
@@ -28,12 +28,12 @@ PRUNE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class IndexStatus:
     """How far an index is: records that were read, records that wait, and why it does not go on; an empty
     `code` while it does."""
 
     records: int = 0
-    behind: int = 0
+    records_behind: int = 0
     code: str = ""
     message: str = ""
 
@@ -81,18 +81,18 @@ class AuditedIndex:
                 self._waiting.update(accepted)
                 self._condition.notify()
 
-    def standing(self) -> Standing:
+    def status(self) -> IndexStatus:
         """How it stands now."""
         indexer, problem = self._indexer, self._problem
         if indexer is None:
-            return Standing() if problem is None else Standing(0, 0, problem.code, str(problem))
+            return IndexStatus() if problem is None else IndexStatus(0, 0, problem.code, str(problem))
         refused = list(indexer.problems.values())
         if problem is None and refused:
             problem = IndexUnusableError(refused[0], "index_log_refused")
         code, message = ("", "") if problem is None else (problem.code, str(problem))
-        return Standing(indexer.records, indexer.behind, code, message)
+        return IndexStatus(indexer.records, indexer.records_behind, code, message)
 
-    def refused(self) -> list[str]:
+    def rejected_origins(self) -> list[str]:
         """The origins of logs that do not hold what was accepted."""
         indexer = self._indexer
         return [] if indexer is None else list(indexer.problems)
@@ -100,21 +100,23 @@ class AuditedIndex:
     def _run(self) -> None:
         while not self._ending:
             try:
-                line = () if self._ledger is None else line_of(self._ledger, self._ledger_key)
-                with contextlib.closing(Writer.open(self.directory, self._ledger_key, line=line)) as writer:
+                line = () if self._ledger is None else key_chain(self._ledger, self._ledger_key)
+                with contextlib.closing(
+                    IndexWriter.open(self.directory, self._ledger_key, line=line)
+                ) as writer:
                     self._follow(writer)
             except IndexUnusableError as error:
-                self._tell(error)
+                self._report_error(error)
             except Exception:
                 log.exception("the index is behind, and continues in a minute")
                 self._problem = IndexUnusableError("the index failed: see the log", "index_failed")
             with self._condition:
-                self._condition.wait_for(lambda: self._ending, REST_SECONDS)
+                self._condition.wait_for(lambda: self._ending, RETRY_DELAY_SECONDS)
 
-    def _follow(self, writer: Writer) -> None:
+    def _follow(self, writer: IndexWriter) -> None:
         """Reads what is offered until it is to end. Raises IndexUnusableError; what was offered stays."""
         self._indexer = indexer = Indexer(
-            writer, self._ledger_key, stopped=lambda: self._ending, before_batch=self._require_room
+            writer, self._ledger_key, should_stop=lambda: self._ending, before_batch=self._require_disk_space
         )
         while True:
             self._prune(writer)
@@ -132,7 +134,7 @@ class AuditedIndex:
                 raise
             self._problem = None
 
-    def _require_room(self) -> None:
+    def _require_disk_space(self) -> None:
         free = shutil.disk_usage(self.directory).free
         if free < self._reserve:
             raise IndexUnusableError(
@@ -141,7 +143,7 @@ class AuditedIndex:
                 "index_full",
             )
 
-    def _prune(self, writer: Writer) -> None:
+    def _prune(self, writer: IndexWriter) -> None:
         """Removes days that are too old: by the clock and by the newest exchange, so that neither alone,
         being wrong, removes what is not."""
         due = self._pruned is None or time.monotonic() - self._pruned >= PRUNE_SECONDS
@@ -154,7 +156,7 @@ class AuditedIndex:
         if gone:
             log.info("removed %d days from the index, which keeps %d", gone, self._keep_days)
 
-    def _tell(self, error: IndexUnusableError) -> None:
+    def _report_error(self, error: IndexUnusableError) -> None:
         if self._problem is None or self._problem.code != error.code:
             log.error("the index is behind, retrying each minute: %s [%s]", error, error.code)
         self._problem = error

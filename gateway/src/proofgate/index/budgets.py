@@ -18,36 +18,36 @@ from proofgate import archive
 from proofgate.haproxy_sidecar import ring
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import time_text
-from proofgate.index.used import used_by_model
+from proofgate.index.used import usage_by_model
 from proofgate.limit_kinds import LIMIT_KINDS
 
 #: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
-MOST_TENANTS = 1000
-_MOST_NAMES = 20_000
+MAX_TENANTS = 1000
+_MAX_NAMES = 20_000
 
 _MICROSECONDS = 1_000_000
 _DAY_MICROSECONDS = 86_400 * _MICROSECONDS
 _SPANS = ("day", "month")
 _FIELDS = tuple(kind.field for kind in LIMIT_KINDS)
-_FIGURES = ("tokens", "cost_nanodollars", "unpriced", "open")
+_USAGE_FIELDS = ("tokens", "cost_nanodollars", "unpriced", "open")
 
 
 @dataclass(frozen=True)
-class _InForce:
+class _ActiveConfiguration:
     """The configuration that most lately came into force, and what else there is to say of it."""
 
     digest: str = ""
     since: int = 0
     #: Of shards whose newest log names another one.
-    others: tuple[str, ...] = ()
+    other_digests: tuple[str, ...] = ()
     document: dict[str, Any] | None = None
     code: str = ""
 
 
 def budgets(
-    questions: Questions, ledger: Path, tenant: str | None = None, now: int | None = None
+    questions: IndexSnapshot, ledger: Path, tenant: str | None = None, now: int | None = None
 ) -> dict[str, Any]:
     """All tenants, or one, as of `now` in unix microseconds.
 
@@ -63,24 +63,24 @@ def budgets(
     """
     now = time.time_ns() // 1000 if now is None else now
     shards, in_force = _read_logs(questions, ledger)
-    configured = _configured(in_force.document)
+    configured = _configured_tenants(in_force.document)
     models = _model_names(in_force.document)
     told = {of["tenant"]: of for of in configured if tenant in (None, of["tenant"])}
-    has_month = any(_limits_a_month(of) for of in told.values())
+    has_month = any(_has_monthly_limit(of) for of in told.values())
     windows = _windows(questions, now, _SPANS if has_month else _SPANS[:1])
     for span, window in windows.items():
         _add_spent(questions, tenant, span, window, told, models)
     found = _ring(tuple(shards))
     for name, of in told.items():
         of["ring"] = {
-            "at": ring.place(name) / ring.SIZE,
-            "shard": found.shard(name),
+            "at": ring.ring_position(name) / ring.RING_SIZE,
+            "shard": found.shard_for(name),
             "required": ring.required_owner(name, shards),
         }
     names = sorted(told)
     return {
-        "tenants": [told[name] for name in names[:MOST_TENANTS]],
-        "left_out": max(0, len(names) - MOST_TENANTS),
+        "tenants": [told[name] for name in names[:MAX_TENANTS]],
+        "left_out": max(0, len(names) - MAX_TENANTS),
         "limit_kinds": [
             {"field": kind.field, "quantity": kind.quantity, "period": kind.period} for kind in LIMIT_KINDS
         ],
@@ -92,7 +92,7 @@ def budgets(
         "configuration": {
             "digest": in_force.digest,
             "since": time_text(in_force.since) if in_force.since else None,
-            "others": list(in_force.others),
+            "others": list(in_force.other_digests),
             "beside": bool((in_force.document or {}).get("tenant_shards")),
             "code": in_force.code,
         },
@@ -100,12 +100,12 @@ def budgets(
 
 
 @lru_cache(maxsize=2)
-def _ring(shards: tuple[int, ...]) -> ring.Ring:
+def _ring(shards: tuple[int, ...]) -> ring.HashRing:
     """The ring of some shards: its points are not made anew for each question."""
-    return ring.Ring(shards)
+    return ring.HashRing(shards)
 
 
-def _read_logs(questions: Questions, ledger: Path) -> tuple[list[int], _InForce]:
+def _read_logs(questions: IndexSnapshot, ledger: Path) -> tuple[list[int], _ActiveConfiguration]:
     """The shards whose newest log goes on, and the configuration."""
     newest: dict[int, tuple[str, bool, bytes | None, int]] = {}
     for log in questions.logs():
@@ -116,12 +116,12 @@ def _read_logs(questions: Questions, ledger: Path) -> tuple[list[int], _InForce]
     live = {shard: log for shard, log in newest.items() if not log[1]}
     named = {(since, digest) for _, _, digest, since in (live or newest).values() if digest is not None}
     if not named:
-        return sorted(live), _InForce(code="configuration_not_named")
+        return sorted(live), _ActiveConfiguration(code="configuration_not_named")
     since, digest = max(named)
     others = {other.hex() for _, other in named if other != digest}
-    found = _InForce(digest.hex(), since, tuple(sorted(others)))
+    found = _ActiveConfiguration(digest.hex(), since, tuple(sorted(others)))
     try:
-        document = json.loads(archive.find(ledger, digest.hex()))
+        document = json.loads(archive.find_configuration(ledger, digest.hex()))
     except archive.ArchiveError as error:
         return sorted(live), replace(found, code=error.code)
     except (OSError, ValueError, RecursionError):
@@ -131,12 +131,12 @@ def _read_logs(questions: Questions, ledger: Path) -> tuple[list[int], _InForce]
     return sorted(live), replace(found, document=document)
 
 
-def _configured(document: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _configured_tenants(document: dict[str, Any] | None) -> list[dict[str, Any]]:
     """The tenants of a configuration, with nothing of theirs but limits."""
     tenants = (document or {}).get("tenants")
     found = [of for of in tenants if isinstance(of, dict)] if isinstance(tenants, list) else []
     return [
-        _tenant(
+        _empty_tenant(
             of["name"],
             limits=_quota(of.get("limits")),
             key_limits=_quota(of.get("key_limits")),
@@ -154,7 +154,7 @@ def _model_names(document: dict[str, Any] | None) -> frozenset[str]:
     return frozenset(name for name in found if isinstance(name, str))
 
 
-def _name_of(asked: str, models: frozenset[str]) -> str:
+def _configured_model_name(asked: str, models: frozenset[str]) -> str:
     """What the model is called in the configuration that a worker took for what was asked for: budgets are of
     that name, records have the other one."""
     if asked in models:
@@ -163,7 +163,7 @@ def _name_of(asked: str, models: frozenset[str]) -> str:
     return max(wildcards, key=len, default=asked)
 
 
-def _tenant(name: str, **configured: Any) -> dict[str, Any]:
+def _empty_tenant(name: str, **configured: Any) -> dict[str, Any]:
     """A tenant of which nothing is added up yet; limits are null where the configuration does not name it."""
     nothing: dict[str, Any] = {"limits": None, "key_limits": None, "model_budgets": []}
     return {"tenant": name, **nothing, **configured, "spent": {}, "recorded": None}
@@ -179,12 +179,12 @@ def _model_budgets(told: Any) -> list[dict[str, Any]]:
     return [{"model": str(of.get("model")), **_quota(of), "spent": {}} for of in found]
 
 
-def _limits_a_month(of: dict[str, Any]) -> bool:
+def _has_monthly_limit(of: dict[str, Any]) -> bool:
     quotas = (of["limits"], *of["model_budgets"])
     return any(kind.field in quota for kind in LIMIT_KINDS if kind.period == "month" for quota in quotas)
 
 
-def _windows(questions: Questions, now: int, spans: tuple[str, ...]) -> dict[str, tuple[int, int, bool]]:
+def _windows(questions: IndexSnapshot, now: int, spans: tuple[str, ...]) -> dict[str, tuple[int, int, bool]]:
     """The UTC day and month that a time is in: from and before, and whether the index has all of it."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=now)
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -202,7 +202,7 @@ def _windows(questions: Questions, now: int, spans: tuple[str, ...]) -> dict[str
 
 
 def _add_spent(
-    questions: Questions,
+    questions: IndexSnapshot,
     tenant: str | None,
     span: str,
     window: tuple[int, int, bool],
@@ -212,23 +212,23 @@ def _add_spent(
     """Adds what was used in a window to each tenant; one that has admissions and is not told of yet comes to
     it."""
     for of in told.values():
-        of["spent"][span] = dict.fromkeys(_FIGURES, 0)
+        of["spent"][span] = dict.fromkeys(_USAGE_FIELDS, 0)
     asked = Filter(tenant=tenant, since=window[0], until=window[1])
-    for name, model, shard, used in used_by_model(questions, asked):
+    for name, model, shard, used in usage_by_model(questions, asked):
         if used.newest is None or name is None:
             # Nothing of it was admitted: it may be nobody's name.
             continue
         tokens = used.prompt_tokens + used.completion_tokens
         figures = (tokens, used.cost, used.unpriced, used.open)
-        if name not in told and len(told) >= _MOST_NAMES:
+        if name not in told and len(told) >= _MAX_NAMES:
             raise IndexUnusableError(
-                f"the result has more than {_MOST_NAMES} tenants: choose one", "bad_filter"
+                f"the result has more than {_MAX_NAMES} tenants: choose one", "bad_filter"
             )
-        of = told.setdefault(name, _tenant(name))
-        spent = of["spent"].setdefault(span, dict.fromkeys(_FIGURES, 0))
-        for figure, value in zip(_FIGURES, figures, strict=True):
+        of = told.setdefault(name, _empty_tenant(name))
+        spent = of["spent"].setdefault(span, dict.fromkeys(_USAGE_FIELDS, 0))
+        for figure, value in zip(_USAGE_FIELDS, figures, strict=True):
             spent[figure] += int(value)
-        counted = _name_of(model, models) if of["model_budgets"] and model else model
+        counted = _configured_model_name(model, models) if of["model_budgets"] and model else model
         for budget in of["model_budgets"]:
             if budget["model"] == counted:
                 budget["spent"][span] = budget["spent"].get(span, 0) + int(figures[1])

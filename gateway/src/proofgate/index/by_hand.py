@@ -20,24 +20,24 @@ from typing import Any
 
 from proofgate.evidence import EvidenceError
 from proofgate.index.access_log import (
-    MOST_BYTES,
+    MAX_LOG_BYTES,
     AccessLog,
     AccessLogError,
-    NoRoomError,
-    Part,
-    encoded,
-    give_to_owner,
-    only_writer,
-    parts,
+    AccessLogFullError,
+    LogFile,
+    chown_to_directory_owner,
+    encode_entry,
+    exclusive_writer,
+    find_log_files,
 )
-from proofgate.index.room import BY_HAND, holder_of, part
+from proofgate.index.room import BY_HAND, line_owner, pool_bytes
 from proofgate.index.schema import time_text
 
 #: In an index: where the auditor that keeps it has its access log.
-PLACE = "access-log"
+LOCATION_FILE = "access-log"
 #: The same, for commands that have no index.
-VARIABLE = "PROOFGATE_ACCESS_LOG"
-_LONGEST = 512
+STATE_VARIABLE = "PROOFGATE_ACCESS_LOG"
+_MAX_VALUE_LENGTH = 512
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,25 +47,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--access-log",
         type=Path,
         metavar="STATE",
-        default=os.environ.get(VARIABLE) or None,
-        help=f"record this read in the --state of this auditor (default: ${VARIABLE}, or the auditor "
+        default=os.environ.get(STATE_VARIABLE) or None,
+        help=f"record this read in the --state of this auditor (default: ${STATE_VARIABLE}, or the auditor "
         "of --index)",
     )
     where.add_argument("--unrecorded", action="store_true", help="allow the read if it cannot be recorded")
 
 
-def tell_place(index: Path, state: Path) -> None:
+def write_access_log_location(index: Path, state: Path) -> None:
     """Leaves in an index where its auditor records reads. Raises OSError."""
     index.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = index / f".{PLACE}.draft"
+    draft = index / f".{LOCATION_FILE}.draft"
     draft.write_text(f"{state.resolve()}\n", encoding="utf-8")
-    draft.replace(index / PLACE)
+    draft.replace(index / LOCATION_FILE)
 
 
-def record(options: argparse.Namespace, command: str, asked: dict[str, Any], rows: int | None = None) -> None:
+def record_read(
+    options: argparse.Namespace, command: str, asked: dict[str, Any], rows: int | None = None
+) -> None:
     """Records that somebody reads, as far as it is known where. Raises EvidenceError when it cannot be
     written there: then nothing is to be shown."""
-    state = options.access_log or _of_index(getattr(options, "index", None))
+    state = options.access_log or _location_from_index(getattr(options, "index", None))
     if state is None or not state.is_dir():
         if options.access_log is not None and not options.unrecorded:
             raise EvidenceError(
@@ -76,13 +78,13 @@ def record(options: argparse.Namespace, command: str, asked: dict[str, Any], row
     entry: dict[str, Any] = {
         "time": time_text(now),
         "by_hand": command,
-        **_who(),
-        "asked": {name: str(value)[:_LONGEST] for name, value in asked.items() if value is not None},
+        **_current_user(),
+        "asked": {name: str(value)[:_MAX_VALUE_LENGTH] for name, value in asked.items() if value is not None},
     }
     if rows is not None:
         entry["rows"] = rows
     try:
-        append(state, entry, now)
+        append_entry(state, entry, now)
     except OSError as error:
         if options.unrecorded:
             print(f"proofgate: not recorded in {state}: {error.strerror}", file=sys.stderr)
@@ -93,17 +95,17 @@ def record(options: argparse.Namespace, command: str, asked: dict[str, Any], row
         ) from None
 
 
-def _of_index(index: Path | None) -> Path | None:
+def _location_from_index(index: Path | None) -> Path | None:
     if index is None:
         return None
     try:
-        text = (index / PLACE).read_text(encoding="utf-8").strip()
+        text = (index / LOCATION_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return Path(text) if text else None
 
 
-def _who() -> dict[str, str]:
+def _current_user() -> dict[str, str]:
     """The user and the host, as the system says them; behind `sudo`, also who that was before."""
     number = os.getuid()
     try:
@@ -113,28 +115,30 @@ def _who() -> dict[str, str]:
     before = os.environ.get("SUDO_USER")
     return {
         "user": user,
-        **({"sudo_user": before[:_LONGEST]} if before else {}),
+        **({"sudo_user": before[:_MAX_VALUE_LENGTH]} if before else {}),
         "host": socket.gethostname(),
     }
 
 
-def append(directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int = MOST_BYTES) -> None:
+def append_entry(
+    directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int = MAX_LOG_BYTES
+) -> None:
     """Adds a line to the newest log of a directory that may be an auditor's that runs, durably; begins one
     where there is none. The auditor takes the line into its tree. Raises OSError."""
-    line = encoded(entry)
-    if not parts(directory):
+    line = encode_entry(entry)
+    if not find_log_files(directory):
         AccessLog(directory, now_us).close()
-    with only_writer(directory):
-        logs = parts(directory)
+    with exclusive_writer(directory):
+        logs = find_log_files(directory)
         files = [file for log in logs.values() for file in log]
         used = sum(file.path.stat().st_size for file in files)
         if used + len(line) > most_bytes:
-            raise NoRoomError(f"{used} of at most {most_bytes} bytes are used: move older files away")
-        _require_room(files, used, len(line), most_bytes)
+            raise AccessLogFullError(f"{used} of at most {most_bytes} bytes are used: move older files away")
+        _require_space(files, used, len(line), most_bytes)
         newest = logs[max(logs)][-1].path
         opened = os.open(newest, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            give_to_owner(opened, directory)
+            chown_to_directory_owner(opened, directory)
             size = os.fstat(opened).st_size
             cut = b"\n" if size and os.pread(opened, 1, size - 1) != b"\n" else b""
             if os.write(opened, cut + line) != len(cut) + len(line):
@@ -144,17 +148,17 @@ def append(directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int 
             os.close(opened)
 
 
-def _require_room(files: list[Part], used: int, length: int, most_bytes: int) -> None:
+def _require_space(files: list[LogFile], used: int, length: int, most_bytes: int) -> None:
     """Raises NoRoomError when the part of those who read by hand is full; they share one."""
-    pool = part(BY_HAND, most_bytes)
+    pool = pool_bytes(BY_HAND, most_bytes)
     if used + length <= pool:
         return
     own = 0
     for file in files:
         # What is no file of a log is the auditor's to find.
         with suppress(AccessLogError), file.read() as (_, lines):
-            own += sum(len(line) for line in lines if holder_of(line).pool == BY_HAND)
+            own += sum(len(line) for line in lines if line_owner(line).pool == BY_HAND)
     if own + length > pool:
-        raise NoRoomError(
+        raise AccessLogFullError(
             f"commands have used {own} of their {pool} bytes of the access log: move older files away"
         )

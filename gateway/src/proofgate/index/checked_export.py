@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from proofgate.index.claims import WORDS, Counts, compare
-from proofgate.index.export import WHOLE_FILTERS, left_out
+from proofgate.index.claims import COUNT_LABELS, ExportCounts, compare_claimed
+from proofgate.index.export import COMPLETENESS_FILTERS, excluding_filters
 from proofgate.index.filter import Filter
 
 
@@ -17,7 +17,7 @@ class ExportContradictedError(Exception):
 
 
 @dataclass
-class Numbers:
+class RequestNumbers:
     """The numbers of one tenant's admitted and denied requests in one log, as stretches without a gap, and
     where the exported ones are."""
 
@@ -26,18 +26,20 @@ class Numbers:
 
 
 @dataclass
-class Checked:
+class CheckedExport:
     """What an export showed."""
 
     manifest: dict[str, Any]
     signed_by: str | None
     exchanges: int = 0
     records: int = 0
-    numbers: dict[tuple[str, str], Numbers] = field(default_factory=lambda: defaultdict(Numbers))
+    numbers: dict[tuple[str, str], RequestNumbers] = field(
+        default_factory=lambda: defaultdict(RequestNumbers)
+    )
     refusals: set[tuple[str, int]] = field(default_factory=set)
     partial: int = 0
     """Exchanges whose end, or one of whose attempts, is not in it."""
-    counts: Counts = field(default_factory=Counts)
+    counts: ExportCounts = field(default_factory=ExportCounts)
     by_log: Counter[str] = field(default_factory=Counter)
     """Records by the logs that they are of."""
     missing: list[str] = field(default_factory=list)
@@ -54,11 +56,11 @@ class Checked:
         return list(self.manifest.get("unreadable", []))
 
     @property
-    def claims_whole(self) -> bool:
+    def claims_completeness(self) -> bool:
         """Whether the question was one of which an export can show that no admitted or denied request is
         missing between two others."""
         asked = self.manifest["filter"]
-        return "tenant" in asked and asked.keys() <= WHOLE_FILTERS
+        return "tenant" in asked and asked.keys() <= COMPLETENESS_FILTERS
 
     def gaps(self) -> dict[tuple[str, str], list[int]]:
         """The numbers that are missing between the first and the last request of each tenant in each log."""
@@ -71,26 +73,26 @@ class Checked:
         return found
 
 
-def hold_against(
-    claimed: dict[str, int], found: dict[str, int], words: dict[str, str], checked: Checked
+def compare_counts(
+    claimed: dict[str, int], found: dict[str, int], words: dict[str, str], checked: CheckedExport
 ) -> None:
     """Notes what is missing of what was claimed. Raises ExportContradictedError when more is there, and
     nothing is missing: without its end, an exchange is one more that is open, and has another verdict."""
-    missing, more = compare(claimed, found, words)
+    missing, more = compare_claimed(claimed, found, words)
     if more and not (missing or checked.missing):
         raise ExportContradictedError(more)
     checked.missing += missing
 
 
-def compare_claims(manifest: dict[str, Any], checked: Checked) -> None:
+def compare_claims(manifest: dict[str, Any], checked: CheckedExport) -> None:
     """Compares the manifest's claims about kinds, logs and tenants with the records."""
     if "counts" in manifest:
-        hold_against(manifest["counts"], checked.counts.told(), WORDS, checked)
-        if manifest["left_out"] != left_out(Filter(**manifest["filter"])):
+        compare_counts(manifest["counts"], checked.counts.to_dict(), COUNT_LABELS, checked)
+        if manifest["left_out"] != excluding_filters(Filter(**manifest["filter"])):
             raise ExportContradictedError("left_out in the manifest does not match its filter")
     words = {origin: f"records of {origin}" for origin in checked.by_log}
     claimed = {log["origin"]: log["records"] for log in manifest["logs"]}
-    hold_against(claimed, dict(checked.by_log), words, checked)
+    compare_counts(claimed, dict(checked.by_log), words, checked)
     told = {(of["tenant"], of["origin"]): of for of in manifest["tenants"]}
     if len(told) != len(manifest["tenants"]):
         raise ExportContradictedError("the manifest lists a tenant twice for one log")
@@ -100,11 +102,11 @@ def compare_claims(manifest: dict[str, Any], checked: Checked) -> None:
 
 
 def _compare_tenant(
-    place: tuple[str, str], claim: dict[str, Any] | None, exported: set[int], checked: Checked
+    place: tuple[str, str], claim: dict[str, Any] | None, exported: set[int], checked: CheckedExport
 ) -> None:
     named = f"requests of {place[0]} in {place[1]}"
     claimed = 0 if claim is None else claim["exchanges"]
-    hold_against({named: claimed}, {named: len(exported)}, {}, checked)
+    compare_counts({named: claimed}, {named: len(exported)}, {}, checked)
     if claim is None or len(exported) < claimed:
         return
     if (min(exported, default=0), max(exported, default=0)) != (claim["first"], claim["last"]):

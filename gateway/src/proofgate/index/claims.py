@@ -9,9 +9,9 @@ from typing import Any
 from proofgate.index.filter import OPEN
 from proofgate.index.schema import VERDICTS
 
-_ENDS = ("completion", "aborted")
+_END_KINDS = ("completion", "aborted")
 #: Names of counts, and what they are called.
-WORDS = {
+COUNT_LABELS = {
     "admissions": "admissions",
     "attempts": "further attempts",
     "ends": "ends",
@@ -21,7 +21,7 @@ WORDS = {
 }
 
 
-class Counts:
+class ExportCounts:
     """Counts of what an export holds, without neighbours."""
 
     def __init__(self) -> None:
@@ -33,16 +33,18 @@ class Counts:
         self._counted["admissions"] += kinds["admission"]
         self._counted["attempts"] += kinds["attempt"]
         self._counted["refusals"] += kinds["rejection"]
-        self._counted["ends"] += sum(kinds[kind] for kind in _ENDS)
+        self._counted["ends"] += sum(kinds[kind] for kind in _END_KINDS)
         self._counted["open"] += facts["outcome"] == OPEN
         self._counted[f"verdict {facts['verdict']}"] += 1
 
-    def told(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, int]:
         """All of them, by name."""
-        return {name: self._counted[name] for name in WORDS}
+        return {name: self._counted[name] for name in COUNT_LABELS}
 
 
-def compare(claimed: dict[str, int], found: dict[str, int], words: dict[str, str]) -> tuple[list[str], str]:
+def compare_claimed(
+    claimed: dict[str, int], found: dict[str, int], words: dict[str, str]
+) -> tuple[list[str], str]:
     """What is missing of what was claimed, and what contradicts it: more is there than was claimed."""
     missing = [
         f"{number - found.get(name, 0)} of {number} {words.get(name, name)}"

@@ -11,22 +11,22 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, output
 from proofgate import logs as process_logs
-from proofgate.another_key import explained, is_about_key
+from proofgate.another_key import has_key_mismatch_code, with_explanation
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.index import by_hand
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.filter import NAMES, Filter
-from proofgate.index.query import MOST_ROWS, Questions
-from proofgate.progress import shown
+from proofgate.index.filter import FILTER_NAMES, Filter
+from proofgate.index.query import MAX_ROWS, IndexSnapshot
+from proofgate.progress import show_progress
 
 _Command = Callable[..., argparse.ArgumentParser]
 _FOLLOW_SECONDS = 1.0
-_QUESTIONS = {
+_USAGE_ERROR_CODES = {
     "bad_filter",
     "bad_cursor",
     "cursor_differs",
@@ -93,7 +93,7 @@ def add_exchanges(command: _Command) -> None:
         type=_limit,
         default=50,
         metavar="N",
-        help=f"the rows of a page, 1 to {MOST_ROWS} (default: 50)",
+        help=f"the rows of a page, 1 to {MAX_ROWS} (default: 50)",
     )
     exchanges.add_argument(
         "--after", metavar="CURSOR", help="the cursor that the previous page printed, with the same filters"
@@ -147,16 +147,16 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 def read_filter(options: argparse.Namespace) -> Filter:
     """The filter that arguments ask for. Raises IndexUnusableError."""
-    asked = {name: getattr(options, name) for name in NAMES}
+    asked = {name: getattr(options, name) for name in FILTER_NAMES}
     return Filter.parse(asked, newest=getattr(options, "newest", False))
 
 
-def told(error: IndexUnusableError) -> int:
+def report_index_error(error: IndexUnusableError) -> int:
     """Reports why an index or a query cannot be used, and returns the exit code."""
-    return fail(f"{error} [{error.code}]", EXIT_USAGE if error.code in _QUESTIONS else EXIT_FAILED)
+    return fail(f"{error} [{error.code}]", EXIT_USAGE if error.code in _USAGE_ERROR_CODES else EXIT_FAILED)
 
 
-def require_apart(index: Path, ledger: Path, *, same_volume: bool) -> str | None:
+def location_error(index: Path, ledger: Path, *, same_volume: bool) -> str | None:
     """Why an index must not lie where it is to; None when it may."""
     place, ledger = index.resolve(), ledger.resolve()
     if place == ledger or ledger in place.parents:
@@ -173,36 +173,38 @@ def run(options: argparse.Namespace) -> int:
     """Updates an index, once or until a signal."""
     from proofgate.index.follow import Indexer
     from proofgate.index.schema import day_name
-    from proofgate.index.writer import Writer
-    from proofgate.key_statements import line_of
+    from proofgate.index.writer import IndexWriter
+    from proofgate.key_statements import key_chain
 
-    process_logs.begin("index")
+    process_logs.configure("index")
     if not options.ledger.is_dir():
         return fail(f"{options.ledger} is not a directory", EXIT_USAGE)
-    refused = require_apart(options.index, options.ledger, same_volume=options.same_volume)
+    refused = location_error(options.index, options.ledger, same_volume=options.same_volume)
     if refused:
         return fail(refused, EXIT_USAGE)
     key = read_verifying_key(options.ledger_key)
     retention_key = read_verifying_key(options.keeping_key) if options.keeping_key is not None else None
     ended = threading.Event()
     try:
-        line = line_of(options.ledger, key)
-        writer = Writer.open(options.index, key, line=line, rebuild=options.rebuild)
+        line = key_chain(options.ledger, key)
+        writer = IndexWriter.open(options.index, key, line=line, rebuild=options.rebuild)
         try:
             if options.prune_before is not None:
                 gone = writer.prune(options.prune_before)
-                print(f"removed {counted(gone, 'day')} before {day_name(options.prune_before)}")
+                print(f"removed {format_count(gone, 'day')} before {day_name(options.prune_before)}")
             if options.follow:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, lambda *_: ended.set())
-            indexer = Indexer(writer, key, stopped=ended.is_set)
+            indexer = Indexer(writer, key, should_stop=ended.is_set)
             problems: list[str] = []
             while True:
                 before = problems
-                logs, problems = _core.ledger_logs(str(options.ledger), key, writer.known(), retention_key)
+                logs, problems = _core.ledger_logs(
+                    str(options.ledger), key, writer.indexed_sizes(), retention_key
+                )
                 for problem in set(problems).difference(before):
-                    logging.getLogger("proofgate.index").error("%s", explained(problem))
-                with shown("indexing", lambda: counted(indexer.records, "record")):
+                    logging.getLogger("proofgate.index").error("%s", with_explanation(problem))
+                with show_progress("indexing", lambda: format_count(indexer.records, "record")):
                     indexer.read(logs)
                 if not options.follow or ended.wait(_FOLLOW_SECONDS):
                     break
@@ -213,9 +215,9 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_FAILED)
     except IndexUnusableError as error:
-        return told(error)
-    print(f"{counted(indexer.records, 'record')} read into {options.index}")
-    if problems and not indexer.problems and all(map(is_about_key, problems)):
+        return report_index_error(error)
+    print(f"{format_count(indexer.records, 'record')} read into {options.index}")
+    if problems and not indexer.problems and all(map(has_key_mismatch_code, problems)):
         return ExitCode.ANOTHER_KEY
     return EXIT_INVALID_EVIDENCE if problems or indexer.problems else EXIT_OK
 
@@ -226,29 +228,29 @@ def show(options: argparse.Namespace) -> int:
 
     try:
         asked = read_filter(options)
-        with Questions(options.index) as questions:
+        with IndexSnapshot(options.index) as questions:
             page = questions.page(asked, options.limit, options.after)
     except IndexUnusableError as error:
-        return told(error)
+        return report_index_error(error)
     rows = [row.facts for row in page.rows]
-    by_hand.record(options, "exchanges", {**asked.told(), "limit": options.limit}, len(rows))
+    by_hand.record_read(options, "exchanges", {**asked.to_dict(), "limit": options.limit}, len(rows))
     if output.is_data(options):
-        output.show(options, {"exchanges": rows, "next": page.after})
+        output.show(options, {"exchanges": rows, "next": page.next_cursor})
         return EXIT_OK
     if options.output == "csv":
-        sys.stdout.write(forms.csv_head() + "".join(map(forms.csv_row, rows)))
-        if page.after:
-            print(f"next: --after {page.after}", file=sys.stderr)
+        sys.stdout.write(forms.csv_header() + "".join(map(forms.csv_row, rows)))
+        if page.next_cursor:
+            print(f"next: --after {page.next_cursor}", file=sys.stderr)
         return EXIT_OK
     print(forms.table(rows) if rows else "no exchanges")
-    if page.after:
-        print(f"next: --after {page.after}")
+    if page.next_cursor:
+        print(f"next: --after {page.next_cursor}")
     return EXIT_OK
 
 
 def _limit(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_ROWS:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MOST_ROWS}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_ROWS:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {MAX_ROWS}")
     return int(text)
 
 

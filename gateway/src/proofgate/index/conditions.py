@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from proofgate.index import schema
-from proofgate.index.days import stored_id
+from proofgate.index.days import encode_request_id
 from proofgate.index.filter import OPEN, Filter
 
 
@@ -40,7 +40,7 @@ def conditions_of(connection: sqlite3.Connection, asked: Filter) -> list[tuple[s
         # The index of verdicts has none of those that were allowed.
         conditions.append(("verdict > 0 AND verdict = ?" if number else "verdict = ?", number))
     if asked.id is not None:
-        conditions.append(("id = ?", stored_id(asked.id)))
+        conditions.append(("id = ?", encode_request_id(asked.id)))
     if asked.trace_id is not None:
         conditions.append(("trace_id = ?", bytes.fromhex(asked.trace_id)))
     if asked.min_cost is not None:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proofgate.index import minutes
-from proofgate.index.denials import verdict_of
+from proofgate.index.denials import effective_verdict
 from proofgate.index.schema import REFUSED
 
 if TYPE_CHECKING:
     from proofgate import _core
 
 #: As many numbers are remembered; a day may have more.
-_REMEMBERED = 100_000
-_OWN_ID = "req_"
-_OWN_DIGITS = 32
+_MAX_CACHED_NUMBERS = 100_000
+_GATEWAY_ID_PREFIX = "req_"
+_GATEWAY_ID_DIGITS = 32
 
 _INSERT = f"INSERT OR REPLACE INTO exchange VALUES ({', '.join('?' * 31)})"  # noqa: S608 - nothing of others
 _INSERT_ANALYSIS = f"INSERT OR REPLACE INTO analysis VALUES ({', '.join('?' * 17)})"  # noqa: S608 - as above
@@ -29,18 +29,18 @@ WHERE ts = ? AND log = ? AND seq = ?"""
 
 
 @dataclass(frozen=True)
-class Effect:
+class LateEffect:
     """What a record adds to an exchange that has a row: which one, and the record."""
 
     ts: int
     log: int
     seq: int
-    by_log: int
-    late: dict[str, Any]
+    source_log: int
+    late_record: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Judged:
+class VerdictChange:
     """An exchange about which rules said something, or that was refused; or what the end of one changed."""
 
     ts: int
@@ -49,23 +49,23 @@ class Judged:
     verdict: int
     rules: tuple[str, ...]
     #: Of one that has a row: its verdict and its rules so far.
-    before: int = 0
-    rules_before: tuple[str, ...] = ()
+    previous_verdict: int = 0
+    previous_rules: tuple[str, ...] = ()
 
 
-#: Where a row has what `Judged` says: time, tenant, model, verdict, rules and outcome.
+#: Where a row has what `VerdictChange` says: time, tenant, model, verdict, rules and outcome.
 _TS, _TENANT, _MODEL, _VERDICT, _RULES, _OUTCOME = 0, 4, 7, 10, 11, 17
 
 
 @dataclass
-class Day:
+class DayWriter:
     """One day's file, open for writing."""
 
     connection: sqlite3.Connection
     _texts: dict[str, int] = field(default_factory=dict)
     _lists: dict[str, int] = field(default_factory=dict)
 
-    def add(self, batch: _core.ExchangeBatch, day: int, log: int, version: int) -> list[Judged]:
+    def add(self, batch: _core.ExchangeBatch, day: int, log: int, version: int) -> list[VerdictChange]:
         """Writes the rows of a batch; those that are there already are written once more. Returns those about
         which rules said something, or that were refused."""
         names = batch.texts(day)
@@ -73,10 +73,12 @@ class Day:
         named = [[names[text] for text in texts_of] for texts_of in batch.lists(day)]
         lists = [self._list(of) for of in named]
         rows = batch.rows(day, texts, lists, log, version)
-        judged = _judge(rows, dict(zip(texts, names, strict=True)), dict(zip(lists, named, strict=True)))
+        judged = _collect_verdicts(
+            rows, dict(zip(texts, names, strict=True)), dict(zip(lists, named, strict=True))
+        )
         self.connection.executemany(_INSERT, rows)
         self.connection.executemany(_INSERT_ANALYSIS, batch.analysed(day, texts, lists, log, version))
-        minutes.note(self.connection, *batch.minutes(day, texts, lists))
+        minutes.record_minutes(self.connection, *batch.minutes(day, texts, lists))
         attempts = batch.attempts(day, texts)
         if attempts:
             self.connection.executemany(
@@ -85,14 +87,14 @@ class Day:
             )
         return judged
 
-    def take(self, effect: Effect) -> Judged | None:
+    def apply_effect(self, effect: LateEffect) -> VerdictChange | None:
         """Adds to a row what a record says; what is known of the exchange then, or None without a row."""
-        late, place = effect.late, (effect.ts, effect.log, effect.seq)
+        late, place = effect.late_record, (effect.ts, effect.log, effect.seq)
         row = self.connection.execute(
             "SELECT providers, rules, tenant, (SELECT text FROM text WHERE id = tenant),"
             " (SELECT text FROM text WHERE id = model), verdict"
             " FROM exchange WHERE ts = ? AND log = ? AND seq = ? AND id = ?",
-            (*place, stored_id(late["id"])),
+            (*place, encode_request_id(late["id"])),
         ).fetchone()
         if row is None:
             return None
@@ -100,54 +102,60 @@ class Day:
             provider = self._text(late["provider"])
             self.connection.execute(
                 "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?)",
-                (effect.log, effect.seq, effect.by_log, late["seq"], late["number"], provider),
+                (effect.log, effect.seq, effect.source_log, late["seq"], late["number"], provider),
             )
-            names = [*self._names(row[0]), late["provider"]]
+            names = [*self._list_members(row[0]), late["provider"]]
             providers = self._list(list(dict.fromkeys(names)))
-            self._hold(effect.ts, row[2], minutes.PROVIDERS, providers)
+            self._record_minute(effect.ts, row[2], minutes.PROVIDERS, providers)
             self.connection.execute(
                 "UPDATE exchange SET providers = ? WHERE ts = ? AND log = ? AND seq = ?", (providers, *place)
             )
-            return Judged(effect.ts, row[3], row[4], row[5], ())
-        rules, matched = row[1], self._names(row[1])
+            return VerdictChange(effect.ts, row[3], row[4], row[5], ())
+        rules, matched = row[1], self._list_members(row[1])
         named = sorted({*matched, *late["rules"]})
         if late["rules"]:
             rules = self._list(named)
         outcome = self._text(late["outcome"])
-        self._hold(effect.ts, row[2], minutes.OUTCOME, outcome, late["cost"])
+        self._record_minute(effect.ts, row[2], minutes.OUTCOME, outcome, late["cost"])
         if rules is not None:
-            self._hold(effect.ts, row[2], minutes.RULES, rules)
+            self._record_minute(effect.ts, row[2], minutes.RULES, rules)
         told = ("prompt_tokens", "completion_tokens", "cost", "bytes", "duration")
         self.connection.execute(
             _UPDATE_END,
             (
-                *(effect.by_log, late["seq"], late["status"], outcome),
+                *(effect.source_log, late["seq"], late["status"], outcome),
                 *(late[name] for name in told),
                 *(late["verdict"], rules, *place),
             ),
         )
         verdict = max(row[5], late["verdict"])
-        return Judged(effect.ts, row[3], row[4], verdict, tuple(named), row[5], tuple(matched))
+        return VerdictChange(effect.ts, row[3], row[4], verdict, tuple(named), row[5], tuple(matched))
 
-    def _hold(self, ts: int, tenant: int | None, column: int, number: int, cost: int | None = None) -> None:
+    def _record_minute(
+        self, ts: int, tenant: int | None, column: int, number: int, cost: int | None = None
+    ) -> None:
         minute, hour = minutes.minute_of(ts), minutes.hour_of(ts)
         costs = [] if cost is None else [(minute, cost)]
         of_tenants = [] if tenant is None else [(tenant, column, number, hour)]
         of_tenants_costs = [] if tenant is None or cost is None else [(tenant, hour, cost)]
-        minutes.note(self.connection, [(column, number, minute)], costs, of_tenants, of_tenants_costs)
+        minutes.record_minutes(
+            self.connection, [(column, number, minute)], costs, of_tenants, of_tenants_costs
+        )
 
     def _text(self, text: str) -> int:
-        return self._number("text", "text", text, self._texts)[0]
+        return self._find_or_add_number("text", "text", text, self._texts)[0]
 
     def _list(self, names: list[str]) -> int:
         texts = json.dumps(names, ensure_ascii=False, separators=(",", ":"))
-        number, is_new = self._number("list", "texts", texts, self._lists)
+        number, is_new = self._find_or_add_number("list", "texts", texts, self._lists)
         if is_new:
             members = [(self._text(name), number) for name in names]
             self.connection.executemany("INSERT OR IGNORE INTO member VALUES (?, ?)", members)
         return number
 
-    def _number(self, table: str, column: str, value: str, known: dict[str, int]) -> tuple[int, bool]:
+    def _find_or_add_number(
+        self, table: str, column: str, value: str, known: dict[str, int]
+    ) -> tuple[int, bool]:
         number = known.get(value)
         if number is not None:
             return number, False
@@ -158,12 +166,12 @@ class Day:
             number = int(made.lastrowid or 0)
         else:
             number = int(found[0])
-        if len(known) >= _REMEMBERED:
+        if len(known) >= _MAX_CACHED_NUMBERS:
             known.clear()
         known[value] = number
         return number, found is None
 
-    def _names(self, number: int | None) -> list[str]:
+    def _list_members(self, number: int | None) -> list[str]:
         if number is None:
             return []
         texts = self.connection.execute("SELECT texts FROM list WHERE id = ?", (number,)).fetchone()
@@ -171,7 +179,9 @@ class Day:
         return names
 
 
-def _judge(rows: list[tuple[Any, ...]], texts: dict[int, str], lists: dict[int, list[str]]) -> list[Judged]:
+def _collect_verdicts(
+    rows: list[tuple[Any, ...]], texts: dict[int, str], lists: dict[int, list[str]]
+) -> list[VerdictChange]:
     """Puts the verdict of a rule's refusal into its row, and returns what is not simply allowed."""
     judged = []
     for at, row in enumerate(rows):
@@ -179,11 +189,11 @@ def _judge(rows: list[tuple[Any, ...]], texts: dict[int, str], lists: dict[int, 
             continue
         verdict = row[_VERDICT]
         if verdict == REFUSED:
-            verdict = verdict_of(verdict, texts[row[_OUTCOME]])
+            verdict = effective_verdict(verdict, texts[row[_OUTCOME]])
             rows[at] = (*row[:_VERDICT], verdict, *row[_VERDICT + 1 :])
         tenant, model, rules = row[_TENANT], row[_MODEL], row[_RULES]
         judged.append(
-            Judged(
+            VerdictChange(
                 row[_TS],
                 None if tenant is None else texts[tenant],
                 None if model is None else texts[model],
@@ -194,10 +204,10 @@ def _judge(rows: list[tuple[Any, ...]], texts: dict[int, str], lists: dict[int, 
     return judged
 
 
-def stored_id(text: str) -> bytes | str:
+def encode_request_id(text: str) -> bytes | str:
     """A request id as a row has it: the gateway's own in 16 bytes, any other as its text."""
-    digits = text.removeprefix(_OWN_ID)
-    if len(digits) == _OWN_DIGITS and text.startswith(_OWN_ID) and digits == digits.lower():
+    digits = text.removeprefix(_GATEWAY_ID_PREFIX)
+    if len(digits) == _GATEWAY_ID_DIGITS and text.startswith(_GATEWAY_ID_PREFIX) and digits == digits.lower():
         try:
             return bytes.fromhex(digits) if digits.isalnum() else text
         except ValueError:
@@ -205,6 +215,6 @@ def stored_id(text: str) -> bytes | str:
     return text
 
 
-def shown_id(stored: bytes | str) -> str:
+def decode_request_id(stored: bytes | str) -> str:
     """A request id as its client was told it."""
-    return _OWN_ID + stored.hex() if isinstance(stored, bytes) else stored
+    return _GATEWAY_ID_PREFIX + stored.hex() if isinstance(stored, bytes) else stored

@@ -14,6 +14,6 @@ def is_denial(code: str | None) -> bool:
     return code in _CODES
 
 
-def verdict_of(verdict: int, code: str | None) -> int:
+def effective_verdict(verdict: int, code: str | None) -> int:
     """The verdict of an exchange: of a refusal, by its code; any other stays."""
     return DENIED if verdict == REFUSED and is_denial(code) else verdict

@@ -11,7 +11,7 @@ from proofgate import _core, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 #: More bytes than these are of no user that is recorded.
-_LONGEST = 1024
+_MAX_USER_BYTES = 1024
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -32,9 +32,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def show(options: argparse.Namespace) -> int:
     """Prints the pseudonyms."""
-    name = sys.stdin.read(_LONGEST + 2).removesuffix("\n")
-    if not 1 <= len(name.encode()) <= _LONGEST:
-        return fail(f"the name must have 1 to {_LONGEST} bytes", EXIT_USAGE)
+    name = sys.stdin.read(_MAX_USER_BYTES + 2).removesuffix("\n")
+    if not 1 <= len(name.encode()) <= _MAX_USER_BYTES:
+        return fail(f"the name must have 1 to {_MAX_USER_BYTES} bytes", EXIT_USAGE)
     folder = None if options.shred_keys is None else str(options.shred_keys)
     try:
         found = _core.end_user_ids(options.tenant, name, folder)

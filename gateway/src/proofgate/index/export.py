@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from proofgate import _core
-from proofgate.index.claims import Counts
+from proofgate.index.claims import ExportCounts
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.facts import facts, matches
+from proofgate.index.facts import exchange_facts, matches_filter
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions, Row
+from proofgate.index.query import ExchangeRow, IndexSnapshot
 from proofgate.index.schema import time_text
-from proofgate.index.show import csv_head, csv_row
-from proofgate.index.stored import successions, with_records
+from proofgate.index.show import csv_header, csv_row
+from proofgate.index.stored import rows_with_records, successions
 
 EXCHANGES = "exchanges.jsonl"
 CSV = "exchanges.csv"
@@ -41,24 +41,24 @@ KIND = "proofgate-export"
 #: addresses.
 VERSION = 5
 #: Rows whose records are read at once.
-_AT_ONCE = 500
+_BATCH_ROWS = 500
 #: What may be asked of an export that is to show that nothing is missing.
-WHOLE_FILTERS = {"tenant", "since", "until"}
+COMPLETENESS_FILTERS = {"tenant", "since", "until"}
 
 
 @dataclass
-class Numbered:
+class NumberRange:
     """The admitted and denied requests of one tenant in one log that an export holds, by their numbers."""
 
     first: int
     last: int
     exchanges: int = 0
     #: Times of the first and the last of them.
-    times: list[int] = field(default_factory=lambda: [0, 0])
+    boundary_times: list[int] = field(default_factory=lambda: [0, 0])
 
 
 @dataclass
-class Written:
+class ExportSummary:
     """What was written of an export."""
 
     exchanges: int = 0
@@ -68,7 +68,7 @@ class Written:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-class _File:
+class _DigestingFile:
     """A file that is being written, and its digest."""
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class _File:
         self._digest.update(content)
         self.bytes += len(content)
 
-    def told(self) -> dict[str, Any]:
+    def manifest_entry(self) -> dict[str, Any]:
         """The entry in the manifest."""
         return {"bytes": self.bytes, "sha256": self._digest.hexdigest()}
 
@@ -96,16 +96,16 @@ def export(
     asked: Filter,
     out: Path,
     signing_key: str | None = None,
-    progress: Callable[[Written], None] = lambda _: None,
-) -> Written:
+    progress: Callable[[ExportSummary], None] = lambda _: None,
+) -> ExportSummary:
     """Writes an export into a new directory, or into a new archive where `out` ends in `.tar` or `.tar.gz`.
 
     Exchanges of logs that do not hold what the index says are left out, and the manifest says so.
 
     Raises IndexUnusableError, OSError, and ValueError for a signing key that is none.
     """
-    with Questions(index) as questions, _place(out) as directory:
-        making = _Export(questions, ledger, asked, directory, progress)
+    with IndexSnapshot(index) as questions, _atomic_directory(out) as directory:
+        making = _ExportWriter(questions, ledger, asked, directory, progress)
         try:
             making.write()
         finally:
@@ -118,13 +118,13 @@ def export(
         return making.written
 
 
-def left_out(asked: Filter) -> list[str]:
+def excluding_filters(asked: Filter) -> list[str]:
     """By what exchanges of the index were left out because it was asked so; nothing for an export of all."""
-    return sorted(asked.told().keys() - {"newest"})
+    return sorted(asked.to_dict().keys() - {"newest"})
 
 
 @contextmanager
-def _place(out: Path) -> Iterator[Path]:
+def _atomic_directory(out: Path) -> Iterator[Path]:
     """A directory to write into, which is there whole or not at all in the end."""
     if out.exists():
         raise IndexUnusableError(f"{out} already exists: an export never overwrites a file", "export_exists")
@@ -150,41 +150,45 @@ def _place(out: Path) -> Iterator[Path]:
             draft.rmdir()
 
 
-class _Export:
+class _ExportWriter:
     def __init__(
         self,
-        questions: Questions,
+        questions: IndexSnapshot,
         ledger: Path,
         asked: Filter,
         directory: Path,
-        progress: Callable[[Written], None],
+        progress: Callable[[ExportSummary], None],
     ) -> None:
         self._questions, self._ledger, self._asked, self._progress = questions, ledger, asked, progress
-        self._exchanges, self._csv = _File(directory / EXCHANGES), _File(directory / CSV)
-        self._numbered: dict[tuple[str, str], Numbered] = {}
+        self._exchanges, self._csv = _DigestingFile(directory / EXCHANGES), _DigestingFile(directory / CSV)
+        self._numbered: dict[tuple[str, str], NumberRange] = {}
         self._logs: dict[str, int] = defaultdict(int)
         self._files: dict[str, Any] = {}
-        self._counts = Counts()
-        self.written = Written()
+        self._counts = ExportCounts()
+        self.written = ExportSummary()
 
     def write(self) -> None:
-        self._csv.write(csv_head())
-        rows = self._questions.all(self._asked)
-        while part := list(islice(rows, _AT_ONCE)):
-            for row, records in with_records(self._questions, self._ledger, part, self._unreadable):
+        self._csv.write(csv_header())
+        rows = self._questions.all_rows(self._asked)
+        while part := list(islice(rows, _BATCH_ROWS)):
+            for row, records in rows_with_records(
+                self._questions, self._ledger, part, self._record_unreadable
+            ):
                 self._write(row, records, neighbour=False)
             self._progress(self.written)
-        if self._asked.tenant is not None and self._asked.told().keys() <= WHOLE_FILTERS:
+        if self._asked.tenant is not None and self._asked.to_dict().keys() <= COMPLETENESS_FILTERS:
             for part_of in self._neighbours():
-                for row, records in with_records(self._questions, self._ledger, [part_of], self._unreadable):
+                for row, records in rows_with_records(
+                    self._questions, self._ledger, [part_of], self._record_unreadable
+                ):
                     self._write(row, records[:1], neighbour=True)
-        self._files = {EXCHANGES: self._exchanges.told(), CSV: self._csv.told()}
+        self._files = {EXCHANGES: self._exchanges.manifest_entry(), CSV: self._csv.manifest_entry()}
 
     def close(self) -> None:
         self._exchanges.close()
         self._csv.close()
 
-    def _unreadable(self, origin: str, error: _core.LedgerError) -> None:
+    def _record_unreadable(self, origin: str, error: _core.LedgerError) -> None:
         self.written.unreadable[origin] = f"{error} [{error.code}]"
 
     def manifest(self) -> dict[str, Any]:
@@ -208,9 +212,9 @@ class _Export:
             "made": time_text(time.time_ns() // 1000),
             "ledger": self._questions.ledger_key,
             **successions(self._questions, self._ledger),
-            "filter": self._asked.told(),
-            "left_out": left_out(self._asked),
-            "counts": self._counts.told(),
+            "filter": self._asked.to_dict(),
+            "left_out": excluding_filters(self._asked),
+            "counts": self._counts.to_dict(),
             "exchanges": self.written.exchanges,
             "neighbours": self.written.neighbours,
             "records": self.written.records,
@@ -220,16 +224,16 @@ class _Export:
             **({"unreadable": sorted(self.written.unreadable)} if self.written.unreadable else {}),
         }
 
-    def _write(self, row: Row, records: list[dict[str, Any]], *, neighbour: bool) -> None:
+    def _write(self, row: ExchangeRow, records: list[dict[str, Any]], *, neighbour: bool) -> None:
         parsed = [json.loads(record["record"]) for record in records]
-        told = facts(parsed)
+        told = exchange_facts(parsed)
         if told["id"] != row.facts["id"]:
             raise IndexUnusableError(
                 f"the ledger has {told['id']} where the index has {row.facts['id']}:"
                 " `proofgate audit index --rebuild` builds it again",
                 "index_damaged",
             )
-        if not neighbour and not matches(self._asked, told, row.place[0]):
+        if not neighbour and not matches_filter(self._asked, told, row.position[0]):
             # It ended after this began: by what is covered here, it is not asked for.
             return
         line = {"id": told["id"], **({"neighbour": True} if neighbour else {}), "records": records}
@@ -245,18 +249,20 @@ class _Export:
         self._csv.write(csv_row(told))
         number = told["tenant_seq"]
         if number is not None:
-            of = self._numbered.setdefault((told["tenant"], records[0]["origin"]), Numbered(number, number))
+            of = self._numbered.setdefault(
+                (told["tenant"], records[0]["origin"]), NumberRange(number, number)
+            )
             if of.exchanges == 0 or number < of.first:
-                of.first, of.times[0] = number, row.place[0]
+                of.first, of.boundary_times[0] = number, row.position[0]
             if of.exchanges == 0 or number > of.last:
-                of.last, of.times[1] = number, row.place[0]
+                of.last, of.boundary_times[1] = number, row.position[0]
             of.exchanges += 1
 
-    def _neighbours(self) -> Iterable[Row]:
+    def _neighbours(self) -> Iterable[ExchangeRow]:
         """The tenant's requests beside those that are exported, which show that none at the edges is left
         out."""
         for (tenant, origin), of in sorted(self._numbered.items()):
-            for number, near in ((of.first - 1, of.times[0]), (of.last + 1, of.times[1])):
-                found = self._questions.admission(tenant, origin, number, near) if number else None
+            for number, near in ((of.first - 1, of.boundary_times[0]), (of.last + 1, of.boundary_times[1])):
+                found = self._questions.find_admission(tenant, origin, number, near) if number else None
                 if found is not None:
                     yield found

@@ -10,22 +10,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, logs, output
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_INCOMPLETE, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.index import by_hand
-from proofgate.index.command import add_filter, read_filter, told
+from proofgate.index.command import add_filter, read_filter, report_index_error
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.follow import PROGRESS_SECONDS
 from proofgate.index.schema import time_text
-from proofgate.index.show import plain
-from proofgate.progress import shown
+from proofgate.index.show import replace_unprintable
+from proofgate.progress import show_progress
 from proofgate.terminal import show_verdict
 
 if TYPE_CHECKING:
-    from proofgate.index.checked_export import Checked
+    from proofgate.index.checked_export import CheckedExport
 
 
 def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -73,14 +73,14 @@ def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes an export."""
-    from proofgate.index.export import Written, export
+    from proofgate.index.export import ExportSummary, export
 
-    logs.begin("export")
+    logs.configure("export")
     spoken = time.monotonic()
 
     exchanges = 0
 
-    def progress(written: Written) -> None:
+    def progress(written: ExportSummary) -> None:
         nonlocal spoken, exchanges
         exchanges = written.exchanges
         # A terminal has a line of its own.
@@ -94,11 +94,11 @@ def run(options: argparse.Namespace) -> int:
             signing_key = options.signing_key.read_text(encoding="utf-8").strip()
             _core.verifying_key(signing_key)
         asked = read_filter(options)
-        by_hand.record(options, "export", {**asked.told(), "out": options.out})
-        with shown("exporting", lambda: counted(exchanges, "exchange")):
+        by_hand.record_read(options, "export", {**asked.to_dict(), "out": options.out})
+        with show_progress("exporting", lambda: format_count(exchanges, "exchange")):
             written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
     except IndexUnusableError as error:
-        return told(error)
+        return report_index_error(error)
     except OSError as error:
         return fail(f"{error.filename or options.out}: {error.strerror}", EXIT_USAGE)
     except ValueError:
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     for origin, why in sorted(written.unreadable.items()):
         fail(f"left out, because it cannot be read: {origin}: {why}", EXIT_INCOMPLETE)
     print(
-        f"wrote {options.out}: {counted(written.exchanges, 'exchange')}, {counted(written.records, 'record')}"
+        f"wrote {options.out}: {format_count(written.exchanges, 'exchange')}, {format_count(written.records, 'record')}"
     )
     print("To verify it, get the ledger's verifying key from another source than this export:")
     print(f"  proofgate audit verify-export {options.out} --key verifying-key")
@@ -124,16 +124,16 @@ def verify(options: argparse.Namespace) -> int:
     try:
         checked = verify_export.verify(options.export, key, signer)
     except IndexUnusableError as error:
-        return told(error)
+        return report_index_error(error)
     except OSError as error:
         return fail(f"{error.filename or options.export}: {error.strerror or error}", EXIT_USAGE)
     except ValueError as error:
         return fail(f"--key or --signer: {error}", EXIT_USAGE)
     except ExportContradictedError as error:
         return fail(f"not verified: {error}", EXIT_INVALID_EVIDENCE)
-    gaps = checked.gaps() if checked.claims_whole else {}
+    gaps = checked.gaps() if checked.claims_completeness else {}
     code = EXIT_OK if checked.is_complete and not gaps else EXIT_INCOMPLETE
-    *found, verdict = _told(checked, gaps)
+    *found, verdict = _render_result(checked, gaps)
     if output.is_data(options):
         counts = {"exchanges": checked.exchanges, "records": checked.records}
         output.show(options, {"verdict": verdict, **counts, "signer": checked.signed_by, "findings": found})
@@ -142,7 +142,7 @@ def verify(options: argparse.Namespace) -> int:
     return code
 
 
-def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
+def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
     manifest = checked.manifest
     asked = ", ".join(
         f"{name} {time_text(value) if name in ('since', 'until') else value}"
@@ -150,7 +150,7 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     )
     lines = [
         f"asked for: {asked or 'all'}",
-        f"shown: {counted(checked.exchanges, 'exchange')}, {counted(checked.records, 'record')}, "
+        f"shown: {format_count(checked.exchanges, 'exchange')}, {format_count(checked.records, 'record')}, "
         "each in a signed log",
     ]
     if checked.signed_by is not None:
@@ -167,17 +167,17 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
     if checked.partial:
         lines.append(
             "missing: the end, or a further attempt, of "
-            f"{counted(checked.partial, 'exchange')}{_open(checked)}"
+            f"{format_count(checked.partial, 'exchange')}{_open_count_text(checked)}"
         )
     if "counts" not in manifest:
         lines.append("not shown: that no end, verdict or refusal is missing; this export does not count them")
     verdict = "verified" if checked.is_complete and not gaps else "incomplete"
-    if not checked.claims_whole:
+    if not checked.claims_completeness:
         lines.append(
             "not shown: that nothing is left out; an export of one tenant shows it, with or without "
             "a time range"
         )
-        return [*map(plain, lines), verdict]
+        return [*map(replace_unprintable, lines), verdict]
     for (tenant, origin), numbers in sorted(checked.numbers.items()):
         if (tenant, origin) in gaps:
             some = ", ".join(map(str, gaps[tenant, origin]))
@@ -195,9 +195,9 @@ def _told(checked: Checked, gaps: dict[tuple[str, str], list[int]]) -> list[str]
         "not shown: that the export has each refusal for another reason than a policy, and each log without a"
         " matching exchange; neither is numbered"
     )
-    return [*map(plain, lines), verdict]
+    return [*map(replace_unprintable, lines), verdict]
 
 
-def _open(checked: Checked) -> str:
+def _open_count_text(checked: CheckedExport) -> str:
     claimed = checked.manifest.get("counts", {}).get("open", 0)
     return f"; {claimed} had not ended when the export was created, says the manifest" if claimed else ""

@@ -9,27 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proofgate.index.denials import verdict_of
+from proofgate.index.denials import effective_verdict
 from proofgate.index.filter import OPEN, Filter
 from proofgate.index.schema import REFUSED, VERDICTS, time_text
 
 #: Kinds of records that begin an exchange.
-FIRST = ("admission", "rejection")
+FIRST_KINDS = ("admission", "rejection")
 #: What a client says of its session and its end user.
-ATTRIBUTED = ("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id")
-_ENDS = ("completion", "aborted")
+ATTRIBUTION_FIELDS = ("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id")
+_END_KINDS = ("completion", "aborted")
 
 
-def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def exchange_facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The facts of an exchange, of its records in order, parsed: the names are those of an index's row.
 
     Raises KeyError, TypeError and ValueError for what are no records of one exchange.
     """
     first, *others = records
-    if first["kind"] not in FIRST or [record["kind"] for record in others if record["kind"] in FIRST]:
+    if first["kind"] not in FIRST_KINDS or [
+        record["kind"] for record in others if record["kind"] in FIRST_KINDS
+    ]:
         raise ValueError("an exchange must start with one admission, or be one refusal")
     refused = first["kind"] == "rejection"
-    end = first if refused else next((record for record in others if record["kind"] in _ENDS), {})
+    end = first if refused else next((record for record in others if record["kind"] in _END_KINDS), {})
     notes = [record["policy"] for record in (first, end) if record.get("policy")]
     if refused:
         notes = notes[:1]
@@ -57,12 +59,12 @@ def facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "request_bytes": first["bytes"],
         "response_bytes": None if refused else end.get("bytes"),
         "duration_us": end.get("duration_us"),
-        **{name: said.get(name) for name in ATTRIBUTED},
+        **{name: said.get(name) for name in ATTRIBUTION_FIELDS},
         "client_address": first.get("client_address"),
     }
 
 
-def matches(asked: Filter, told: dict[str, Any], ts: int) -> bool:
+def matches_filter(asked: Filter, told: dict[str, Any], ts: int) -> bool:
     """Whether an exchange that began at a time (unix microseconds) is one that is asked for, by its facts."""
     return (
         all(
@@ -86,7 +88,7 @@ def _outcome(end: dict[str, Any]) -> str:
 
 def _verdict(first: dict[str, Any], end: dict[str, Any], notes: list[dict[str, Any]]) -> int:
     if first["kind"] == "rejection":
-        return verdict_of(REFUSED, first["code"])
+        return effective_verdict(REFUSED, first["code"])
     if end.get("outcome") == "policy_blocked":
         return VERDICTS.index("blocked")
     names = [

@@ -16,14 +16,14 @@ from proofgate import times
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.schema import VERDICTS
 
-_MAXIMUM_TEXT = 512
+_MAX_TEXT_LENGTH = 512
 #: The longest name of an end user in a record, in bytes (the core's `Attribution::LONGEST_NAME`).
-_LONGEST_NAME = 128
+_MAX_NAME_BYTES = 128
 _NANODOLLARS = 1_000_000_000
-_LARGEST = (1 << 63) - 1
+_MAX_INT64 = (1 << 63) - 1
 #: Of the whole part of a cost, which has ten at most.
-_MOST_DIGITS = 10
-_DIGITS = re.compile("[0-9a-f]{32}")
+_MAX_COST_DIGITS = 10
+_TRACE_ID = re.compile("[0-9a-f]{32}")
 #: Of an exchange that has not ended, as far as is known.
 OPEN = "open"
 
@@ -58,13 +58,13 @@ class Filter:
         """Reads texts as a command line and a query have them. Raises IndexUnusableError (`bad_filter`)."""
         texts = {name: text for name, text in asked.items() if text is not None}
         for name, text in texts.items():
-            if not text or len(text) > _MAXIMUM_TEXT:
-                raise _bad(f"{name} is empty or longer than {_MAXIMUM_TEXT} characters")
+            if not text or len(text) > _MAX_TEXT_LENGTH:
+                raise _bad(f"{name} is empty or longer than {_MAX_TEXT_LENGTH} characters")
         verdict = texts.get("verdict")
         if verdict is not None and verdict not in VERDICTS:
             raise _bad(f"verdict must be one of {', '.join(VERDICTS)}")
         for name in ("end_user", "trace_id"):
-            if name in texts and not _DIGITS.fullmatch(texts[name]):
+            if name in texts and not _TRACE_ID.fullmatch(texts[name]):
                 raise _bad(f"{name} must be 32 lower-case hexadecimal digits")
         since, until = (_time(name, texts[name]) if name in texts else None for name in ("since", "until"))
         if since is not None and until is not None and since >= until:
@@ -75,7 +75,7 @@ class Filter:
         )
         return cls(
             **{name: texts.get(name) for name in plain},
-            end_user_name=_cut(texts.get("end_user_name")),
+            end_user_name=_truncate_name(texts.get("end_user_name")),
             client_address=_address(texts["client_address"]) if "client_address" in texts else None,
             verdict=verdict,
             since=since,
@@ -84,13 +84,13 @@ class Filter:
             newest=newest,
         )
 
-    def told(self) -> dict[str, str | int | bool]:
+    def to_dict(self) -> dict[str, str | int | bool]:
         """What is asked, without what is not."""
         return {name: value for name, value in asdict(self).items() if value not in (None, False)}
 
 
 #: What it may be filtered by, as command lines and queries name it.
-NAMES = tuple(field.name for field in fields(Filter) if field.name != "newest")
+FILTER_NAMES = tuple(field.name for field in fields(Filter) if field.name != "newest")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Cursor:
 
     def encode(self) -> str:
         """Its text, for a URL."""
-        told = {"v": 1, "g": self.generation, "p": self.version, "a": self.after, "f": self.filter.told()}
+        told = {"v": 1, "g": self.generation, "p": self.version, "a": self.after, "f": self.filter.to_dict()}
         text = json.dumps(told, separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
@@ -124,7 +124,7 @@ class Cursor:
             raise IndexUnusableError(
                 "the cursor is not valid for this index: use one from a response", "bad_cursor"
             )
-        if asked != wanted.told():
+        if asked != wanted.to_dict():
             raise IndexUnusableError(
                 "the cursor belongs to another query: repeat the filters of the first page",
                 "cursor_differs",
@@ -133,21 +133,21 @@ class Cursor:
 
 
 def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_INT64:
         raise TypeError
     return value
 
 
 def _time(name: str, text: str) -> int:
     try:
-        return times.end(text) if name == "until" else times.begin(text)
+        return times.parse_exclusive_end(text) if name == "until" else times.parse_start(text)
     except ValueError:
         raise _bad(f"{name}: expected a day or a time in ISO 8601, for example {times.EXAMPLES}") from None
 
 
-def _cut(name: str | None) -> str | None:
+def _truncate_name(name: str | None) -> str | None:
     """A name as records have it: its first bytes, in whole characters."""
-    return None if name is None else name.encode()[:_LONGEST_NAME].decode(errors="ignore")
+    return None if name is None else name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def _address(text: str) -> str:
@@ -165,9 +165,9 @@ def _cost(text: str) -> int:
     with suppress(ArithmeticError):
         dollars = Decimal(text)
         # Of a larger one, the digits alone would take minutes.
-        if dollars.is_finite() and dollars.adjusted() <= _MOST_DIGITS:
+        if dollars.is_finite() and dollars.adjusted() <= _MAX_COST_DIGITS:
             nanodollars = int(dollars * _NANODOLLARS)
-    if not 0 <= nanodollars <= _LARGEST:
+    if not 0 <= nanodollars <= _MAX_INT64:
         raise _bad("min_cost must be an amount in US dollars, such as 0.05")
     return nanodollars
 

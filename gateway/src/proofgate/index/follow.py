@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proofgate import _core
-from proofgate.index.writer import ENDED, Writer
+from proofgate.index.writer import LOG_ENDED, IndexWriter
 
 log = logging.getLogger("proofgate.index")
 
 #: A log that could not be read is left alone for so long, unless something newer was signed of it.
-REST_SECONDS = 60.0
+RETRY_DELAY_SECONDS = 60.0
 #: How often long work says how far it is.
 PROGRESS_SECONDS = 10.0
 
@@ -22,21 +22,21 @@ PROGRESS_SECONDS = 10.0
 class Indexer:
     """Reads logs into an index, one after the other."""
 
-    writer: Writer
+    writer: IndexWriter
     ledger_key: str
     #: Records in a batch at most; None for the core's own bound.
-    most_records: int | None = None
+    max_records: int | None = None
     #: Asked between two batches.
-    stopped: Callable[[], bool] = lambda: False
+    should_stop: Callable[[], bool] = lambda: False
     #: Called before each batch; what it raises ends the reading.
     before_batch: Callable[[], None] = lambda: None
     records: int = 0
     #: Records that are signed and not read.
-    behind: int = 0
+    records_behind: int = 0
     #: What was wrong with logs, by origin.
     problems: dict[str, str] = field(default_factory=dict)
-    _resting: dict[str, tuple[str, float]] = field(default_factory=dict)
-    _told: float = field(default_factory=time.monotonic)
+    _retry_after: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _progress_reported_at: float = field(default_factory=time.monotonic)
 
     def read(self, logs: list[tuple[str, str]]) -> None:
         """Reads logs (directory and signed note) up to their notes. What is wrong with one does not stop
@@ -44,50 +44,50 @@ class Indexer:
 
         Raises IndexUnusableError.
         """
-        known = self.writer.known()
+        known = self.writer.indexed_sizes()
         sizes = {}
         for _, note in logs:
-            origin, size = head(note)
+            origin, size = parse_note_head(note)
             sizes[origin] = max(0, size - min(known.get(origin, 0), size))
-        self.behind = sum(sizes.values())
+        self.records_behind = sum(sizes.values())
         for directory, note in logs:
-            if self.stopped():
+            if self.should_stop():
                 return
-            origin, size = head(note)
-            noted, until = self._resting.get(origin, ("", 0.0))
-            if known.get(origin, 0) in (ENDED, size) or (noted == note and time.monotonic() < until):
+            origin, size = parse_note_head(note)
+            noted, until = self._retry_after.get(origin, ("", 0.0))
+            if known.get(origin, 0) in (LOG_ENDED, size) or (noted == note and time.monotonic() < until):
                 continue
             try:
                 self._read(directory, note, origin)
-                self._resting.pop(origin, None)
+                self._retry_after.pop(origin, None)
                 self.problems.pop(origin, None)
             except _core.LedgerError as error:
                 self.problems[origin] = f"{error} [{error.code}]"
-                self._resting[origin] = (note, time.monotonic() + REST_SECONDS)
+                self._retry_after[origin] = (note, time.monotonic() + RETRY_DELAY_SECONDS)
                 log.error("%s", self.problems[origin])  # noqa: TRY400 - what happened is in the message
 
     def _read(self, directory: str, note: str, origin: str) -> None:
-        place = self.writer.place(origin)
-        reader = _core.ExchangeReader(directory, note, self.ledger_key, place, self.most_records)
+        place = self.writer.resume_position(origin)
+        reader = _core.ExchangeReader(directory, note, self.ledger_key, place, self.max_records)
         before = 0 if place is None else int(place.partition(" ")[0])
-        while not self.stopped():
+        while not self.should_stop():
             self.before_batch()
             if (batch := reader.next()) is None:
                 return
             self.writer.apply(reader.origin, note, batch)
             self.records += batch.size - before
-            self.behind = max(0, self.behind - (batch.size - before))
+            self.records_behind = max(0, self.records_behind - (batch.size - before))
             before = batch.size
-            self._tell()
+            self._report_progress()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         now = time.monotonic()
-        if self.behind and now - self._told >= PROGRESS_SECONDS:
-            self._told = now
-            log.info("%d records read, %d are left", self.records, self.behind)
+        if self.records_behind and now - self._progress_reported_at >= PROGRESS_SECONDS:
+            self._progress_reported_at = now
+            log.info("%d records read, %d are left", self.records, self.records_behind)
 
 
-def head(note: str) -> tuple[str, int]:
+def parse_note_head(note: str) -> tuple[str, int]:
     """Origin and size that a note states. The core has verified the note, or will."""
     lines = note.split("\n", 2)
     return lines[0], int(lines[1])

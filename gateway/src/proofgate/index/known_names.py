@@ -7,15 +7,15 @@ import json
 from typing import Any
 
 from proofgate.index import sums
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.sums import DAY
 
 #: Of each kind.
-MOST_NAMES = 200
+MAX_NAMES = 200
 #: The newest days that are looked at for keys, providers and sessions.
-MOST_DAYS = 7
+MAX_DAYS = 7
 #: The newest exchanges of each of these days that are looked at.
-_MOST_ROWS = 1000
+_MAX_ROWS = 1000
 #: Kinds, and the columns that have them.
 _COLUMNS = {
     "keys": "key",
@@ -33,7 +33,7 @@ _MEMBERS = """SELECT id, text FROM text
 _NUMBER = "(SELECT id FROM text WHERE text = ?)"
 
 
-def known_names(questions: Questions, tenant: str | None = None) -> dict[str, list[str]]:
+def known_names(questions: IndexSnapshot, tenant: str | None = None) -> dict[str, list[str]]:
     """Names by kind, of one tenant or all, in alphabetical order; `sessions` the newest first. At most
     MOST_NAMES of each.
 
@@ -44,17 +44,25 @@ def known_names(questions: Questions, tenant: str | None = None) -> dict[str, li
     first, behind = (days[0], days[-1] + 1) if days else (0, 0)
     for kind, numbers, values in (
         ("tenants", *_tenants(tenant)),
-        ("models", f"SELECT model FROM used WHERE {sums.OF_ONE}", sums.one(-DAY, first, behind, tenant)),  # noqa: S608
-        ("rules", f"SELECT rule FROM ruled WHERE {sums.OF_ONE}", sums.one(DAY, first, behind, tenant)),  # noqa: S608
+        (
+            "models",
+            f"SELECT model FROM used WHERE {sums.ONE_TENANT_CONDITION}",  # noqa: S608
+            sums.one_tenant_values(-DAY, first, behind, tenant),
+        ),
+        (
+            "rules",
+            f"SELECT rule FROM ruled WHERE {sums.ONE_TENANT_CONDITION}",  # noqa: S608
+            sums.one_tenant_values(DAY, first, behind, tenant),
+        ),
     ):
         # Nothing in it is of others.
         select = f"SELECT text FROM name WHERE id IN ({numbers}) ORDER BY text LIMIT ?"  # noqa: S608
-        rows = questions.from_catalogue(select, [*values, MOST_NAMES])
+        rows = questions.query_catalogue(select, [*values, MAX_NAMES])
         found[kind].update(dict.fromkeys(text for (text,) in rows))
-    for day in questions.days[::-1][:MOST_DAYS]:
-        _add_of_day(questions, day, tenant, found)
+    for day in questions.days[::-1][:MAX_DAYS]:
+        _add_names_of_day(questions, day, tenant, found)
     return {
-        kind: list(names)[:MOST_NAMES] if kind == "sessions" else sorted(names)[:MOST_NAMES]
+        kind: list(names)[:MAX_NAMES] if kind == "sessions" else sorted(names)[:MAX_NAMES]
         for kind, names in found.items()
     }
 
@@ -67,19 +75,19 @@ def _tenants(tenant: str | None) -> tuple[str, list[Any]]:
     return one, [DAY, tenant]
 
 
-def _add_of_day(
-    questions: Questions, day: int, tenant: str | None, found: dict[str, dict[str, None]]
+def _add_names_of_day(
+    questions: IndexSnapshot, day: int, tenant: str | None, found: dict[str, dict[str, None]]
 ) -> None:
     """Adds what the newest exchanges of a day have."""
     of_tenant, values = ("", []) if tenant is None else (f" WHERE tenant = {_NUMBER}", [tenant])
     columns = ", ".join(_COLUMNS.values())
-    select = f"SELECT {columns} FROM exchange{of_tenant} ORDER BY ts DESC LIMIT {_MOST_ROWS}"  # noqa: S608 - ours
-    rows = questions.from_day(day, select, values)
+    select = f"SELECT {columns} FROM exchange{of_tenant} ORDER BY ts DESC LIMIT {_MAX_ROWS}"  # noqa: S608 - ours
+    rows = questions.query_day(day, select, values)
     for kind, numbers in zip(_COLUMNS, zip(*rows, strict=True), strict=False):
         # Each once, the newest first.
-        wanted = [number for number in dict.fromkeys(numbers) if number is not None][:MOST_NAMES]
+        wanted = [number for number in dict.fromkeys(numbers) if number is not None][:MAX_NAMES]
         select = _MEMBERS if kind == "providers" else _TEXTS
-        text_of = dict(questions.from_day(day, select, [json.dumps(wanted)]))
+        text_of = dict(questions.query_day(day, select, [json.dumps(wanted)]))
         if kind == "providers":
             found[kind].update(dict.fromkeys(text_of.values()))
         else:

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 #: The columns, as the core numbers them.
 KEY, MODEL, PROVIDERS, OUTCOME, RULES, KEY_NAME = range(6)
-_MICROSECONDS = 60_000_000
-_MINUTES = 60
+_MINUTE_MICROSECONDS = 60_000_000
+_MINUTES_PER_HOUR = 60
 #: Where a text stands in a column, alone or in a list.
-_OF_TEXT = "number = (SELECT id FROM text WHERE text = ?)"
-_OF_MEMBER = "number IN (SELECT list FROM member WHERE text = (SELECT id FROM text WHERE text = ?))"
+_TEXT_CONDITION = "number = (SELECT id FROM text WHERE text = ?)"
+_MEMBER_CONDITION = "number IN (SELECT list FROM member WHERE text = (SELECT id FROM text WHERE text = ?))"
 _TENANT = "tenant = (SELECT id FROM text WHERE text = ?)"
 
 
 def minute_of(ts: int) -> int:
     """The minute of a time in unix microseconds, from 1970-01-01 on."""
-    return ts // _MICROSECONDS
+    return ts // _MINUTE_MICROSECONDS
 
 
 def hour_of(ts: int) -> int:
     """The hour of a time in unix microseconds, from 1970-01-01 on."""
-    return minute_of(ts) // _MINUTES
+    return minute_of(ts) // _MINUTES_PER_HOUR
 
 
-def note(
+def record_minutes(
     connection: sqlite3.Connection,
     held: Iterable[tuple[int, int, int]],
     costs: Iterable[tuple[int, int]],
@@ -64,18 +64,23 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
 
     Raises sqlite3.Error.
     """
-    wanted, values = _select(asked, "minute", "held", "costs")
+    wanted, values = _select_times(asked, "minute", "held", "costs")
     if not wanted:
         return [(begin, end)] if begin < end else []
     if asked.tenant is not None:
         # A key has one tenant.
-        hours, more = _select(replace(asked, key=None), "hour", "tenant_held", "tenant_costs", asked.tenant)
+        hours, more = _select_times(
+            replace(asked, key=None), "hour", "tenant_held", "tenant_costs", asked.tenant
+        )
         if hours:
-            wanted = f"SELECT minute FROM ({wanted}) WHERE minute / {_MINUTES} IN ({hours})"  # noqa: S608 - ours
+            wanted = f"SELECT minute FROM ({wanted}) WHERE minute / {_MINUTES_PER_HOUR} IN ({hours})"  # noqa: S608 - ours
             values += more
     found: list[tuple[int, int]] = []
     for (minute,) in connection.execute(f"{wanted} ORDER BY minute", values):
-        first, behind = max(begin, minute * _MICROSECONDS), min(end, (minute + 1) * _MICROSECONDS)
+        first, behind = (
+            max(begin, minute * _MINUTE_MICROSECONDS),
+            min(end, (minute + 1) * _MINUTE_MICROSECONDS),
+        )
         if first >= behind:
             continue
         if found and found[-1][1] == first:
@@ -84,7 +89,7 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
     return found
 
 
-def _select(
+def _select_times(
     asked: Filter, time: str, held: str, costs: str, tenant: str | None = None
 ) -> tuple[str, list[int | str]]:
     """What selects the times that may have what is asked for out of two tables, of a tenant in those of
@@ -93,12 +98,12 @@ def _select(
     questions: list[str] = []
     values: list[int | str] = []
     for column, named, number in (
-        (KEY, asked.key, _OF_TEXT),
-        (KEY_NAME, asked.key_name, _OF_TEXT),
-        (MODEL, asked.model, _OF_TEXT),
-        (OUTCOME, None if asked.outcome == OPEN else asked.outcome, _OF_TEXT),
-        (PROVIDERS, asked.provider, _OF_MEMBER),
-        (RULES, asked.rule, _OF_MEMBER),
+        (KEY, asked.key, _TEXT_CONDITION),
+        (KEY_NAME, asked.key_name, _TEXT_CONDITION),
+        (MODEL, asked.model, _TEXT_CONDITION),
+        (OUTCOME, None if asked.outcome == OPEN else asked.outcome, _TEXT_CONDITION),
+        (PROVIDERS, asked.provider, _MEMBER_CONDITION),
+        (RULES, asked.rule, _MEMBER_CONDITION),
     ):
         if named is not None:
             questions.append(f"SELECT {time} FROM {held} WHERE {of}held = ? AND {number}")  # noqa: S608 - ours

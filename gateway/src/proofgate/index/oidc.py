@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from joserfc._keys import KeySetSerialization
 
 #: From the beginning of a sign-in to the provider's answer.
-SIGN_IN_SECONDS = 600
+SIGN_IN_TIMEOUT_SECONDS = 600
 #: For one request to the provider.
-_SECONDS = 10.0
+_REQUEST_TIMEOUT_SECONDS = 10.0
 _LEEWAY_SECONDS = 60
 #: How long the provider's metadata and keys are used.
 _METADATA_SECONDS = 3600.0
 #: Between two requests for keys because of a key that is not known.
-_KEYS_SECONDS = 60.0
+_MIN_KEY_REFRESH_SECONDS = 60.0
 #: Signatures by a key of the provider; no secret of a client verifies an ID token.
 _ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -53,14 +53,14 @@ class SignInError(Exception):
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _PendingSignIn:
     state: str
     nonce: str
     verifier: str
     until: float
 
 
-class Oidc:
+class OidcClient:
     """Signs people in. Safe for several threads."""
 
     def __init__(self, settings: OidcSettings) -> None:
@@ -70,22 +70,22 @@ class Oidc:
         self._metadata: tuple[float, dict[str, Any]] | None = None
         self._keys: tuple[float, KeySet] | None = None
 
-    def begin(self) -> tuple[str, str]:
+    def start_sign_in(self) -> tuple[str, str]:
         """The URL to send a browser to, and the content of its cookie. Raises SignInError."""
         state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
-        begun = _Begun(state, nonce, verifier, time.time() + SIGN_IN_SECONDS)
+        begun = _PendingSignIn(state, nonce, verifier, time.time() + SIGN_IN_TIMEOUT_SECONDS)
         with self._session() as session:
             url, _ = session.create_authorization_url(
-                self._provider()["authorization_endpoint"],
+                self._provider_metadata()["authorization_endpoint"],
                 state=begun.state,
                 code_verifier=begun.verifier,
                 nonce=begun.nonce,
             )
-        return url, self._sealed(begun)
+        return url, self._encode_cookie(begun)
 
-    def end(self, asked: dict[str, str], cookie: str) -> Reader:
+    def finish_sign_in(self, asked: dict[str, str], cookie: str) -> Reader:
         """The reader, by the query of the provider's answer and the cookie. Raises SignInError."""
-        begun = self._opened(cookie)
+        begun = self._decode_cookie(cookie)
         if not hmac.compare_digest(begun.state.encode(), asked.get("state", "").encode()):
             raise SignInError(
                 "state_differs", "the response does not belong to the sign-in that this browser started"
@@ -94,18 +94,21 @@ class Oidc:
             raise SignInError("issuer_differs", "the response comes from another provider (RFC 9207)")
         if "error" in asked or not asked.get("code"):
             raise SignInError("provider_refused", "the provider did not sign you in")
-        claims = self._claims(asked["code"], begun)
+        claims = self._fetch_claims(asked["code"], begun)
         reader = self.settings.reader(claims, (int(time.time()) + self.settings.session_seconds) * 1_000_000)
         if reader is None:
             raise SignInError("no_reader_group", "none of your groups may read here")
         return reader
 
-    def _claims(self, code: str, begun: _Begun) -> dict[str, Any]:
-        provider = self._provider()
+    def _fetch_claims(self, code: str, begun: _PendingSignIn) -> dict[str, Any]:
+        provider = self._provider_metadata()
         with self._session() as session:
             try:
                 token = session.fetch_token(
-                    provider["token_endpoint"], code=code, code_verifier=begun.verifier, timeout=_SECONDS
+                    provider["token_endpoint"],
+                    code=code,
+                    code_verifier=begun.verifier,
+                    timeout=_REQUEST_TIMEOUT_SECONDS,
                 )
                 id_token = token["id_token"]
                 access_token = token.get("access_token")
@@ -114,7 +117,7 @@ class Oidc:
                     "provider_refused", "the provider returned no ID token for the code"
                 ) from None
         try:
-            decoded = self._decoded(id_token)
+            decoded = self._decode_id_token(id_token)
             claims = CodeIDToken(
                 decoded.claims,
                 decoded.header,
@@ -136,13 +139,13 @@ class Oidc:
             ) from None
         return dict(claims)
 
-    def _decoded(self, id_token: str) -> jwt.Token:
+    def _decode_id_token(self, id_token: str) -> jwt.Token:
         """Verifies the signature, with newer keys once where a key is not known."""
         try:
             return jwt.decode(id_token, self._key_set(), algorithms=_ALGORITHMS)
         except (JoseError, ValueError):
             fetched = self._keys
-            if fetched is not None and time.monotonic() - fetched[0] < _KEYS_SECONDS:
+            if fetched is not None and time.monotonic() - fetched[0] < _MIN_KEY_REFRESH_SECONDS:
                 raise
             return jwt.decode(id_token, self._key_set(newer=True), algorithms=_ALGORITHMS)
 
@@ -151,12 +154,14 @@ class Oidc:
             kept = self._keys
         if kept is not None and not newer and time.monotonic() - kept[0] < _METADATA_SECONDS:
             return kept[1]
-        keys = KeySet.import_key_set(cast("KeySetSerialization", self._get(self._provider()["jwks_uri"])))
+        keys = KeySet.import_key_set(
+            cast("KeySetSerialization", self._get(self._provider_metadata()["jwks_uri"]))
+        )
         with self._lock:
             self._keys = (time.monotonic(), keys)
         return keys
 
-    def _provider(self) -> dict[str, Any]:
+    def _provider_metadata(self) -> dict[str, Any]:
         with self._lock:
             kept = self._metadata
         if kept is not None and time.monotonic() - kept[0] < _METADATA_SECONDS:
@@ -174,7 +179,7 @@ class Oidc:
         with self._session() as session:
             try:
                 answer = session.request(
-                    "GET", url, withhold_token=True, timeout=_SECONDS, allow_redirects=False
+                    "GET", url, withhold_token=True, timeout=_REQUEST_TIMEOUT_SECONDS, allow_redirects=False
                 )
                 if answer.status_code != requests.codes.ok:
                     raise SignInError(
@@ -205,15 +210,15 @@ class Oidc:
             session.verify = settings.ca_file
         return session
 
-    def _sealed(self, begun: _Begun) -> str:
+    def _encode_cookie(self, begun: _PendingSignIn) -> str:
         content = base64.urlsafe_b64encode(json.dumps(vars(begun)).encode())
         return f"{content.decode()}.{self._signature(content)}"
 
-    def _opened(self, cookie: str) -> _Begun:
+    def _decode_cookie(self, cookie: str) -> _PendingSignIn:
         content, _, signature = cookie.partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(content.encode()).encode()):
             raise SignInError("state_differs", "this browser has no sign-in in progress: start again")
-        begun = _Begun(**json.loads(base64.urlsafe_b64decode(content)))
+        begun = _PendingSignIn(**json.loads(base64.urlsafe_b64decode(content)))
         if time.time() > begun.until:
             raise SignInError("sign_in_expired", "the sign-in took too long: start again")
         return begun

@@ -10,28 +10,30 @@ from typing import TypeVar
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 
-from proofgate.http_errors import Refusal
-from proofgate.index.oidc import SIGN_IN_SECONDS, Oidc, SignInError
+from proofgate.http_errors import ApiError
+from proofgate.index.oidc import SIGN_IN_TIMEOUT_SECONDS, OidcClient, SignInError
 from proofgate.index.session_cookie import SessionCookie
 
 _PRIVATE = {"Cache-Control": "no-store"}
 #: Answers of the provider are waited for by so many at once.
-_AT_ONCE = 4
+_MAX_CONCURRENT_CALLBACKS = 4
 #: The page is above `/oidc/callback`, also where a proxy puts a path before it.
 _PAGE = "../"
 _UNAVAILABLE = "provider_unusable"
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
-class OidcPort:
+class OidcRoutes:
     """Adds sign-in to an auditor's port."""
 
-    def __init__(self, oidc: Oidc, cookie: SessionCookie, failed: Callable[[str | None, str], None]) -> None:
+    def __init__(
+        self, oidc: OidcClient, cookie: SessionCookie, failed: Callable[[str | None, str], None]
+    ) -> None:
         """`cookie` holds the sessions; `failed` records a sign-in that failed: address and code."""
         self._oidc, self._cookie, self._failed = oidc, cookie, failed
-        self._places = threading.BoundedSemaphore(_AT_ONCE)
-        self._begun_cookie = cookie.named("sign-in")
+        self._places = threading.BoundedSemaphore(_MAX_CONCURRENT_CALLBACKS)
+        self._begun_cookie = cookie.cookie_name("sign-in")
 
     def add_routes(self, app: FastAPI) -> None:
         """Adds `GET /oidc/login` and `GET /oidc/callback`."""
@@ -39,50 +41,50 @@ class OidcPort:
         # These wait for the provider: in a thread of the pool.
         @app.get("/oidc/login")
         def login(request: Request) -> Response:
-            return _explained(request, lambda: self._login(request))
+            return _redirect_on_error(request, lambda: self._login(request))
 
         @app.get("/oidc/callback")
         def callback(request: Request) -> Response:
-            return _explained(request, lambda: self._callback(request))
+            return _redirect_on_error(request, lambda: self._callback(request))
 
     def _login(self, request: Request) -> Response:
-        url, cookie = self._asked(request, self._oidc.begin)
+        url, cookie = self._call_provider(request, self._oidc.start_sign_in)
         answer = RedirectResponse(url, HTTPStatus.SEE_OTHER, _PRIVATE)
         # The provider's answer is a navigation from its site.
-        self._cookie.set(answer, self._begun_cookie, cookie, SIGN_IN_SECONDS, "lax")
+        self._cookie.set(answer, self._begun_cookie, cookie, SIGN_IN_TIMEOUT_SECONDS, "lax")
         return answer
 
     def _callback(self, request: Request) -> Response:
         asked, cookie = dict(request.query_params), request.cookies.get(self._begun_cookie, "")
-        reader = self._asked(request, lambda: self._oidc.end(asked, cookie))
+        reader = self._call_provider(request, lambda: self._oidc.finish_sign_in(asked, cookie))
         answer = RedirectResponse(_PAGE, HTTPStatus.SEE_OTHER, _PRIVATE)
-        self._cookie.begin(answer, reader, self._oidc.settings.session_seconds)
+        self._cookie.start_session(answer, reader, self._oidc.settings.session_seconds)
         self._cookie.set(answer, self._begun_cookie, "", 0, "lax")
         return answer
 
-    def _asked(self, request: Request, ask: Callable[[], _Answer]) -> _Answer:
+    def _call_provider(self, request: Request, ask: Callable[[], _Result]) -> _Result:
         if not self._places.acquire(blocking=False):
             message = "too many sign-ins are in progress: try again in a moment"
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, _PRIVATE)
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, _PRIVATE)
         try:
             return ask()
         except SignInError as error:
             status = HTTPStatus.BAD_GATEWAY if error.code == _UNAVAILABLE else HTTPStatus.FORBIDDEN
             if status == HTTPStatus.FORBIDDEN:
                 self._failed(None if request.client is None else request.client.host, error.code)
-            raise Refusal(status, error.code, str(error), _PRIVATE) from None
+            raise ApiError(status, error.code, str(error), _PRIVATE) from None
         finally:
             self._places.release()
 
 
-def _explained(request: Request, answer: Callable[[], Response]) -> Response:
+def _redirect_on_error(request: Request, answer: Callable[[], Response]) -> Response:
     """What `answer` returns. A browser that is refused is sent to the page, which says why in a sentence.
 
     Raises Refusal for other clients.
     """
     try:
         return answer()
-    except Refusal as refusal:
+    except ApiError as refusal:
         if "text/html" not in request.headers.get("accept", ""):
             raise
         return RedirectResponse(f"{_PAGE}#/not-signed-in/{refusal.code}", HTTPStatus.SEE_OTHER, _PRIVATE)

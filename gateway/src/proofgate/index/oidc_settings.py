@@ -14,11 +14,11 @@ from proofgate_schema.fields import FilePath
 from pydantic import ValidationError, field_validator, model_validator
 
 from proofgate.config.document import Document
-from proofgate.config.problems import Findings, schema_problems
+from proofgate.config.problems import Findings, report_schema_problems
 from proofgate.index.readers import Reader
 
-_MOST_BYTES = 1 << 20
-_LONGEST_NAME = 256
+_MAX_FILE_BYTES = 1 << 20
+_MAX_NAME_LENGTH = 256
 
 
 class OidcSettingsError(Exception):
@@ -57,20 +57,20 @@ class OidcSettings:
         if not isinstance(groups, list):
             return None
         name = claims.get(self.name_claim)
-        subject = str(claims["sub"])[:_LONGEST_NAME]
+        subject = str(claims["sub"])[:_MAX_NAME_LENGTH]
         name = name if isinstance(name, str) and name else subject
         for group, tenant in self.groups.items():
             if group in groups:
                 # A name of the file of readers has no such beginning by chance.
-                return Reader(f"oidc:{name}"[:_LONGEST_NAME], tenant, until, subject)
+                return Reader(f"oidc:{name}"[:_MAX_NAME_LENGTH], tenant, until, subject)
         return None
 
 
-class GroupReads(proofgate_schema.oidc.GroupReads):
+class GroupAccess(proofgate_schema.oidc.GroupReads):
     """What the people of a group may read."""
 
     @model_validator(mode="after")
-    def _one_or_all(self) -> GroupReads:
+    def _require_tenant_or_all(self) -> GroupAccess:
         if (self.tenant is None) is not self.all:
             raise ValueError('write {"tenant": …} or {"all": true}')
         return self
@@ -83,34 +83,34 @@ class OidcFile(proofgate_schema.oidc.Oidc):
     """File with the client's secret, relative to this file. Absent: a public client."""
     ca_file: FilePath | None = None
     """CA certificates of the provider, in PEM. Absent: the system's."""
-    readers: dict[str, GroupReads]
+    readers: dict[str, GroupAccess]
     """Groups that may read, each with what it may read. If somebody is in several, the first one counts."""
 
     @field_validator("readers")
     @classmethod
-    def _at_least_one(cls, readers: dict[str, GroupReads]) -> dict[str, GroupReads]:
+    def _require_readers(cls, readers: dict[str, GroupAccess]) -> dict[str, GroupAccess]:
         if not readers:
             raise ValueError("name at least one group")
         return readers
 
 
-def read(path: Path) -> OidcSettings:
+def read_oidc_settings(path: Path) -> OidcSettings:
     """Reads a file. Raises OidcSettingsError."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_FILE_BYTES + 1)
         document = json.loads(content)
     except OSError as error:
         raise OidcSettingsError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise OidcSettingsError(f"{path} is not a JSON object: {error}") from None
-    if len(content) > _MOST_BYTES or not isinstance(document, dict):
-        raise OidcSettingsError(f"{path} is not a JSON object of at most {_MOST_BYTES} bytes")
+    if len(content) > _MAX_FILE_BYTES or not isinstance(document, dict):
+        raise OidcSettingsError(f"{path} is not a JSON object of at most {_MAX_FILE_BYTES} bytes")
     try:
         written = OidcFile.model_validate(document)
     except ValidationError as error:
         findings = Findings(Document(document, {}))
-        schema_problems(error, OidcFile, findings)
+        report_schema_problems(error, OidcFile, findings)
         raise OidcSettingsError("; ".join(one.describe(path) for one in findings.problems)) from None
     return OidcSettings(
         written.issuer,

@@ -10,29 +10,29 @@ from typing import Any
 from proofgate.index import sums
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import VERDICTS, time_text
-from proofgate.index.sums import DAY, FIGURES, FIVE_MINUTES, HOUR, Used, split
+from proofgate.index.sums import DAY, FIVE_MINUTES_MICROSECONDS, HOUR, SUM_COLUMNS, UsageSums, split_spans
 
 #: By what the steps are divided.
-BY = ("tenant", "model", "verdict")
+GROUPINGS = ("tenant", "model", "verdict")
 #: The largest series stay separate; the others are one.
-MOST_SERIES = 7
+MAX_SERIES = 7
 #: Tenants, models and rules in a table of the largest.
-MOST_NAMES = 10
+MAX_NAMES = 10
 #: Steps in an answer: a screen shows no more.
-MOST_STEPS = 800
+MAX_STEPS = 800
 
-_DAY_MICROSECONDS = DAY * FIVE_MINUTES
+_DAY_MICROSECONDS = DAY * FIVE_MINUTES_MICROSECONDS
 #: Up to how much time each step is used, in microseconds; then days.
-_STEPS = ((1, 6 * HOUR * FIVE_MINUTES), (HOUR, 8 * _DAY_MICROSECONDS))
-_DEFAULT = _DAY_MICROSECONDS
+_STEP_LIMITS = ((1, 6 * HOUR * FIVE_MINUTES_MICROSECONDS), (HOUR, 8 * _DAY_MICROSECONDS))
+_DEFAULT_MICROSECONDS = _DAY_MICROSECONDS
 #: What a series has for each step.
-_OF_SERIES = ("exchanges", "denied", "redacted", "cost_nanodollars")
-_COUNTED = (*VERDICTS[1:], "open", "prompt_tokens", "completion_tokens", "unpriced")
+_SERIES_FIELDS = ("exchanges", "denied", "redacted", "cost_nanodollars")
+_COUNTED_FIELDS = (*VERDICTS[1:], "open", "prompt_tokens", "completion_tokens", "unpriced")
 
 
-def overview(questions: Questions, asked: Filter, by: str, now: int | None = None) -> dict[str, Any]:
+def overview(questions: IndexSnapshot, asked: Filter, by: str, now: int | None = None) -> dict[str, Any]:
     """A time, widened to whole steps, of one tenant or all; without `since` it is the last day before `now`
     (unix microseconds).
 
@@ -42,27 +42,27 @@ def overview(questions: Questions, asked: Filter, by: str, now: int | None = Non
 
     Raises IndexUnusableError (`bad_filter`).
     """
-    if by not in BY:
-        raise IndexUnusableError(f"by must be one of {', '.join(BY)}", "bad_filter")
+    if by not in GROUPINGS:
+        raise IndexUnusableError(f"by must be one of {', '.join(GROUPINGS)}", "bad_filter")
     now = time.time_ns() // 1000 if now is None else now
     until = now if asked.until is None else asked.until
-    since = until - _DEFAULT if asked.since is None else asked.since
+    since = until - _DEFAULT_MICROSECONDS if asked.since is None else asked.since
     if since >= until:
         raise IndexUnusableError("since must be before until", "bad_filter")
-    step = next((step for step, most in _STEPS if until - since <= most), DAY)
-    length = step * FIVE_MINUTES
+    step = next((step for step, most in _STEP_LIMITS if until - since <= most), DAY)
+    length = step * FIVE_MINUTES_MICROSECONDS
     first, behind = since // length, -(-until // length)
-    if behind - first > MOST_STEPS:
+    if behind - first > MAX_STEPS:
         raise IndexUnusableError(
-            f"the result has more than {MOST_STEPS} days: choose a shorter time", "bad_filter"
+            f"the result has more than {MAX_STEPS} days: choose a shorter time", "bad_filter"
         )
     if questions.pruned_before is not None:
         # What was removed is not asked for: the page says from when on there is something.
         first = max(first, questions.pruned_before * DAY // step)
-    questions.require_kept(replace(asked, since=first * length, until=behind * length))
-    of = _Sums(questions, step, first, behind, asked.tenant)
-    tenants, models = of.by("tenant"), of.by("model")
-    totals = Used()
+    questions.require_retained(replace(asked, since=first * length, until=behind * length))
+    of = _StepSums(questions, step, first, behind, asked.tenant)
+    tenants, models = of.totals_by("tenant"), of.totals_by("model")
+    totals = UsageSums()
     for used in tenants.values():
         totals.add(used)
     return {
@@ -78,75 +78,77 @@ def overview(questions: Questions, asked: Filter, by: str, now: int | None = Non
     }
 
 
-def _figures(used: Used) -> dict[str, int]:
-    counted = {name: int(getattr(used, name)) for name in ("exchanges", *_COUNTED)}
+def _figures(used: UsageSums) -> dict[str, int]:
+    counted = {name: int(getattr(used, name)) for name in ("exchanges", *_COUNTED_FIELDS)}
     return {**counted, "cost_nanodollars": int(used.cost)}
 
 
-def _rank(used: Used) -> tuple[float, int]:
+def _rank(used: UsageSums) -> tuple[float, int]:
     return used.cost, used.exchanges
 
 
-def _largest(name: str, of: dict[str | None, Used]) -> list[dict[str, Any]]:
+def _largest(name: str, of: dict[str | None, UsageSums]) -> list[dict[str, Any]]:
     names = sorted(of, key=lambda one: (_rank(of[one]), one or ""), reverse=True)
-    return [{name: one, **_figures(of[one])} for one in names[:MOST_NAMES]]
+    return [{name: one, **_figures(of[one])} for one in names[:MAX_NAMES]]
 
 
-class _Sums:
+class _StepSums:
     """The sums of so many steps, of a tenant or all."""
 
-    def __init__(self, questions: Questions, step: int, first: int, behind: int, tenant: str | None) -> None:
+    def __init__(
+        self, questions: IndexSnapshot, step: int, first: int, behind: int, tenant: str | None
+    ) -> None:
         self._questions, self._step, self._first, self._steps = questions, step, first, behind - first
         self._tenant = tenant
-        length = step * FIVE_MINUTES
+        length = step * FIVE_MINUTES_MICROSECONDS
         #: The whole time in the longest spans that there are sums of: for what is not divided into steps.
-        self._parts = list(split(first * length, behind * length))
+        self._parts = list(split_spans(first * length, behind * length))
 
     def _select(self, what: str, column: str) -> list[tuple[Any, ...]]:
         """The sums of each step, `at`, by a column of `used` (`tenant`, `model`) if one is given."""
         part = (self._step, self._first, self._first + self._steps)
-        return self._of_part(what, column, f"at, {column}" if column else "at", part)
+        return self._select_part(what, column, f"at, {column}" if column else "at", part)
 
-    def _of_part(
+    def _select_part(
         self, what: str, column: str, groups: str, part: tuple[int, int, int], table: str = "used"
     ) -> list[tuple[Any, ...]]:
         span, first, behind = part
-        values = sums.one(-span if column == "model" else span, first, behind, self._tenant)
-        where = sums.OF_ONE
+        values = sums.one_tenant_values(-span if column == "model" else span, first, behind, self._tenant)
+        where = sums.ONE_TENANT_CONDITION
         if column == "tenant" and self._tenant is None:
-            values, where = values[:3], sums.OF_EACH
+            values, where = values[:3], sums.EACH_TENANT_CONDITION
         # Nothing in it is of others.
         select = f"SELECT {what} FROM {table} WHERE {where} GROUP BY {groups}"  # noqa: S608
-        return self._questions.from_catalogue(select, values)
+        return self._questions.query_catalogue(select, values)
 
     def _names(self, numbers: set[int]) -> dict[int, str | None]:
         found: dict[int, str | None] = {0: None}
         for number in numbers - {0}:
-            rows = self._questions.from_catalogue("SELECT text FROM name WHERE id = ?", [number])
+            rows = self._questions.query_catalogue("SELECT text FROM name WHERE id = ?", [number])
             found[number] = rows[0][0]
         return found
 
-    def by(self, column: str) -> dict[str | None, Used]:
+    def totals_by(self, column: str) -> dict[str | None, UsageSums]:
         """What all steps come to, by tenant or model."""
-        found: dict[int, Used] = {}
+        found: dict[int, UsageSums] = {}
         for part in self._parts:
-            rows = self._of_part(f"{column}, {FIGURES}", column, column, part)
+            rows = self._select_part(f"{column}, {SUM_COLUMNS}", column, column, part)
             for number, *figures in rows:
-                found.setdefault(number, Used()).add(Used(*figures))
+                found.setdefault(number, UsageSums()).add(UsageSums(*figures))
         names = self._names(set(found))
         return {names[number]: used for number, used in found.items()}
 
-    def series(self, column: str, largest: dict[str | None, Used]) -> list[dict[str, Any]]:
+    def series(self, column: str, largest: dict[str | None, UsageSums]) -> list[dict[str, Any]]:
         """A number for each step, of the largest tenants or models; those of the others are one series."""
         what = f"at, {column}, sum(exchanges), sum(denied) + sum(blocked), sum(redacted), sum(cost)"
         rows = self._select(what, column)
         names = self._names({row[1] for row in rows})
-        told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MOST_SERIES]
+        told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MAX_SERIES]
         found = {one: self._empty(one) for one in told}
         others = {**self._empty(None), "others": True}
         # There are thousands of rows: what is the same for all of a name is looked up once.
         lists = {
-            number: [found.get(name, others)[figure] for figure in _OF_SERIES]
+            number: [found.get(name, others)[figure] for figure in _SERIES_FIELDS]
             for number, name in names.items()
         }
         first = self._first
@@ -156,10 +158,10 @@ class _Sums:
             of[1][step] += denied
             of[2][step] += redacted
             of[3][step] += int(cost)
-        return [*found.values(), *([others] if len(largest) > MOST_SERIES else [])]
+        return [*found.values(), *([others] if len(largest) > MAX_SERIES else [])]
 
     def _empty(self, name: str | None) -> dict[str, Any]:
-        return {"name": name, **{figure: [0] * self._steps for figure in _OF_SERIES}}
+        return {"name": name, **{figure: [0] * self._steps for figure in _SERIES_FIELDS}}
 
     def verdicts(self) -> list[dict[str, Any]]:
         """How many exchanges each step has of each verdict that occurs."""
@@ -177,14 +179,14 @@ class _Sums:
         found: dict[int, list[int]] = {}
         for part in self._parts:
             what = "rule, sum(exchanges), sum(denied), sum(redacted)"
-            for rule, *figures in self._of_part(what, "", "rule", part, "ruled"):
+            for rule, *figures in self._select_part(what, "", "rule", part, "ruled"):
                 of = found.setdefault(rule, [0, 0, 0])
                 of[:] = map(sum, zip(of, figures, strict=True))
         rows = sorted(
             ((rule, *figures) for rule, figures in found.items()),
             key=lambda row: (row[2], row[1]),
             reverse=True,
-        )[:MOST_NAMES]
+        )[:MAX_NAMES]
         names = self._names({row[0] for row in rows})
         return [
             {"rule": names[rule], "exchanges": exchanges, "denied": denied, "redacted": redacted}

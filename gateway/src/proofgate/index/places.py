@@ -10,36 +10,38 @@ from contextlib import contextmanager
 from proofgate.index.readers import Reader
 
 #: Questions at a time: other readers of the port need threads too.
-AT_ONCE = 4
+MAX_CONCURRENT = 4
 #: Of all tenants' readers together: whoever sees all tenants finds a place beside them.
-OF_TENANTS = 3
+MAX_FOR_TENANTS = 3
 #: Of the readers of one tenant, or of one reader that sees all of them.
-OF_ONE = 2
+MAX_PER_READER = 2
 
 
-class NoPlaceError(Exception):
+class TooManyQueriesError(Exception):
     """Too many questions are being answered, of all readers or of this one."""
 
 
-class Places:
+class QueryLimiter:
     """Where questions are answered. Safe for several threads."""
 
-    def __init__(self, at_once: int = AT_ONCE, of_tenants: int = OF_TENANTS, of_one: int = OF_ONE) -> None:
+    def __init__(
+        self, at_once: int = MAX_CONCURRENT, of_tenants: int = MAX_FOR_TENANTS, of_one: int = MAX_PER_READER
+    ) -> None:
         """So many places, so many of them for readers of tenants, and for one of these or of the others."""
         self._at_once, self._of_tenants, self._of_one = at_once, of_tenants, of_one
         self._lock = threading.Lock()
         self._taken: Counter[tuple[str, ...]] = Counter()
 
     @contextmanager
-    def of(self, reader: Reader) -> Iterator[None]:
+    def slot(self, reader: Reader) -> Iterator[None]:
         """Holds a place for the length of the block. Raises NoPlaceError, and waits for none."""
-        release = self.take(reader)
+        release = self.acquire(reader)
         try:
             yield
         finally:
             release()
 
-    def take(self, reader: Reader) -> Callable[[], None]:
+    def acquire(self, reader: Reader) -> Callable[[], None]:
         """Holds a place until what is returned is called. Raises NoPlaceError, and waits for none."""
         holder = (
             ("reader", reader.name, reader.subject or "")
@@ -53,7 +55,7 @@ class Places:
                 or self._taken[holder] >= self._of_one
                 or (reader.tenant is not None and of_tenants >= self._of_tenants)
             ):
-                raise NoPlaceError
+                raise TooManyQueriesError
             self._taken[holder] += 1
 
         released = False

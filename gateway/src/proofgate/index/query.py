@@ -14,14 +14,14 @@ from typing import Any, Self
 
 from proofgate.index import minutes, schema, sums
 from proofgate.index.conditions import conditions_of
-from proofgate.index.days import shown_id, stored_id
+from proofgate.index.days import decode_request_id, encode_request_id
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import OPEN, Cursor, Filter
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 _MICROSECONDS_IN_MILLISECOND = 1000
 #: Of SQLite's machine, between two looks at the clock.
-_STEPS = 100_000
+_PROGRESS_STEPS = 100_000
 
 _COLUMNS = """
 SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, tenant_seq,
@@ -38,16 +38,16 @@ SELECT ts, log, seq, id, (SELECT text FROM text WHERE id = tenant) AS tenant, te
   (SELECT text FROM text WHERE id = key_name) AS key_name
 FROM exchange"""
 
-_OF_NUMBER = """
+_SELECT_BY_NUMBER = """
 WHERE tenant = (SELECT id FROM text WHERE text = ?) AND log = ? AND tenant_seq = ? AND version <= ?"""
 
 
 @dataclass(frozen=True)
-class Row:
+class ExchangeRow:
     """One exchange, and the positions of its records."""
 
     facts: dict[str, Any]
-    place: tuple[int, int, int]
+    position: tuple[int, int, int]
     """Time, log and number of its first record."""
     records: tuple[tuple[str, int], ...]
     """Origin and number of each record that is known, in order."""
@@ -57,11 +57,11 @@ class Row:
 class Page:
     """Rows, and the cursor of the next page; None when there is none."""
 
-    rows: list[Row]
-    after: str | None
+    rows: list[ExchangeRow]
+    next_cursor: str | None
 
 
-class Questions:
+class IndexSnapshot:
     """An index as it stands now, to be asked for so many seconds. Safe for one thread at a time."""
 
     def __init__(self, directory: Path, seconds: float | None = None) -> None:
@@ -69,7 +69,7 @@ class Questions:
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._catalogue = catalogue = schema.open_catalogue(directory)
         if self._deadline is not None:
-            catalogue.set_progress_handler(self._is_late, _STEPS)
+            catalogue.set_progress_handler(self._is_past_deadline, _PROGRESS_STEPS)
         try:
             # One transaction: version, days and logs are of one moment.
             catalogue.execute("BEGIN")
@@ -108,74 +108,74 @@ class Questions:
             )
         version = self.version if cursor is None else min(cursor.version, self.version)
         place = None if cursor is None else cursor.after
-        rows: list[Row] = []
-        for day in self._days_of(asked, place):
+        rows: list[ExchangeRow] = []
+        for day in self._matching_days(asked, place):
             rows += self._rows(day, asked, version, place, limit + 1 - len(rows))
             if len(rows) > limit:
-                next_page = Cursor(asked, self.generation, version, rows[limit - 1].place)
+                next_page = Cursor(asked, self.generation, version, rows[limit - 1].position)
                 return Page(rows[:limit], next_page.encode())
         return Page(rows, None)
 
-    def all(self, asked: Filter) -> Iterator[Row]:
+    def all_rows(self, asked: Filter) -> Iterator[ExchangeRow]:
         """Every row, page by page. Raises IndexUnusableError."""
         after: str | None = None
         while True:
-            page = self.page(asked, MOST_ROWS, after)
+            page = self.page(asked, MAX_ROWS, after)
             yield from page.rows
-            after = page.after
+            after = page.next_cursor
             if after is None:
                 return
 
-    def find(self, request_id: str, tenant: str | None = None) -> Row | None:
+    def find(self, request_id: str, tenant: str | None = None) -> ExchangeRow | None:
         """The exchange of an id, of one tenant or of any. Raises IndexUnusableError."""
         page = self.page(Filter(id=request_id, tenant=tenant), 1)
         return page.rows[0] if page.rows else None
 
-    def admission(self, tenant: str, origin: str, number: int, near: int) -> Row | None:
+    def find_admission(self, tenant: str, origin: str, number: int, near: int) -> ExchangeRow | None:
         """A tenant's admitted or denied request by its number in a log, near a time: it is looked for outward
         from there, and only where its number can be."""
         try:
             logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
-            days = sums.days_of_number(self._catalogue, tenant, origin, number)
+            days = sums.days_of_admission(self._catalogue, tenant, origin, number)
         except sqlite3.Error as error:
             raise _damaged(self.directory, error) from None
         for day in sorted(days, key=lambda day: abs(day - schema.day_of(near))):
             for beside in (" AND ts >= ? ORDER BY ts LIMIT 1", " AND ts < ? ORDER BY ts DESC LIMIT 1"):
                 values = [tenant, logs[0], number, self.version, near]
-                found = self._select(self._day(day), _OF_NUMBER + beside, values)
+                found = self._select(self._day(day), _SELECT_BY_NUMBER + beside, values)
                 if found:
                     return found[0]
         return None
 
-    def added_up(
+    def read_sums(
         self, span: int, first: int, behind: int, tenant: str | None
-    ) -> Iterator[tuple[int | None, str | None, str | None, str, sums.Used]]:
+    ) -> Iterator[tuple[int | None, str | None, str | None, str, sums.UsageSums]]:
         """As `sums.read`, as of this version. Raises IndexUnusableError."""
         try:
-            yield from sums.read(self._catalogue, span, first, behind, tenant)
+            yield from sums.read_sums(self._catalogue, span, first, behind, tenant)
         except sqlite3.Error as error:
-            raise self._failed(error) from None
+            raise self._query_error(error) from None
 
-    def from_catalogue(self, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    def query_catalogue(self, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
         """The rows of a SELECT from the catalogue, as of this version. Raises IndexUnusableError."""
         try:
             return self._catalogue.execute(select, values).fetchall()
         except sqlite3.Error as error:
-            raise self._failed(error) from None
+            raise self._query_error(error) from None
 
-    def from_day(self, day: int, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    def query_day(self, day: int, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
         """The rows of a SELECT from the file of a day; it may have newer ones. Raises IndexUnusableError."""
         connection = self._day(day)
         try:
             return connection.execute(select, values).fetchall()
         except sqlite3.Error as error:
-            raise self._failed(error) from None
+            raise self._query_error(error) from None
 
-    def require_kept(self, asked: Filter) -> None:
+    def require_retained(self, asked: Filter) -> None:
         """Raises IndexUnusableError (`day_pruned`) where days that are asked for were removed."""
-        list(self._days_of(asked, None))
+        list(self._matching_days(asked, None))
 
-    def sums(
+    def query_days(
         self,
         asked: Filter,
         select: str,
@@ -186,7 +186,7 @@ class Questions:
         """With its day, each row that a SELECT up to its WHERE, and `rest` behind that, yields of what is
         asked for, day by day; `values` and `more` stand for their question marks. Raises IndexUnusableError.
         """
-        for day in self._days_of(asked, None):
+        for day in self._matching_days(asked, None):
             connection = self._day(day)
             try:
                 found = conditions_of(connection, asked)
@@ -199,7 +199,7 @@ class Questions:
                 for row in connection.execute(f"{select} {conditions} {rest}", given):
                     yield day, row
             except sqlite3.Error as error:
-                raise self._failed(error) from None
+                raise self._query_error(error) from None
 
     def origin(self, log: int) -> str | None:
         """The log of a number; None for one that came since."""
@@ -220,7 +220,7 @@ class Questions:
         except sqlite3.Error as error:
             raise _damaged(self.directory, error) from None
 
-    def _days_of(self, asked: Filter, place: tuple[int, int, int] | None) -> Iterator[int]:
+    def _matching_days(self, asked: Filter, place: tuple[int, int, int] | None) -> Iterator[int]:
         first = None if asked.since is None else schema.day_of(asked.since)
         last = None if asked.until is None else schema.day_of(asked.until - 1)
         if place is not None:
@@ -234,7 +234,7 @@ class Questions:
                 "day_pruned",
             )
         # An own id tells its time: what it names began on that day, or when the clock was set, beside it.
-        own = stored_id(asked.id) if asked.id is not None else None
+        own = encode_request_id(asked.id) if asked.id is not None else None
         near = (
             schema.day_of(int.from_bytes(own[:6]) * _MICROSECONDS_IN_MILLISECOND)
             if isinstance(own, bytes)
@@ -250,7 +250,7 @@ class Questions:
 
     def _rows(
         self, day: int, asked: Filter, version: int, place: tuple[int, int, int] | None, limit: int
-    ) -> list[Row]:
+    ) -> list[ExchangeRow]:
         connection = self._day(day)
         try:
             found = conditions_of(connection, asked)
@@ -268,7 +268,7 @@ class Questions:
             values += place
         rest = " AND ".join([*conditions, "ts >= ?", "ts < ?"])
         order = f"ORDER BY ts {direction}, log {direction}, seq {direction} LIMIT ?"
-        rows: list[Row] = []
+        rows: list[ExchangeRow] = []
         for span in spans:
             left = limit - len(rows)
             if not left:
@@ -291,24 +291,24 @@ class Questions:
         spans = minutes.spans(connection, asked, begin, end)
         return spans[::-1] if asked.newest else spans
 
-    def _select(self, connection: sqlite3.Connection, rest: str, values: list[Any]) -> list[Row]:
+    def _select(self, connection: sqlite3.Connection, rest: str, values: list[Any]) -> list[ExchangeRow]:
         try:
             rows = connection.execute(_COLUMNS + rest, values).fetchall()
             return [self._row(connection, row) for row in rows]
         except sqlite3.Error as error:
-            raise self._failed(error) from None
+            raise self._query_error(error) from None
 
-    def _failed(self, error: sqlite3.Error) -> IndexUnusableError:
-        if self._is_late():
+    def _query_error(self, error: sqlite3.Error) -> IndexUnusableError:
+        if self._is_past_deadline():
             return IndexUnusableError(
                 "the query takes too long: choose a tenant or a shorter time", "question_too_long"
             )
         return _damaged(self.directory, error)
 
-    def _is_late(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
 
-    def _row(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
+    def _row(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> ExchangeRow:
         ts, log, seq, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules = row[:12]
         size, end_log, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[12:22]
         session, end_user, agent, parent_agent, trace_id, end_user_name, client_address, key_name = row[22:]
@@ -324,7 +324,7 @@ class Questions:
         named = [(self.origin(log), number) for log, number in places]
         records = [(origin, number) for origin, number in named if origin is not None]
         facts = {
-            "id": shown_id(own_id),
+            "id": decode_request_id(own_id),
             "time": schema.time_text(ts),
             "tenant": tenant,
             "tenant_seq": tenant_seq,
@@ -352,7 +352,7 @@ class Questions:
             "client_address": client_address,
             "records": [{"origin": origin, "index": index} for origin, index in records],
         }
-        return Row(facts, (ts, log, seq), tuple(records))
+        return ExchangeRow(facts, (ts, log, seq), tuple(records))
 
     def _day(self, day: int) -> sqlite3.Connection:
         if day not in self._open:
@@ -361,7 +361,7 @@ class Questions:
                 self._open.pop(other).close()
             self._open[day] = self._open_day(day)
             if self._deadline is not None:
-                self._open[day].set_progress_handler(self._is_late, _STEPS)
+                self._open[day].set_progress_handler(self._is_past_deadline, _PROGRESS_STEPS)
         return self._open[day]
 
     def _open_day(self, day: int) -> sqlite3.Connection:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import times
-from proofgate.well_known_keys import WELL_KNOWN, is_well_known
+from proofgate.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 
 log = logging.getLogger("proofgate.index")
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_MOST_BYTES = 1 << 20
+_MAX_FILE_BYTES = 1 << 20
 
 
 class ReadersError(Exception):
@@ -34,21 +34,21 @@ class Reader:
 
     name: str
     tenant: str | None
-    until: int | None = None
+    expires_at: int | None = None
     subject: str | None = None
     """The `sub` of an ID token. People can often choose their name, and not this."""
 
     @property
-    def who(self) -> tuple[str, str | None, str | None]:
+    def identity(self) -> tuple[str, str | None, str | None]:
         """What distinguishes this reader from every other one."""
         return self.name, self.tenant, self.subject
 
     def is_expired(self, now_us: int) -> bool:
         """Whether the key is not to be used any more."""
-        return self.until is not None and now_us >= self.until
+        return self.expires_at is not None and now_us >= self.expires_at
 
 
-class Readers:
+class ReadersFile:
     """The readers of a file, which is read anew when it changes. While it cannot be used, nobody is a
     reader."""
 
@@ -62,7 +62,7 @@ class Readers:
         if self._problem is not None:
             raise ReadersError(self._problem)
 
-    def find(self, key: str) -> Reader | None:
+    def find_by_key(self, key: str) -> Reader | None:
         """The reader whose key this is. Raises ReadersError while the file cannot be used."""
         with self._lock:
             self._refresh()
@@ -77,7 +77,7 @@ class Readers:
                 found = reader
         return found
 
-    def sharers(self, reader: Reader) -> int:
+    def sharer_count(self, reader: Reader) -> int:
         """How many share the part of the access log that this reader has a part of: readers of tenants,
         or readers of all."""
         with self._lock:
@@ -95,7 +95,7 @@ class Readers:
             seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if seen == self._seen:
                 return
-            self._readers, self._problem = parse(self._path), None
+            self._readers, self._problem = parse_readers(self._path), None
         except OSError as error:
             self._problem = f"{self._path} cannot be read: {error.strerror}"
         except ReadersError as error:
@@ -105,18 +105,18 @@ class Readers:
         self._seen = seen
 
 
-def parse(path: Path) -> dict[str, Reader]:
+def parse_readers(path: Path) -> dict[str, Reader]:
     """Reads a file: an object with `{"name", "tenant"}` or `{"name", "all": true}` under each digest, and
     `notAfter`, a day or a time, with either.
 
     Raises ReadersError, OSError.
     """
     with path.open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise ReadersError(f"{path} is larger than {_MOST_BYTES} bytes")
+        content = file.read(_MAX_FILE_BYTES + 1)
+    if len(content) > _MAX_FILE_BYTES:
+        raise ReadersError(f"{path} is larger than {_MAX_FILE_BYTES} bytes")
     try:
-        document = json.loads(content, object_pairs_hook=_unique)
+        document = json.loads(content, object_pairs_hook=_reject_duplicates)
     except (ValueError, RecursionError) as error:
         raise ReadersError(f"{path} is not a JSON object of readers: {error}") from None
     if not isinstance(document, dict):
@@ -129,7 +129,7 @@ def parse(path: Path) -> dict[str, Reader]:
                 f"{path}: a name is not a SHA-256 of 64 lower-case hexadecimal digits (proofgate keys hash)"
             )
         if is_well_known(digest):
-            raise ReadersError(f"{path}: {digest[:8]}… is {WELL_KNOWN}")
+            raise ReadersError(f"{path}: {digest[:8]}… is {WELL_KNOWN_MESSAGE}")
         readers[digest] = _reader(path, digest, entry)
     return readers
 
@@ -146,7 +146,7 @@ def _reader(path: Path, digest: str, entry: Any) -> Reader:
     if "notAfter" in asked:
         try:
             # The day is meant whole: a key is good on the day that is named.
-            until = times.end(asked.pop("notAfter"))
+            until = times.parse_exclusive_end(asked.pop("notAfter"))
         except (ValueError, TypeError):
             raise wrong from None
     name, tenant = asked.get("name"), asked.get("tenant")
@@ -159,7 +159,7 @@ def _reader(path: Path, digest: str, entry: Any) -> Reader:
     raise wrong
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name is repeated")

@@ -12,22 +12,22 @@ from proofgate.index.readers import Reader
 #: What is summed up in one line.
 WINDOW_SECONDS = 60
 #: Of each reader and window, so many refused questions have a line each.
-MOST_LINES = 20
-_MOST_NAMES = 16
+MAX_LINES = 20
+_MAX_NAMES = 16
 _LONGEST_NAME, _LONGEST_VALUE = 32, 64
 
 
-def cut(asked: Mapping[str, str]) -> dict[str, str]:
+def shorten_query(asked: Mapping[str, str]) -> dict[str, str]:
     """What was asked for, short: of a question that was refused anything can be in it."""
-    names = list(asked)[:_MOST_NAMES]
-    return {name[:_LONGEST_NAME]: _short(asked[name]) for name in names}
+    names = list(asked)[:_MAX_NAMES]
+    return {name[:_LONGEST_NAME]: _shorten(asked[name]) for name in names}
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}… ({len(text)})"
 
 
-class Refused:
+class RefusedQueries:
     """Counts refused questions by reader. Safe for several threads."""
 
     def __init__(self) -> None:
@@ -36,17 +36,17 @@ class Refused:
         self._lines: Counter[tuple[str, str | None, str | None]] = Counter()
         self._more: dict[tuple[str, str | None, str | None], Counter[str]] = {}
 
-    def has_line(self, reader: Reader, code: str) -> bool:
+    def should_record(self, reader: Reader, code: str) -> bool:
         """Whether a refused question gets a line of its own; otherwise it is counted."""
-        who = reader.who
+        who = reader.identity
         with self._lock:
             self._lines[who] += 1
-            if self._lines[who] <= MOST_LINES:
+            if self._lines[who] <= MAX_LINES:
                 return True
             self._more.setdefault(who, Counter())[code] += 1
             return False
 
-    def due(self, *, ending: bool = False) -> Iterator[tuple[Reader, dict[str, int]]]:
+    def take_counts(self, *, ending: bool = False) -> Iterator[tuple[Reader, dict[str, int]]]:
         """What was counted of each reader, by code, when the minute is over or this is the end."""
         with self._lock:
             if not ending and monotonic() - self._began < WINDOW_SECONDS:

@@ -16,18 +16,18 @@ from proofgate.index.readers import Reader
 
 #: Of sixteen parts of the whole: who is recorded in each pool.
 TENANTS, OFFICERS, SIGN_INS, BY_HAND = "tenants", "all", "sign_ins", "by_hand"
-_PARTS = {TENANTS: 8, OFFICERS: 6, SIGN_INS: 1, BY_HAND: 1}
-_WHOLE = 16
+_POOL_SHARES = {TENANTS: 8, OFFICERS: 6, SIGN_INS: 1, BY_HAND: 1}
+_TOTAL_SHARES = 16
 _STRING = rb'"(?:[^"\\]|\\.)*"'
-_READER = re.compile(
+_READER_LINE = re.compile(
     rb'\{"time":"[^"]*","reader":(%b),"tenant":(null|%b)(?:,"subject":(%b))?[,}]'
     % (_STRING, _STRING, _STRING)
 )
-_OTHER = re.compile(rb'\{"time":"[^"]*","(sign_in|by_hand)":')
+_OTHER_LINE = re.compile(rb'\{"time":"[^"]*","(sign_in|by_hand)":')
 
 
 @dataclass(frozen=True)
-class Holder:
+class LineOwner:
     """Whose line it is: the pool, and in it a name (of a reader, with tenant and subject)."""
 
     pool: str
@@ -35,51 +35,51 @@ class Holder:
 
 
 #: Lines of nobody that is known: they count for the whole alone.
-NOBODY = Holder("")
+UNKNOWN_OWNER = LineOwner("")
 
 
-def holder_of_reader(reader: Reader) -> Holder:
+def owner_for_reader(reader: Reader) -> LineOwner:
     """Whose the lines of a reader are."""
     told = (reader.tenant, reader.name, *(() if reader.subject is None else (reader.subject,)))
-    return Holder(OFFICERS if reader.tenant is None else TENANTS, " ".join(map(json.dumps, told)))
+    return LineOwner(OFFICERS if reader.tenant is None else TENANTS, " ".join(map(json.dumps, told)))
 
 
-def holder_of(line: bytes) -> Holder:
+def line_owner(line: bytes) -> LineOwner:
     """Whose line of the log this is."""
-    if found := _READER.match(line):
+    if found := _READER_LINE.match(line):
         pool = OFFICERS if found[2] == b"null" else TENANTS
         told = (found[2], found[1], *(() if found[3] is None else (found[3],)))
-        return Holder(pool, b" ".join(told).decode("ascii", "replace"))
-    if found := _OTHER.match(line):
-        return Holder(SIGN_INS if found[1] == b"sign_in" else BY_HAND)
-    return NOBODY
+        return LineOwner(pool, b" ".join(told).decode("ascii", "replace"))
+    if found := _OTHER_LINE.match(line):
+        return LineOwner(SIGN_INS if found[1] == b"sign_in" else BY_HAND)
+    return UNKNOWN_OWNER
 
 
-def part(pool: str, most_bytes: int) -> int:
+def pool_bytes(pool: str, most_bytes: int) -> int:
     """The bytes that a pool has of a record of at most so many."""
-    return most_bytes * _PARTS[pool] // _WHOLE
+    return most_bytes * _POOL_SHARES[pool] // _TOTAL_SHARES
 
 
-class Room:
+class LogUsage:
     """The bytes that each has used, by the files in which its lines are."""
 
     def __init__(self) -> None:
-        self._used: dict[object, Counter[Holder]] = {}
+        self._used: dict[object, Counter[LineOwner]] = {}
 
-    def count(self, file: object, holder: Holder, length: int) -> None:
+    def add_line(self, file: object, holder: LineOwner, length: int) -> None:
         """Counts a line of a file."""
         self._used.setdefault(file, Counter())[holder] += length
 
-    def forget_all_but(self, files: Iterable[object]) -> None:
+    def retain_files(self, files: Iterable[object]) -> None:
         """Forgets the files that were moved away."""
         for file in self._used.keys() - set(files):
             del self._used[file]
 
-    def used(self, holder: Holder) -> int:
+    def used_bytes(self, holder: LineOwner) -> int:
         """Bytes of one holder."""
         return sum(counted[holder] for counted in self._used.values())
 
-    def used_of_pool(self, pool: str) -> int:
+    def pool_used_bytes(self, pool: str) -> int:
         """Bytes of all in a pool."""
         return sum(
             length
@@ -88,16 +88,16 @@ class Room:
             if holder.pool == pool
         )
 
-    def refusal(self, holder: Holder, length: int, most_bytes: int, sharers: int) -> str | None:
+    def full_reason(self, holder: LineOwner, length: int, most_bytes: int, sharers: int) -> str | None:
         """Why a line of this length has no room in its holder's part, which `sharers` have equally; None when
         it has."""
-        if holder.pool not in _PARTS:
+        if holder.pool not in _POOL_SHARES:
             return None
-        pool = part(holder.pool, most_bytes)
-        own, used = pool // max(sharers, 1), self.used(holder)
+        pool = pool_bytes(holder.pool, most_bytes)
+        own, used = pool // max(sharers, 1), self.used_bytes(holder)
         if used + length > own:
             return f"this reader has used {used} of its {own} bytes of the access log: move older files away"
-        used = self.used_of_pool(holder.pool)
+        used = self.pool_used_bytes(holder.pool)
         if used + length > pool:
             return (
                 f"`{holder.pool}` has used {used} of its {pool} bytes of the access log: "

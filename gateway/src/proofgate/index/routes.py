@@ -16,35 +16,35 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from proofgate import _core
-from proofgate.http_errors import Refusal
-from proofgate.index.access_log import AccessLog, Head, NoRoomError
-from proofgate.index.analysed import analysed
-from proofgate.index.audited_index import Standing
+from proofgate.http_errors import ApiError
+from proofgate.index.access_log import AccessLog, AccessLogFullError, AccessLogHead
+from proofgate.index.analysed import read_analysis
+from proofgate.index.audited_index import IndexStatus
 from proofgate.index.budgets import budgets
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.filter import NAMES, Filter
+from proofgate.index.filter import FILTER_NAMES, Filter
 from proofgate.index.known_names import known_names
 from proofgate.index.overview import overview
-from proofgate.index.places import NoPlaceError, Places
-from proofgate.index.port_export import Exports, Made
-from proofgate.index.query import MOST_ROWS, Questions, Row
-from proofgate.index.readers import Reader, Readers
-from proofgate.index.refused import WINDOW_SECONDS, Refused, cut
-from proofgate.index.room import SIGN_INS, Holder, holder_of_reader
+from proofgate.index.places import QueryLimiter, TooManyQueriesError
+from proofgate.index.port_export import ExportFactory, ExportFile
+from proofgate.index.query import MAX_ROWS, ExchangeRow, IndexSnapshot
+from proofgate.index.readers import Reader, ReadersFile
+from proofgate.index.refused import WINDOW_SECONDS, RefusedQueries, shorten_query
+from proofgate.index.room import SIGN_INS, LineOwner, owner_for_reader
 from proofgate.index.schema import time_text
-from proofgate.index.sign_in import PRIVATE, SignIn, refusal
+from proofgate.index.sign_in import PRIVATE, ReaderAuthenticator, uncached_error
 from proofgate.index.sign_in_links import SignInLinks
-from proofgate.index.sign_ins import SignIns
+from proofgate.index.sign_ins import FailedSignIns
 from proofgate.index.stored import receipt
 from proofgate.index.totals import tenants
-from proofgate.index.watching import WATCHED_SECONDS, Watching
+from proofgate.index.watching import RECORD_INTERVAL_SECONDS, RepeatedQueries
 
 if TYPE_CHECKING:
-    from proofgate.index.oidc import Oidc
+    from proofgate.index.oidc import OidcClient
 
 log = logging.getLogger("proofgate.index")
 
-_STATUS = {
+_STATUS_BY_CODE = {
     "bad_filter": HTTPStatus.BAD_REQUEST,
     "bad_cursor": HTTPStatus.BAD_REQUEST,
     "cursor_differs": HTTPStatus.BAD_REQUEST,
@@ -57,19 +57,19 @@ _STATUS = {
     "index_full": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 #: For one question.
-SECONDS = 10.0
+QUERY_TIMEOUT_SECONDS = 10.0
 #: Of a question's path and query, in characters: all of it is recorded.
-_LONGEST_QUESTION = 4096
-_LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
+_MAX_QUERY_LENGTH = 4096
+_COUNTED_LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
 
-_Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+_Limit = Annotated[int, Query(ge=1, le=MAX_ROWS)]
 _Flag = Annotated[bool, Query()]
 
 
 class _FileResponse(StreamingResponse):
     """A file that was made. It is closed also when the client is gone before the first byte."""
 
-    def __init__(self, file: Made) -> None:
+    def __init__(self, file: ExportFile) -> None:
         super().__init__(file.chunks(), media_type=file.media_type, headers={**PRIVATE, **file.headers()})
         self._file = file
 
@@ -80,41 +80,41 @@ class _FileResponse(StreamingResponse):
             self._file.close()
 
 
-class Desk:
+class ReaderPort:
     """Answers readers from an index, and with records from the ledger."""
 
     def __init__(
         self,
         index: Path,
         ledger: Path,
-        readers: Readers,
+        readers: ReadersFile,
         access_log: AccessLog,
-        standing: Callable[[], Standing] = Standing,
+        standing: Callable[[], IndexStatus] = IndexStatus,
         export_key: str | None = None,
-        oidc: Oidc | None = None,
+        oidc: OidcClient | None = None,
         links: SignInLinks | None = None,
     ) -> None:
         """`standing` returns how far the index is; `export_key` signs exports; `oidc` and `links` sign in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
         #: Sign-ins that failed.
-        self.sign_ins = SignIns(lambda entry: access_log.add(entry, Holder(SIGN_INS)))
-        self._sign_in = SignIn(readers, self.sign_ins, oidc, links)
+        self.sign_ins = FailedSignIns(lambda entry: access_log.add(entry, LineOwner(SIGN_INS)))
+        self._sign_in = ReaderAuthenticator(readers, self.sign_ins, oidc, links)
         #: Answers that were not given because the part of the reader in the access log is full.
         self.without_room = 0
-        self._refused = Refused()
+        self._refused = RefusedQueries()
         #: Readers whose part of the access log is full, since when (unix microseconds) and why.
         self._full: dict[tuple[str, str | None, str | None], tuple[int, str]] = {}
-        self._places = Places()
-        self._exports = Exports(index, ledger, export_key)
-        self._watching = Watching()
+        self._places = QueryLimiter()
+        self._exports = ExportFactory(index, ledger, export_key)
+        self._watching = RepeatedQueries()
 
     @property
     def access_log(self) -> AccessLog:
         """The access log."""
         return self._access_log
 
-    def reads(self) -> Head:
+    def access_log_head(self) -> AccessLogHead:
         """How the access log stands. What is summed up by the minute is written first, when it is
         due."""
         self.flush()
@@ -123,7 +123,7 @@ class Desk:
     def flush(self, *, ending: bool = False) -> None:
         """Writes what was summed up of failed sign-ins and refused questions."""
         self.sign_ins.flush(ending=ending)
-        for reader, counted in self._refused.due(ending=ending):
+        for reader, counted in self._refused.take_counts(ending=ending):
             entry = {**self._entry(reader), "refused_more": counted, "for_seconds": WINDOW_SECONDS}
             try:
                 self._add(reader, entry)
@@ -145,9 +145,11 @@ class Desk:
         ]
 
     def _add(self, reader: Reader, entry: dict[str, Any]) -> None:
-        holder = holder_of_reader(reader)
-        self._access_log.add(entry, holder, self._readers.sharers(reader) + self._sign_in.alike(reader))
-        self._full.pop(reader.who, None)
+        holder = owner_for_reader(reader)
+        self._access_log.add(
+            entry, holder, self._readers.sharer_count(reader) + self._sign_in.count_same_kind(reader)
+        )
+        self._full.pop(reader.identity, None)
 
     @staticmethod
     def _entry(reader: Reader) -> dict[str, Any]:
@@ -164,130 +166,132 @@ class Desk:
         def exchanges(
             request: Request, limit: _Limit = 50, newest: _Flag = False, watch: _Flag = False
         ) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = dict(request.query_params)
-            return self._answer(reader, asked_for, lambda: self._page(reader, request, limit, newest), watch)
+            return self._respond(reader, asked_for, lambda: self._page(reader, request, limit, newest), watch)
 
         @app.get("/v1/exchanges/{request_id}")
         def exchange(request: Request, request_id: str) -> JSONResponse:
-            reader = self._reader(request)
-            return self._answer(reader, {"id": request_id}, lambda: self._one(reader, request_id))
+            reader = self._authenticate(request)
+            return self._respond(reader, {"id": request_id}, lambda: self._find_exchange(reader, request_id))
 
         @app.get("/v1/exchanges/{request_id}/receipt")
         def receipt_of(request: Request, request_id: str) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = {"id": request_id, "of": "receipt"}
-            return self._answer(reader, asked_for, lambda: self._receipt(reader, request_id))
+            return self._respond(reader, asked_for, lambda: self._receipt(reader, request_id))
 
         @app.get("/v1/overview")
         def all_in_time(request: Request) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = {**request.query_params, "of": "overview"}
-            return self._answer(reader, asked_for, lambda: self._overview(reader, request))
+            return self._respond(reader, asked_for, lambda: self._overview(reader, request))
 
         @app.get("/v1/names")
         def names(request: Request) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = {**request.query_params, "of": "names"}
-            return self._answer(reader, asked_for, lambda: self._names(reader, request))
+            return self._respond(reader, asked_for, lambda: self._names(reader, request))
 
         @app.get("/v1/export")
         def export(request: Request, format: str = "") -> StreamingResponse:  # noqa: A002 - its name in the query
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             return self._export(reader, request, format)
 
         @app.get("/v1/tenants")
         def all_tenants(request: Request) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = {**request.query_params, "of": "tenants"}
-            return self._answer(reader, asked_for, lambda: self._tenants(reader, request))
+            return self._respond(reader, asked_for, lambda: self._tenants(reader, request))
 
         @app.get("/v1/budgets")
         def all_budgets(request: Request) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = {**request.query_params, "of": "budgets"}
-            return self._answer(reader, asked_for, lambda: self._budgets(reader, request))
+            return self._respond(reader, asked_for, lambda: self._budgets(reader, request))
 
         @app.get("/v1/analysis")
         def analysis(request: Request) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             asked_for = {**request.query_params, "of": "analysis"}
-            return self._answer(reader, asked_for, lambda: self._analysis(reader, request))
+            return self._respond(reader, asked_for, lambda: self._analysis(reader, request))
 
         self._sign_in.add_routes(app)
 
         # Nothing of the ledger is in it: whoever has the key may know whose it is.
         @app.get("/v1/reader")
         def who(request: Request) -> JSONResponse:
-            reader = self._reader(request)
+            reader = self._authenticate(request)
             return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=PRIVATE)
 
-    def _reader(self, request: Request) -> Reader:
+    def _authenticate(self, request: Request) -> Reader:
         reader = self._sign_in.reader(request)
-        if len(request.url.path) + len(request.url.query) > _LONGEST_QUESTION:
-            message = f"a query must have at most {_LONGEST_QUESTION} characters"
-            raise refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
+        if len(request.url.path) + len(request.url.query) > _MAX_QUERY_LENGTH:
+            message = f"a query must have at most {_MAX_QUERY_LENGTH} characters"
+            raise uncached_error(HTTPStatus.REQUEST_URI_TOO_LONG, "question_too_large", message)
         return reader
 
-    def _asked(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
+    def _parse_query(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
         """What is asked for of what this reader may see."""
         asked = dict(request.query_params)
         repeated = len(request.query_params.multi_items()) != len(asked)
         if asked.keys() - {*names} or repeated:
             raise IndexUnusableError("a parameter is repeated or not known", "bad_filter")
-        wanted = Filter.parse({name: asked.get(name) for name in NAMES}, newest=newest)
+        wanted = Filter.parse({name: asked.get(name) for name in FILTER_NAMES}, newest=newest)
         if reader.tenant is None:
             return wanted
         if wanted.tenant not in (None, reader.tenant):
-            raise refusal(
+            raise uncached_error(
                 HTTPStatus.FORBIDDEN, "other_tenant", "this reader may see only exchanges of its own tenant"
             )
         return replace(wanted, tenant=reader.tenant)
 
     def _page(self, reader: Reader, request: Request, limit: int, newest: bool) -> dict[str, Any]:
-        wanted = self._asked(reader, request, (*NAMES, "limit", "newest", "after", "watch"), newest)
-        with Questions(self._index, SECONDS) as questions:
+        wanted = self._parse_query(
+            reader, request, (*FILTER_NAMES, "limit", "newest", "after", "watch"), newest
+        )
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
             page = questions.page(wanted, limit, request.query_params.get("after"))
         found = [row.facts for row in page.rows]
-        return {"exchanges": found, "next": page.after, "index": self._told()}
+        return {"exchanges": found, "next": page.next_cursor, "index": self._index_state()}
 
     def _overview(self, reader: Reader, request: Request) -> dict[str, Any]:
-        wanted = self._asked(reader, request, ("tenant", "since", "until", "by"), newest=False)
+        wanted = self._parse_query(reader, request, ("tenant", "since", "until", "by"), newest=False)
         by = request.query_params.get("by", "tenant")
-        with Questions(self._index, SECONDS) as questions:
-            return {**overview(questions, wanted, by), "index": self._told()}
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
+            return {**overview(questions, wanted, by), "index": self._index_state()}
 
     def _names(self, reader: Reader, request: Request) -> dict[str, Any]:
-        wanted = self._asked(reader, request, ("tenant",), newest=False)
-        with Questions(self._index, SECONDS) as questions:
-            return {**known_names(questions, wanted.tenant), "index": self._told()}
+        wanted = self._parse_query(reader, request, ("tenant",), newest=False)
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
+            return {**known_names(questions, wanted.tenant), "index": self._index_state()}
 
     def _tenants(self, reader: Reader, request: Request) -> dict[str, Any]:
-        wanted = self._asked(reader, request, ("tenant", "since", "until"), newest=False)
-        with Questions(self._index, SECONDS) as questions:
-            return {"tenants": tenants(questions, wanted), "index": self._told()}
+        wanted = self._parse_query(reader, request, ("tenant", "since", "until"), newest=False)
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
+            return {"tenants": tenants(questions, wanted), "index": self._index_state()}
 
     def _budgets(self, reader: Reader, request: Request) -> dict[str, Any]:
-        wanted = self._asked(reader, request, ("tenant",), newest=False)
-        with Questions(self._index, SECONDS) as questions:
-            return {**budgets(questions, self._ledger, wanted.tenant), "index": self._told()}
+        wanted = self._parse_query(reader, request, ("tenant",), newest=False)
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
+            return {**budgets(questions, self._ledger, wanted.tenant), "index": self._index_state()}
 
     def _analysis(self, reader: Reader, request: Request) -> dict[str, Any]:
-        wanted = self._asked(reader, request, ("tenant", "model", "since", "until"), newest=False)
-        with Questions(self._index, SECONDS) as questions:
-            return {**analysed(questions, wanted), "index": self._told()}
+        wanted = self._parse_query(reader, request, ("tenant", "model", "since", "until"), newest=False)
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
+            return {**read_analysis(questions, wanted), "index": self._index_state()}
 
     def _export(self, reader: Reader, request: Request, form: str) -> StreamingResponse:
         """A file, once it is recorded who got it and with how many exchanges."""
-        made: list[Made] = []
+        made: list[ExportFile] = []
 
         def make() -> dict[str, Any]:
-            wanted = self._asked(reader, request, (*NAMES, "format"), newest=False)
+            wanted = self._parse_query(reader, request, (*FILTER_NAMES, "format"), newest=False)
             made.append(self._exports.make(wanted, form, reader))
             return {"exported": range(made[0].exchanges)}
 
         try:
-            self._recorded(reader, {**request.query_params, "of": "export"}, make)
+            self._run_recorded(reader, {**request.query_params, "of": "export"}, make)
         except BaseException:
             for one in made:
                 one.close()
@@ -295,69 +299,69 @@ class Desk:
         [file] = made
         return _FileResponse(file)
 
-    def _told(self) -> dict[str, Any]:
+    def _index_state(self) -> dict[str, Any]:
         """What may be missing from an answer: records that wait, and why the index does not go on."""
         standing = self._standing()
-        return {"behind": standing.behind, "code": standing.code}
+        return {"behind": standing.records_behind, "code": standing.code}
 
-    def _one(self, reader: Reader, request_id: str) -> dict[str, Any]:
-        with Questions(self._index, SECONDS) as questions:
+    def _find_exchange(self, reader: Reader, request_id: str) -> dict[str, Any]:
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
             return {"exchanges": [self._find(questions, reader, request_id).facts]}
 
     def _receipt(self, reader: Reader, request_id: str) -> dict[str, Any]:
-        with Questions(self._index, SECONDS) as questions:
+        with IndexSnapshot(self._index, QUERY_TIMEOUT_SECONDS) as questions:
             row = self._find(questions, reader, request_id)
             return receipt(questions, self._ledger, row)
 
-    def _find(self, questions: Questions, reader: Reader, request_id: str) -> Row:
+    def _find(self, questions: IndexSnapshot, reader: Reader, request_id: str) -> ExchangeRow:
         wanted = Filter.parse({"id": request_id, "tenant": reader.tenant})
         row = questions.find(str(wanted.id), wanted.tenant)
         if row is None:
             # Another tenant's is as one that is not there.
-            raise refusal(
+            raise uncached_error(
                 HTTPStatus.NOT_FOUND, "no_such_exchange", "the index has no such exchange for this reader"
             )
         return row
 
-    def _answer(
+    def _respond(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> JSONResponse:
-        return JSONResponse(self._recorded(reader, asked, ask, watch), headers=PRIVATE)
+        return JSONResponse(self._run_recorded(reader, asked, ask, watch), headers=PRIVATE)
 
-    def _recorded(
+    def _run_recorded(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> dict[str, Any]:
         """Asks, records that it was asked and what came of it, and answers. One line stands for a minute of a
         question that is watched."""
-        refused: Refusal | None = None
+        refused: ApiError | None = None
         answer: dict[str, Any] = {}
         try:
-            with self._places.of(reader):
+            with self._places.slot(reader):
                 answer = ask()
         except IndexUnusableError as error:
-            status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
+            status = _STATUS_BY_CODE.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
             message = str(error)
-            if error.code not in _STATUS:
+            if error.code not in _STATUS_BY_CODE:
                 log.error("the index cannot be queried: %s [%s]", error, error.code)  # noqa: TRY400
                 message = "the index cannot be queried now"
-            refused = refusal(status, error.code, message)
+            refused = uncached_error(status, error.code, message)
         except _core.ProofgateError as error:
             log.error("records cannot be read: %s [%s]", error, error.code)  # noqa: TRY400
-            status = _STATUS.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
-            refused = refusal(status, error.code, "the ledger cannot provide these records now")
-        except NoPlaceError:
+            status = _STATUS_BY_CODE.get(error.code, HTTPStatus.SERVICE_UNAVAILABLE)
+            refused = uncached_error(status, error.code, "the ledger cannot provide these records now")
+        except TooManyQueriesError:
             message = "too many requests are in progress: try again in a moment"
-            refused = refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
-        except Refusal as error:
+            refused = uncached_error(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message)
+        except ApiError as error:
             refused = error
-        watched = (*reader.who, *sorted(asked.items()))
+        watched = (*reader.identity, *sorted(asked.items()))
         if refused is None and watch and self._watching.is_recorded(watched):
             return answer
         self._record(reader, asked, answer, refused, watch)
         if refused is not None:
             raise refused
         if watch:
-            self._watching.recorded(watched)
+            self._watching.mark_recorded(watched)
         return answer
 
     def _record(
@@ -365,29 +369,29 @@ class Desk:
         reader: Reader,
         asked: dict[str, str],
         answer: dict[str, Any],
-        refused: Refusal | None,
+        refused: ApiError | None,
         watch: bool,
     ) -> None:
         """Records what was asked. Raises Refusal for an answer of which that cannot be done."""
-        if refused is not None and not self._refused.has_line(reader, refused.code):
+        if refused is not None and not self._refused.should_record(reader, refused.code):
             return
         entry = {
             **self._entry(reader),
-            "asked": asked if refused is None else cut(asked),
-            "rows": max(len(answer.get(name, ())) for name in _LISTS),
+            "asked": asked if refused is None else shorten_query(asked),
+            "rows": max(len(answer.get(name, ())) for name in _COUNTED_LISTS),
             "refused": None if refused is None else refused.code,
         }
         if watch and refused is None:
-            entry["for_seconds"] = WATCHED_SECONDS
+            entry["for_seconds"] = RECORD_INTERVAL_SECONDS
         message = "the read cannot be recorded now"
         try:
             self._add(reader, entry)
-        except NoRoomError as error:
+        except AccessLogFullError as error:
             self.without_room += 1
-            self._full.setdefault(reader.who, (time.time_ns() // 1000, str(error.strerror)))
+            self._full.setdefault(reader.identity, (time.time_ns() // 1000, str(error.strerror)))
             message = "this reader's share of the access log is full"
         except OSError as error:
             log.error("no query is answered: the access log cannot be written: %s", error)  # noqa: TRY400
         else:
             return
-        raise refusal(HTTPStatus.SERVICE_UNAVAILABLE, "access_log_unavailable", message)
+        raise uncached_error(HTTPStatus.SERVICE_UNAVAILABLE, "access_log_unavailable", message)

@@ -104,7 +104,7 @@ CREATE INDEX by_pair ON analysis(tenant, model, ts);
 
 _EPOCH = date(1970, 1, 1)
 _DAY_MICROSECONDS = 86_400_000_000
-_LATEST = 253_402_300_799_999_999
+_MAX_TIMESTAMP = 253_402_300_799_999_999
 
 
 def day_name(day: int) -> str:
@@ -124,7 +124,7 @@ def bounds(day: int) -> tuple[int, int]:
 
 def time_text(ts: int) -> str:
     """A time in unix microseconds, as RFC 3339 writes it; what is behind the year 9999 stands at its end."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(ts, _LATEST))
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(ts, _MAX_TIMESTAMP))
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment.year > 999 else moment.isoformat()
 
 

@@ -22,9 +22,9 @@ class SessionCookie:
         self._is_secure = is_secure
         # A browser takes a cookie with this name over TLS alone, from this host alone.
         self._prefix = "__Host-" if is_secure else ""
-        self._name = self.named("session")
+        self._name = self.cookie_name("session")
 
-    def named(self, what: str) -> str:
+    def cookie_name(self, what: str) -> str:
         """The name of a cookie of this port."""
         return f"{self._prefix}proofgate-{what}"
 
@@ -33,9 +33,9 @@ class SessionCookie:
         token = request.cookies.get(self._name)
         return None if token is None else self.sessions.find(token)
 
-    def begin(self, answer: Response, reader: Reader, seconds: int) -> None:
+    def start_session(self, answer: Response, reader: Reader, seconds: int) -> None:
         """Signs a reader in with an answer."""
-        self.set(answer, self._name, self.sessions.begin(reader), seconds, "strict")
+        self.set(answer, self._name, self.sessions.start(reader), seconds, "strict")
 
     def add_routes(self, app: FastAPI) -> None:
         """Adds `POST /v1/sign-out`."""

@@ -11,9 +11,9 @@ from collections import OrderedDict
 from proofgate.index.readers import Reader
 
 #: Sessions at once; above it the oldest ends.
-MOST = 1000
+MAX_SESSIONS = 1000
 #: Sessions of one reader at once; above it the oldest of that reader ends.
-MOST_OF_ONE = 20
+MAX_SESSIONS_PER_READER = 20
 
 
 class Sessions:
@@ -23,16 +23,16 @@ class Sessions:
         self._lock = threading.Lock()
         self._readers: OrderedDict[bytes, Reader] = OrderedDict()
 
-    def begin(self, reader: Reader) -> str:
+    def start(self, reader: Reader) -> str:
         """The content of a new cookie."""
         token = secrets.token_urlsafe(32)
         with self._lock:
             self._readers[_digest(token)] = reader
             self._drop_expired()
-            own = [digest for digest, one in self._readers.items() if one.who == reader.who]
-            for digest in own[:-MOST_OF_ONE]:
+            own = [digest for digest, one in self._readers.items() if one.identity == reader.identity]
+            for digest in own[:-MAX_SESSIONS_PER_READER]:
                 del self._readers[digest]
-            while len(self._readers) > MOST:
+            while len(self._readers) > MAX_SESSIONS:
                 self._readers.popitem(last=False)
         return token
 
@@ -47,11 +47,15 @@ class Sessions:
         with self._lock:
             self._readers.pop(_digest(token), None)
 
-    def alike(self, reader: Reader) -> int:
+    def count_same_kind(self, reader: Reader) -> int:
         """How many people of the same kind, of tenants or of all, are signed in."""
         with self._lock:
             return len(
-                {one.who for one in self._readers.values() if (one.tenant is None) == (reader.tenant is None)}
+                {
+                    one.identity
+                    for one in self._readers.values()
+                    if (one.tenant is None) == (reader.tenant is None)
+                }
             )
 
     def _drop_expired(self) -> None:

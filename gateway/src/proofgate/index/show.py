@@ -36,7 +36,7 @@ CSV_COLUMNS = (
 )
 #: Where a spreadsheet may begin a cell (at the beginning, and behind a separator of any locale or a line's
 #: end), followed by what begins a formula there; blanks and quotes before that are ignored by some.
-_FORMULA = re.compile(
+_FORMULA_START = re.compile(
     r"(^|[;\t|\r\n\v\f\x1c-\x1e\x85\u2028\u2029])(?=[\s\"']*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 )
 #: Makes a cell's text safe.
@@ -56,7 +56,7 @@ def csv_line(cells: Sequence[Any], *, quote: Quote | None = None) -> str:
     """One line of a CSV as RFC 4180 has it. What a spreadsheet would take for a formula gets a quote before,
     also behind what separates cells where another list separator is set."""
     out = io.StringIO()
-    csv.writer(out).writerow([(quote or _quoted)(_text(cell)) for cell in cells])
+    csv.writer(out).writerow([(quote or _quote_formulas)(_text(cell)) for cell in cells])
     return out.getvalue()
 
 
@@ -67,7 +67,7 @@ def csv_row(
     return csv_line([facts[name] for name in columns], quote=quote)
 
 
-def csv_head(columns: Sequence[str] = CSV_COLUMNS) -> str:
+def csv_header(columns: Sequence[str] = CSV_COLUMNS) -> str:
     """The line of headings."""
     return csv_line(columns)
 
@@ -87,15 +87,15 @@ def _line(facts: dict[str, Any]) -> tuple[str, ...]:
         None if cost is None else f"{cost / _NANODOLLARS:.6f}",
         facts["id"],
     )
-    return tuple("-" if cell in (None, "") else plain(str(cell)) for cell in cells)
+    return tuple("-" if cell in (None, "") else replace_unprintable(str(cell)) for cell in cells)
 
 
-def plain(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """A text of others, in which nothing steers a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def quoted_at_the_beginning(text: str) -> str:
+def quote_leading_formula(text: str) -> str:
     """How exports up to version 2 have it: a formula behind a semicolon stays one."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
@@ -104,5 +104,5 @@ def _text(cell: Any) -> str:
     return " ".join(cell) if isinstance(cell, list) else "" if cell is None else str(cell)
 
 
-def _quoted(text: str) -> str:
-    return _FORMULA.sub(r"\1'", text)
+def _quote_formulas(text: str) -> str:
+    return _FORMULA_START.sub(r"\1'", text)

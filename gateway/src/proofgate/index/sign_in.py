@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from proofgate.http_errors import Refusal
-from proofgate.index.readers import Reader, Readers, ReadersError
+from proofgate.http_errors import ApiError
+from proofgate.index.readers import Reader, ReadersError, ReadersFile
 from proofgate.index.session_cookie import SessionCookie
 from proofgate.index.sign_in_links import SESSION_SECONDS, SignInLinks
-from proofgate.index.sign_ins import SignIns
+from proofgate.index.sign_ins import FailedSignIns
 
 if TYPE_CHECKING:
-    from proofgate.index.oidc import Oidc
-    from proofgate.index.oidc_routes import OidcPort
+    from proofgate.index.oidc import OidcClient
+    from proofgate.index.oidc_routes import OidcRoutes
 
 log = logging.getLogger("proofgate.index")
 
@@ -26,36 +26,38 @@ PRIVATE = {"Cache-Control": "no-store"}
 _BEARER = {"WWW-Authenticate": "Bearer"}
 
 
-def refusal(status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
+def uncached_error(
+    status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None
+) -> ApiError:
     """A refusal that no cache keeps: of several statuses they would (RFC 9110 section 15.1)."""
-    return Refusal(status, code, message, {**PRIVATE, **(headers or {})})
+    return ApiError(status, code, message, {**PRIVATE, **(headers or {})})
 
 
-class SignIn:
+class ReaderAuthenticator:
     """Finds the reader of a request, and signs readers in and out."""
 
     def __init__(
         self,
-        readers: Readers,
-        failed: SignIns,
-        oidc: Oidc | None = None,
+        readers: ReadersFile,
+        failed: FailedSignIns,
+        oidc: OidcClient | None = None,
         links: SignInLinks | None = None,
     ) -> None:
         """`failed` records sign-ins that failed. Without `oidc` and `links` there are only keys."""
         self._readers, self._failed, self._links = readers, failed, links
         self._cookie: SessionCookie | None = None
-        self._oidc: OidcPort | None = None
+        self._oidc: OidcRoutes | None = None
         if oidc is not None or links is not None:
             self._cookie = SessionCookie(is_secure=oidc is not None and oidc.settings.is_secure)
         if oidc is not None and self._cookie is not None:
             # Authlib takes a while to be imported: only who uses it waits for that.
-            from proofgate.index.oidc_routes import OidcPort
+            from proofgate.index.oidc_routes import OidcRoutes
 
-            self._oidc = OidcPort(oidc, self._cookie, failed.failed)
+            self._oidc = OidcRoutes(oidc, self._cookie, failed.record_failure)
 
-    def alike(self, reader: Reader) -> int:
+    def count_same_kind(self, reader: Reader) -> int:
         """How many readers of the same kind, of tenants or of all, are signed in by a cookie."""
-        return 0 if self._cookie is None else self._cookie.sessions.alike(reader)
+        return 0 if self._cookie is None else self._cookie.sessions.count_same_kind(reader)
 
     def reader(self, request: Request) -> Reader:
         """Who asks. Raises Refusal for nobody whom this port knows."""
@@ -69,7 +71,7 @@ class SignIn:
         @app.get("/v1/sign-in")
         def sign_in(request: Request) -> JSONResponse:
             reader = self._by_cookie(request)
-            named = None if reader is None else _told(reader)
+            named = None if reader is None else _reader_json(reader)
             told = {"readers": True, "oidc": self._oidc is not None, "reader": named}
             return JSONResponse(told, headers=PRIVATE)
 
@@ -90,18 +92,18 @@ class SignIn:
             except OSError as error:
                 log.error("sign-in links cannot be used: %s", error.strerror)  # noqa: TRY400 - it is reported
                 message = "sign-in links cannot be used now"
-                raise refusal(HTTPStatus.SERVICE_UNAVAILABLE, "links_unusable", message) from None
+                raise uncached_error(HTTPStatus.SERVICE_UNAVAILABLE, "links_unusable", message) from None
             if reader is None:
                 if token:
-                    self._failed.failed(_host(request), "link_not_valid")
-                raise refusal(
+                    self._failed.record_failure(_host(request), "link_not_valid")
+                raise uncached_error(
                     HTTPStatus.UNAUTHORIZED,
                     "link_not_valid",
                     "this sign-in link was used before, or has expired: ask for another one",
                     _BEARER,
                 )
-            answer = JSONResponse(_told(reader), headers=PRIVATE)
-            cookie.begin(answer, reader, SESSION_SECONDS)
+            answer = JSONResponse(_reader_json(reader), headers=PRIVATE)
+            cookie.start_session(answer, reader, SESSION_SECONDS)
             return answer
 
     def _by_cookie(self, request: Request) -> Reader | None:
@@ -110,14 +112,14 @@ class SignIn:
     def _by_key(self, request: Request) -> Reader:
         key = _bearer(request)
         try:
-            reader = self._readers.find(key) if key else None
+            reader = self._readers.find_by_key(key) if key else None
         except ReadersError:
-            raise refusal(
+            raise uncached_error(
                 HTTPStatus.SERVICE_UNAVAILABLE, ReadersError.code, "the file of readers cannot be used now"
             ) from None
         if reader is not None and reader.is_expired(time.time_ns() // 1000):
-            self._failed.failed(_host(request), "reader_expired")
-            raise refusal(
+            self._failed.record_failure(_host(request), "reader_expired")
+            raise uncached_error(
                 HTTPStatus.UNAUTHORIZED,
                 "reader_expired",
                 "this key has expired: contact the administrator of the auditor for a new one",
@@ -125,8 +127,8 @@ class SignIn:
             )
         if reader is None:
             if request.headers.get("authorization", "").partition(" ")[2]:
-                self._failed.failed(_host(request), "not_a_reader")
-            raise refusal(
+                self._failed.record_failure(_host(request), "not_a_reader")
+            raise uncached_error(
                 HTTPStatus.UNAUTHORIZED,
                 "not_a_reader",
                 "send the key of a reader as `Authorization: Bearer KEY`; gateway keys do not work",
@@ -145,5 +147,5 @@ def _host(request: Request) -> str | None:
     return None if request.client is None else request.client.host
 
 
-def _told(reader: Reader) -> dict[str, str | None]:
+def _reader_json(reader: Reader) -> dict[str, str | None]:
     return {"name": reader.name, "tenant": reader.tenant}

@@ -53,7 +53,7 @@ class SignInLinks:
         except FileNotFoundError:
             return None
         now = time.time_ns() // 1000
-        if entry is None or not _is_open(entry[1], now):
+        if entry is None or not _is_valid(entry[1], now):
             return None
         reader, _ = entry
         return Reader(reader.name, reader.tenant, now + SESSION_SECONDS * _MICROSECONDS)
@@ -62,14 +62,14 @@ class SignInLinks:
         for path in self._folder.iterdir():
             try:
                 entry = _read(path)
-                if entry is None or not _is_open(entry[1], now):
+                if entry is None or not _is_valid(entry[1], now):
                     path.unlink()
             except FileNotFoundError:
                 # It was used meanwhile.
                 continue
 
 
-def _is_open(until: int, now: int) -> bool:
+def _is_valid(until: int, now: int) -> bool:
     # A clock that was set back makes no link last longer.
     return now < until <= now + LINK_SECONDS * _MICROSECONDS
 

@@ -22,12 +22,12 @@ log = logging.getLogger("proofgate.index")
 #: What is summed up in one line.
 WINDOW_SECONDS = 60
 #: Addresses that are told apart in one window; the others are summed up together.
-MOST_PEERS = 16
+MAX_PEERS = 16
 #: Somebody who has one address of version 6 has a whole network of this length.
-_NETWORK = 64
+_IPV6_PREFIX_LENGTH = 64
 
 
-class SignIns:
+class FailedSignIns:
     """Writes failed sign-ins by `write`, which may raise OSError: the sign-in fails all the same. Safe for
     several threads."""
 
@@ -41,13 +41,13 @@ class SignIns:
         #: All of this process, by code, for metrics.
         self.totals: Counter[str] = Counter()
 
-    def failed(self, host: str | None, code: str) -> None:
+    def record_failure(self, host: str | None, code: str) -> None:
         """A sign-in from an address has failed, for a reason."""
         self.flush()
         peer = _peer(host)
         with self._lock:
             self.totals[code] += 1
-            if peer in self._peers or len(self._peers) >= MOST_PEERS:
+            if peer in self._peers or len(self._peers) >= MAX_PEERS:
                 self._more[peer if peer in self._peers else None, code] += 1
                 return
             self._peers.add(peer)
@@ -80,5 +80,5 @@ def _peer(host: str | None) -> str:
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return str(address.ipv4_mapped)
-        return str(ipaddress.IPv6Network((address, _NETWORK), strict=False))
+        return str(ipaddress.IPv6Network((address, _IPV6_PREFIX_LENGTH), strict=False))
     return str(address)

@@ -12,19 +12,19 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.query import Questions, Row
+from proofgate.index.query import ExchangeRow, IndexSnapshot
 from proofgate.index.schema import DENIED, VERDICTS
-from proofgate.key_statements import of_the_line
+from proofgate.key_statements import chain_statements
 
-_ENDS = ("completion", "aborted", "rejection")
+_END_KINDS = ("completion", "aborted", "rejection")
 
 
-def with_records(
-    questions: Questions,
+def rows_with_records(
+    questions: IndexSnapshot,
     ledger: Path,
-    rows: list[Row],
+    rows: list[ExchangeRow],
     unreadable: Callable[[str, _core.LedgerError], None] | None = None,
-) -> Iterator[tuple[Row, list[dict[str, Any]]]]:
+) -> Iterator[tuple[ExchangeRow, list[dict[str, Any]]]]:
     """The rows, each with its records in order: `origin`, `index`, `record` (the stored text) and `path`.
 
     A record that came after the index was opened is left out. Where `unreadable` is told which logs do not
@@ -75,14 +75,14 @@ def with_records(
         yield row, records
 
 
-def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
+def receipt(questions: IndexSnapshot, ledger: Path, row: ExchangeRow) -> dict[str, Any]:
     """One exchange as a receipt (docs/how-to/verify-receipts.md), without its tenant's salts.
 
     Besides, `denied`: whether it is a request that was denied by policy. No signature covers that.
 
-    Raises as `with_records`.
+    Raises as `rows_with_records`.
     """
-    [(_, records)] = with_records(questions, ledger, [row])
+    [(_, records)] = rows_with_records(questions, ledger, [row])
     kinds = [json.loads(of["record"])["kind"] for of in records]
     shown = [
         {"kind": kind, "index": of["index"], "record": of["record"], "proof": _proof(questions, of)}
@@ -91,7 +91,7 @@ def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
     return {
         "object": "receipt",
         "id": row.facts["id"],
-        "complete": any(kind in _ENDS for kind in kinds),
+        "complete": any(kind in _END_KINDS for kind in kinds),
         "denied": row.facts["verdict"] == VERDICTS[DENIED],
         "origins": sorted({of["origin"] for of in records}),
         "records": shown,
@@ -101,16 +101,16 @@ def receipt(questions: Questions, ledger: Path, row: Row) -> dict[str, Any]:
     }
 
 
-def successions(questions: Questions, ledger: Path) -> dict[str, list[str]]:
+def successions(questions: IndexSnapshot, ledger: Path) -> dict[str, list[str]]:
     """The statements by which the ledger's keys follow each other; nothing while it has had one key.
 
     Raises OSError.
     """
-    notes = [note for _, note in of_the_line(ledger, questions.ledger_key)]
+    notes = [note for _, note in chain_statements(ledger, questions.ledger_key)]
     return {"key_successions": notes} if notes else {}
 
 
-def _proof(questions: Questions, record: dict[str, Any]) -> str:
+def _proof(questions: IndexSnapshot, record: dict[str, Any]) -> str:
     """A c2sp.org/tlog-proof of a record."""
     head = ["c2sp.org/tlog-proof@v1", f"index {record['index']}", *record["path"]]
     return "\n".join(head) + "\n\n" + str(questions.note(record["origin"]))

@@ -17,17 +17,17 @@ from proofgate.index.schema import BLOCKED, DENIED, REDACTED, VERDICTS
 
 if TYPE_CHECKING:
     from proofgate import _core
-    from proofgate.index.days import Judged
+    from proofgate.index.days import VerdictChange
 
 #: The shortest time that is added up, in microseconds.
-FIVE_MINUTES = 300_000_000
+FIVE_MINUTES_MICROSECONDS = 300_000_000
 HOUR, DAY = 12, 288
 #: Times that are added up without models, the longest first, in five minutes.
 SPANS = (DAY, HOUR, 1)
 #: The same by model, as the table has them: no lengths, but their negatives.
 SPANS_BY_MODEL = tuple(-span for span in SPANS)
 #: In rows over all tenants, the number of the tenant; the shard is 0.
-ALL = -1
+ALL_TENANTS = -1
 
 _ADD = """
 INSERT INTO used VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -50,7 +50,7 @@ ON CONFLICT(log, tenant, day)
 
 
 @dataclass
-class Used:
+class UsageSums:
     """Sums over exchanges: counts, tokens, nanodollars, and when the newest was admitted, in unix
     microseconds. Tokens and costs are floating-point: providers say of tokens whatever they like, and whole
     numbers overflow."""
@@ -70,7 +70,7 @@ class Used:
     unpriced: int = 0
     newest: int | None = None
 
-    def add(self, other: Used) -> None:
+    def add(self, other: UsageSums) -> None:
         """Adds what other exchanges come to."""
         mine = self.__dict__
         newest = mine["newest"]
@@ -87,24 +87,24 @@ _Key = tuple[int, str | None, str | None, str]
 _RuleKey = tuple[int, str | None, str]
 
 
-class Sums:
+class SumsBatch:
     """What a batch adds to the sums of a catalogue."""
 
     def __init__(self, number_of: Callable[[str], int]) -> None:
         self._number_of = number_of
-        self._used: dict[_Key, Used] = defaultdict(Used)
+        self._used: dict[_Key, UsageSums] = defaultdict(UsageSums)
         self._ruled: dict[_RuleKey, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._numbered: list[tuple[int, int, int, int, int]] = []
 
-    def take(
-        self, batch: _core.ExchangeBatch, day: int, log: int, shard: str, judged: Iterable[Judged]
+    def add_batch(
+        self, batch: _core.ExchangeBatch, day: int, log: int, shard: str, judged: Iterable[VerdictChange]
     ) -> None:
         """Adds the exchanges of a batch that began on a day, and the verdicts on them."""
         for (at, tenant, model), counts, amounts, (unpriced, newest) in batch.sums(day):
             exchanges, _, _, is_open = counts
             prompt, completion, cost = amounts
             self._used[at, tenant, model, shard].add(
-                Used(
+                UsageSums(
                     exchanges=exchanges,
                     open=is_open,
                     prompt_tokens=prompt,
@@ -115,16 +115,16 @@ class Sums:
                 )
             )
         for of in judged:
-            self._judge(of, shard)
+            self._apply_verdict(of, shard)
         self._numbered += [
             (log, self._number_of(tenant), day, first, last) for tenant, first, last in batch.admissions(day)
         ]
 
-    def end(self, of: Judged, shard: str, told: dict[str, Any]) -> None:
+    def add_end(self, of: VerdictChange, shard: str, told: dict[str, Any]) -> None:
         """Adds the end, as a late record tells it, of an exchange that was open so far."""
-        self._judge(of, shard)
-        self._used[of.ts // FIVE_MINUTES, of.tenant, of.model, shard].add(
-            Used(
+        self._apply_verdict(of, shard)
+        self._used[of.ts // FIVE_MINUTES_MICROSECONDS, of.tenant, of.model, shard].add(
+            UsageSums(
                 open=-1,
                 prompt_tokens=float(told["prompt_tokens"] or 0),
                 completion_tokens=float(told["completion_tokens"] or 0),
@@ -133,14 +133,17 @@ class Sums:
             )
         )
 
-    def _judge(self, of: Judged, shard: str) -> None:
-        at = of.ts // FIVE_MINUTES
+    def _apply_verdict(self, of: VerdictChange, shard: str) -> None:
+        at = of.ts // FIVE_MINUTES_MICROSECONDS
         used = self._used[at, of.tenant, of.model, shard]
-        for verdict, change in ((of.before, -1), (of.verdict, 1)):
+        for verdict, change in ((of.previous_verdict, -1), (of.verdict, 1)):
             if verdict:
                 name = VERDICTS[verdict]
                 setattr(used, name, getattr(used, name) + change)
-        for rules, verdict, change in ((of.rules_before, of.before, -1), (of.rules, of.verdict, 1)):
+        for rules, verdict, change in (
+            (of.previous_rules, of.previous_verdict, -1),
+            (of.rules, of.verdict, 1),
+        ):
             for rule in rules:
                 sums = self._ruled[at, of.tenant, rule]
                 sums[0] += change
@@ -149,14 +152,14 @@ class Sums:
 
     def write(self, catalogue: sqlite3.Connection) -> None:
         """Writes what was added. Raises sqlite3.Error."""
-        summed: dict[tuple[int, ...], Used] = defaultdict(Used)
+        summed: dict[tuple[int, ...], UsageSums] = defaultdict(UsageSums)
         for (at, *names), used in self._used.items():
             tenant, model, shard = (0 if name is None else self._number_of(name) for name in names)
             for span in SPANS:
                 summed[span, at // span, tenant, 0, shard].add(used)
                 summed[-span, at // span, tenant, model, shard].add(used)
-                summed[span, at // span, ALL, 0, 0].add(used)
-                summed[-span, at // span, ALL, model, 0].add(used)
+                summed[span, at // span, ALL_TENANTS, 0, 0].add(used)
+                summed[-span, at // span, ALL_TENANTS, model, 0].add(used)
         catalogue.executemany(_ADD, [(*key, *astuple(used)) for key, used in sorted(summed.items())])
         catalogue.executemany(_ADD_RULE, self._rule_rows())
         catalogue.executemany(_NUMBER, self._numbered)
@@ -166,7 +169,7 @@ class Sums:
         for (at, tenant, rule), figures in self._ruled.items():
             number, named = 0 if tenant is None else self._number_of(tenant), self._number_of(rule)
             for span in SPANS:
-                for whose in (number, ALL):
+                for whose in (number, ALL_TENANTS):
                     of = summed[span, at // span, whose, named]
                     of[:] = map(sum, zip(of, figures, strict=True))
         return [(*key, *figures) for key, figures in sorted(summed.items())]
@@ -180,7 +183,7 @@ def prune(catalogue: sqlite3.Connection, before: int) -> None:
     catalogue.execute("DELETE FROM numbered WHERE day < ?", (before,))
 
 
-def split(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[int, int, int]]:
+def split_spans(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[int, int, int]]:
     """A time, from and before, in unix microseconds, as the longest that are added up, in order: their length
     in five minutes, from which and before which number; and 0 with microseconds for what is in none."""
     rest = list(spans)
@@ -190,42 +193,42 @@ def split(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[
         yield 0, begin, end
         return
     span = rest.pop(0)
-    length = abs(span) * FIVE_MINUTES
+    length = abs(span) * FIVE_MINUTES_MICROSECONDS
     first, behind = -(-begin // length), end // length
     if first >= behind:
-        yield from split(begin, end, rest)
+        yield from split_spans(begin, end, rest)
         return
-    yield from split(begin, first * length, rest)
+    yield from split_spans(begin, first * length, rest)
     yield span, first, behind
-    yield from split(behind * length, end, rest)
+    yield from split_spans(behind * length, end, rest)
 
 
 #: Where the rows of each tenant stand: of which length, from which time and before which.
-OF_EACH = f"span = ? AND at >= ? AND at < ? AND tenant > {ALL}"
+EACH_TENANT_CONDITION = f"span = ? AND at >= ? AND at < ? AND tenant > {ALL_TENANTS}"
 #: Where the rows of one tenant, or those over all, stand in `used` and `ruled`: the times are counted out, so
 #: that each is one search, no matter how many tenants there are. Its values are those of `one`.
-OF_ONE = f"""span = ? AND at IN (
+ONE_TENANT_CONDITION = f"""span = ? AND at IN (
   WITH RECURSIVE step(at, behind) AS (
     SELECT ?, ? UNION ALL SELECT at + 1, behind FROM step WHERE at + 1 < behind)
   SELECT at FROM step WHERE at < behind)
-  AND tenant = CASE WHEN ? THEN {ALL} ELSE (SELECT id FROM name WHERE text = ?) END"""  # noqa: S608 - ours
+  AND tenant = CASE WHEN ? THEN {ALL_TENANTS} ELSE (SELECT id FROM name WHERE text = ?) END"""  # noqa: S608 - ours
 
 
-def one(span: int, first: int, behind: int, tenant: str | None) -> list[Any]:
-    """The values of `OF_ONE`: times of one length, as `split` has them, of a tenant or of all."""
+def one_tenant_values(span: int, first: int, behind: int, tenant: str | None) -> list[Any]:
+    """The values of `ONE_TENANT_CONDITION`: times of one length, as `split` has them, of a tenant or of all."""
     return [span, first, behind, tenant is None, tenant]
 
 
-FIGURES = """sum(exchanges), sum(refused), sum(denied), sum(blocked), sum(would_block), sum(redacted),
+SUM_COLUMNS = """sum(exchanges), sum(refused), sum(denied), sum(blocked), sum(would_block), sum(redacted),
   sum(flagged), sum(open), sum(prompt_tokens), sum(completion_tokens), sum(cost), sum(unpriced),
   max(newest)"""
-_FIGURES = f"""{FIGURES}
-FROM used WHERE {OF_EACH}"""
+_SELECT_SUMS = f"""{SUM_COLUMNS}
+FROM used WHERE {EACH_TENANT_CONDITION}"""
 
 
-def read(
+def read_sums(
     catalogue: sqlite3.Connection, span: int, first: int, behind: int, tenant: str | None
-) -> Iterator[tuple[int | None, str | None, str | None, str, Used]]:
+) -> Iterator[tuple[int | None, str | None, str | None, str, UsageSums]]:
     """The sums of times of one length, as `split` has them, of one tenant or all: day, tenant, model, shard
     and sums. By model, all days are one, and None.
 
@@ -238,9 +241,7 @@ def read(
         values.append(tenant)
     day = "NULL" if span < 0 else f"at / {DAY // span}"
     # Nothing in it is of others.
-    select = (
-        f"SELECT {day} AS day, tenant, model, shard, {_FIGURES}{of_tenant} GROUP BY day, tenant, model, shard"
-    )
+    select = f"SELECT {day} AS day, tenant, model, shard, {_SELECT_SUMS}{of_tenant} GROUP BY day, tenant, model, shard"
     texts: dict[int, str | None] = {0: None}
     for of_day, *names, figures in ((*row[:4], row[4:]) for row in catalogue.execute(select, values)):
         for number in names:
@@ -249,10 +250,10 @@ def read(
                     0
                 ]
         name, model, shard = (texts[number] for number in names)
-        yield of_day, name, model, shard or "", Used(*figures)
+        yield of_day, name, model, shard or "", UsageSums(*figures)
 
 
-def days_of_number(catalogue: sqlite3.Connection, tenant: str, origin: str, number: int) -> list[int]:
+def days_of_admission(catalogue: sqlite3.Connection, tenant: str, origin: str, number: int) -> list[int]:
     """The days on which a tenant's admission of this number may be in a log. Raises sqlite3.Error."""
     found = catalogue.execute(
         "SELECT day FROM numbered WHERE log = (SELECT id FROM log WHERE origin = ?)"

@@ -7,19 +7,19 @@ from typing import Any
 
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.query import Questions
+from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import day_name
-from proofgate.index.sums import Used
-from proofgate.index.used import used_by_day
+from proofgate.index.sums import UsageSums
+from proofgate.index.used import usage_by_day
 
 #: Days of tenants that one answer tells: it is put together in memory, which is the auditor's too.
-MOST_DAYS = 20_000
+MAX_TENANT_DAYS = 20_000
 
-_NAMES = ("exchanges", "refused", "denied", "blocked", "would_block", "redacted", "flagged", "open")
-_TOTALS = ("prompt_tokens", "completion_tokens", "cost_nanodollars")
+_COUNT_FIELDS = ("exchanges", "refused", "denied", "blocked", "would_block", "redacted", "flagged", "open")
+_TOTAL_FIELDS = ("prompt_tokens", "completion_tokens", "cost_nanodollars")
 
 
-def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
+def tenants(questions: IndexSnapshot, asked: Filter) -> list[dict[str, Any]]:
     """The tenants of a time, or one of them: `tenant` (null for refusals of nobody's), `exchanges` and of
     these `refused`, `denied`, `blocked`, `would_block`, `redacted`, `flagged` and `open`, tokens,
     `cost_nanodollars`, `unpriced` (how many ended without a known cost), `shards`, and the same figures for
@@ -29,13 +29,13 @@ def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
     """
     found: dict[str | None, dict[str, Any]] = {}
     days = 0
-    for day, tenant, shard, used in used_by_day(questions, asked):
-        of = found.setdefault(tenant, {"tenant": tenant, **_nothing(), "shards": set(), "days": {}})
+    for day, tenant, shard, used in usage_by_day(questions, asked):
+        of = found.setdefault(tenant, {"tenant": tenant, **_empty_totals(), "shards": set(), "days": {}})
         if day not in of["days"]:
-            of["days"][day] = _nothing()
+            of["days"][day] = _empty_totals()
             days += 1
-        if days > MOST_DAYS:
-            message = f"the result has more than {MOST_DAYS} rows: choose a tenant or a shorter time"
+        if days > MAX_TENANT_DAYS:
+            message = f"the result has more than {MAX_TENANT_DAYS} rows: choose a tenant or a shorter time"
             raise IndexUnusableError(message, "bad_filter")
         for name, figure in _figures(used).items():
             of[name] += figure
@@ -47,10 +47,13 @@ def tenants(questions: Questions, asked: Filter) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda of: (of["tenant"] is None, of["tenant"] or ""))
 
 
-def _figures(used: Used) -> dict[str, int]:
-    told = {name: getattr(used, name) for name in (*_NAMES, "prompt_tokens", "completion_tokens", "unpriced")}
+def _figures(used: UsageSums) -> dict[str, int]:
+    told = {
+        name: getattr(used, name)
+        for name in (*_COUNT_FIELDS, "prompt_tokens", "completion_tokens", "unpriced")
+    }
     return {name: int(figure) for name, figure in (told | {"cost_nanodollars": used.cost}).items()}
 
 
-def _nothing() -> dict[str, int]:
-    return dict.fromkeys((*_NAMES, *_TOTALS, "unpriced"), 0)
+def _empty_totals() -> dict[str, int]:
+    return dict.fromkeys((*_COUNT_FIELDS, *_TOTAL_FIELDS, "unpriced"), 0)

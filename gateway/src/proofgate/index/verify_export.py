@@ -18,34 +18,34 @@ from typing import IO, Any, TypeGuard
 
 from proofgate import _core
 from proofgate.index.checked_export import (
-    Checked,
+    CheckedExport,
     ExportContradictedError,
     compare_claims,
-    hold_against,
+    compare_counts,
     require_ledger,
 )
-from proofgate.index.claims import WORDS
+from proofgate.index.claims import COUNT_LABELS
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.export import CSV, EXCHANGES, KIND, MANIFEST, NOTE, VERSION
-from proofgate.index.facts import ATTRIBUTED, facts, matches
+from proofgate.index.facts import ATTRIBUTION_FIELDS, exchange_facts, matches_filter
 from proofgate.index.filter import Filter
-from proofgate.index.show import CSV_COLUMNS, csv_head, csv_row, quoted_at_the_beginning
+from proofgate.index.show import CSV_COLUMNS, csv_header, csv_row, quote_leading_formula
 
-_AT_ONCE = 500
-_MOST_MANIFEST = 256 << 20
+_BATCH_LINES = 500
+_MAX_MANIFEST_BYTES = 256 << 20
 #: An exchange has a handful of records of at most 64 KiB, escaped, with their paths.
-_MOST_LINE = 16 << 20
+_MAX_LINE_BYTES = 16 << 20
 _CHUNK = 1 << 20
 #: Behind this there are no times and no costs.
-_LATEST = 1 << 53
+_MAX_INTEGER = 1 << 53
 #: A count that version 3 does not have.
-_DENIED = "verdict denied"
+_DENIED_COUNT = "verdict denied"
 #: Columns that version 4 does not have.
-_SINCE_5 = {"key_name", "end_user_name", "client_address"}
-_DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
+_VERSION_5_COLUMNS = {"key_name", "end_user_name", "client_address"}
+_DAMAGED_ERRORS = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
 
-class _Files:
+class _ExportFiles:
     """The files of an export, in a directory or an archive."""
 
     def __init__(self, path: Path) -> None:
@@ -69,18 +69,18 @@ class _Files:
         return self._tar.extractfile(member) if member.isreg() else None
 
 
-def verify(path: Path, key: str, signer: str | None = None) -> Checked:
+def verify(path: Path, key: str, signer: str | None = None) -> CheckedExport:
     """Checks an export in a directory or an archive; with `signer`, also that this key signed it.
 
     Raises ExportContradictedError, IndexUnusableError (`bad_export`) for what is none, OSError, ValueError
     for a key that is none.
     """
-    with _opened(path) as files:
-        content = _read(files, MANIFEST)
+    with _open_export(path) as files:
+        content = _read_file(files, MANIFEST)
         manifest = _manifest(content)
         signed_by = None
         if signer is not None:
-            note = _read(files, NOTE)
+            note = _read_file(files, NOTE)
             try:
                 _core.verify_export(note.decode(), signer, hashlib.sha256(content).digest())
             except UnicodeDecodeError as error:
@@ -93,16 +93,16 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
         for name in (EXCHANGES, CSV):
             _require_digest(files, name, manifest)
         require_ledger(manifest, key)
-        checked = Checked(manifest, signed_by)
+        checked = CheckedExport(manifest, signed_by)
         key = "\n".join([key, *manifest.get("key_successions", [])])
         notes = _notes(manifest, key)
         neighbours = 0
         columns = _columns(manifest)
-        quote = None if manifest["v"] > 2 else quoted_at_the_beginning
-        with _required(files, EXCHANGES) as lines, _required(files, CSV) as table:
-            _require_same(_line(table), csv_head(columns))
-            while part := list(islice(_lines(lines), _AT_ONCE)):
-                _require_proved(part, notes, key)
+        quote = None if manifest["v"] > 2 else quote_leading_formula
+        with _require_file(files, EXCHANGES) as lines, _require_file(files, CSV) as table:
+            _require_same(_line(table), csv_header(columns))
+            while part := list(islice(_lines(lines), _BATCH_LINES)):
+                _require_proofs(part, notes, key)
                 for line in part:
                     told = _exchange(line, Filter(**manifest["filter"]), checked)
                     if line.get("neighbour"):
@@ -113,36 +113,36 @@ def verify(path: Path, key: str, signer: str | None = None) -> Checked:
             if _line(table):
                 raise ExportContradictedError(f"{CSV} has more rows than there are exchanges")
         found = {"exchanges": checked.exchanges, "records": checked.records, "neighbours": neighbours}
-        hold_against({name: manifest[name] for name in found}, found, {}, checked)
+        compare_counts({name: manifest[name] for name in found}, found, {}, checked)
         compare_claims(manifest, checked)
         return checked
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_Files]:
+def _open_export(path: Path) -> Iterator[_ExportFiles]:
     try:
-        files = _Files(path)
-    except _DAMAGED as error:
+        files = _ExportFiles(path)
+    except _DAMAGED_ERRORS as error:
         raise IndexUnusableError(f"{path} is not an export: {error}", "bad_export") from None
     try:
         yield files
-    except _DAMAGED as error:
+    except _DAMAGED_ERRORS as error:
         raise ExportContradictedError(f"the archive is damaged: {error}") from None
     finally:
         files.close()
 
 
-def _required(files: _Files, name: str) -> IO[bytes]:
+def _require_file(files: _ExportFiles, name: str) -> IO[bytes]:
     file = files.open(name)
     if file is None:
         raise IndexUnusableError(f"this is not an export: {name} is missing", "bad_export")
     return file
 
 
-def _read(files: _Files, name: str) -> bytes:
-    with _required(files, name) as file:
-        content = file.read(_MOST_MANIFEST + 1)
-    if len(content) > _MOST_MANIFEST:
+def _read_file(files: _ExportFiles, name: str) -> bytes:
+    with _require_file(files, name) as file:
+        content = file.read(_MAX_MANIFEST_BYTES + 1)
+    if len(content) > _MAX_MANIFEST_BYTES:
         raise IndexUnusableError(f"{name} is too large for an export", "bad_export")
     return content
 
@@ -153,7 +153,7 @@ def _manifest(content: bytes) -> dict[str, Any]:
         asked = Filter(**manifest["filter"])
         well_formed = (
             manifest["v"] in range(1, VERSION + 1)
-            and (manifest["v"] < 3 or _are_claims(manifest))
+            and (manifest["v"] < 3 or _has_valid_claims(manifest))
             and manifest["kind"] == KIND
             and _is_filter(asked)
             and all(isinstance(manifest[name], int) for name in ("exchanges", "records", "neighbours"))
@@ -175,19 +175,21 @@ def _manifest(content: bytes) -> dict[str, Any]:
 
 
 def _columns(manifest: dict[str, Any]) -> tuple[str, ...]:
-    without = {1: {*_SINCE_5, *ATTRIBUTED}, VERSION: set()}.get(manifest["v"], _SINCE_5)
+    without = {1: {*_VERSION_5_COLUMNS, *ATTRIBUTION_FIELDS}, VERSION: set()}.get(
+        manifest["v"], _VERSION_5_COLUMNS
+    )
     return tuple(name for name in CSV_COLUMNS if name not in without)
 
 
 def _is_filter(asked: Filter) -> bool:
-    told = asked.told()
+    told = asked.to_dict()
     numbers = {name: told.pop(name, None) for name in ("since", "until", "min_cost")}
     texts = all(isinstance(value, str) for name, value in told.items() if name != "newest")
     return texts and told.get("newest", True) is True and all(map(_is_number, numbers.values()))
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (_is_count(value) and value < _LATEST)
+    return value is None or (_is_count(value) and value < _MAX_INTEGER)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -199,19 +201,19 @@ def _is_tenant(of: dict[str, Any]) -> bool:
     return texts and all(_is_count(of[name]) for name in ("first", "last", "exchanges"))
 
 
-def _are_claims(manifest: dict[str, Any]) -> bool:
+def _has_valid_claims(manifest: dict[str, Any]) -> bool:
     counts, names = manifest["counts"], manifest["left_out"]
     return (
-        counts.keys() == WORDS.keys() - ({_DENIED} if manifest["v"] == 3 else set())
+        counts.keys() == COUNT_LABELS.keys() - ({_DENIED_COUNT} if manifest["v"] == 3 else set())
         and all(map(_is_count, counts.values()))
         and isinstance(names, list)
         and all(isinstance(name, str) for name in names)
     )
 
 
-def _require_digest(files: _Files, name: str, manifest: dict[str, Any]) -> None:
+def _require_digest(files: _ExportFiles, name: str, manifest: dict[str, Any]) -> None:
     digest, size = hashlib.sha256(), 0
-    with _required(files, name) as file:
+    with _require_file(files, name) as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             size += len(chunk)
@@ -250,7 +252,7 @@ def _lines(file: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _line(file: IO[bytes]) -> str:
-    content = file.readline(_MOST_LINE)
+    content = file.readline(_MAX_LINE_BYTES)
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -264,7 +266,7 @@ def _require_same(found: str, expected: str) -> None:
         )
 
 
-def _require_proved(lines: list[dict[str, Any]], notes: dict[str, str], key: str) -> None:
+def _require_proofs(lines: list[dict[str, Any]], notes: dict[str, str], key: str) -> None:
     by_log: dict[str, list[tuple[int, bytes, list[bytes]]]] = defaultdict(list)
     for line in lines:
         for record in line["records"]:
@@ -282,13 +284,13 @@ def _require_proved(lines: list[dict[str, Any]], notes: dict[str, str], key: str
             raise ExportContradictedError(f"a record is not proved: {error}") from None
 
 
-def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str, Any]:
+def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> dict[str, Any]:
     """What the records of a line say, which are proved; they have to be those of one exchange that was asked
     for."""
     records = line["records"]
     try:
         parsed = [json.loads(record["record"]) for record in records]
-        told = facts(parsed)
+        told = exchange_facts(parsed)
         if checked.manifest["v"] < 4 and told["verdict"] == "denied":
             told["verdict"] = "refused"
         begun = parsed[0]["ts"]
@@ -316,7 +318,7 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
     checked.records += len(records)
     checked.by_log.update(record["origin"] for record in records)
     neighbour = bool(line.get("neighbour"))
-    if matches(asked, told, begun) == neighbour or (neighbour and told["tenant"] != asked.tenant):
+    if matches_filter(asked, told, begun) == neighbour or (neighbour and told["tenant"] != asked.tenant):
         raise ExportContradictedError(f"{line['id']!r} does not match the filter")
     [place, *_] = places
     if not neighbour:
@@ -330,11 +332,11 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: Checked) -> dict[str
         numbers.seen.add(number)
         if not neighbour:
             numbers.exported.add(number)
-            checked.partial += not _is_whole(parsed)
+            checked.partial += not _is_complete(parsed)
     return told
 
 
-def _is_whole(records: list[dict[str, Any]]) -> bool:
+def _is_complete(records: list[dict[str, Any]]) -> bool:
     """Whether the end of an exchange is there, and as many attempts as that counts. A denied request is
     its own end."""
     if records[0]["kind"] == "rejection":

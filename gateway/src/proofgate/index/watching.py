@@ -6,11 +6,11 @@ import threading
 from time import monotonic
 
 #: For so long, a recorded line of a question that is watched speaks for the same reader's same question.
-WATCHED_SECONDS = 60
-_MOST_WATCHED = 1024
+RECORD_INTERVAL_SECONDS = 60
+_MAX_QUERIES = 1024
 
 
-class Watching:
+class RepeatedQueries:
     """Questions that readers ask again and again, and until when the line that was recorded of each speaks
     for the next ones. Safe for several threads."""
 
@@ -23,10 +23,10 @@ class Watching:
         with self._lock:
             return monotonic() < self._until.get(question, 0.0)
 
-    def recorded(self, question: tuple[object, ...]) -> None:
+    def mark_recorded(self, question: tuple[object, ...]) -> None:
         """Says that a line of a question is on the disk."""
         with self._lock:
-            if len(self._until) >= _MOST_WATCHED:
+            if len(self._until) >= _MAX_QUERIES:
                 # More lines are written then, and none is missing.
                 self._until.clear()
-            self._until[question] = monotonic() + WATCHED_SECONDS
+            self._until[question] = monotonic() + RECORD_INTERVAL_SECONDS

@@ -20,22 +20,22 @@ from typing import TYPE_CHECKING, Self
 
 from proofgate.folder_sync import sync_folder
 from proofgate.index import schema, sums
-from proofgate.index.days import Day, Effect
+from proofgate.index.days import DayWriter, LateEffect
 from proofgate.index.errors import IndexUnusableError
 
 if TYPE_CHECKING:
     from proofgate import _core
 
 #: Files of days that are held open.
-_OPEN_DAYS = 8
+_MAX_OPEN_DAYS = 8
 #: Names whose numbers are remembered.
-_NAMES = 20_000
+_MAX_CACHED_NAMES = 20_000
 #: What the core takes for "it has ended".
-ENDED = (1 << 64) - 1
-_NEW = "catalogue.new"
+LOG_ENDED = (1 << 64) - 1
+_NEW_CATALOGUE = "catalogue.new"
 
 
-class Writer:
+class IndexWriter:
     """The one writer of an index. Not safe for several threads. Raises IndexUnusableError."""
 
     def __init__(self, directory: Path, keys: Collection[str], lock: int) -> None:
@@ -52,7 +52,7 @@ class Writer:
         self._version = int(meta["version"])
         self._pruned_before = int(meta["pruned_before"]) if "pruned_before" in meta else None
         self._listed = {day for (day,) in self._catalogue.execute("SELECT day FROM day")}
-        self._days: OrderedDict[int, Day] = OrderedDict()
+        self._days: OrderedDict[int, DayWriter] = OrderedDict()
         self._names: dict[str, int] = {}
         self._remove_unlisted()
 
@@ -73,7 +73,7 @@ class Writer:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if rebuild or not (directory / schema.CATALOGUE).is_file():
-                _begin(directory, own)
+                _create_catalogue(directory, own)
             return cls(directory, {own, *line}, lock)
         except BlockingIOError:
             os.close(lock)
@@ -95,14 +95,14 @@ class Writer:
         self._catalogue.close()
         os.close(self._lock)
 
-    def known(self) -> dict[str, int]:
+    def indexed_sizes(self) -> dict[str, int]:
         """How many records of each log are in the index, by origin; ENDED where nothing can follow."""
         logs = self._catalogue.execute("SELECT origin, size, final FROM log")
         return {
-            origin: ENDED if final is not None and size >= final else size for origin, size, final in logs
+            origin: LOG_ENDED if final is not None and size >= final else size for origin, size, final in logs
         }
 
-    def place(self, origin: str) -> str | None:
+    def resume_position(self, origin: str) -> str | None:
         """Where the reading of a log goes on; None for one that was not read."""
         row = self._catalogue.execute("SELECT place FROM log WHERE origin = ?", (origin,)).fetchone()
         return None if row is None else row[0]
@@ -119,29 +119,29 @@ class Writer:
                 raise IndexUnusableError(f"{self.directory} cannot be written: {error}", "index_io") from None
             raise
         self._version += 1
-        while len(self._days) > _OPEN_DAYS:
+        while len(self._days) > _MAX_OPEN_DAYS:
             self._days.popitem(last=False)[1].connection.close()
 
     def _apply(self, origin: str, note: str, batch: _core.ExchangeBatch) -> None:
-        catalogue, log = self._catalogue, self._log(origin)
-        begun = [(log, seq, ts) for seq, ts in batch.unended() if self._is_kept(ts)]
+        catalogue, log = self._catalogue, self._log_id(origin)
+        begun = [(log, seq, ts) for seq, ts in batch.unended() if self._is_retained(ts)]
         catalogue.executemany("INSERT OR REPLACE INTO open VALUES (?, ?, ?)", begun)
         effects = self._effects(origin, log, batch)
-        added, shard = sums.Sums(self._name), origin.split("/")[-2]
+        added, shard = sums.SumsBatch(self._name_id), origin.split("/")[-2]
         closed: list[tuple[int, int]] = []
-        kept = [day for day in batch.days() if self._is_kept_day(day)]
+        kept = [day for day in batch.days() if self._is_day_retained(day)]
         for day in sorted({*kept, *effects}):
             writing = self._day(day)
             writing.connection.execute("BEGIN IMMEDIATE")
             if day in kept:
                 judged = writing.add(batch, day, log, self._version + 1)
-                added.take(batch, day, log, shard, judged)
+                added.add_batch(batch, day, log, shard, judged)
             for effect in effects.get(day, []):
                 admission = (effect.log, effect.seq)
-                of = None if admission in closed else writing.take(effect)
-                if of is not None and effect.late["kind"] == "end":
+                of = None if admission in closed else writing.apply_effect(effect)
+                if of is not None and effect.late_record["kind"] == "end":
                     closed.append(admission)
-                    added.end(of, shard, effect.late)
+                    added.add_end(of, shard, effect.late_record)
             writing.connection.execute("COMMIT")
         added.write(catalogue)
         catalogue.executemany("DELETE FROM open WHERE log = ? AND seq = ?", closed)
@@ -156,14 +156,14 @@ class Writer:
                 "UPDATE log SET configuration = ?, configured = ? WHERE id = ?", (digest, since, log)
             )
         for incarnation, size in batch.ended:
-            other = self._log(_beside(origin, incarnation))
+            other = self._log_id(_sibling_origin(origin, incarnation))
             catalogue.execute("UPDATE log SET final = ? WHERE id = ?", (min(size, (1 << 63) - 1), other))
         catalogue.execute("UPDATE meta SET value = ? WHERE name = 'version'", (self._version + 1,))
 
-    def _effects(self, origin: str, log: int, batch: _core.ExchangeBatch) -> dict[int, list[Effect]]:
+    def _effects(self, origin: str, log: int, batch: _core.ExchangeBatch) -> dict[int, list[LateEffect]]:
         """What has to be added to rows, by their days; what concerns admissions that were not read is
         kept."""
-        effects: dict[int, list[Effect]] = defaultdict(list)
+        effects: dict[int, list[LateEffect]] = defaultdict(list)
         early = self._catalogue.execute(
             "SELECT seq, by_log, late FROM early WHERE log = ? AND seq < ? ORDER BY by_log, by_seq",
             (log, batch.size),
@@ -172,15 +172,15 @@ class Writer:
         for text in batch.late():
             late = json.loads(text)
             admitted = late["incarnation"]
-            of = log if admitted is None else self._log(_beside(origin, admitted))
+            of = log if admitted is None else self._log_id(_sibling_origin(origin, admitted))
             found.append((of, late["admission"], log, late))
         for of, seq, by_log, late in found:
             row = self._catalogue.execute(
                 "SELECT ts FROM open WHERE log = ? AND seq = ?", (of, seq)
             ).fetchone()
             if row is not None:
-                effects[schema.day_of(row[0])].append(Effect(row[0], of, seq, by_log, late))
-            elif of != log and seq >= self._size(of):
+                effects[schema.day_of(row[0])].append(LateEffect(row[0], of, seq, by_log, late))
+            elif of != log and seq >= self._log_size(of):
                 self._catalogue.execute(
                     "INSERT OR REPLACE INTO early VALUES (?, ?, ?, ?, ?)",
                     (of, seq, by_log, late["seq"], json.dumps(late)),
@@ -213,7 +213,7 @@ class Writer:
             raise IndexUnusableError(f"{self.directory} cannot be written: {error}", "index_io") from None
         return len(gone)
 
-    def _log(self, origin: str) -> int:
+    def _log_id(self, origin: str) -> int:
         row = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
         if row is None:
             return int(
@@ -221,27 +221,27 @@ class Writer:
             )
         return int(row[0])
 
-    def _name(self, text: str) -> int:
+    def _name_id(self, text: str) -> int:
         """The catalogue's number of a tenant, a model or a shard."""
         number = self._names.get(text)
         if number is None:
-            if len(self._names) >= _NAMES:
+            if len(self._names) >= _MAX_CACHED_NAMES:
                 self._names.clear()
             self._catalogue.execute("INSERT OR IGNORE INTO name(text) VALUES (?)", (text,))
             row = self._catalogue.execute("SELECT id FROM name WHERE text = ?", (text,)).fetchone()
             number = self._names[text] = int(row[0])
         return number
 
-    def _size(self, log: int) -> int:
+    def _log_size(self, log: int) -> int:
         return int(self._catalogue.execute("SELECT size FROM log WHERE id = ?", (log,)).fetchone()[0])
 
-    def _is_kept(self, ts: int) -> bool:
-        return self._is_kept_day(schema.day_of(ts))
+    def _is_retained(self, ts: int) -> bool:
+        return self._is_day_retained(schema.day_of(ts))
 
-    def _is_kept_day(self, day: int) -> bool:
+    def _is_day_retained(self, day: int) -> bool:
         return self._pruned_before is None or day >= self._pruned_before
 
-    def _day(self, day: int) -> Day:
+    def _day(self, day: int) -> DayWriter:
         if day in self._days:
             self._days.move_to_end(day)
             return self._days[day]
@@ -253,7 +253,7 @@ class Writer:
             sync_folder(self.directory)
         self._catalogue.execute("INSERT OR IGNORE INTO day VALUES (?)", (day,))
         self._listed.add(day)
-        self._days[day] = Day(connection)
+        self._days[day] = DayWriter(connection)
         return self._days[day]
 
     def _roll_back(self) -> None:
@@ -278,7 +278,7 @@ class Writer:
                 path.unlink(missing_ok=True)
 
 
-def _begin(directory: Path, ledger_key: str) -> None:
+def _create_catalogue(directory: Path, ledger_key: str) -> None:
     """Puts a new catalogue in the place of any other; which days were removed on purpose stays known."""
     meta: dict[str, str | int] = {
         "schema": schema.SCHEMA,
@@ -294,13 +294,13 @@ def _begin(directory: Path, ledger_key: str) -> None:
             before.close()
             if isinstance(pruned, int):
                 meta["pruned_before"] = pruned
-    schema.create(directory / _NEW, schema.CATALOGUE_TABLES, meta).close()
+    schema.create(directory / _NEW_CATALOGUE, schema.CATALOGUE_TABLES, meta).close()
     for suffix in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    (directory / _NEW).replace(path)
+    (directory / _NEW_CATALOGUE).replace(path)
     sync_folder(directory)
 
 
-def _beside(origin: str, incarnation: str) -> str:
+def _sibling_origin(origin: str, incarnation: str) -> str:
     """The origin of another log of the same shard."""
     return f"{origin.rpartition('/')[0]}/{incarnation}"

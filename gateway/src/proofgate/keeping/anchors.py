@@ -14,14 +14,14 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.aggregate_log import AggregateLogError, Source, Statements, read_on
-from proofgate.auditor_port import AuditorSilentError
+from proofgate.aggregate_log import AggregateLogError, LoggedStatements, LogSource, read_log_statements
+from proofgate.auditor_port import AuditorUnavailableError
 
 #: The file in the retention job's state.
-MEMORY = "auditor-log"
+CACHE_FILE = "auditor-log"
 _VERSION = 1
 #: The auditor looks once a second.
-_PAUSE_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _DIGEST_BYTES = 32
 
 
@@ -37,22 +37,22 @@ class Anchors:
     """The statements in an auditor's log, by its verifying key. `memory` is the file with what was read of it
     before, which is to be used under the lock of the retention job's state; None remembers nothing."""
 
-    def __init__(self, source: Source, key: str, memory: Path | None = None) -> None:
+    def __init__(self, source: LogSource, key: str, memory: Path | None = None) -> None:
         self._source, self._key, self._memory = source, key, memory
-        self._known: Statements | None = None
+        self._known: LoggedStatements | None = None
 
-    def forgetful(self) -> Anchors:
+    def without_cache(self) -> Anchors:
         """The same, which writes no memory."""
         return Anchors(self._source, self._key)
 
     def read(self) -> set[str]:
         """The SHA-256 of each, in hexadecimal. Raises AnchorsError."""
         if self._known is None and self._memory is not None:
-            self._known = _remembered(self._memory)
+            self._known = _read_cache(self._memory)
         before = self._known
         try:
-            self._known = read_on(self._source, self._key, before)
-        except AuditorSilentError as error:
+            self._known = read_log_statements(self._source, self._key, before)
+        except AuditorUnavailableError as error:
             raise AnchorsError(str(error), "auditor_unreachable") from None
         except AggregateLogError as error:
             remembered = "" if before is None else f"; earlier reads of it are in {self._memory}"
@@ -61,7 +61,7 @@ class Anchors:
             message = f"{error.filename or self._source} cannot be read: {error.strerror}"
             raise AnchorsError(message, "auditor_unreachable") from None
         if self._memory is not None and (before is None or self._known.tree.size != before.tree.size):
-            _remember(self._memory, self._known)
+            _write_cache(self._memory, self._known)
         return self._known.digests
 
     def wait(
@@ -79,10 +79,10 @@ class Anchors:
             else:
                 if found.issuperset(wanted) or time.monotonic() >= deadline:
                     return found
-            pause(_PAUSE_SECONDS)
+            pause(_POLL_SECONDS)
 
 
-def _remembered(path: Path) -> Statements | None:
+def _read_cache(path: Path) -> LoggedStatements | None:
     """What was read before. What cannot be read is none: the log is read from its beginning."""
     try:
         told = json.loads(path.read_bytes())
@@ -92,12 +92,12 @@ def _remembered(path: Path) -> Statements | None:
         digests = {str(digest) for digest in told["statements"]}
         if any(len(bytes.fromhex(digest)) != _DIGEST_BYTES for digest in digests):
             return None
-        return Statements(str(told["origin"]), tree, digests)
+        return LoggedStatements(str(told["origin"]), tree, digests)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
-def _remember(path: Path, known: Statements) -> None:
+def _write_cache(path: Path, known: LoggedStatements) -> None:
     """Keeps what was read. Without it the next time costs more, and that is all."""
     told = {
         "v": _VERSION,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from proofgate import _core, aggregate_log, evidence, times
 from proofgate.auditor_port import AuditorPort
-from proofgate.keeping.anchors import MEMORY, Anchors, AnchorsError
+from proofgate.keeping.anchors import CACHE_FILE, Anchors, AnchorsError
 
 _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
@@ -23,7 +23,7 @@ _MICROSECONDS = 1_000_000
 AUTHOR_VARIABLE = "PROOFGATE_AUTHOR"
 
 
-class Why(NamedTuple):
+class Justification(NamedTuple):
     """Who answers for a statement, why it is made, and the ticket that asked for it; each one line."""
 
     author: str
@@ -51,22 +51,22 @@ def tenant_days(text: str) -> tuple[str, int]:
     return tenant, days(minimum)
 
 
-def moment(text: str) -> int:
+def parse_timestamp(text: str) -> int:
     """A day or a time of ISO 8601 in unix microseconds; of a day, its first."""
-    return _read(times.begin, text)
+    return _parse_time(times.parse_start, text)
 
 
-def moment_until(text: str) -> int:
+def parse_inclusive_end(text: str) -> int:
     """The same as the end of what is of this time or earlier; of a day, its last microsecond."""
-    return _read(times.last, text)
+    return _parse_time(times.parse_inclusive_end, text)
 
 
-def moment_before(text: str) -> int:
+def parse_exclusive_end(text: str) -> int:
     """The same as the end of what is before this time; of a day, the first microsecond of the next."""
-    return _read(times.end, text)
+    return _parse_time(times.parse_exclusive_end, text)
 
 
-def _read(as_microseconds: Callable[[str], int], text: str) -> int:
+def _parse_time(as_microseconds: Callable[[str], int], text: str) -> int:
     try:
         return as_microseconds(text)
     except ValueError:
@@ -80,7 +80,7 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-def told(microseconds: int) -> str:
+def format_time(microseconds: int) -> str:
     """A time as text."""
     try:
         read = datetime.datetime.fromtimestamp(microseconds // _MICROSECONDS, datetime.UTC)
@@ -167,12 +167,12 @@ def anchors(options: argparse.Namespace) -> Anchors | None:
     if options.auditor_state is not None:
         return Anchors(aggregate_log.StateFiles(options.auditor_state), key)
     try:
-        return Anchors(AuditorPort(options.auditor), key, options.state / MEMORY)
+        return Anchors(AuditorPort(options.auditor), key, options.state / CACHE_FILE)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
-def anchored(options: argparse.Namespace) -> set[str] | None:
+def anchored_statements(options: argparse.Namespace) -> set[str] | None:
     """SHA-256 of the statements in the auditor's log; None where nothing waits for it. Raises UsageError."""
     found = anchors(options)
     try:
@@ -203,7 +203,7 @@ def add_tenant_minimum(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def minimums(given: list[tuple[str, int]]) -> dict[str, int]:
+def tenant_minimums(given: list[tuple[str, int]]) -> dict[str, int]:
     """The minimums of tenants. Raises UsageError when one is named twice."""
     found = dict(given)
     if len(found) < len(given):
@@ -228,13 +228,13 @@ def add_minimum(parser: argparse.ArgumentParser, verb: str) -> None:
     add_tenant_minimum(parser)
 
 
-def minimum_of(options: argparse.Namespace) -> tuple[int, dict[str, int]] | None:
+def minimum_retention(options: argparse.Namespace) -> tuple[int, dict[str, int]] | None:
     """Days that all exchanges are kept, and those of tenants; None where that is overridden.
 
     Raises UsageError.
     """
     if not options.override_minimum:
-        return options.minimum, minimums(options.tenant_minimum)
+        return options.minimum, tenant_minimums(options.tenant_minimum)
     if options.tenant_minimum:
         raise UsageError("--tenant-minimum and --override-minimum contradict each other")
     return None
@@ -246,11 +246,11 @@ def open_retention_state(state: Path, ledger: Path | None = None) -> _core.Reten
     if not state.is_dir():
         raise UsageError(f"{state} is not a directory: it may contain holds, so nothing is done without it")
     if ledger is not None:
-        require_apart(state, ledger)
+        require_separate(state, ledger)
     return _core.RetentionState(str(state))
 
 
-def require_apart(state: Path, ledger: Path) -> None:
+def require_separate(state: Path, ledger: Path) -> None:
     """Refuses a state within the ledger. Raises UsageError."""
     if not ledger.is_dir():
         raise UsageError(f"{ledger} is not a directory")
@@ -259,7 +259,7 @@ def require_apart(state: Path, ledger: Path) -> None:
         raise UsageError("--state is inside the ledger: its writers could release every hold")
 
 
-def signing_key(path: Path) -> str:
+def read_signing_key(path: Path) -> str:
     """The text of a signing key. Raises UsageError."""
     try:
         return path.read_text(encoding="utf-8")

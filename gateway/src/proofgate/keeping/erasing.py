@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
-from proofgate.keeping.ledger import KeptLedger, Logs
+from proofgate.keeping.ledger import Logs, RetentionLedger
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -27,7 +27,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     what.add_argument("--tenant", metavar="NAME", help="all exchanges of a tenant")
     parser.add_argument(
         "--until",
-        type=arguments.moment_until,
+        type=arguments.parse_inclusive_end,
         metavar="TIME",
         help="with --tenant: only exchanges up to this time, or up to the end of this day (default: "
         "all so far)",
@@ -54,9 +54,9 @@ def run(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, {"done": options.yes, "exchanges": count, "stay": stay, "logs": logs})
     else:
-        for line in lines(logs, done=options.yes):
+        for line in report_lines(logs, done=options.yes):
             print(line)
-        exchanges, kept = counted(count, "exchange"), counted(stay, "log")
+        exchanges, kept = format_count(count, "exchange"), format_count(stay, "log")
         if options.yes:
             print(f"destroyed the salts of {exchanges}; kept those of {kept}")
         else:
@@ -69,19 +69,19 @@ def run(options: argparse.Namespace) -> int:
 def _erase(options: argparse.Namespace) -> Logs:
     if options.until is not None and options.tenant is None:
         raise arguments.UsageError("--until needs --tenant")
-    policy = arguments.minimum_of(options)
+    policy = arguments.minimum_retention(options)
     tenant = None if options.tenant is None else (options.tenant, options.until)
     author = arguments.author(options, signs=options.yes)
-    why = arguments.Why(author, options.reason, options.ticket)
-    kept = KeptLedger.of(options)
+    why = arguments.Justification(author, options.reason, options.ticket)
+    kept = RetentionLedger.from_options(options)
     return kept.erase(options.id, tenant, policy, why, carry_out=options.yes)
 
 
-def lines(logs: Logs, *, done: bool) -> Iterator[str]:
+def report_lines(logs: Logs, *, done: bool) -> Iterator[str]:
     """The printed lines about salts in logs."""
     for log in logs:
         # Of some logs nobody knows what they held.
-        exchanges = counted(log["exchanges"], "exchange") if log["exchanges"] else "any exchanges"
+        exchanges = format_count(log["exchanges"], "exchange") if log["exchanges"] else "any exchanges"
         salts = f"the salts of {exchanges} in {log['origin']}"
         match log["action"]:
             case "erase":

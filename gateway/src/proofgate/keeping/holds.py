@@ -22,7 +22,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    begin = _action(actions, "begin", _begin, "create the state of a retention job, once")
+    begin = _add_action(actions, "begin", _create_state, "create the state of a retention job, once")
     arguments.add_state(begin)
     begin.add_argument(
         "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
@@ -36,14 +36,16 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "name, or a path above or below it",
     )
 
-    added = _action(actions, "add", _add, "place a hold")
+    added = _add_action(actions, "add", _add, "place a hold")
     arguments.add_state(added)
     added.add_argument("--tenant", metavar="NAME", help="records of this tenant")
     added.add_argument("--id", metavar="REQUEST_ID", help="records of this exchange")
-    added.add_argument("--since", type=arguments.moment, metavar="TIME", help="records of this time or later")
+    added.add_argument(
+        "--since", type=arguments.parse_timestamp, metavar="TIME", help="records of this time or later"
+    )
     added.add_argument(
         "--until",
-        type=arguments.moment_until,
+        type=arguments.parse_inclusive_end,
         metavar="TIME",
         help="records up to this time, or up to the end of this day",
     )
@@ -51,10 +53,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     added.add_argument("--reason", required=True, metavar="TEXT", help="the reason, on one line")
     arguments.add_ticket(added, "--reference")
 
-    listed = _action(actions, "list", _list, "list all holds, including released ones")
+    listed = _add_action(actions, "list", _list, "list all holds, including released ones")
     arguments.add_state(listed)
 
-    released = _action(actions, "release", _release, "release a hold")
+    released = _add_action(actions, "release", _release, "release a hold")
     arguments.add_state(released)
     released.add_argument("id", type=int, metavar="NUMBER", help="the hold's number")
     released.add_argument("--reason", required=True, metavar="TEXT", help="the reason, on one line")
@@ -79,15 +81,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         output.add_argument(action, "--json")
 
 
-def _action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
+def _add_action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
     parser = actions.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
     )
-    parser.set_defaults(command=_guarded(run))
+    parser.set_defaults(command=_with_error_handling(run))
     return parser
 
 
-def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+def _with_error_handling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     def guarded(options: argparse.Namespace) -> int:
         try:
             return run(options)
@@ -98,8 +100,8 @@ def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
     return guarded
 
 
-def _begin(options: argparse.Namespace) -> int:
-    signing = arguments.signing_key(options.signing_key)
+def _create_state(options: argparse.Namespace) -> int:
+    signing = arguments.read_signing_key(options.signing_key)
     keeping = _core.verifying_key(signing.strip())
     _core.RetentionState(str(options.state), (read_verifying_key(options.ledger_key), keeping))
     if output.is_data(options):
@@ -121,10 +123,10 @@ def _add(options: argparse.Namespace) -> int:
         raise arguments.UsageError(
             "give --all, or conditions: --tenant, --id, --since, --until; a record must match all of them"
         )
-    why, ledger = _why(options), _ledger_to_state(options)
+    why, ledger = _justification(options), _statement_ledger(options)
     retention = arguments.open_retention_state(options.state, options.ledger)
     added = json.loads(retention.add_hold(json.dumps(given), why, arguments.now()))
-    _state(retention, ledger)
+    _write_hold_statements(retention, ledger)
     _show(options, added)
     return EXIT_OK
 
@@ -135,17 +137,17 @@ def _list(options: argparse.Namespace) -> int:
         output.show(options, {"holds": holds})
         return EXIT_OK
     for hold in holds:
-        print(_line(hold))
+        print(_hold_line(hold))
     active = sum("released" not in hold for hold in holds)
     print(f"active holds: {active} of {len(holds)}")
     return EXIT_OK
 
 
 def _release(options: argparse.Namespace) -> int:
-    why, ledger = _why(options), _ledger_to_state(options)
+    why, ledger = _justification(options), _statement_ledger(options)
     retention = arguments.open_retention_state(options.state, options.ledger)
     released = json.loads(retention.release_hold(options.id, why, arguments.now()))
-    _state(retention, ledger)
+    _write_hold_statements(retention, ledger)
     _show(options, released)
     return EXIT_OK
 
@@ -154,14 +156,14 @@ def _show(options: argparse.Namespace, hold: dict[str, Any]) -> None:
     if output.is_data(options):
         output.show(options, hold, indent=None)
     else:
-        print(_line(hold))
+        print(_hold_line(hold))
 
 
-def _why(options: argparse.Namespace) -> arguments.Why:
-    return arguments.Why(arguments.author(options, signs=True), options.reason, options.ticket)
+def _justification(options: argparse.Namespace) -> arguments.Justification:
+    return arguments.Justification(arguments.author(options, signs=True), options.reason, options.ticket)
 
 
-def _ledger_to_state(options: argparse.Namespace) -> tuple[str, str, str] | None:
+def _statement_ledger(options: argparse.Namespace) -> tuple[str, str, str] | None:
     """The ledger on which it is to be stated, its key and the text of the retention job's. Raises
     UsageError."""
     given = (options.ledger, options.ledger_key, options.signing_key)
@@ -170,28 +172,28 @@ def _ledger_to_state(options: argparse.Namespace) -> tuple[str, str, str] | None
     if None in given:
         raise arguments.UsageError("--ledger, --ledger-key and --signing-key go together")
     key = read_verifying_key(options.ledger_key)
-    return str(options.ledger), key, arguments.signing_key(options.signing_key)
+    return str(options.ledger), key, arguments.read_signing_key(options.signing_key)
 
 
-def _state(retention: _core.RetentionState, ledger: tuple[str, str, str] | None) -> None:
+def _write_hold_statements(retention: _core.RetentionState, ledger: tuple[str, str, str] | None) -> None:
     if ledger is not None:
         retention.state_holds(*ledger, arguments.now())
 
 
-def _line(hold: dict[str, Any]) -> str:
+def _hold_line(hold: dict[str, Any]) -> str:
     scope = hold["scope"]
     words = [
-        f"{name} {arguments.told(value) if isinstance(value, int) else value}"
+        f"{name} {arguments.format_time(value) if isinstance(value, int) else value}"
         for name, value in scope.items()
     ]
-    text = f"hold {hold['id']}: {', '.join(words) or 'everything'}: {_justified(hold)}"
-    text += f"; since {arguments.told(hold['added'])}"
+    text = f"hold {hold['id']}: {', '.join(words) or 'everything'}: {_justification_text(hold)}"
+    text += f"; since {arguments.format_time(hold['added'])}"
     if "released" in hold:
-        text += f"; released {arguments.told(hold['released']['at'])}: {_justified(hold['released'])}"
+        text += f"; released {arguments.format_time(hold['released']['at'])}: {_justification_text(hold['released'])}"
     return text
 
 
-def _justified(told: dict[str, Any]) -> str:
+def _justification_text(told: dict[str, Any]) -> str:
     ticket = f" ({told['ticket']})" if "ticket" in told else ""
     author = f", by {told['author']}" if "author" in told else ""
     return f"{told['reason']}{ticket}{author}"

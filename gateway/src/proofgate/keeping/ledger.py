@@ -17,7 +17,7 @@ Logs = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class KeptLedger:
+class RetentionLedger:
     """A ledger, its verifying key, the text of the retention key, and the retention job with the holds."""
 
     directory: Path
@@ -28,18 +28,18 @@ class KeptLedger:
     anchored: set[str] | None = None
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> KeptLedger:
+    def from_options(cls, options: argparse.Namespace) -> RetentionLedger:
         """What `arguments.add_ledger` has names. Raises UsageError, EvidenceError and KeepingError."""
         retention = arguments.open_retention_state(options.state, options.ledger)
         key = evidence.read_verifying_key(options.ledger_key)
-        anchored = arguments.anchored(options)
-        return cls(options.ledger, key, arguments.signing_key(options.signing_key), retention, anchored)
+        anchored = arguments.anchored_statements(options)
+        return cls(options.ledger, key, arguments.read_signing_key(options.signing_key), retention, anchored)
 
     def prune(
         self,
         days: int,
         minimums: Mapping[str, int],
-        why: arguments.Why,
+        why: arguments.Justification,
         against: Sequence[Path] = (),
         *,
         carry_out: bool,
@@ -66,7 +66,7 @@ class KeptLedger:
         exchange: str | None,
         tenant: tuple[str, int | None] | None,
         policy: tuple[int, Mapping[str, int]] | None,
-        why: arguments.Why,
+        why: arguments.Justification,
         *,
         carry_out: bool,
     ) -> Logs:
@@ -88,6 +88,6 @@ class KeptLedger:
         )
         return logs
 
-    def state_holds(self) -> int:
+    def write_hold_statements(self) -> int:
         """States holds and releases on the ledger; how many were not yet. Raises as the core does."""
         return self.retention.state_holds(str(self.directory), self.key, self.signing_key, arguments.now())

@@ -15,16 +15,16 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from proofgate.keeping.arguments import UsageError, moment, moment_until
+from proofgate.keeping.arguments import UsageError, parse_inclusive_end, parse_timestamp
 
-_MAX_PLAN = 1 << 20
+_MAX_PLAN_BYTES = 1 << 20
 _DAY = 86_400_000_000
 
 Days = Annotated[int, Field(ge=0, le=36_500)]
 Line = Annotated[str, Field(min_length=1, max_length=512)]
 
 
-def _by(read: Callable[[str], int]) -> BeforeValidator:
+def _before_validator(read: Callable[[str], int]) -> BeforeValidator:
     def microseconds(text: object) -> int:
         try:
             return read(str(text))
@@ -34,11 +34,11 @@ def _by(read: Callable[[str], int]) -> BeforeValidator:
     return BeforeValidator(microseconds)
 
 
-Moment = Annotated[int, _by(moment)]
-MomentUntil = Annotated[int, _by(moment_until)]
+Timestamp = Annotated[int, _before_validator(parse_timestamp)]
+InclusiveEnd = Annotated[int, _before_validator(parse_inclusive_end)]
 
 
-class _Part(BaseModel):
+class _PlanModel(BaseModel):
     """A part of a plan. What this version does not know stops it: it may say that something stays."""
 
     model_config = ConfigDict(
@@ -46,14 +46,14 @@ class _Part(BaseModel):
     )
 
 
-class Hold(_Part):
+class Hold(_PlanModel):
     """What must stay: records that are all of what it gives, or everything."""
 
     name: Line
     tenant: Line | None = None
     id: Line | None = None
-    since: Moment | None = None
-    until: MomentUntil | None = None
+    since: Timestamp | None = None
+    until: InclusiveEnd | None = None
     all: bool = False
     reason: Line
     reference: Line | None = None
@@ -66,7 +66,7 @@ class Hold(_Part):
         return {name: value for name, value in given.items() if value is not None}
 
     @model_validator(mode="after")
-    def _is_about_something(self) -> Self:
+    def _has_scope(self) -> Self:
         if bool(self.scope) == self.all:
             raise ValueError("a hold has all, or any of tenant, id, since and until")
         if self.since is not None and self.until is not None and self.since > self.until:
@@ -74,7 +74,7 @@ class Hold(_Part):
         return self
 
 
-class TenantRetention(_Part):
+class TenantRetention(_PlanModel):
     """How long what is of a tenant is kept, in days."""
 
     name: Line
@@ -82,7 +82,7 @@ class TenantRetention(_Part):
     maximum_days: Days | None = None
 
 
-class Retention(_Part):
+class Retention(_PlanModel):
     """How long everything is kept, in days."""
 
     minimum_days: Days = 0
@@ -94,7 +94,7 @@ class Retention(_Part):
         return max(self.minimum_days, tenant.minimum_days or 0)
 
     @model_validator(mode="after")
-    def _contradicts_nothing(self) -> Self:
+    def _is_consistent(self) -> Self:
         if self.maximum_days is not None and self.maximum_days < self.minimum_days:
             raise ValueError("maximumDays is less than minimumDays")
         if len({tenant.name for tenant in self.tenants}) < len(self.tenants):
@@ -105,7 +105,7 @@ class Retention(_Part):
         return self
 
 
-class KeepingPlan(_Part):
+class RetentionPlan(_PlanModel):
     """What the retention job is to do. `begin` says that this is the first time; else `known` is how many
     holds its state has had, those that are over among them. `digest` is what a report calls the plan.
     `retention_key` is the verifying key of whoever may carry it out: empty, nobody may yet; None, anybody."""
@@ -120,7 +120,7 @@ class KeepingPlan(_Part):
     holds: tuple[Hold, ...] = Field(default=(), strict=False)
 
     @model_validator(mode="after")
-    def _begins_or_goes_on(self) -> Self:
+    def _has_begin_or_known(self) -> Self:
         if self.begin == (self.known is not None):
             raise ValueError("a plan has either begin or known")
         if len({hold.name for hold in self.holds}) < len(self.holds):
@@ -158,7 +158,7 @@ class KeepingPlan(_Part):
 
 
 @dataclass(frozen=True)
-class Changes:
+class HoldChanges:
     """What a plan's holds make of those of the state: which are added, which are released (by number, with
     the reason), which hold without the plan (by name or `#number`), and which would be other ones than those
     of their name that hold."""
@@ -169,20 +169,20 @@ class Changes:
     changed: tuple[str, ...]
 
 
-def read(path: Path) -> tuple[KeepingPlan, str]:
+def read(path: Path) -> tuple[RetentionPlan, str]:
     """The plan in a file, and what a report calls it: the digest of its text, unless it says.
 
     Raises UsageError; no text of the file is repeated.
     """
     try:
         with path.open("rb") as file:
-            text = file.read(_MAX_PLAN + 1)
+            text = file.read(_MAX_PLAN_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    if len(text) > _MAX_PLAN:
-        raise UsageError(f"{path} is larger than {_MAX_PLAN} bytes")
+    if len(text) > _MAX_PLAN_BYTES:
+        raise UsageError(f"{path} is larger than {_MAX_PLAN_BYTES} bytes")
     try:
-        plan = KeepingPlan.model_validate_json(text)
+        plan = RetentionPlan.model_validate_json(text)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         told = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'plan'}: {fault['msg']}" for fault in faults)
@@ -190,7 +190,7 @@ def read(path: Path) -> tuple[KeepingPlan, str]:
     return plan, plan.digest or hashlib.sha256(text).hexdigest()[:16]
 
 
-def changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> Changes:
+def changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> HoldChanges:
     """What becomes of holds. One that left the plan goes on to hold."""
     active = [hold for hold in state if "released" not in hold]
     named = {hold["name"]: hold for hold in active if "name" in hold}
@@ -209,4 +209,4 @@ def changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> Chan
         elif hold.released is not None:
             release.append((held["id"], hold.released))
     outside = [hold.get("name") or f"#{hold['id']}" for hold in active if hold.get("name") not in known]
-    return Changes(tuple(add), tuple(release), tuple(outside), tuple(changed))
+    return HoldChanges(tuple(add), tuple(release), tuple(outside), tuple(changed))

@@ -6,16 +6,16 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments
-from proofgate.keeping.ledger import KeptLedger, Logs
+from proofgate.keeping.ledger import Logs, RetentionLedger
 
 #: Of a log that stays, something cannot be read or believed.
 EXIT_UNREADABLE = ExitCode.INCOMPLETE
-_SPOILED = frozenset({"damaged", "tombstone_refused"})
+_DAMAGE_CODES = frozenset({"damaged", "tombstone_refused"})
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -67,32 +67,34 @@ def run(options: argparse.Namespace) -> int:
     if output.is_data(options):
         output.show(options, {"done": options.yes, **counts, "logs": logs})
         return exit_code(logs)
-    for line in lines(logs, done=options.yes):
+    for line in report_lines(logs, done=options.yes):
         print(line)
     going = counts["remove"] + counts["finish"]
     if options.yes:
-        print(f"removed {counted(going, 'log')}, kept {counts['stay']}")
+        print(f"removed {format_count(going, 'log')}, kept {counts['stay']}")
     else:
-        print(f"nothing was changed: --yes would remove {counted(going, 'log')} and keep {counts['stay']}")
+        print(
+            f"nothing was changed: --yes would remove {format_count(going, 'log')} and keep {counts['stay']}"
+        )
     return exit_code(logs)
 
 
 def _prune(options: argparse.Namespace) -> Logs:
-    minimums = arguments.minimums(options.tenant_minimum)
+    minimums = arguments.tenant_minimums(options.tenant_minimum)
     author = arguments.author(options, signs=options.yes)
-    reason = options.reason or f"the retention of {counted(options.older_than, 'day')}"
-    why = arguments.Why(author, reason, options.ticket)
-    kept = KeptLedger.of(options)
+    reason = options.reason or f"the retention of {format_count(options.older_than, 'day')}"
+    why = arguments.Justification(author, reason, options.ticket)
+    kept = RetentionLedger.from_options(options)
     return kept.prune(options.older_than, minimums, why, options.against, carry_out=options.yes)
 
 
 def exit_code(logs: Logs) -> int:
     """The exit code: not 0 if a remaining log has something that cannot be read or trusted."""
     codes = {reason["code"] for log in logs if log["action"] == "stay" for reason in log["reasons"]}
-    return EXIT_UNREADABLE if codes & _SPOILED else EXIT_OK
+    return EXIT_UNREADABLE if codes & _DAMAGE_CODES else EXIT_OK
 
 
-def lines(logs: Logs, *, done: bool) -> Iterator[str]:
+def report_lines(logs: Logs, *, done: bool) -> Iterator[str]:
     """The printed lines about logs."""
     words = {
         "remove": "removed" if done else "will be removed",
@@ -100,8 +102,8 @@ def lines(logs: Logs, *, done: bool) -> Iterator[str]:
     }
     for log in logs:
         held = (
-            f"{counted(log['records'], 'record')}, {counted(log['exchanges'], 'exchange')}, "
-            f"newest {arguments.told(log['newest'])}"
+            f"{format_count(log['records'], 'record')}, {format_count(log['exchanges'], 'exchange')}, "
+            f"newest {arguments.format_time(log['newest'])}"
         )
         match log["action"]:
             case "remove":

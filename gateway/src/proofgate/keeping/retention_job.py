@@ -16,40 +16,42 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, evidence, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments, erasing, pruning
 from proofgate.keeping.anchors import Anchors, AnchorsError
-from proofgate.keeping.ledger import KeptLedger, Logs
+from proofgate.keeping.ledger import Logs, RetentionLedger
 from proofgate.ulid_time import milliseconds_of
 
 if TYPE_CHECKING:
-    from proofgate.keeping.plans import Changes, KeepingPlan
+    from proofgate.keeping.plans import HoldChanges, RetentionPlan
 
 #: Something stays that was to go, until somebody looks.
-EXIT_STAYS = ExitCode.INCOMPLETE
+EXIT_INCOMPLETE = ExitCode.INCOMPLETE
 #: What a kubelet takes of a container's last words (terminationMessagePath), in bytes.
-MAX_REPORT = 4096
+MAX_REPORT_BYTES = 4096
 _MAX_MESSAGE = 512
 _VERSION = 1
 #: Why logs stay beyond their time, of which nothing ends by itself.
-_NEEDS_SOMEBODY = frozenset({"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"})
+_OVERDUE_REMOVAL_CODES = frozenset(
+    {"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"}
+)
 #: Why salts do: an erasure is not done before all logs are.
-_NOT_ERASED = _NEEDS_SOMEBODY | {"not_ended", "locked", "uncovered", "removal_unfinished"}
+_OVERDUE_ERASURE_CODES = _OVERDUE_REMOVAL_CODES | {"not_ended", "locked", "uncovered", "removal_unfinished"}
 #: What is signed waits for the auditor's log.
 NOT_ANCHORED = "not_anchored"
 #: How long a run waits for the auditor, in seconds: that looks at what lies beside a log that has ended
 #: within `ended logs / 256` seconds.
-AUDITOR_SECONDS = 600.0
+AUDITOR_TIMEOUT_SECONDS = 600.0
 #: What a report says of where statements have their anchor.
 _BY_AUDITOR, _NO_ANCHOR = "auditor", "none"
 _DAY = 86_400_000_000
 #: The folder of a log is named by a ULID.
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 #: What the retention job leaves in a ledger.
-_TRACES = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
+_TRACE_GLOBS = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
 
 
 class RetentionError(Exception):
@@ -61,7 +63,7 @@ class RetentionError(Exception):
 
 
 @dataclass
-class Report:
+class RetentionReport:
     """What a run did, and what it found. Numbers of the state are None until it has been read."""
 
     plan: str = ""
@@ -100,12 +102,12 @@ class Report:
         found |= {"erased": self.erased, "erasedNow": self.erased_now}
         return found | {"staying": dict(sorted(self.staying.items()))}
 
-    def begin_pass(self) -> None:
+    def start_pass(self) -> None:
         """Forgets what the pass before found; what this run did counts on."""
         self.result, self.message, self.removed, self.erased = "ok", "", 0, 0
         self.staying, self.removal, self.erasures = Counter(), [], {}
 
-    def awaited(self) -> set[str]:
+    def awaited_statements(self) -> set[str]:
         """The SHA-256 of the statements for which something waits."""
         logs = [*self.removal, *(log for found in self.erasures.values() for log in found)]
         return {
@@ -130,17 +132,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--auditor-patience",
         type=_seconds,
-        default=AUDITOR_SECONDS,
+        default=AUDITOR_TIMEOUT_SECONDS,
         metavar="SECONDS",
         help="with --auditor or --auditor-state: how long to wait for the auditor's log; what it does "
-        f"not contain by then waits for the next run (default: {AUDITOR_SECONDS:g})",
+        f"not contain by then waits for the next run (default: {AUDITOR_TIMEOUT_SECONDS:g})",
     )
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan in JSON")
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help=f"write a report in JSON of at most {MAX_REPORT} bytes, for example to /dev/termination-log",
+        help=f"write a report in JSON of at most {MAX_REPORT_BYTES} bytes, for example to /dev/termination-log",
     )
     parser.add_argument("--dry-run", action="store_true", help="change nothing, and print what would change")
     output.add_argument(parser, "--json")
@@ -154,8 +156,8 @@ def _seconds(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Carries out the plan, and reports whatever came of it."""
-    report = Report()
-    code = _carried_out(options, report)
+    report = RetentionReport()
+    code = _run_plan(options, report)
     _print(options, report)
     if options.report is not None:
         text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
@@ -167,9 +169,9 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _carried_out(options: argparse.Namespace, report: Report) -> int:
+def _run_plan(options: argparse.Namespace, report: RetentionReport) -> int:
     try:
-        _keep(options, report)
+        _apply_plan(options, report)
     except (arguments.UsageError, evidence.EvidenceError, ValueError) as error:
         # The text of a key is not in it.
         report.result, report.message = "usage", str(error)
@@ -180,59 +182,64 @@ def _carried_out(options: argparse.Namespace, report: Report) -> int:
     except OSError as error:
         report.result, report.message = "io", f"{error.filename}: {error.strerror}"
         return fail(f"{report.message} [io]", EXIT_FAILED)
-    return EXIT_STAYS if report.result in ("staying", NOT_ANCHORED) else EXIT_OK
+    return EXIT_INCOMPLETE if report.result in ("staying", NOT_ANCHORED) else EXIT_OK
 
 
-def _keep(options: argparse.Namespace, report: Report) -> None:
+def _apply_plan(options: argparse.Namespace, report: RetentionReport) -> None:
     from proofgate.keeping import plans
 
     plan, report.plan = plans.read(options.plan)
     author, anchors = arguments.author(options, signs=not options.dry_run), arguments.anchors(options)
     report.anchor = _NO_ANCHOR if anchors is None else _BY_AUDITOR
     key = evidence.read_verifying_key(options.ledger_key)
-    signing = arguments.signing_key(options.signing_key)
+    signing = arguments.read_signing_key(options.signing_key)
     own = _core.verifying_key(signing.strip())
     report.retention_key_name = own.partition("+")[0]
     _require_key(plan, own)
-    retention = _opened(options, plan, key, signing)
+    retention = _open_state(options, plan, key, signing)
     if retention is None:
         report.message = "there is no state yet; a run would create it"
         return
     state = json.loads(retention.holds())
     if plan.known is not None and len(state) < plan.known:
         raise RetentionError(
-            f"the state had {counted(plan.known, 'hold')} and now has {len(state)}: it was rolled back, so "
+            f"the state had {format_count(plan.known, 'hold')} and now has {len(state)}: it was rolled back, so "
             "nothing is removed or erased. Restore the newest state",
             "keeping_state_set_back",
         )
     changes = plans.changes(plan.holds, state)
     if not options.dry_run:
-        _bring_in(retention, changes, author)
+        _apply_hold_changes(retention, changes, author)
         state = json.loads(retention.holds())
     report.known, report.holds = len(state), sum("released" not in hold for hold in state)
     report.outside, report.changed = changes.outside, changes.changed
-    kept = KeptLedger(options.ledger, key, signing, retention)
+    kept = RetentionLedger(options.ledger, key, signing, retention)
     if not options.dry_run:
         # Also where nothing goes: that they hold is known outside the state from then on.
-        kept.state_holds()
+        kept.write_hold_statements()
     if changes.changed:
         raise RetentionError(
             f"{', '.join(changes.changed)}: holds with these names have another scope. They stay "
             "active, and nothing is removed or erased: restore their scope, or use other names",
             "hold_changed",
         )
-    _require_clock(options.ledger, plan)
+    _require_plausible_clock(options.ledger, plan)
     if anchors is None:
         _carry_out(kept, plan, author, report, carry_out=not options.dry_run)
     elif options.dry_run:
-        kept = replace(kept, anchored=anchors.forgetful().read())
+        kept = replace(kept, anchored=anchors.without_cache().read())
         _carry_out(kept, plan, author, report, carry_out=False)
     else:
         _carry_out_once_anchored(kept, plan, author, report, anchors, options.auditor_patience)
 
 
 def _carry_out_once_anchored(
-    kept: KeptLedger, plan: KeepingPlan, author: str, report: Report, anchors: Anchors, patience: float
+    kept: RetentionLedger,
+    plan: RetentionPlan,
+    author: str,
+    report: RetentionReport,
+    anchors: Anchors,
+    patience: float,
 ) -> None:
     """Signs what goes, and carries it out as the auditor's log has it. What that does not have by the end of
     the patience, in seconds, is for the next run; of an auditor that does not answer, nothing is signed.
@@ -241,18 +248,18 @@ def _carry_out_once_anchored(
     """
     deadline = time.monotonic() + patience
     anchored, known = anchors.wait((), deadline), None
-    while known is None or anchored & report.awaited() > known & report.awaited():
+    while known is None or anchored & report.awaited_statements() > known & report.awaited_statements():
         known = anchored
-        report.begin_pass()
+        report.start_pass()
         _carry_out(replace(kept, anchored=set(known)), plan, author, report, carry_out=True)
-        if awaited := report.awaited():
+        if awaited := report.awaited_statements():
             try:
                 anchored = anchors.wait(awaited, deadline)
             except AnchorsError as error:
                 report.message = f"{report.message}; {error}"
 
 
-def _require_key(plan: KeepingPlan, own: str) -> None:
+def _require_key(plan: RetentionPlan, own: str) -> None:
     """Refuses another key than the plan's: an auditor that does not know it takes removals for losses."""
     if plan.retention_key not in (None, own):
         raise RetentionError(
@@ -262,11 +269,11 @@ def _require_key(plan: KeepingPlan, own: str) -> None:
         )
 
 
-def _opened(
-    options: argparse.Namespace, plan: KeepingPlan, key: str, signing: str
+def _open_state(
+    options: argparse.Namespace, plan: RetentionPlan, key: str, signing: str
 ) -> _core.RetentionState | None:
     """The state. None is one that would be begun."""
-    arguments.require_apart(options.state, options.ledger)
+    arguments.require_separate(options.state, options.ledger)
     if options.state.is_dir():
         try:
             return _core.RetentionState(str(options.state))
@@ -289,60 +296,62 @@ def _opened(
 
 def _traces(ledger: Path) -> Iterator[Path]:
     """What the retention job did in this ledger, whoever it was."""
-    for name in _TRACES:
+    for name in _TRACE_GLOBS:
         yield from ledger.glob(name)
 
 
-def _require_clock(ledger: Path, plan: KeepingPlan) -> None:
+def _require_plausible_clock(ledger: Path, plan: RetentionPlan) -> None:
     """Refuses a clock that is far ahead of the ledger's newest log: by it, everything would be old."""
-    began = [_began(log.name) for log in ledger.glob("*/*") if _INCARNATION.fullmatch(log.name)]
+    began = [_start_time(log.name) for log in ledger.glob("*/*") if _INCARNATION.fullmatch(log.name)]
     if plan.quiet_days is None or not began:
         return
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
         raise RetentionError(
-            f"the newest log began {counted(quiet, 'day')} ago, and workers begin one at least every "
-            f"{counted(plan.quiet_days, 'day')}: this clock is wrong, or no worker runs. Nothing is removed "
+            f"the newest log began {format_count(quiet, 'day')} ago, and workers begin one at least every "
+            f"{format_count(plan.quiet_days, 'day')}: this clock is wrong, or no worker runs. Nothing is removed "
             "or erased",
             "clock_doubtful",
         )
 
 
-def _began(incarnation: str) -> int:
+def _start_time(incarnation: str) -> int:
     """When a log began, in unix microseconds, by its name."""
     return milliseconds_of(incarnation) * 1000
 
 
-def _bring_in(retention: _core.RetentionState, changes: Changes, author: str) -> None:
+def _apply_hold_changes(retention: _core.RetentionState, changes: HoldChanges, author: str) -> None:
     """What is to be held first: whatever cuts this short has released too little, and never too much."""
     for hold in changes.add:
-        why = arguments.Why(author, hold.reason, hold.reference)
+        why = arguments.Justification(author, hold.reason, hold.reference)
         retention.add_hold(json.dumps(hold.scope), why, arguments.now(), hold.name)
     if not changes.changed:
         for number, reason in changes.release:
-            retention.release_hold(number, arguments.Why(author, reason), arguments.now())
+            retention.release_hold(number, arguments.Justification(author, reason), arguments.now())
 
 
-def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report, *, carry_out: bool) -> None:
+def _carry_out(
+    kept: RetentionLedger, plan: RetentionPlan, author: str, report: RetentionReport, *, carry_out: bool
+) -> None:
     """Removes and erases. What a hold, or anything else, keeps is told by reason."""
     overdue: Counter[str] = Counter()
     # It is signed with each: where nothing was waited for, the time is the retention job's word alone.
     without = " (no anchor)" if report.anchor == _NO_ANCHOR else ""
     if plan.removal is not None:
         days, minimums = plan.removal
-        why = arguments.Why(author, f"the retention of {counted(days, 'day')}{without}")
+        why = arguments.Justification(author, f"the retention of {format_count(days, 'day')}{without}")
         report.removal = kept.prune(days, minimums, why, carry_out=carry_out)
         gone = [log for log in report.removal if log["action"] != "stay"]
         report.removed = len(gone)
         report.removed_now += sum(log["action"] != "removed" for log in gone)
-        overdue += _stay(report, report.removal, _NEEDS_SOMEBODY)
+        overdue += _count_staying(report, report.removal, _OVERDUE_REMOVAL_CODES)
     for tenant, until in plan.erasures(arguments.now()).items():
-        why = arguments.Why(author, f"the retention of its tenant{without}")
+        why = arguments.Justification(author, f"the retention of its tenant{without}")
         logs = kept.erase(None, (tenant, until), plan.minimums, why, carry_out=carry_out)
         report.erasures[tenant] = logs
         report.erased += sum(log["exchanges"] for log in logs if log["action"] != "stay")
         report.erased_now += sum(log["exchanges"] for log in logs if log["action"] == "erase")
-        overdue += _stay(report, logs, _NOT_ERASED)
+        overdue += _count_staying(report, logs, _OVERDUE_ERASURE_CODES)
     if overdue:
         told = ", ".join(f"{code} ({count})" for code, count in sorted(overdue.items()))
         report.result = "staying"
@@ -351,13 +360,13 @@ def _carry_out(kept: KeptLedger, plan: KeepingPlan, author: str, report: Report,
     if waiting := report.staying[NOT_ANCHORED]:
         report.result = NOT_ANCHORED
         told = f"; {report.message}" if report.message else ""
-        held_back = counted(waiting, "log")
+        held_back = format_count(waiting, "log")
         report.message = (
             f"signed statements about {held_back} wait until the auditor's log contains them{told}"
         )
 
 
-def _stay(report: Report, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
+def _count_staying(report: RetentionReport, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
     """Counts why logs stay, and returns for what of it somebody has to look."""
     found = Counter(
         code
@@ -369,21 +378,21 @@ def _stay(report: Report, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
     return Counter({code: count for code, count in found.items() if code in overdue})
 
 
-def _print(options: argparse.Namespace, report: Report) -> None:
+def _print(options: argparse.Namespace, report: RetentionReport) -> None:
     done = not options.dry_run
     if output.is_data(options):
         whole = {"done": done, **report.summary(), "removal": report.removal, "erasures": report.erasures}
         output.show(options, whole)
         return
-    for line in pruning.lines(report.removal, done=done):
+    for line in pruning.report_lines(report.removal, done=done):
         print(line)
     for tenant, logs in report.erasures.items():
         print(f"of {tenant}:")
-        for line in erasing.lines(logs, done=done):
+        for line in erasing.report_lines(logs, done=done):
             print(f"  {line}")
     if report.known is None:
         if report.result == "ok":
             print(report.message)
         return
     outside = f", {len(report.outside)} of them not in the plan" if report.outside else ""
-    print(f"{counted(report.holds or 0, 'active hold')}{outside}")
+    print(f"{format_count(report.holds or 0, 'active hold')}{outside}")

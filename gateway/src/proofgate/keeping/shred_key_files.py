@@ -19,21 +19,21 @@ from typing import Any
 from proofgate import _core
 
 #: Lines of a file, at most.
-MOST_KEYS = 64
+MAX_KEYS = 64
 
 
 class ShredKeysError(Exception):
     """Keys cannot be read, added or removed; the message says why and contains no key."""
 
 
-def rotated(text: str) -> str:
+def with_new_key(text: str) -> str:
     """A tenant's file, empty when it is new, with another key as its first line. Raises ShredKeysError."""
-    if text and len(_ids(text)) >= MOST_KEYS:
-        raise ShredKeysError(f"it already has {MOST_KEYS} keys, which is the maximum: shred old ones first")
+    if text and len(_ids(text)) >= MAX_KEYS:
+        raise ShredKeysError(f"it already has {MAX_KEYS} keys, which is the maximum: shred old ones first")
     return base64.b64encode(secrets.token_bytes(32)).decode() + "\n" + text
 
 
-def without(text: str, keys: Collection[str]) -> str:
+def without_keys(text: str, keys: Collection[str]) -> str:
     """A tenant's file without the keys of these ids. Raises ShredKeysError."""
     lines = zip(text.splitlines(), _ids(text), strict=True)
     return "".join(f"{line}\n" for line, key in lines if key not in keys)
@@ -46,14 +46,14 @@ def _ids(text: str) -> list[str]:
         raise ShredKeysError(str(error)) from None
 
 
-def _file_of(tenant: str) -> str:
+def _file_name(tenant: str) -> str:
     """The name of a tenant's file, and of its entry in a Secret. Raises ShredKeysError."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9.-]*)?", tenant):
         raise ShredKeysError(f"{tenant!r} is not a valid tenant name")
     return _core.shred_key_file(tenant)
 
 
-class Folder:
+class ShredKeyFolder:
     """A folder of keys, one file for each tenant."""
 
     def __init__(self, directory: Path) -> None:
@@ -65,8 +65,8 @@ class Folder:
 
     def rotate(self, tenant: str) -> str:
         """Puts a new key before a tenant's others; returns its id. Raises ShredKeysError and OSError."""
-        with self._locked() as directory:
-            text = rotated(self._read(tenant))
+        with self._lock() as directory:
+            text = with_new_key(self._read(tenant))
             self._replace(directory, tenant, text)
         return _ids(text)[0]
 
@@ -74,14 +74,14 @@ class Folder:
         """Removes keys of a tenant by their ids. Where none would be left, a new one takes their place, so
         that a worker takes on that they are gone. Raises ShredKeysError and OSError.
         """
-        with self._locked() as directory:
+        with self._lock() as directory:
             before = self._read(tenant)
-            left = without(before, keys) if before else ""
+            left = without_keys(before, keys) if before else ""
             if left != before:
-                self._replace(directory, tenant, left or rotated(""))
+                self._replace(directory, tenant, left or with_new_key(""))
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[int]:
+    def _lock(self) -> Iterator[int]:
         """Opens the folder, and keeps others out: of two new keys, none is lost that was used already."""
         directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -93,7 +93,7 @@ class Folder:
             os.close(directory)
 
     def _path(self, tenant: str) -> Path:
-        return self._directory / _file_of(tenant)
+        return self._directory / _file_name(tenant)
 
     def _read(self, tenant: str) -> str:
         try:
@@ -116,12 +116,12 @@ class Folder:
             opened.callback(temporary.unlink, missing_ok=True)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 if old is not None:
-                    _give(file.fileno(), os.fstat(old.fileno()), path)
+                    _copy_owner(file.fileno(), os.fstat(old.fileno()), path)
                     os.fchmod(file.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
                 else:
                     # Of a folder that is another's, whoever may not give it away may be the worker's user.
                     with contextlib.suppress(PermissionError):
-                        _give(file.fileno(), os.fstat(directory), path)
+                        _copy_owner(file.fileno(), os.fstat(directory), path)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -134,7 +134,7 @@ class Folder:
                 os.fsync(old.fileno())
 
 
-def _give(descriptor: int, like: os.stat_result, path: Path) -> None:
+def _copy_owner(descriptor: int, like: os.stat_result, path: Path) -> None:
     """Gives a file to an owner and a group, so that a worker that read what it replaces reads it, too. Raises
     PermissionError.
     """
@@ -148,7 +148,7 @@ def _give(descriptor: int, like: os.stat_result, path: Path) -> None:
         raise PermissionError(error.errno, why, str(path)) from None
 
 
-class Secret:
+class ShredKeySecret:
     """A Secret of keys as `kubectl get secret -o json` prints it. Raises ShredKeysError for anything else."""
 
     def __init__(self, text: str) -> None:
@@ -169,7 +169,7 @@ class Secret:
 
     def rotate(self, tenant: str) -> str:
         """As `Folder.rotate`."""
-        text = rotated(self._read(tenant))
+        text = with_new_key(self._read(tenant))
         self._write(tenant, text)
         return _ids(text)[0]
 
@@ -177,13 +177,13 @@ class Secret:
         """As `Folder.drop`."""
         before = self._read(tenant)
         if before:
-            self._write(tenant, without(before, keys) or rotated(""))
+            self._write(tenant, without_keys(before, keys) or with_new_key(""))
 
     def _read(self, tenant: str) -> str:
         try:
-            return base64.b64decode(self._data.get(_file_of(tenant), ""), validate=True).decode("ascii")
+            return base64.b64decode(self._data.get(_file_name(tenant), ""), validate=True).decode("ascii")
         except ValueError:
             raise ShredKeysError(f"the entry of {tenant} contains no shred keys") from None
 
     def _write(self, tenant: str, text: str) -> None:
-        self._data[_file_of(tenant)] = base64.b64encode(text.encode()).decode()
+        self._data[_file_name(tenant)] = base64.b64encode(text.encode()).decode()

@@ -10,14 +10,14 @@ from typing import Any
 
 from proofgate import output
 from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
-from proofgate.keeping.shred_key_files import Folder, Secret, ShredKeysError
+from proofgate.keeping.shred_key_files import ShredKeyFolder, ShredKeySecret, ShredKeysError
 
 _EXAMPLE = """\
 a Secret, for example:
   kubectl get secret NAME -o json | proofgate ledger shred-keys rotate - TENANT | kubectl replace -f -
 """
 #: More than a Secret may hold, as JSON.
-_MOST = 8 << 20
+_MAX_MANIFEST_BYTES = 8 << 20
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,13 +29,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         _EXAMPLE,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listed = _action(actions, "list", _list, "list the ids of all keys in a folder, newest first")
+    listed = _add_action(actions, "list", _list, "list the ids of all keys in a folder, newest first")
     listed.add_argument("directory", type=Path, metavar="DIR", help="the folder")
     output.add_argument(listed)
-    rotated = _action(
+    rotated = _add_action(
         actions, "rotate", _rotate, "create a new first key for each tenant; older keys stay for older salts"
     )
-    dropped = _action(actions, "drop", _drop, "remove keys that `shred` has signed as destroyed")
+    dropped = _add_action(actions, "drop", _drop, "remove keys that `shred` has signed as destroyed")
     for action in (rotated, dropped):
         action.add_argument(
             "where",
@@ -57,15 +57,15 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
 
 
-def _action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
+def _add_action(actions: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
     parser = actions.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
     )
-    parser.set_defaults(command=_guarded(run))
+    parser.set_defaults(command=_with_error_handling(run))
     return parser
 
 
-def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+def _with_error_handling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     def guarded(options: argparse.Namespace) -> int:
         try:
             return run(options)
@@ -78,7 +78,7 @@ def _guarded(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
 
 
 def _list(options: argparse.Namespace) -> int:
-    listed = Folder(options.directory).ids()
+    listed = ShredKeyFolder(options.directory).ids()
     if output.is_data(options):
         output.show(options, {tenant: list(keys) for tenant, keys in listed.items()})
         return EXIT_OK
@@ -88,7 +88,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _rotate(options: argparse.Namespace) -> int:
-    def rotate(keys: Folder | Secret) -> None:
+    def rotate(keys: ShredKeyFolder | ShredKeySecret) -> None:
         for tenant in options.tenants:
             print(f"{tenant}: {keys.rotate(tenant)}", file=sys.stderr)
 
@@ -99,11 +99,11 @@ def _drop(options: argparse.Namespace) -> int:
     return _change(options.where, lambda keys: keys.drop(options.tenant, options.keys))
 
 
-def _change(where: str, change: Callable[[Folder | Secret], None]) -> int:
+def _change(where: str, change: Callable[[ShredKeyFolder | ShredKeySecret], None]) -> int:
     if where != "-":
-        change(Folder(Path(where)))
+        change(ShredKeyFolder(Path(where)))
         return EXIT_OK
-    secret = Secret(sys.stdin.read(_MOST))
+    secret = ShredKeySecret(sys.stdin.read(_MAX_MANIFEST_BYTES))
     change(secret)
     print(secret.text())
     return EXIT_OK

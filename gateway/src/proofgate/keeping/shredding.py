@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import evidence, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keeping import arguments
-from proofgate.keeping.shred_key_files import Folder, ShredKeysError
+from proofgate.keeping.shred_key_files import ShredKeyFolder, ShredKeysError
 
 _Key = dict[str, Any]
 
@@ -81,18 +81,18 @@ def run(options: argparse.Namespace) -> int:
     except (arguments.UsageError, ShredKeysError, ValueError) as error:
         # The text of a key is not in it.
         return fail(str(error), EXIT_USAGE)
-    going = _going(keys)
+    going = _removable_key_ids(keys)
     stay = len(keys) - len(going)
     left = bool(going) and options.yes and not _remove(options, going)
     command = _kubectl(options, going) if left else None
     if output.is_data(options):
         output.show(options, {"done": options.yes, "stay": stay, "left_to_you": command, "keys": keys})
     else:
-        for line in _lines(keys, done=options.yes):
+        for line in _report_lines(keys, done=options.yes):
             print(line)
         if not options.yes:
             print(
-                f"nothing was changed: --yes would destroy {counted(len(going), 'key')} of {options.tenant} "
+                f"nothing was changed: --yes would destroy {format_count(len(going), 'key')} of {options.tenant} "
                 f"and keep {stay}"
             )
         if command is not None:
@@ -105,15 +105,20 @@ def run(options: argparse.Namespace) -> int:
 
 def _shred(options: argparse.Namespace) -> list[_Key]:
     """What becomes of each key. One that has to stay for any of the ledgers stays in all."""
-    policy = arguments.minimum_of(options)
-    why = arguments.Why(arguments.author(options, signs=options.yes), options.reason, options.ticket)
+    policy = arguments.minimum_retention(options)
+    why = arguments.Justification(
+        arguments.author(options, signs=options.yes), options.reason, options.ticket
+    )
     there: list[str] = []
     if options.shred_keys is not None:
-        there = Folder(options.shred_keys).ids().get(options.tenant, [])
+        there = ShredKeyFolder(options.shred_keys).ids().get(options.tenant, [])
     retention = arguments.open_retention_state(options.state)
     for ledger in options.ledger:
-        arguments.require_apart(options.state, ledger)
-    signing_key, anchored = arguments.signing_key(options.signing_key), arguments.anchored(options)
+        arguments.require_separate(options.state, ledger)
+    signing_key, anchored = (
+        arguments.read_signing_key(options.signing_key),
+        arguments.anchored_statements(options),
+    )
 
     def shred(ledger: Path, only: list[str] | None, *, carry_out: bool) -> list[_Key]:
         answer: list[_Key] = json.loads(
@@ -137,7 +142,7 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         planned: dict[str, _Key] = {}
         for ledger in options.ledger:
             for key in shred(ledger, only, carry_out=False):
-                _add(planned, key)
+                _merge_key(planned, key)
         return [planned[key] for key in sorted(planned)]
 
     # All volumes first: a key of one may be held by what lies on another.
@@ -154,17 +159,17 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         planned = {key["key"]: key for key in keys}
         for ledger in options.ledger:
             # What came under a key since the plan keeps it, and no later volume is told that it goes.
-            if going := _going(keys):
+            if going := _removable_key_ids(keys):
                 for key in shred(ledger, going, carry_out=True):
-                    _add(planned, {**key, "exchanges": 0})
+                    _merge_key(planned, {**key, "exchanges": 0})
     return keys
 
 
-def _going(keys: list[_Key]) -> list[str]:
+def _removable_key_ids(keys: list[_Key]) -> list[str]:
     return [key["key"] for key in keys if key["action"] != "stay"]
 
 
-def _add(keys: dict[str, _Key], key: _Key) -> None:
+def _merge_key(keys: dict[str, _Key], key: _Key) -> None:
     """Adds what one ledger says of a key: the strictest of all holds."""
     before = keys.setdefault(key["key"], {**key, "exchanges": 0, "reasons": []})
     before["exchanges"] += key["exchanges"]
@@ -177,7 +182,7 @@ def _remove(options: argparse.Namespace, keys: list[str]) -> bool:
     """Removes keys from the folder; whether they are gone."""
     if options.shred_keys is None:
         return False
-    folder = Folder(options.shred_keys)
+    folder = ShredKeyFolder(options.shred_keys)
     try:
         folder.drop(options.tenant, keys)
         return not set(keys) & set(folder.ids().get(options.tenant, []))
@@ -200,11 +205,11 @@ def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
     )
 
 
-def _lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
+def _report_lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
     if not keys:
         yield "no shred key is known: the folder has none, and no admission names one"
     for key in keys:
-        named = f"key {key['key']}, with the salts of {counted(key['exchanges'], 'exchange')}"
+        named = f"key {key['key']}, with the salts of {format_count(key['exchanges'], 'exchange')}"
         match key["action"]:
             case "destroy":
                 verb = "destroyed" if done else "will be destroyed"

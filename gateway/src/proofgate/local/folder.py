@@ -16,23 +16,23 @@ from pathlib import Path
 from proofgate import _core
 from proofgate.http_server import ListenError, bind
 from proofgate.index.sign_in_links import SignInLinks
-from proofgate.keys import KeyFileError, write_key_pair, write_new
-from proofgate.quickstart import CONFIGURATION, QuickstartError, is_quickstart, point_to
+from proofgate.keys import KeyFileError, write_key_pair, write_new_file
+from proofgate.quickstart import CONFIGURATION_FILE, QuickstartError, is_quickstart, set_provider_url
 
-AUDITOR = "auditor"
-LOGS = "logs"
-READERS = "readers.json"
-READER_KEY = "reader-key"
-LINKS = "sign-in-links"
-_RUNNING = "running.json"
-_SIMULATED = "simulated-provider"
+AUDITOR_FOLDER = "auditor"
+LOGS_FOLDER = "logs"
+READERS_FILE = "readers.json"
+READER_KEY_FILE = "reader-key"
+LINKS_FOLDER = "sign-in-links"
+_RUNNING_FILE = "running.json"
+_SIMULATED_PROVIDER_FILE = "simulated-provider"
 #: Whom a link signs in.
-_READER = "quickstart"
+_READER_NAME = "quickstart"
 _KEY_BYTES = 24
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningGateway:
     """Where a gateway of this folder listens."""
 
     gateway: str
@@ -42,7 +42,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Folder:
+class QuickstartFolder:
     """The folder of a quickstart."""
 
     path: Path
@@ -50,12 +50,12 @@ class Folder:
     @property
     def auditor(self) -> Path:
         """What the auditor has: its keys, its state, the index, and its readers."""
-        return self.path / AUDITOR
+        return self.path / AUDITOR_FOLDER
 
     @property
     def links(self) -> SignInLinks:
         """The sign-in links of the explorer."""
-        return SignInLinks(self.auditor / LINKS)
+        return SignInLinks(self.auditor / LINKS_FOLDER)
 
     def add_auditor(self, ledger_name: str) -> None:
         """Makes the auditor's part if it is not there, as a whole. Raises QuickstartError."""
@@ -63,15 +63,15 @@ class Folder:
             return
         try:
             with tempfile.TemporaryDirectory(prefix=".auditor-", dir=self.path) as scratch:
-                made = Path(scratch) / AUDITOR
+                made = Path(scratch) / AUDITOR_FOLDER
                 made.mkdir(mode=0o700)
                 write_key_pair(f"{ledger_name}-auditor", made)
                 write_key_pair(f"{ledger_name}-export", made / "export")
                 key = secrets.token_hex(_KEY_BYTES)
-                write_new(made / READER_KEY, key, 0o600)
-                readers = {_core.hash_api_key(key): {"name": _READER, "all": True}}
-                write_new(made / READERS, json.dumps(readers, indent=2), 0o600)
-                for name in ("state", "index", LINKS):
+                write_new_file(made / READER_KEY_FILE, key, 0o600)
+                readers = {_core.hash_api_key(key): {"name": _READER_NAME, "all": True}}
+                write_new_file(made / READERS_FILE, json.dumps(readers, indent=2), 0o600)
+                for name in ("state", "index", LINKS_FOLDER):
                     (made / name).mkdir(mode=0o700)
                 made.rename(self.auditor)
         except KeyFileError as error:
@@ -82,28 +82,28 @@ class Folder:
     def sign_in_url(self, explorer: str) -> str:
         """A new link that signs in once. Raises OSError."""
         # Behind the #, the token is in no request, so in no log.
-        return f"http://{explorer}/#/sign-in/{self.links.make(_READER)}"
+        return f"http://{explorer}/#/sign-in/{self.links.make(_READER_NAME)}"
 
     @property
-    def simulated(self) -> str | None:
+    def simulated_provider_url(self) -> str | None:
         """The base URL of the simulated provider in the configuration; None for a folder without one."""
         try:
-            return (self.path / _SIMULATED).read_text(encoding="utf-8").strip()
+            return (self.path / _SIMULATED_PROVIDER_FILE).read_text(encoding="utf-8").strip()
         except FileNotFoundError:
             return None
 
-    def simulate_at(self, base_url: str) -> None:
+    def set_simulated_provider_url(self, base_url: str) -> None:
         """Points the configuration to the simulated provider's address, which may be another at each start.
 
         Raises OSError.
         """
-        former = self.simulated
+        former = self.simulated_provider_url
         if former not in (None, base_url):
-            point_to(self.path, base_url, former)
-        replace(self.path / _SIMULATED, base_url)
+            set_provider_url(self.path, base_url, former)
+        replace_file(self.path / _SIMULATED_PROVIDER_FILE, base_url)
 
     @contextmanager
-    def started(self) -> Iterator[None]:
+    def start_lock(self) -> Iterator[None]:
         """Keeps a second start out. Raises QuickstartError."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -116,14 +116,14 @@ class Folder:
             yield
         finally:
             with suppress(FileNotFoundError):
-                (self.path / _RUNNING).unlink()
+                (self.path / _RUNNING_FILE).unlink()
             os.close(descriptor)
 
-    def tell_running(self, running: Running) -> None:
+    def write_running(self, running: RunningGateway) -> None:
         """Writes where everything listens, for other commands. Raises OSError."""
-        replace(self.path / _RUNNING, json.dumps(asdict(running)))
+        replace_file(self.path / _RUNNING_FILE, json.dumps(asdict(running)))
 
-    def running(self) -> Running:
+    def read_running(self) -> RunningGateway:
         """Where everything listens now. Raises QuickstartError when nothing runs on this folder."""
         if not is_quickstart(self.path):
             raise QuickstartError(
@@ -131,7 +131,7 @@ class Folder:
                 "with `proofgate quickstart --start`"
             )
         try:
-            return Running(**json.loads((self.path / _RUNNING).read_text(encoding="utf-8")))
+            return RunningGateway(**json.loads((self.path / _RUNNING_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             raise QuickstartError(
                 f"nothing runs on {self.path}: start it with "
@@ -139,11 +139,11 @@ class Folder:
             ) from None
 
 
-def replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Replaces a file that only its owner reads. Raises OSError."""
     fresh = path.with_name(f".{path.name}")
     fresh.unlink(missing_ok=True)
-    write_new(fresh, text, 0o600)
+    write_new_file(fresh, text, 0o600)
     fresh.replace(path)
 
 
@@ -155,7 +155,7 @@ def free_address() -> str:
         return address_of(listener)
 
 
-def require_free(addresses: dict[str, str]) -> None:
+def require_free_addresses(addresses: dict[str, str]) -> None:
     """Raises QuickstartError for an address that cannot be bound, with what sets it."""
     for setting, address in addresses.items():
         try:
@@ -166,4 +166,4 @@ def require_free(addresses: dict[str, str]) -> None:
 
 def setting_of(folder: Path, field: str) -> str:
     """What sets an address of a folder that is there."""
-    return f"`{field}` in {folder / CONFIGURATION}"
+    return f"`{field}` in {folder / CONFIGURATION_FILE}"

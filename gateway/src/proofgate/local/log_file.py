@@ -16,13 +16,13 @@ from pathlib import Path
 
 MIB = 1024 * 1024
 #: A log of more bytes becomes the former one, in place of the one before: two files for each process.
-BYTES_MAXIMUM = 8 * MIB
+MAX_LOG_BYTES = 8 * MIB
 _CHECK_SECONDS = 1.0
 #: Standard output and standard error, which are both the log.
 _STREAMS = (1, 2)
 
 
-def former(log: Path) -> Path:
+def previous_log_path(log: Path) -> Path:
     """Where the former file of a log is."""
     return log.with_name(f"{log.name}.1")
 
@@ -32,7 +32,7 @@ def open_log(log: Path) -> int:
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def rotate_if_full(log: Path, maximum: int = BYTES_MAXIMUM, streams: Iterable[int] = _STREAMS) -> None:
+def rotate_if_full(log: Path, maximum: int = MAX_LOG_BYTES, streams: Iterable[int] = _STREAMS) -> None:
     """Moves a log of more than `maximum` bytes, and directs the streams of this process to a new one.
 
     Raises OSError; the streams then write to the file to which they wrote before.
@@ -42,7 +42,7 @@ def rotate_if_full(log: Path, maximum: int = BYTES_MAXIMUM, streams: Iterable[in
     fresh = log.with_name(f".{log.name}")
     descriptor = open_log(fresh)
     try:
-        log.replace(former(log))
+        log.replace(previous_log_path(log))
         fresh.replace(log)
         for stream in streams:
             os.dup2(descriptor, stream)
@@ -50,7 +50,7 @@ def rotate_if_full(log: Path, maximum: int = BYTES_MAXIMUM, streams: Iterable[in
         os.close(descriptor)
 
 
-def keep_bounded(log: Path) -> None:
+def run_rotation(log: Path) -> None:
     """Rotates the log of this process whenever it is full, until the process ends."""
 
     def check() -> None:
@@ -67,13 +67,13 @@ def keep_bounded(log: Path) -> None:
     threading.Thread(target=watch, name="log-file", daemon=True).start()
 
 
-class Reader:
+class LogReader:
     """The new lines of a log that another process writes and rotates."""
 
     def __init__(self, log: Path) -> None:
         """Begins at the present end of the log. Raises OSError."""
         self._log = log
-        self._files = [_Open(log, at_end=True)]
+        self._files = [_LogFile(log, at_end=True)]
 
     def lines(self) -> Iterator[str]:
         """The whole lines since the last call. Raises OSError."""
@@ -84,7 +84,7 @@ class Reader:
             for file in older:
                 file.close()
             # A write that began before the rotation may still end in the former file: it is read once more.
-            following = _Open(self._log)
+            following = _LogFile(self._log)
             self._files = [newest, following]
             yield from newest.lines()
             yield from following.lines()
@@ -95,7 +95,7 @@ class Reader:
             file.close()
 
 
-class _Open:
+class _LogFile:
     """One file of a log, and how far it is read."""
 
     def __init__(self, path: Path, *, at_end: bool = False) -> None:

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from proofgate.cli import main
-from proofgate.local.log_file import keep_bounded
+from proofgate.local.log_file import run_rotation
 
 if __name__ == "__main__":
     log, *arguments = sys.argv[1:]
-    keep_bounded(Path(log))
+    run_rotation(Path(log))
     sys.exit(main(arguments))

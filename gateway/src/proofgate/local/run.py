@@ -7,26 +7,26 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofgate.address import reached
+from proofgate.address import reachable_address
 from proofgate.config import Config, InvalidConfigError, load
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import VERIFYING_KEY_FILE
-from proofgate.local.child import Child
+from proofgate.local.child import ChildProcess
 from proofgate.local.folder import (
-    LINKS,
-    LOGS,
-    READERS,
-    Folder,
-    Running,
-    require_free,
+    LINKS_FOLDER,
+    LOGS_FOLDER,
+    READERS_FILE,
+    QuickstartFolder,
+    RunningGateway,
+    require_free_addresses,
     setting_of,
 )
-from proofgate.local.log_file import BYTES_MAXIMUM, MIB
-from proofgate.local.supervisor import ChildEndedError, StoppedError, Supervisor, warn
+from proofgate.local.log_file import MAX_LOG_BYTES, MIB
+from proofgate.local.supervisor import ChildEndedError, StopRequestedError, Supervisor, warn
 from proofgate.quickstart import (
-    CONFIGURATION,
-    LEDGER,
-    TENANT_KEY,
+    CONFIGURATION_FILE,
+    LEDGER_FOLDER,
+    TENANT_KEY_FILE,
     QuickstartError,
     request_command,
 )
@@ -35,29 +35,29 @@ WORKER_READY = r"proofgate ready: traffic=(\S+) admin=(\S+)"
 AUDITOR_READY = r"proofgate auditor: http://(\S+)"
 PROVIDER_READY = r"mock-upstream ready: (\S+)"
 #: The longest answer of the simulated provider, in tokens; `max_tokens` makes it shorter.
-_ANSWER_TOKENS = 60
+_RESPONSE_TOKENS = 60
 
 
 @dataclass(frozen=True)
-class Options:
+class StartOptions:
     """How a folder is started."""
 
     explorer_listen: str
     traffic: bool = False
     command: str = "proofgate"
     """How the reader calls this command."""
-    without: tuple[str, ...] = ()
+    excluded_variables: tuple[str, ...] = ()
     """Variables of the environment with keys, which children have from files."""
 
 
-def run(path: Path, options: Options) -> int:
+def run(path: Path, options: StartOptions) -> int:
     """Starts everything, prints how to use it, and waits for a signal. The exit code of the command."""
-    folder = Folder(path)
+    folder = QuickstartFolder(path)
     try:
-        with folder.started():
-            config = load(path / CONFIGURATION)
+        with folder.start_lock():
+            config = load(path / CONFIGURATION_FILE)
             settings = config.settings
-            require_free(
+            require_free_addresses(
                 {
                     setting_of(path, "listen"): settings.listen,
                     setting_of(path, "admin.listen"): settings.admin.listen,
@@ -65,8 +65,8 @@ def run(path: Path, options: Options) -> int:
                 }
             )
             folder.add_auditor(settings.ledger.name)
-            (path / LOGS).mkdir(mode=0o700, exist_ok=True)
-            return _supervised(folder, config, options)
+            (path / LOGS_FOLDER).mkdir(mode=0o700, exist_ok=True)
+            return _run_supervised(folder, config, options)
     except InvalidConfigError as error:
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except QuickstartError as error:
@@ -75,77 +75,79 @@ def run(path: Path, options: Options) -> int:
         return fail(f"{error.filename or path} cannot be used: {error.strerror}", EXIT_FAILED)
 
 
-def _supervised(folder: Folder, config: Config, options: Options) -> int:
-    environment = {name: value for name, value in os.environ.items() if name not in options.without}
-    supervisor = Supervisor(folder.path / LOGS, environment, warn)
-    with supervisor.signals():
-        children: dict[str, Child] = {}
+def _run_supervised(folder: QuickstartFolder, config: Config, options: StartOptions) -> int:
+    environment = {
+        name: value for name, value in os.environ.items() if name not in options.excluded_variables
+    }
+    supervisor = Supervisor(folder.path / LOGS_FOLDER, environment, warn)
+    with supervisor.handle_signals():
+        children: dict[str, ChildProcess] = {}
         ended: ChildEndedError | None = None
         try:
             _start(folder, config, options, supervisor, children)
             while True:
-                supervisor.look()
-        except StoppedError:
+                supervisor.poll()
+        except StopRequestedError:
             pass
         except ChildEndedError as error:
             ended = error
             warn(f"proofgate: {error}")
         except OSError:
-            supervisor.end_all()
+            supervisor.stop_all()
             raise
         try:
-            return _end(folder, options, supervisor, children, ended)
+            return _stop_all(folder, options, supervisor, children, ended)
         finally:
             supervisor.close()
 
 
 def _start(
-    folder: Folder,
+    folder: QuickstartFolder,
     config: Config,
-    options: Options,
+    options: StartOptions,
     supervisor: Supervisor,
-    children: dict[str, Child],
+    children: dict[str, ChildProcess],
 ) -> None:
-    former = folder.simulated
+    former = folder.simulated_provider_url
     if former is not None:
         provider = children["provider"] = _start_provider(former, supervisor)
         assert provider.ready is not None  # noqa: S101 - it was waited for
-        folder.simulate_at(provider.ready[1])
-    serve = ["serve", "--config", str(folder.path / CONFIGURATION)]
+        folder.set_simulated_provider_url(provider.ready[1])
+    serve = ["serve", "--config", str(folder.path / CONFIGURATION_FILE)]
     worker = children["worker"] = supervisor.start("worker", serve, WORKER_READY)
     arguments = _auditor_arguments(folder, config, options.explorer_listen)
     auditor = children["auditor"] = supervisor.start("auditor", arguments, AUDITOR_READY)
     supervisor.wait_ready(worker, auditor)
     assert worker.ready is not None  # noqa: S101 - as above
     assert auditor.ready is not None  # noqa: S101 - as above
-    running = Running(
-        gateway=reached(worker.ready[1]),
-        admin=reached(worker.ready[2]),
-        explorer=reached(auditor.ready[1]),
+    running = RunningGateway(
+        gateway=reachable_address(worker.ready[1]),
+        admin=reachable_address(worker.ready[2]),
+        explorer=reachable_address(auditor.ready[1]),
         simulated=former is not None,
     )
-    folder.tell_running(running)
+    folder.write_running(running)
     model = config.settings.models[0].name
-    print(_told(folder, running, model, options), flush=True)
+    print(_usage_text(folder, running, model, options), flush=True)
     if options.traffic:
         demo = ["demo-traffic", "--directory", str(folder.path)]
         children["traffic"] = supervisor.start("demo-traffic", demo, passing=True)
 
 
-def _start_provider(base_url: str, supervisor: Supervisor) -> Child:
+def _start_provider(base_url: str, supervisor: Supervisor) -> ChildProcess:
     """The simulated provider at its former address, or at another one if that is taken."""
     address = base_url.removeprefix("http://").removesuffix("/v1")
     try:
-        require_free({"": address})
+        require_free_addresses({"": address})
     except QuickstartError:
         address = "127.0.0.1:0"
-    arguments = ["gateway", "mock-upstream", "--listen", address, "--tokens", str(_ANSWER_TOKENS)]
+    arguments = ["gateway", "mock-upstream", "--listen", address, "--tokens", str(_RESPONSE_TOKENS)]
     provider = supervisor.start("provider", arguments, PROVIDER_READY)
     supervisor.wait_ready(provider)
     return provider
 
 
-def _auditor_arguments(folder: Folder, config: Config, listen: str) -> list[str]:
+def _auditor_arguments(folder: QuickstartFolder, config: Config, listen: str) -> list[str]:
     own = folder.auditor
     return [
         *("audit", "run", "--ledger", str(config.ledger_directory), "--listen", listen),
@@ -155,25 +157,27 @@ def _auditor_arguments(folder: Folder, config: Config, listen: str) -> list[str]
         *("--held", str(own / "held-checkpoint")),
         # Two seconds are quick for a person who watches.
         *("--beat", "2"),
-        *("--index", str(own / "index"), "--same-volume", "--readers", str(own / READERS)),
-        *("--export-key", str(own / "export" / "signing-key"), "--sign-in-links", str(own / LINKS)),
+        *("--index", str(own / "index"), "--same-volume", "--readers", str(own / READERS_FILE)),
+        *("--export-key", str(own / "export" / "signing-key"), "--sign-in-links", str(own / LINKS_FOLDER)),
     ]
 
 
-def _told(folder: Folder, running: Running, model: str, options: Options) -> str:
+def _usage_text(folder: QuickstartFolder, running: RunningGateway, model: str, options: StartOptions) -> str:
     path, command = folder.path, options.command
-    inside = {name: shlex.quote(str(path / name)) for name in (TENANT_KEY, VERIFYING_KEY_FILE, LEDGER)}
+    inside = {
+        name: shlex.quote(str(path / name)) for name in (TENANT_KEY_FILE, VERIFYING_KEY_FILE, LEDGER_FOLDER)
+    }
     directory = "" if str(path) == "proofgate" else f" --directory {shlex.quote(str(path))}"
     answers = "\nAnswers are simulated: no request reaches a real provider." * running.simulated
     traffic = f"  {command} demo-traffic{directory}\n"
     return f"""\
 the gateway runs: http://{running.gateway}/v1{answers}
 
-Send a request, as the tenant whose API key is in {inside[TENANT_KEY]}:
+Send a request, as the tenant whose API key is in {inside[TENANT_KEY_FILE]}:
 {request_command(path, running.gateway, model)}
 
 Fetch its receipt and verify it (ID is the x-request-id of the response):
-  {command} receipt ID --url http://{running.gateway} --api-key-file {inside[TENANT_KEY]} --out receipt.json
+  {command} receipt ID --url http://{running.gateway} --api-key-file {inside[TENANT_KEY_FILE]} --out receipt.json
   {command} verify receipt.json --key {inside[VERIFYING_KEY_FILE]}
 
 See everything in the explorer. The link signs you in once, within 10 minutes:
@@ -181,35 +185,35 @@ See everything in the explorer. The link signs you in once, within 10 minutes:
   {command} sign-in-link{directory}      # another link
 {traffic if running.simulated else ""}
 Check the whole ledger, and show the status:
-  {command} ledger fsck {inside[LEDGER]} --key {inside[VERIFYING_KEY_FILE]}
+  {command} ledger fsck {inside[LEDGER_FOLDER]} --key {inside[VERIFYING_KEY_FILE]}
   {command} status --admin http://{running.admin}
 
-Logs are in {path / LOGS}: two files of about {BYTES_MAXIMUM // MIB} MiB for each process at most.
+Logs are in {path / LOGS_FOLDER}: two files of about {MAX_LOG_BYTES // MIB} MiB for each process at most.
 Ctrl-C drains and seals."""
 
 
-def _end(
-    folder: Folder,
-    options: Options,
+def _stop_all(
+    folder: QuickstartFolder,
+    options: StartOptions,
     supervisor: Supervisor,
-    children: dict[str, Child],
+    children: dict[str, ChildProcess],
     ended: ChildEndedError | None,
 ) -> int:
     """Ends all: what sends requests; the worker, which finishes what is open and seals its log; the auditor,
     which can read that; and last the provider, which the worker asked."""
     print("draining: waiting for open requests to finish", flush=True)
     codes = {
-        name: supervisor.end(children[name])
+        name: supervisor.stop(children[name])
         for name in ("traffic", "worker", "auditor", "provider")
         if name in children
     }
-    supervisor.end_all()
+    supervisor.stop_all()
     sealed = codes.get("worker") == EXIT_OK
     if sealed:
         again = f"{options.command} quickstart --start --directory {shlex.quote(str(folder.path))}"
         print(f"sealed. Start it again: {again}", flush=True)
     elif "worker" in children and codes["worker"] is not None:
-        warn(f"proofgate: the worker {children['worker'].how_it_ended}: see {children['worker'].log}")
+        warn(f"proofgate: the worker {children['worker'].exit_description}: see {children['worker'].log}")
     if ended is not None or ("worker" in children and not sealed):
         return EXIT_FAILED
     return EXIT_OK

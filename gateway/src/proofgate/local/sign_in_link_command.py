@@ -26,12 +26,12 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Makes a link and prints it."""
-    from proofgate.local.folder import Folder
+    from proofgate.local.folder import QuickstartFolder
     from proofgate.quickstart import QuickstartError
 
-    folder = Folder(options.directory)
+    folder = QuickstartFolder(options.directory)
     try:
-        print(folder.sign_in_url(folder.running().explorer))
+        print(folder.sign_in_url(folder.read_running().explorer))
     except QuickstartError as error:
         return fail(str(error), EXIT_USAGE)
     except OSError as error:

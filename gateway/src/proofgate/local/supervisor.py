@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from proofgate.local.child import Child
+from proofgate.local.child import ChildProcess
 
 #: Between two looks at the children's logs; a signal or the end of a child is noticed at once.
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _READY_SECONDS = 120.0
 #: With this signal nothing is waited for any more.
-_IMPATIENT = 3
-_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KILL_AFTER_SIGNALS = 3
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class StoppedError(Exception):
+class StopRequestedError(Exception):
     """A signal asks to stop."""
 
 
@@ -36,20 +36,20 @@ class Supervisor:
     def __init__(self, logs: Path, environment: dict[str, str], warn: Callable[[str], None]) -> None:
         """`warn` shows what a child warns of."""
         self._logs, self._environment, self._warn = logs, environment, warn
-        self._children: list[Child] = []
+        self._children: list[ChildProcess] = []
         #: Children that may end.
-        self._passing: list[Child] = []
+        self._passing: list[ChildProcess] = []
         self._signals = 0
         self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     @contextmanager
-    def signals(self) -> Iterator[None]:
+    def handle_signals(self) -> Iterator[None]:
         """SIGINT, SIGTERM and SIGHUP ask to stop."""
 
         def stop(_: int, __: FrameType | None) -> None:
             self._signals += 1
 
-        before = {number: signal.signal(number, stop) for number in _STOP}
+        before = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
         # With no handler, its number would not be written.
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _, __: None)
         signal.set_wakeup_fd(self._write_end)
@@ -62,50 +62,50 @@ class Supervisor:
 
     def start(
         self, name: str, arguments: Sequence[str], ready_line: str = "", *, passing: bool = False
-    ) -> Child:
+    ) -> ChildProcess:
         """Starts a child; one that is `passing` may end. Raises OSError."""
-        child = Child.start(name, arguments, self._logs, self._environment, ready_line or r"(?!)")
+        child = ChildProcess.start(name, arguments, self._logs, self._environment, ready_line or r"(?!)")
         self._children.append(child)
         if passing:
             self._passing.append(child)
         return child
 
-    def wait_ready(self, *children: Child) -> None:
+    def wait_ready(self, *children: ChildProcess) -> None:
         """Waits until all are ready. Raises StoppedError, and ChildEndedError."""
         deadline = time.monotonic() + _READY_SECONDS
         while not all(child.ready for child in children):
-            self.look()
+            self.poll()
             if time.monotonic() > deadline:
                 late = next(child for child in children if not child.ready)
                 raise ChildEndedError(
                     f"the {late.name} was not ready within {_READY_SECONDS:.0f} s: see {late.log}"
                 )
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Waits a moment. Raises StoppedError after a signal, and ChildEndedError when a child has ended."""
-        select.select([self._read_end], [], [], _LOOK_SECONDS)
+        select.select([self._read_end], [], [], _POLL_SECONDS)
         self._drain_pipe()
         if self._signals:
-            raise StoppedError
+            raise StopRequestedError
         for child in list(self._children):
             ended = child.process.poll() is not None
             self._show(child)
             if ended and child in self._passing:
                 self._passing.remove(child)
-                self._forget(child)
-                self.passed(child)
+                self._remove(child)
+                self.report_exit(child)
             elif ended:
-                self._forget(child)
+                self._remove(child)
                 raise ChildEndedError(
-                    f"the {child.name} {child.how_it_ended}; its log is in {child.log}"
+                    f"the {child.name} {child.exit_description}; its log is in {child.log}"
                     f"\n{child.last_message()}"
                 )
 
-    def passed(self, child: Child) -> None:
+    def report_exit(self, child: ChildProcess) -> None:
         """A child that may end has ended; its last lines are shown."""
         self._warn(child.last_message())
 
-    def end(self, child: Child) -> int | None:
+    def stop(self, child: ChildProcess) -> int | None:
         """Ends a child and waits for it; returns its exit code, None if it ended before.
 
         A second signal is handed to it, and the third one kills it.
@@ -115,31 +115,31 @@ class Supervisor:
         child.process.terminate()
         seen = self._signals
         while child.process.poll() is None:
-            select.select([self._read_end], [], [], _LOOK_SECONDS)
+            select.select([self._read_end], [], [], _POLL_SECONDS)
             self._drain_pipe()
             self._show(child)
             if self._signals > seen:
                 seen = self._signals
-                child.process.send_signal(signal.SIGKILL if seen >= _IMPATIENT else signal.SIGTERM)
+                child.process.send_signal(signal.SIGKILL if seen >= _KILL_AFTER_SIGNALS else signal.SIGTERM)
         self._show(child)
-        self._forget(child)
+        self._remove(child)
         return child.process.returncode
 
-    def end_all(self) -> None:
+    def stop_all(self) -> None:
         """Ends what is left, the newest first."""
         for child in reversed(list(self._children)):
-            self.end(child)
+            self.stop(child)
 
     def close(self) -> None:
         """Closes what it has open."""
         os.close(self._read_end)
         os.close(self._write_end)
 
-    def _forget(self, child: Child) -> None:
+    def _remove(self, child: ChildProcess) -> None:
         self._children.remove(child)
         child.close()
 
-    def _show(self, child: Child) -> None:
+    def _show(self, child: ChildProcess) -> None:
         for line in child.new_warnings():
             self._warn(f"{child.name}: {line}")
 

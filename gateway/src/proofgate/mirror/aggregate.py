@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 #: Entries in a bundle, and hashes in a tile (c2sp.org/tlog-tiles).
-WIDTH = 256
+TILE_WIDTH = 256
 _INCARNATION = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _SHARD = re.compile(r"[0-9]{1,20}")
 
 
-class Tiles(Protocol):
+class TileSource(Protocol):
     """What is published of a log."""
 
     def read(self, path: str, /) -> bytes | None:
@@ -22,7 +22,7 @@ class Tiles(Protocol):
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedLog:
     """A log that has ended, as an entry of the aggregate log says."""
 
     index: int
@@ -33,20 +33,20 @@ class Ended:
     removed: bool
 
     @property
-    def place(self) -> str:
+    def log_path(self) -> str:
         """Its directory in a ledger."""
         return f"{self.shard}/{self.incarnation}"
 
 
-def path_of(level: str, number: int, width: int = WIDTH) -> str:
+def tile_path(level: str, number: int, width: int = TILE_WIDTH) -> str:
     """The path of a tile or, with `entries` as its level, of a bundle."""
     parts = [f"{number % 1000:03d}"]
     while number := number // 1000:
         parts.insert(0, f"x{number % 1000:03d}")
-    return f"tile/{level}/{'/'.join(parts)}" + (f".p/{width}" if width < WIDTH else "")
+    return f"tile/{level}/{'/'.join(parts)}" + (f".p/{width}" if width < TILE_WIDTH else "")
 
 
-def place_of(origin: str, ledger: str) -> tuple[str, str] | None:
+def parse_origin(origin: str, ledger: str) -> tuple[str, str] | None:
     """Shard and incarnation of a log of a ledger; None for an origin that is none."""
     shard, _, incarnation = origin.removeprefix(f"{ledger}/").rpartition("/")
     if not origin.startswith(f"{ledger}/") or not _SHARD.fullmatch(shard):
@@ -54,16 +54,16 @@ def place_of(origin: str, ledger: str) -> tuple[str, str] | None:
     return (shard, incarnation) if _INCARNATION.fullmatch(incarnation) else None
 
 
-def ended(tiles: Tiles, ledger: str, first: int, size: int) -> Iterator[Ended]:
+def ended_logs(tiles: TileSource, ledger: str, first: int, size: int) -> Iterator[EndedLog]:
     """The logs that entries from `first` on, in a log of `size`, say to have ended."""
-    for number in range(first // WIDTH, -(-size // WIDTH)):
-        bundle = tiles.read(path_of("entries", number, min(WIDTH, size - number * WIDTH)))
-        for index, entry in enumerate(split(bundle or b""), number * WIDTH):
-            if index >= first and (log := _read(index, entry, ledger)) is not None:
+    for number in range(first // TILE_WIDTH, -(-size // TILE_WIDTH)):
+        bundle = tiles.read(tile_path("entries", number, min(TILE_WIDTH, size - number * TILE_WIDTH)))
+        for index, entry in enumerate(split_bundle(bundle or b""), number * TILE_WIDTH):
+            if index >= first and (log := _parse_entry(index, entry, ledger)) is not None:
                 yield log
 
 
-def split(bundle: bytes) -> Iterator[bytes]:
+def split_bundle(bundle: bytes) -> Iterator[bytes]:
     """The entries of a bundle, each of which stands behind its length in two bytes."""
     at = 0
     while at < len(bundle):
@@ -72,21 +72,21 @@ def split(bundle: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _read(index: int, entry: bytes, ledger: str) -> Ended | None:
+def _parse_entry(index: int, entry: bytes, ledger: str) -> EndedLog | None:
     # The auditor wrote and signed it, and has read it again at its start.
     told: dict[str, Any] = json.loads(entry)
-    place = place_of(told["origin"], ledger)
+    place = parse_origin(told["origin"], ledger)
     if told["kind"] not in ("end", "removed") or place is None:
         return None
-    return Ended(index, *place, told["size"], told["checkpoint"], told["kind"] == "removed")
+    return EndedLog(index, *place, told["size"], told["checkpoint"], told["kind"] == "removed")
 
 
-def whole_tiles(before: int, size: int) -> Iterator[str]:
+def full_tiles(before: int, size: int) -> Iterator[str]:
     """The tiles and bundles that became whole while a log grew from one size to another."""
-    for number in range(before // WIDTH, size // WIDTH):
-        yield path_of("entries", number)
-    width, level = WIDTH, 0
+    for number in range(before // TILE_WIDTH, size // TILE_WIDTH):
+        yield tile_path("entries", number)
+    width, level = TILE_WIDTH, 0
     while size // width:
         for number in range(before // width, size // width):
-            yield path_of(str(level), number)
-        width, level = width * WIDTH, level + 1
+            yield tile_path(str(level), number)
+        width, level = width * TILE_WIDTH, level + 1

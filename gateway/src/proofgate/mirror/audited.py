@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from proofgate.mirror.mirror import Mirror
     from proofgate.replica.replica import Replica
 
-_PATIENCE = 600.0
+_MAX_LAG_SECONDS = 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,15 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mirror-patience",
         type=float,
-        default=_PATIENCE,
+        default=_MAX_LAG_SECONDS,
         metavar="SECONDS",
         help="the time until logs that are not mirrored become a finding (default: %(default)s)",
     )
 
 
-def wrong_arguments(options: argparse.Namespace) -> str | None:
+def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
-    from proofgate.mirror.places import PlaceError, parse
+    from proofgate.mirror.places import TargetAddressError, parse
 
     if options.mirror and options.once:
         return "--mirror cannot be combined with --once"
@@ -46,7 +46,7 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
         return "--mirror-patience: expected more than 0 and at most 86400 seconds"
     try:
         names = [parse(text).name for text in options.mirror]
-    except PlaceError as error:
+    except TargetAddressError as error:
         return f"--mirror: {error}"
     if len(set(names)) != len(names):
         return "--mirror: one is given twice"

@@ -7,36 +7,38 @@ import json
 from pathlib import Path
 
 from proofgate import _core
-from proofgate.key_statements import STATEMENTS, of_the_line
+from proofgate.key_statements import STATEMENTS, chain_statements
 from proofgate.mirror import aggregate
-from proofgate.mirror.target import MirrorError, Piece
+from proofgate.mirror.target import MirrorError, MirrorObject
 
 
-def pieces(auditor: _core.Auditor, ledger: Path, size: int, note: str) -> list[Piece]:
+def checkpoint_objects(auditor: _core.Auditor, ledger: Path, size: int, note: str) -> list[MirrorObject]:
     """What there is now; `note` is the checkpoint of the aggregate log of `size`. Raises MirrorError."""
     _, ledger_key = auditor.verifying_keys()
     ledger_name = ledger_key.split("+", 1)[0]
-    found = [Piece.of("ledger/ledger-name", f"{ledger_name}\n".encode())]
+    found = [MirrorObject.from_bytes("ledger/ledger-name", f"{ledger_name}\n".encode())]
     if size:
-        found.append(Piece.of(f"aggregate/checkpoints/{_stamped(size, note)}", note.encode()))
+        found.append(
+            MirrorObject.from_bytes(f"aggregate/checkpoints/{_checkpoint_name(size, note)}", note.encode())
+        )
     try:
-        statements = of_the_line(ledger, ledger_key)
+        statements = chain_statements(ledger, ledger_key)
     except OSError as error:
         raise MirrorError("mirror_source", f"the ledger cannot be read: {error.strerror}") from None
     for name, text in statements:
-        found.append(Piece.of(f"ledger/{STATEMENTS}/{name}", text.encode()))
+        found.append(MirrorObject.from_bytes(f"ledger/{STATEMENTS}/{name}", text.encode()))
     for head in json.loads(auditor.heads()):
-        place = aggregate.place_of(head["origin"], ledger_name)
+        place = aggregate.parse_origin(head["origin"], ledger_name)
         if place is not None:
-            found.append(of_log("/".join(place), head["size"], head["checkpoint"]))
+            found.append(log_checkpoint_object("/".join(place), head["size"], head["checkpoint"]))
     return found
 
 
-def of_log(place: str, size: int, note: str) -> Piece:
+def log_checkpoint_object(place: str, size: int, note: str) -> MirrorObject:
     """A checkpoint of the log at `<shard>/<incarnation>`."""
-    return Piece.of(f"checkpoints/{place}/{_stamped(size, note)}", note.encode())
+    return MirrorObject.from_bytes(f"checkpoints/{place}/{_checkpoint_name(size, note)}", note.encode())
 
 
-def _stamped(size: int, note: str) -> str:
+def _checkpoint_name(size: int, note: str) -> str:
     """A name for a note: of one size there can be several, with more cosignatures than before."""
     return f"{size:020d}-{hashlib.sha256(note.encode()).hexdigest()[:16]}"

@@ -8,30 +8,30 @@ import re
 from pathlib import Path
 
 from proofgate.archive import FOLDER
-from proofgate.mirror.target import CHUNK, MirrorError, Piece
+from proofgate.mirror.target import CHUNK_BYTES, MirrorError, MirrorObject
 from proofgate.regular_file import open_regular, read_regular
 
 #: In an `open` or a `config` record, by which digest it is archived: `settings`, and `config` where that is
 #: not there. Inside of a JSON string the quotes would be escaped. Admissions have 16 digits only.
-_NAMED = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
-_LONGEST_NAMED = 256
+_REFERENCE = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
+_MAX_REFERENCE_BYTES = 256
 #: As much as a worker archives.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 
 
-def named(segment: Path) -> set[str]:
+def referenced_digests(segment: Path) -> set[str]:
     """The digests that the records in a segment name. Raises MirrorError."""
     found: set[str] = set()
     kept = b""
     try:
         with open_regular(segment) as file:
-            while chunk := file.read(CHUNK):
+            while chunk := file.read(CHUNK_BYTES):
                 text = kept + chunk
                 # What begins at the end goes on in the next chunk.
-                whole = len(text) - _LONGEST_NAMED
-                found.update(_digest(match) for match in _NAMED.finditer(text) if match.start() < whole)
+                whole = len(text) - _MAX_REFERENCE_BYTES
+                found.update(_digest(match) for match in _REFERENCE.finditer(text) if match.start() < whole)
                 kept = text[max(whole, 0) :]
-            found.update(map(_digest, _NAMED.finditer(kept)))
+            found.update(map(_digest, _REFERENCE.finditer(kept)))
     except OSError as error:
         raise MirrorError("mirror_source", f"{segment} cannot be read: {error.strerror}") from None
     return found
@@ -41,9 +41,9 @@ def _digest(match: re.Match[bytes]) -> str:
     return (match[2] or match[1]).decode()
 
 
-def piece(ledger: Path, digest: str) -> Piece | None:
+def configuration_object(ledger: Path, digest: str) -> MirrorObject | None:
     """The archived configuration of a digest; None while the ledger holds none that is what its name says."""
-    content = read_regular(ledger / FOLDER / f"{digest}.json", _MOST_BYTES)
+    content = read_regular(ledger / FOLDER / f"{digest}.json", _MAX_BYTES)
     if content is None or hashlib.sha256(content).hexdigest() != digest:
         return None
-    return Piece.of(f"ledger/{FOLDER}/{digest}.json", content)
+    return MirrorObject.from_bytes(f"ledger/{FOLDER}/{digest}.json", content)

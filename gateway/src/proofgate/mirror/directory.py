@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from proofgate.folder_sync import sync_folder
-from proofgate.mirror.target import CHUNK, ConflictError, MirrorError, Piece
+from proofgate.mirror.target import CHUNK_BYTES, ConflictError, MirrorError, MirrorObject
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 #: What is being written has this name; it is begun anew after a kill.
-_PART = ".part"
+_PART_SUFFIX = ".part"
 
 
-class Directory:
+class DirectoryTarget:
     """Files that are made once. Nothing is ever written over."""
 
     def __init__(self, root: Path) -> None:
@@ -29,15 +29,15 @@ class Directory:
             raise MirrorError("mirror_unreachable", f"{self._root} does not exist")
         return None
 
-    def put(self, piece: Piece) -> bool:
+    def put(self, piece: MirrorObject) -> bool:
         """See `Target`."""
         path = self._root / piece.key
         try:
             if os.path.lexists(path):
                 self._compare(path, piece)
                 return False
-            self._make(path.parent)
-            part = path.with_name(f".{path.name}{_PART}")
+            self._create_folder(path.parent)
+            part = path.with_name(f".{path.name}{_PART_SUFFIX}")
             self._write(part, piece)
             try:
                 # A rename would replace what somebody else has put there meanwhile.
@@ -49,7 +49,7 @@ class Directory:
                 part.unlink()
             sync_folder(path.parent)
         except OSError as error:
-            raise _failure(error) from None
+            raise _mirror_error(error) from None
         return True
 
     def keys(self, prefix: str) -> Iterator[str]:
@@ -58,21 +58,21 @@ class Directory:
         try:
             found = sorted(path for path in top.rglob("*") if path.is_file() and not path.is_symlink())
         except OSError as error:
-            raise _failure(error) from None
+            raise _mirror_error(error) from None
         for path in found:
-            if not path.name.endswith(_PART):
+            if not path.name.endswith(_PART_SUFFIX):
                 yield path.relative_to(self._root).as_posix()
 
     def fetch(self, key: str, write: Callable[[bytes], object]) -> None:
         """See `Target`."""
         try:
             with (self._root / key).open("rb") as file:
-                while chunk := file.read(CHUNK):
+                while chunk := file.read(CHUNK_BYTES):
                     write(chunk)
         except OSError as error:
-            raise _failure(error) from None
+            raise _mirror_error(error) from None
 
-    def _write(self, part: Path, piece: Piece) -> None:
+    def _write(self, part: Path, piece: MirrorObject) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             with os.fdopen(os.open(part, flags, 0o440), "wb") as file:
@@ -84,20 +84,20 @@ class Directory:
             part.unlink(missing_ok=True)
             raise
 
-    def _compare(self, path: Path, piece: Piece) -> None:
+    def _compare(self, path: Path, piece: MirrorObject) -> None:
         if path.is_symlink() or not path.is_file() or path.stat().st_size != piece.length:
             raise ConflictError(piece.key)
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").digest() != piece.sha256:
                 raise ConflictError(piece.key)
 
-    def _make(self, folder: Path) -> None:
+    def _create_folder(self, folder: Path) -> None:
         if not folder.is_dir():
-            self._make(folder.parent)
+            self._create_folder(folder.parent)
             folder.mkdir(mode=0o750, exist_ok=True)
             sync_folder(folder.parent)
 
 
-def _failure(error: OSError) -> MirrorError:
-    code = "mirror_full" if error.errno in _FULL else "mirror_unreachable"
+def _mirror_error(error: OSError) -> MirrorError:
+    code = "mirror_full" if error.errno in _FULL_ERRNOS else "mirror_unreachable"
     return MirrorError(code, f"{error.filename or 'the directory'}: {error.strerror}")

@@ -10,11 +10,11 @@ from pathlib import Path
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
 #: What this makes of keys: whoever writes the mirror chooses them.
-_KEY = re.compile(
+_KEY_PATTERN = re.compile(
     r"(ledger|removed)/[0-9]{1,20}/[0-9A-HJKMNP-TV-Z]{26}/"
     r"([0-9]{20}\.(seg|next|record|tlog-proof|consistency)|([0-9A-HJKMNP-TV-Z]{26}\.)?checkpoint|tombstone)"
 )
-_NAME = re.compile(
+_NAME_PATTERN = re.compile(
     r"ledger/(ledger-name|key-successions/[0-9a-f]{32}\.note|configurations/[0-9a-f]{64}\.json)"
 )
 
@@ -35,10 +35,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fetches the logs; of a removed log that is not complete, fetches what remains."""
-    from proofgate.mirror.places import PlaceError, parse
-    from proofgate.mirror.target import MirrorError, Target
+    from proofgate.mirror.places import TargetAddressError, parse
+    from proofgate.mirror.target import MirrorError, MirrorTarget
 
-    def fetch(target: Target, key: str, to: Path) -> None:
+    def fetch(target: MirrorTarget, key: str, to: Path) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("xb") as file:
             target.fetch(key, file.write)
@@ -46,19 +46,19 @@ def run(options: argparse.Namespace) -> int:
     try:
         target = parse(options.mirror)
         keys, removed = list(target.keys("ledger/")), list(target.keys("removed/"))
-        whole = {key for key in keys if _KEY.fullmatch(key)}
-        if not whole and not any(map(_KEY.fullmatch, removed)):
+        whole = {key for key in keys if _KEY_PATTERN.fullmatch(key)}
+        if not whole and not any(map(_KEY_PATTERN.fullmatch, removed)):
             name = options.mirror.partition("?")[0]
             return fail(f"{name} contains no mirrored log: check the location and its prefix", EXIT_FAILED)
         options.out.mkdir(parents=True)
-        for key in sorted({*whole, *filter(_NAME.fullmatch, keys)}):
+        for key in sorted({*whole, *filter(_NAME_PATTERN.fullmatch, keys)}):
             fetch(target, key, options.out / key.removeprefix("ledger/"))
         there = {key.rsplit("/", 1)[0].removeprefix("ledger/") for key in whole}
         for key in removed:
             place = key.removeprefix("removed/")
-            if _KEY.fullmatch(key) and place.rsplit("/", 1)[0] not in there:
+            if _KEY_PATTERN.fullmatch(key) and place.rsplit("/", 1)[0] not in there:
                 fetch(target, key, options.out / place)
-    except PlaceError as error:
+    except TargetAddressError as error:
         return fail(str(error), EXIT_USAGE)
     except FileExistsError as error:
         return fail(f"{error.filename} already exists", EXIT_USAGE)

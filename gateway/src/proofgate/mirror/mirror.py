@@ -19,34 +19,34 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.key_statements import of_the_line
+from proofgate.key_statements import chain_statements
 from proofgate.mirror import aggregate, checkpoints, configurations, verified
-from proofgate.mirror.aggregate import Ended
-from proofgate.mirror.copied_logs import CopiedLogs, Copies
-from proofgate.mirror.memory import Memory
-from proofgate.mirror.target import ChangedError, ConflictError, MirrorError, Piece, Target
+from proofgate.mirror.aggregate import EndedLog
+from proofgate.mirror.copied_logs import CopiedLogs, LogCopies
+from proofgate.mirror.memory import MirrorProgress
+from proofgate.mirror.target import ConflictError, FileChangedError, MirrorError, MirrorObject, MirrorTarget
 from proofgate.mirror.verified import UnverifiedError
-from proofgate.replica.mirrored import Wanted
+from proofgate.replica.mirrored import RequiredLog
 
 log = logging.getLogger("proofgate.mirror")
 
 #: Between two looks whether there is something to mirror.
 TICK_SECONDS = 1.0
 #: Logs that wait and are looked at in one round, and of which the lag is told in bytes.
-MOST_AT_ONCE = 1000
+MAX_BATCH = 1000
 #: Between two checkpoints of the aggregate log, and of one shard.
 CHECKPOINT_SECONDS = 60.0
 #: Between two looks whether a mirror would keep what it is given.
-LOOK_SECONDS = 60.0
+CHECK_INTERVAL_SECONDS = 60.0
 #: Until something that waits to be mirrored is a finding.
-PATIENCE_SECONDS = 600.0
+MAX_LAG_SECONDS = 600.0
 #: What does not verify is looked at again after it: network file systems show old files for a while.
-SECOND_LOOK_SECONDS = 60.0
+RECHECK_SECONDS = 60.0
 #: Configurations that are looked for again and again.
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 #: Until a log that cannot be read, though others can, is a finding and waited for no longer.
 GIVE_UP_SECONDS = 86400.0
-_LONGEST_PAUSE = 60.0
+_MAX_PAUSE = 60.0
 #: The volume cannot be read now: what stands on it is unknown.
 _UNREADABLE = "mirror_source"
 _VERDICTS = {
@@ -56,7 +56,7 @@ _VERDICTS = {
 }
 
 
-class Outcome(Enum):
+class MirrorOutcome(Enum):
     """What became of a log whose turn it was."""
 
     MIRRORED = "mirrored"
@@ -70,7 +70,7 @@ class _StoppedError(Exception):
 
 
 @dataclass
-class Totals:
+class MirrorTotals:
     """What a mirror did, for metrics."""
 
     objects: int = 0
@@ -82,40 +82,40 @@ class Totals:
 class Mirror:
     """One mirror of one auditor's ledger."""
 
-    target: Target
+    target: MirrorTarget
     auditor: _core.Auditor
     ledger: Path
     state: Path
-    keeping_key: str | None = None
-    patience: float = PATIENCE_SECONDS
-    second_look: float = SECOND_LOOK_SECONDS
-    give_up: float = GIVE_UP_SECONDS
+    retention_key: str | None = None
+    max_lag_seconds: float = MAX_LAG_SECONDS
+    recheck_seconds: float = RECHECK_SECONDS
+    give_up_seconds: float = GIVE_UP_SECONDS
     #: Where `ledger` is one of copies: how those stand.
-    copies: Copies | None = None
-    totals: Totals = field(default_factory=Totals)
-    #: Bytes of logs that have ended and wait to be mirrored, of at most `MOST_AT_ONCE`.
+    copies: LogCopies | None = None
+    totals: MirrorTotals = field(default_factory=MirrorTotals)
+    #: Bytes of logs that have ended and wait to be mirrored, of at most `MAX_BATCH`.
     lag_bytes: int = 0
-    _behind_since: float | None = None
+    _lagging_since: float | None = None
     #: Why nothing may be put there, and since when (unix microseconds).
-    _unlocked: tuple[str, int] | None = None
+    _lock_problem: tuple[str, int] | None = None
     _failure: str | None = None
     _suspected: dict[int, float] = field(default_factory=dict)
-    _told_checkpoints: set[str] = field(default_factory=set)
+    _written_checkpoints: set[str] = field(default_factory=set)
     #: Entries from `next` on that are done, though the log of one before them cannot be read.
-    _ahead: set[int] = field(default_factory=set)
+    _completed_ahead: set[int] = field(default_factory=set)
     #: Entries whose logs cannot be read, and since when.
     _unreadable: dict[int, float] = field(default_factory=dict)
-    _told_configurations: set[str] = field(default_factory=set)
+    _written_configurations: set[str] = field(default_factory=set)
     #: Since when configurations wait that are not to be had, in monotonic seconds.
-    _waited: dict[str, float] = field(default_factory=dict)
+    _waiting_since: dict[str, float] = field(default_factory=dict)
     _checkpoints_due: float = 0.0
-    _look_due: float = 0.0
+    _check_due: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         own, self._ledger_key = self.auditor.verifying_keys()
         self._ledger_name = self._ledger_key.split("+", 1)[0]
-        self._memory = Memory.open(self.state, self.target.name, own)
+        self._memory = MirrorProgress.open(self.state, self.target.name, own)
         self._copied = CopiedLogs(self._memory, self.copies, self.ledger) if self.copies else None
 
     @property
@@ -133,16 +133,16 @@ class Mirror:
 
     def lag_seconds(self) -> float:
         """Since when something has waited to be mirrored; 0 when nothing does."""
-        since = self._behind_since
+        since = self._lagging_since
         return 0.0 if since is None else time.monotonic() - since
 
-    def wanted(self) -> Collection[Wanted]:
+    def required_logs(self) -> Collection[RequiredLog]:
         """The copies that it waits for."""
-        return self._copied.wanted() if self._copied else ()
+        return self._copied.required_logs() if self._copied else ()
 
-    def refused(self) -> Collection[str]:
+    def rejected_logs(self) -> Collection[str]:
         """The places of logs whose copies do not verify."""
-        return self._copied.refused() if self._copied else ()
+        return self._copied.rejected_logs() if self._copied else ()
 
     def has(self, place: str, *, removed: bool) -> bool:
         """Whether it holds a log of a copy, or what stays of it after its removal."""
@@ -151,23 +151,23 @@ class Mirror:
     def findings(self) -> list[dict[str, Any]]:
         """What is wrong with it, as the auditor tells findings."""
         found = list(self._memory.findings)
-        unlocked, lag = self._unlocked, self.lag_seconds()
+        unlocked, lag = self._lock_problem, self.lag_seconds()
         if unlocked is not None:
             found.append(self._finding("mirror_unlocked", unlocked[0], unlocked[1]))
         now = time.monotonic()
         for digest, since in sorted(self._memory.configurations.items()):
             # Of before this start it is not known how long that was: clocks may have been set.
-            if now - self._waited.setdefault(digest, now) >= self.second_look:
+            if now - self._waiting_since.setdefault(digest, now) >= self.recheck_seconds:
                 where = "in the ledger" if self.copies is None else "copied from a worker"
                 message = f"a record names the configuration {digest}, which is not {where}"
                 found.append(self._finding("mirror_configuration_missing", message, since))
-        if lag >= self.patience:
+        if lag >= self.max_lag_seconds:
             reason = self._failure or (self._copied and self._copied.why)
             why = f": {reason}" if reason else ""
             found.append(
                 self._finding(
                     "mirror_lags",
-                    f"verified data has waited to be mirrored for {int(self.patience)} seconds{why}",
+                    f"verified data has waited to be mirrored for {int(self.max_lag_seconds)} seconds{why}",
                     time.time_ns() // 1000 - int(lag * 1e6),
                 )
             )
@@ -175,27 +175,27 @@ class Mirror:
 
     def _run(self) -> None:
         tries = 0
-        while not self._stop.wait(TICK_SECONDS if not tries else min(2.0 ** (tries - 1), _LONGEST_PAUSE)):
+        while not self._stop.wait(TICK_SECONDS if not tries else min(2.0 ** (tries - 1), _MAX_PAUSE)):
             try:
-                self.round()
+                self.run_once()
                 tries = 0
             except _StoppedError:
                 return
             except Exception as error:
                 tries += 1
-                self._late()
+                self._mark_lagging()
                 if not isinstance(error, MirrorError):
                     log.exception("%s: the round failed and will be retried", self.name)
 
-    def round(self) -> None:
+    def run_once(self) -> None:
         """Brings it up to what is published. Raises MirrorError; what was put there stays."""
         published = self.auditor.checkpoint()
         if published is None:
             return
         try:
-            self._look_at_target()
-            if self._unlocked is None:
-                self._bring(published)
+            self._check_target()
+            if self._lock_problem is None:
+                self._mirror_published(published)
         except MirrorError as error:
             self.totals.failures[error.code] += 1
             if self._failure != str(error):
@@ -205,100 +205,100 @@ class Mirror:
         if self._failure is not None:
             log.info("%s: accepts objects again", self.name)
         self._failure = None
-        is_waiting = self._suspected or self._memory.waiting or self._memory.next < published[0]
-        if self._unlocked is None and not is_waiting:
-            self._behind_since = None
+        is_waiting = self._suspected or self._memory.waiting or self._memory.next_entry < published[0]
+        if self._lock_problem is None and not is_waiting:
+            self._lagging_since = None
         else:
-            self._late()
+            self._mark_lagging()
 
-    def _look_at_target(self) -> None:
-        if time.monotonic() < self._look_due:
+    def _check_target(self) -> None:
+        if time.monotonic() < self._check_due:
             return
         problem = self.target.problem()
         if problem is None:
-            self._unlocked = None
-        elif self._unlocked is None or self._unlocked[0] != problem:
-            self._unlocked = (problem, time.time_ns() // 1000)
+            self._lock_problem = None
+        elif self._lock_problem is None or self._lock_problem[0] != problem:
+            self._lock_problem = (problem, time.time_ns() // 1000)
             log.error("%s: nothing is mirrored: %s [mirror_unlocked]", self.name, problem)
-        self._look_due = time.monotonic() + (LOOK_SECONDS if problem is None else TICK_SECONDS)
+        self._check_due = time.monotonic() + (CHECK_INTERVAL_SECONDS if problem is None else TICK_SECONDS)
 
-    def _late(self) -> None:
-        if self._behind_since is None:
-            self._behind_since = time.monotonic()
+    def _mark_lagging(self) -> None:
+        if self._lagging_since is None:
+            self._lagging_since = time.monotonic()
 
-    def _bring(self, published: tuple[int, str]) -> None:
+    def _mirror_published(self, published: tuple[int, str]) -> None:
         size, note = published
         unreadable = None
         if self._copied is not None:
-            unreadable = self._bring_copied(self._copied, size)
-        elif self._memory.next < size:
-            ended = aggregate.ended(self.auditor, self._ledger_name, self._memory.next, size)
-            waiting = (one for one in ended if one.index not in self._ahead)
-            due = list(itertools.islice(waiting, MOST_AT_ONCE))
+            unreadable = self._mirror_copied_logs(self._copied, size)
+        elif self._memory.next_entry < size:
+            ended = aggregate.ended_logs(self.auditor, self._ledger_name, self._memory.next_entry, size)
+            waiting = (one for one in ended if one.index not in self._completed_ahead)
+            due = list(itertools.islice(waiting, MAX_BATCH))
             if due:
-                self._late()
-            is_done, unreadable = self._bring_logs(due)
+                self._mark_lagging()
+            is_done, unreadable = self._mirror_logs(due)
             if not is_done:
                 if unreadable is not None:
                     raise unreadable
                 return
             if unreadable is None:
-                is_all = len(due) < MOST_AT_ONCE
-                self._memory.next = size if is_all else due[-1].index + 1
-                self._ahead.clear()
+                is_all = len(due) < MAX_BATCH
+                self._memory.next_entry = size if is_all else due[-1].index + 1
+                self._completed_ahead.clear()
                 self._save()
                 if not is_all:
                     return
         if unreadable is None and self._copied is None:
             self.lag_bytes = 0
-        self._bring_tiles(size)
+        self._mirror_tiles(size)
         if time.monotonic() >= self._checkpoints_due:
-            self._bring_checkpoints(size, note)
+            self._mirror_checkpoints(size, note)
             self._checkpoints_due = time.monotonic() + CHECKPOINT_SECONDS
         if unreadable is not None:
             raise unreadable
 
-    def _bring_copied(self, logs: CopiedLogs, size: int) -> MirrorError | None:
+    def _mirror_copied_logs(self, logs: CopiedLogs, size: int) -> MirrorError | None:
         """Mirrors the logs that have ended whose copies are whole; why one of them cannot be read. Raises
         MirrorError."""
-        if logs.take(self.auditor, self._ledger_name, size):
+        if logs.start_round(self.auditor, self._ledger_name, size):
             self._save()
         unreadable = None
         for one in logs.waiting:
-            self._late()
+            self._mark_lagging()
             try:
-                outcome = self._bring_copy(logs, one)
+                outcome = self._mirror_copy(logs, one)
             except MirrorError as error:
                 if error.code != _UNREADABLE:
                     raise
                 unreadable = error
                 continue
-            if outcome is not Outcome.LATER:
-                logs.done(one, is_there=outcome is Outcome.MIRRORED)
+            if outcome is not MirrorOutcome.LATER:
+                logs.finish(one, is_there=outcome is MirrorOutcome.MIRRORED)
                 self._save()
-        logs.settle()
-        self.lag_bytes = sum(verified.bytes_of(self.ledger, one) for one in logs.waiting)
+        logs.finish_round()
+        self.lag_bytes = sum(verified.segment_bytes(self.ledger, one) for one in logs.waiting)
         return unreadable
 
-    def _bring_copy(self, logs: CopiedLogs, one: Ended) -> Outcome:
-        standing = logs.standing(one)
-        if standing.is_whole:
-            return self._bring_log(one)
+    def _mirror_copy(self, logs: CopiedLogs, one: EndedLog) -> MirrorOutcome:
+        standing = logs.status(one)
+        if standing.is_complete:
+            return self._mirror_log(one)
         if standing.is_gone:
-            missing = f"its worker no longer holds the log, and not all of it was copied: {standing.why}"
+            missing = f"its worker no longer holds the log, and not all of it was copied: {standing.reason}"
             return self._suspect(one, "mirror_log_missing", missing)
         self._suspected.pop(one.index, None)
-        return Outcome.LATER
+        return MirrorOutcome.LATER
 
-    def _bring_logs(self, due: list[Ended]) -> tuple[bool, MirrorError | None]:
+    def _mirror_logs(self, due: list[EndedLog]) -> tuple[bool, MirrorError | None]:
         """Mirrors logs that have ended, up to one that has to be looked at again first; whether that is none,
         and why the first that is left out cannot be read. Raises MirrorError."""
-        sizes = [verified.bytes_of(self.ledger, one) for one in due]
+        sizes = [verified.segment_bytes(self.ledger, one) for one in due]
         self.lag_bytes = sum(sizes)
-        unreadable: dict[Ended, MirrorError] = {}
+        unreadable: dict[EndedLog, MirrorError] = {}
         for one, length in zip(due, sizes, strict=True):
             try:
-                if self._bring_log(one) is Outcome.LATER:
+                if self._mirror_log(one) is MirrorOutcome.LATER:
                     return False, next(iter(unreadable.values()), None)
             except MirrorError as error:
                 if error.code != _UNREADABLE:
@@ -311,9 +311,9 @@ class Mirror:
             self.lag_bytes -= length
             self._unreadable.pop(one.index, None)
             if unreadable:
-                self._ahead.add(one.index)
+                self._completed_ahead.add(one.index)
             else:
-                self._memory.next = one.index + 1
+                self._memory.next_entry = one.index + 1
                 self._save()
         if len(unreadable) < len(due):
             for one, why in list(unreadable.items()):
@@ -321,111 +321,113 @@ class Mirror:
                     del unreadable[one]
         return True, next(iter(unreadable.values()), None)
 
-    def _is_given_up(self, ended: Ended, why: MirrorError) -> bool:
+    def _is_given_up(self, ended: EndedLog, why: MirrorError) -> bool:
         since = self._unreadable.get(ended.index)
-        if since is None or time.monotonic() - since < self.give_up:
+        if since is None or time.monotonic() - since < self.give_up_seconds:
             return False
         del self._unreadable[ended.index]
-        self._ahead.add(ended.index)
-        told = f"it could not be read for {int(self.give_up)} seconds, although others could: {why}"
-        self._find("mirror_unverified", f"{ended.place} is not mirrored: {told}")
+        self._completed_ahead.add(ended.index)
+        told = f"it could not be read for {int(self.give_up_seconds)} seconds, although others could: {why}"
+        self._add_finding("mirror_unverified", f"{ended.log_path} is not mirrored: {told}")
         return True
 
-    def _bring_log(self, ended: Ended) -> Outcome:
+    def _mirror_log(self, ended: EndedLog) -> MirrorOutcome:
         """Mirrors a log that has ended; LATER when it has to be looked at again first. Raises MirrorError."""
         try:
-            files = verified.files(self.ledger, ended, self._ledger_key, self.keeping_key)
+            files = verified.verified_files(self.ledger, ended, self._ledger_key, self.retention_key)
         except _core.LedgerError as error:
-            if self._copied is None and self._is_gone(ended):
+            if self._copied is None and self._is_missing(ended):
                 return self._suspect(
                     ended, "mirror_log_missing", "the log was removed before it was mirrored"
                 )
             if error.code == "ledger_io":
-                raise MirrorError(_UNREADABLE, f"{ended.place} cannot be read: {error}") from None
-            return self._doubt(ended, str(error))
+                raise MirrorError(_UNREADABLE, f"{ended.log_path} cannot be read: {error}") from None
+            return self._handle_unverified(ended, str(error))
         except UnverifiedError as error:
-            return self._doubt(ended, str(error))
+            return self._handle_unverified(ended, str(error))
         try:
             for piece, segment in files:
                 self._put(piece)
                 if segment is not None:
-                    self._bring_configurations(configurations.named(segment))
-            self._put(checkpoints.of_log(ended.place, ended.size, ended.checkpoint))
-        except ChangedError as error:
-            return self._doubt(ended, f"{error} changed while it was mirrored")
+                    self._mirror_configurations(configurations.referenced_digests(segment))
+            self._put(checkpoints.log_checkpoint_object(ended.log_path, ended.size, ended.checkpoint))
+        except FileChangedError as error:
+            return self._handle_unverified(ended, f"{error} changed while it was mirrored")
         self._suspected.pop(ended.index, None)
-        return Outcome.MIRRORED
+        return MirrorOutcome.MIRRORED
 
-    def _is_gone(self, ended: Ended) -> bool:
+    def _is_missing(self, ended: EndedLog) -> bool:
         """Whether a log is not there, of a ledger that is. Raises MirrorError."""
         try:
             folders = (path for path in self.ledger.iterdir() if path.is_dir())
             shards = [path.name for path in folders if path.name.isdecimal()]
             if not shards:
                 # As where a volume is not mounted. That all logs were taken is the auditor's to find.
-                raise self._away("there is no shard in the ledger: its volume may not be mounted")
+                raise self._unreachable_error(
+                    "there is no shard in the ledger: its volume may not be mounted"
+                )
             # While these cannot be read, a newer key's signature is nobody's.
-            of_the_line(self.ledger, self._ledger_key)
+            chain_statements(self.ledger, self._ledger_key)
             if ended.shard not in shards:
                 return True
             logs = (self.ledger / ended.shard).iterdir()
             return not any(path.name == ended.incarnation and path.is_dir() for path in logs)
         except OSError as error:
-            raise self._away(f"the ledger cannot be read: {error.strerror}") from None
+            raise self._unreachable_error(f"the ledger cannot be read: {error.strerror}") from None
 
-    def _away(self, why: str) -> MirrorError:
+    def _unreachable_error(self, why: str) -> MirrorError:
         # Of a single log that says nothing, however long it lasts.
         self._unreadable.clear()
         return MirrorError(_UNREADABLE, why)
 
-    def _doubt(self, ended: Ended, message: str) -> Outcome:
-        if self._copied is not None and not self._copied.doubt(ended, message):
+    def _handle_unverified(self, ended: EndedLog, message: str) -> MirrorOutcome:
+        if self._copied is not None and not self._copied.mark_unverified(ended, message):
             # It says something of the log once another copy is the same.
-            return Outcome.LATER
+            return MirrorOutcome.LATER
         return self._suspect(ended, "mirror_unverified", message)
 
-    def _suspect(self, ended: Ended, code: str, message: str) -> Outcome:
+    def _suspect(self, ended: EndedLog, code: str, message: str) -> MirrorOutcome:
         since = self._suspected.setdefault(ended.index, time.monotonic())
-        if time.monotonic() - since < self.second_look:
-            return Outcome.LATER
+        if time.monotonic() - since < self.recheck_seconds:
+            return MirrorOutcome.LATER
         self._suspected.pop(ended.index, None)
-        self._find(code, f"{ended.place} is not mirrored: {message}")
-        return Outcome.FOUND
+        self._add_finding(code, f"{ended.log_path} is not mirrored: {message}")
+        return MirrorOutcome.FOUND
 
-    def _bring_configurations(self, digests: set[str]) -> None:
+    def _mirror_configurations(self, digests: set[str]) -> None:
         """Mirrors configurations by their digests; those that cannot be had wait. Raises MirrorError."""
         waiting = self._memory.configurations
-        for digest in sorted(digests - self._told_configurations):
-            piece = configurations.piece(self.ledger, digest)
+        for digest in sorted(digests - self._written_configurations):
+            piece = configurations.configuration_object(self.ledger, digest)
             if piece is not None:
                 self._put(piece)
-                self._told_configurations.add(digest)
+                self._written_configurations.add(digest)
                 waiting.pop(digest, None)
-                self._waited.pop(digest, None)
-            elif len(waiting) < MOST_WAITING:
+                self._waiting_since.pop(digest, None)
+            elif len(waiting) < MAX_WAITING:
                 waiting.setdefault(digest, time.time_ns() // 1000)
-                self._waited.setdefault(digest, time.monotonic())
+                self._waiting_since.setdefault(digest, time.monotonic())
 
-    def _bring_tiles(self, size: int) -> None:
-        for path in aggregate.whole_tiles(self._memory.tiles, size):
+    def _mirror_tiles(self, size: int) -> None:
+        for path in aggregate.full_tiles(self._memory.tiles_size, size):
             content = self.auditor.read(path)
             if content is not None:
-                self._put(Piece.of(f"aggregate/{path}", content))
-        if self._memory.tiles // aggregate.WIDTH < size // aggregate.WIDTH:
-            self._memory.tiles = size
+                self._put(MirrorObject.from_bytes(f"aggregate/{path}", content))
+        if self._memory.tiles_size // aggregate.TILE_WIDTH < size // aggregate.TILE_WIDTH:
+            self._memory.tiles_size = size
             self._save()
 
-    def _bring_checkpoints(self, size: int, note: str) -> None:
-        pieces = checkpoints.pieces(self.auditor, self.ledger, size, note)
+    def _mirror_checkpoints(self, size: int, note: str) -> None:
+        pieces = checkpoints.checkpoint_objects(self.auditor, self.ledger, size, note)
         for piece in pieces:
-            if piece.key not in self._told_checkpoints:
+            if piece.key not in self._written_checkpoints:
                 self._put(piece)
-        self._told_checkpoints = {piece.key for piece in pieces}
+        self._written_checkpoints = {piece.key for piece in pieces}
         if self._memory.configurations:
-            self._bring_configurations(set(self._memory.configurations))
+            self._mirror_configurations(set(self._memory.configurations))
             self._save()
 
-    def _put(self, piece: Piece) -> None:
+    def _put(self, piece: MirrorObject) -> None:
         if self._stop.is_set():
             raise _StoppedError
         try:
@@ -433,12 +435,12 @@ class Mirror:
                 self.totals.objects += 1
                 self.totals.bytes += piece.length
         except ConflictError:
-            self._find(
+            self._add_finding(
                 "mirror_conflict", f"{piece.key} already exists there, and differs from what was verified"
             )
 
-    def _find(self, code: str, message: str) -> None:
-        if self._memory.find(self._finding(code, message, time.time_ns() // 1000)):
+    def _add_finding(self, code: str, message: str) -> None:
+        if self._memory.add_finding(self._finding(code, message, time.time_ns() // 1000)):
             log.error("%s: %s [%s]", self.name, message, code)
             self._save()
 

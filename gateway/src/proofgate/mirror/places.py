@@ -9,72 +9,74 @@ from urllib.parse import parse_qsl, urlsplit
 
 from proofgate_schema.urls import is_loopback, split_url
 
-from proofgate.mirror.target import Target
+from proofgate.mirror.target import MirrorTarget
 
 _PREFIX = re.compile(r"([A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION = re.compile(r"[a-z0-9-]{1,64}")
 _MODES = {"compliance": "COMPLIANCE", "governance": "GOVERNANCE"}
-_NAMES = {"endpoint", "region", "lock", "days", "credentials", "ca", "http"}
-_MOST_DAYS = 36_500
+_OPTION_NAMES = {"endpoint", "region", "lock", "days", "credentials", "ca", "http"}
+_MAX_DAYS = 36_500
 
 
-class PlaceError(ValueError):
+class TargetAddressError(ValueError):
     """The text is not a mirror's address. The message says what to write."""
 
 
-def parse(text: str) -> Target:
+def parse(text: str) -> MirrorTarget:
     """The mirror that a text names. Raises PlaceError."""
     if not text.startswith("s3://"):
-        from proofgate.mirror.directory import Directory
+        from proofgate.mirror.directory import DirectoryTarget
 
         if "://" in text:
-            raise PlaceError(
+            raise TargetAddressError(
                 f"{text.split('://')[0]}:// is not known: give a directory, or s3://BUCKET/PREFIX"
             )
-        return Directory(Path(text))
+        return DirectoryTarget(Path(text))
     return _bucket(text)
 
 
-def _bucket(text: str) -> Target:
-    from proofgate.mirror.s3 import Bucket, Lock
-    from proofgate.mirror.s3_client import Client, Credentials
+def _bucket(text: str) -> MirrorTarget:
+    from proofgate.mirror.s3 import BucketTarget, ObjectLock
+    from proofgate.mirror.s3_client import Credentials, S3Client
 
     url = urlsplit(text)
     bucket, prefix = url.netloc, url.path.strip("/")
     options = dict(given := parse_qsl(url.query, keep_blank_values=True))
     name = f"s3://{bucket}/{prefix}".rstrip("/")
     if not _BUCKET.fullmatch(bucket) or not _PREFIX.fullmatch(prefix) or ".." in prefix.split("/"):
-        raise PlaceError(
+        raise TargetAddressError(
             f"{name}: expected s3://BUCKET/PREFIX: a bucket's name has 3 to 63 lower-case letters, digits, "
             "'.' and '-'; a prefix has letters, digits, '.', '_', '-' and '/'"
         )
-    unknown = options.keys() - _NAMES
+    unknown = options.keys() - _OPTION_NAMES
     if unknown or len(given) != len(options) or url.fragment:
-        raise PlaceError(f"{name}: after '?', give only {', '.join(sorted(_NAMES))}, each at most once")
+        raise TargetAddressError(
+            f"{name}: after '?', give only {', '.join(sorted(_OPTION_NAMES))}, each at most once"
+        )
     region = options.get("region") or os.environ.get("AWS_REGION") or "us-east-1"
     if not _REGION.fullmatch(region):
-        raise PlaceError(f"{name}: region is not valid")
-    lock = Lock(_mode(name, options), _days(name, options))
+        raise TargetAddressError(f"{name}: region is not valid")
+    lock = ObjectLock(_mode(name, options), _days(name, options))
     endpoint = _endpoint(name, options.get("endpoint") or f"https://s3.{region}.amazonaws.com", options)
     folder = options.get("credentials")
     credentials = Credentials(Path(folder) if folder else None, os.environ)
     authorities = Path(options["ca"]) if options.get("ca") else None
     if authorities is not None and not authorities.is_file():
-        raise PlaceError(f"{name}: ca: {authorities} is not a file")
-    return Bucket(name, Client(endpoint, region, bucket, credentials, authorities), prefix, lock)
+        raise TargetAddressError(f"{name}: ca: {authorities} is not a file")
+    return BucketTarget(name, S3Client(endpoint, region, bucket, credentials, authorities), prefix, lock)
 
 
 def _mode(name: str, options: dict[str, str]) -> str:
     if options.get("lock") not in _MODES:
-        raise PlaceError(f"{name}: give lock=compliance or lock=governance")
+        raise TargetAddressError(f"{name}: give lock=compliance or lock=governance")
     return _MODES[options["lock"]]
 
 
 def _days(name: str, options: dict[str, str]) -> int:
     days = options.get("days", "")
-    if not days.isascii() or not days.isdigit() or not 1 <= int(days[:9]) <= _MOST_DAYS:
-        raise PlaceError(f"{name}: give days=N, for how long each object is locked: 1 to {_MOST_DAYS}")
+    if not days.isascii() or not days.isdigit() or not 1 <= int(days[:9]) <= _MAX_DAYS:
+        raise TargetAddressError(f"{name}: give days=N, for how long each object is locked: 1 to {_MAX_DAYS}")
     return int(days)
 
 
@@ -82,9 +84,9 @@ def _endpoint(name: str, text: str, options: dict[str, str]) -> str:
     try:
         url = split_url(text, "https://s3.example.com")
     except ValueError as error:
-        raise PlaceError(f"{name}: endpoint: {error}") from None
+        raise TargetAddressError(f"{name}: endpoint: {error}") from None
     if url.query or url.fragment or url.path.strip("/"):
-        raise PlaceError(f"{name}: endpoint: remove everything after the host")
+        raise TargetAddressError(f"{name}: endpoint: remove everything after the host")
     if url.scheme != "https" and options.get("http") != "allow" and not is_loopback(url.hostname or ""):
-        raise PlaceError(f"{name}: endpoint: use https, or http=allow in a network that you trust")
+        raise TargetAddressError(f"{name}: endpoint: use https, or http=allow in a network that you trust")
     return text.rstrip("/")

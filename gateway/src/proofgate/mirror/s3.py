@@ -13,65 +13,65 @@ from email.utils import parsedate_to_datetime
 
 import requests
 
-from proofgate.mirror.s3_client import Client
-from proofgate.mirror.target import ConflictError, MirrorError, Piece
+from proofgate.mirror.s3_client import S3Client
+from proofgate.mirror.target import ConflictError, MirrorError, MirrorObject
 
 _DAY = 86_400
 #: By so much the store's clock and this one may differ before a lock is set once more.
-_SKEW = 3600
-_STRENGTH = {"GOVERNANCE": 1, "COMPLIANCE": 2}
-_TAKEN = {409, 412}
-_FULL = {b"QuotaExceeded", b"XMinioStorageFull", b"StorageFull", b"EntityTooLarge"}
+_CLOCK_SKEW = 3600
+_MODE_STRENGTH = {"GOVERNANCE": 1, "COMPLIANCE": 2}
+_CONFLICT_STATUSES = {409, 412}
+_FULL_CODES = {b"QuotaExceeded", b"XMinioStorageFull", b"StorageFull", b"EntityTooLarge"}
 
 
 @dataclass(frozen=True)
-class Lock:
+class ObjectLock:
     """How long each object is kept, from when it is written: `mode` is COMPLIANCE (by nobody before its time)
     or GOVERNANCE (but by who may bypass that)."""
 
     mode: str
     days: int
 
-    def end(self, written: float) -> float:
+    def retain_until(self, written: float) -> float:
         """When it ends of what was written at a time; both are unix seconds, whole ones as stores have
         them."""
         return float(int(written) + self.days * _DAY)
 
-    def is_kept(self, headers: Mapping[str, str], end: float) -> bool:
+    def is_satisfied_by(self, headers: Mapping[str, str], end: float) -> bool:
         """Whether an object, by the store's answer, is locked as firmly as is asked, until a time at
         least."""
         mode = headers.get("x-amz-object-lock-mode", "").upper()
         until = _unix_seconds(headers.get("x-amz-object-lock-retain-until-date", ""))
-        return _STRENGTH.get(mode, 0) >= _STRENGTH[self.mode] and until is not None and until >= end
+        return _MODE_STRENGTH.get(mode, 0) >= _MODE_STRENGTH[self.mode] and until is not None and until >= end
 
 
-class Bucket:
+class BucketTarget:
     """See `Target`."""
 
-    def __init__(self, name: str, client: Client, prefix: str, lock: Lock) -> None:
+    def __init__(self, name: str, client: S3Client, prefix: str, lock: ObjectLock) -> None:
         self.name = name
         self._client, self._lock = client, lock
         self._prefix = f"{prefix}/" if prefix else ""
 
     def problem(self) -> str | None:
         """Why objects would not be kept there. Raises MirrorError."""
-        with self._client.ask("GET", query={"versioning": ""}) as answer:
-            self._expect(answer, "its versioning cannot be read")
+        with self._client.request("GET", query={"versioning": ""}) as answer:
+            self._require_ok(answer, "its versioning cannot be read")
             if self._client.xml(answer).findtext("Status") != "Enabled":
                 return "the bucket is not versioned: overwritten or deleted objects would be lost"
-        with self._client.ask("GET", query={"object-lock": ""}) as answer:
+        with self._client.request("GET", query={"object-lock": ""}) as answer:
             if answer.status_code != 200 or (
                 self._client.xml(answer).findtext("ObjectLockEnabled") != "Enabled"
             ):
                 return "the bucket has no object lock: anyone with its credentials could delete objects"
         return None
 
-    def put(self, piece: Piece) -> bool:
+    def put(self, piece: MirrorObject) -> bool:
         """See `Target`."""
-        if self._is_there(piece):
+        if self._is_present(piece):
             return False
         checksum = base64.b64encode(piece.sha256).decode()
-        end = self._lock.end(time.time())
+        end = self._lock.retain_until(time.time())
         headers = {
             "Content-Type": "application/octet-stream",
             "If-None-Match": "*",
@@ -79,16 +79,16 @@ class Bucket:
             "X-Amz-Object-Lock-Mode": self._lock.mode,
             "X-Amz-Object-Lock-Retain-Until-Date": _time_text(end),
         }
-        with self._client.ask("PUT", self._prefix + piece.key, headers=headers, body=piece) as answer:
-            if answer.status_code not in _TAKEN:
-                self._expect(answer, "it does not accept an object")
+        with self._client.request("PUT", self._prefix + piece.key, headers=headers, body=piece) as answer:
+            if answer.status_code not in _CONFLICT_STATUSES:
+                self._require_ok(answer, "it does not accept an object")
                 is_put = True
             else:
                 is_put = False
         if is_put:
             self._require_locked(self._prefix + piece.key, end)
             return True
-        if self._is_there(piece):
+        if self._is_present(piece):
             return False
         raise MirrorError("mirror_unreachable", "it reports that an object exists, but does not return it")
 
@@ -106,8 +106,8 @@ class Bucket:
         own = [version for found, version in self._versions(key) if found == key]
         if not own:
             raise MirrorError("mirror_bad_answer", f"{key} is not there")
-        with self._client.ask("GET", self._prefix + key, {"versionId": own[-1]}) as answer:
-            self._expect(answer, f"{key} cannot be read")
+        with self._client.request("GET", self._prefix + key, {"versionId": own[-1]}) as answer:
+            self._require_ok(answer, f"{key} cannot be read")
             for chunk in self._client.stream(answer):
                 write(chunk)
 
@@ -116,8 +116,8 @@ class Bucket:
         marker: dict[str, str] = {}
         while True:
             query = {"versions": "", "prefix": self._prefix + prefix, **marker}
-            with self._client.ask("GET", query=query) as answer:
-                self._expect(answer, "its objects cannot be listed")
+            with self._client.request("GET", query=query) as answer:
+                self._require_ok(answer, "its objects cannot be listed")
                 listed = self._client.xml(answer)
             for version in listed.iterfind("Version"):
                 key = version.findtext("Key") or ""
@@ -127,13 +127,13 @@ class Bucket:
             names = {"key-marker": "NextKeyMarker", "version-id-marker": "NextVersionIdMarker"}
             marker = {name: text for name, tag in names.items() if (text := listed.findtext(tag))}
 
-    def _is_there(self, piece: Piece) -> bool:
+    def _is_present(self, piece: MirrorObject) -> bool:
         """Whether just this is there, and locked. Raises ConflictError, MirrorError."""
         key = self._prefix + piece.key
-        with self._client.ask("HEAD", key, headers={"X-Amz-Checksum-Mode": "ENABLED"}) as answer:
+        with self._client.request("HEAD", key, headers={"X-Amz-Checksum-Mode": "ENABLED"}) as answer:
             if answer.status_code == 404:
                 return False
-            self._expect(answer, "the metadata of an object cannot be read")
+            self._require_ok(answer, "the metadata of an object cannot be read")
             found = answer.headers
         if found.get("Content-Length") != str(piece.length):
             raise ConflictError(piece.key)
@@ -146,17 +146,17 @@ class Bucket:
             raise ConflictError(piece.key)
         now = time.time()
         written = _http_seconds(found.get("Last-Modified", ""), now)
-        if not self._lock.is_kept(found, self._lock.end(min(written, now)) - _SKEW):
-            self._retain(key)
+        if not self._lock.is_satisfied_by(found, self._lock.retain_until(min(written, now)) - _CLOCK_SKEW):
+            self._extend_lock(key)
         return True
 
     def _require_locked(self, key: str, end: float) -> None:
         """Reads back how an object is locked: a store may take the headers and pass them over. Raises
         MirrorError."""
-        with self._client.ask("HEAD", key) as answer:
-            self._expect(answer, "the metadata of an object cannot be read")
+        with self._client.request("HEAD", key) as answer:
+            self._require_ok(answer, "the metadata of an object cannot be read")
             found = answer.headers
-        if not self._lock.is_kept(found, end):
+        if not self._lock.is_satisfied_by(found, end):
             mode = found.get("x-amz-object-lock-mode", "no lock")
             until = found.get("x-amz-object-lock-retain-until-date", "no time")
             shown = " until ".join(text[:40] if text.isprintable() else "?" for text in (mode, until))
@@ -168,31 +168,31 @@ class Bucket:
 
     def _digest(self, key: str) -> bytes:
         digest = hashlib.sha256()
-        with self._client.ask("GET", key) as answer:
-            self._expect(answer, "an object cannot be read")
+        with self._client.request("GET", key) as answer:
+            self._require_ok(answer, "an object cannot be read")
             for chunk in self._client.stream(answer):
                 digest.update(chunk)
         return digest.digest()
 
-    def _retain(self, key: str) -> None:
+    def _extend_lock(self, key: str) -> None:
         """Locks an object that somebody else has written, or that an older lock has left."""
-        end = self._lock.end(time.time())
+        end = self._lock.retain_until(time.time())
         content = (
             '<Retention xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
             f"<Mode>{self._lock.mode}</Mode><RetainUntilDate>{_time_text(end)}</RetainUntilDate></Retention>"
         ).encode()
         headers = {"X-Amz-Checksum-Sha256": base64.b64encode(hashlib.sha256(content).digest()).decode()}
-        body = Piece.of(key, content)
-        with self._client.ask("PUT", key, {"retention": ""}, headers, body) as answer:
-            self._expect(answer, "an object cannot be locked")
+        body = MirrorObject.from_bytes(key, content)
+        with self._client.request("PUT", key, {"retention": ""}, headers, body) as answer:
+            self._require_ok(answer, "an object cannot be locked")
         self._require_locked(key, end)
 
-    def _expect(self, answer: requests.Response, why: str) -> None:
+    def _require_ok(self, answer: requests.Response, why: str) -> None:
         if answer.status_code == 200:
             return
         text = b"" if answer.raw is None else next(self._client.stream(answer), b"")
         code = text.partition(b"<Code>")[2].partition(b"</Code>")[0]
-        kind = "mirror_full" if code in _FULL else "mirror_bad_answer"
+        kind = "mirror_full" if code in _FULL_CODES else "mirror_bad_answer"
         shown = code.decode("ascii", "replace") if code.isalnum() else ""
         raise MirrorError(kind, f"{why}: {answer.status_code} {shown}".rstrip())
 

@@ -18,13 +18,13 @@ from xml.etree import ElementTree
 import requests
 
 from proofgate import _core
-from proofgate.mirror.target import MirrorError, Piece
+from proofgate.mirror.target import MirrorError, MirrorObject
 
 #: Connecting, and between two packets.
 TIMEOUTS = (5.0, 60.0)
-_MOST_ANSWER = 8 << 20
-_EMPTY = hashlib.sha256(b"").digest()
-_CODES = {403: "mirror_denied", 507: "mirror_full"}
+_MAX_RESPONSE_BYTES = 8 << 20
+_EMPTY_SHA256 = hashlib.sha256(b"").digest()
+_ERROR_CODES = {403: "mirror_denied", 507: "mirror_full"}
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Credentials:
     def read(self) -> tuple[str, str, str | None]:
         """Id, secret and session token. Raises MirrorError."""
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-        identity, secret, token = (self._one(name) for name in names)
+        identity, secret, token = (self._read_value(name) for name in names)
         if not identity or not secret:
             where = f"the files of {self.files}" if self.files else "the environment"
             raise MirrorError("mirror_credentials", f"{names[0]} or {names[1]} is not in {where}")
         return identity, secret, token or None
 
-    def _one(self, name: str) -> str:
+    def _read_value(self, name: str) -> str:
         if self.files is None:
             return self.environment.get(name, "").strip()
         try:
@@ -56,7 +56,7 @@ class Credentials:
 class _Body:
     """A piece as `requests` streams it: with a length, and read once."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: MirrorObject) -> None:
         self._chunks, self._length = piece.chunks(), piece.length
 
     def __len__(self) -> int:
@@ -66,7 +66,7 @@ class _Body:
         return self._chunks
 
 
-class Client:
+class S3Client:
     """Speaks with one bucket. One thread at a time may use it."""
 
     def __init__(
@@ -79,13 +79,13 @@ class Client:
         self._session.verify = True if authorities is None else str(authorities)
 
     @contextmanager
-    def ask(
+    def request(
         self,
         method: str,
         key: str = "",
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        body: Piece | None = None,
+        body: MirrorObject | None = None,
     ) -> Iterator[requests.Response]:
         """An answer of any status but those that say that nothing goes, whose body is not read yet.
 
@@ -100,7 +100,7 @@ class Client:
             text,
             url.netloc,
             list((headers or {}).items()),
-            _EMPTY if body is None else body.sha256,
+            _EMPTY_SHA256 if body is None else body.sha256,
             self._credentials.read(),
             self._region,
             int(time.time()),
@@ -126,14 +126,14 @@ class Client:
         except (requests.exceptions.RequestException, OSError):
             raise MirrorError("mirror_unreachable", "it is not reachable, or closed the connection") from None
         with answer:
-            yield _believed(answer)
+            yield _check_status(answer)
 
     def text(self, answer: requests.Response) -> bytes:
         """The body of an answer, bounded. Raises MirrorError."""
         content = b""
         for chunk in self.stream(answer):
             content += chunk
-            if len(content) > _MOST_ANSWER:
+            if len(content) > _MAX_RESPONSE_BYTES:
                 raise MirrorError("mirror_bad_answer", "a response is too large")
         return content
 
@@ -156,16 +156,18 @@ class Client:
         return root
 
 
-def _believed(answer: requests.Response) -> requests.Response:
+def _check_status(answer: requests.Response) -> requests.Response:
     status = answer.status_code
-    if status in _CODES or status >= 500:
-        raise MirrorError(_CODES.get(status, "mirror_unreachable"), f"it answers {status}{_code_of(answer)}")
+    if status in _ERROR_CODES or status >= 500:
+        raise MirrorError(
+            _ERROR_CODES.get(status, "mirror_unreachable"), f"it answers {status}{_error_code(answer)}"
+        )
     if 300 <= status < 400:
         raise MirrorError("mirror_bad_answer", f"it answers {status}: check the endpoint and the region")
     return answer
 
 
-def _code_of(answer: requests.Response) -> str:
+def _error_code(answer: requests.Response) -> str:
     """The code of an error, as the store gives it; it is short and holds no secret."""
     try:
         start = next(answer.iter_content(4096), b"")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 #: Read, and sent, at once.
-CHUNK = 1 << 18
+CHUNK_BYTES = 1 << 18
 
 
 class MirrorError(Exception):
@@ -26,12 +26,12 @@ class ConflictError(Exception):
     """Another object has the key of a piece. The message is the key."""
 
 
-class ChangedError(Exception):
+class FileChangedError(Exception):
     """A file is not any more what was verified."""
 
 
 @dataclass(frozen=True)
-class Piece:
+class MirrorObject:
     """What is to be mirrored under a key: some bytes, or the beginning of a file, whose digest is known."""
 
     key: str
@@ -40,7 +40,7 @@ class Piece:
     source: Path | bytes
 
     @classmethod
-    def of(cls, key: str, content: bytes) -> Piece:
+    def from_bytes(cls, key: str, content: bytes) -> MirrorObject:
         """Bytes that are at hand."""
         return cls(key, len(content), hashlib.sha256(content).digest(), content)
 
@@ -49,7 +49,7 @@ class Piece:
         digest, left, held = hashlib.sha256(), self.length, b""
         try:
             with self._open() as file:
-                while left and (chunk := file.read(min(CHUNK, left))):
+                while left and (chunk := file.read(min(CHUNK_BYTES, left))):
                     digest.update(chunk)
                     left -= len(chunk)
                     # One is held back: of others nothing whole is ever sent.
@@ -59,7 +59,7 @@ class Piece:
         except OSError as error:
             raise MirrorError("mirror_source", f"{self.source!s} cannot be read: {error.strerror}") from None
         if left or digest.digest() != self.sha256:
-            raise ChangedError(str(self.source))
+            raise FileChangedError(str(self.source))
         yield held
 
     def _open(self) -> BinaryIO:
@@ -70,7 +70,7 @@ class Piece:
         return os.fdopen(os.open(self.source, flags), "rb")
 
 
-class Target(Protocol):
+class MirrorTarget(Protocol):
     """A place for pieces, each under a key of letters, digits, `.`, `_`, `-` and `/`. One thread uses it."""
 
     name: str
@@ -79,7 +79,7 @@ class Target(Protocol):
     def problem(self) -> str | None:
         """Why nothing may be put there although it answers: it would not be kept. Raises MirrorError."""
 
-    def put(self, piece: Piece) -> bool:
+    def put(self, piece: MirrorObject) -> bool:
         """Puts a piece whole or not at all, durably; whether it was not there before.
 
         Raises ConflictError when something else is there, which stays; ChangedError, MirrorError.

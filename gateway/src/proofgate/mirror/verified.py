@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.mirror.aggregate import Ended
-from proofgate.mirror.target import Piece
+from proofgate.mirror.aggregate import EndedLog
+from proofgate.mirror.target import MirrorObject
 
-SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
+SEGMENT_NAME = re.compile(r"[0-9]{20}\.(seg|next)")
 #: The worst verdict of a log that is mirrored: what is there is right, though it may have ended early.
-_INCOMPLETE = 10
-_OF_A_LOG = re.compile(r"[0-9]{20}\.(seg|next)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
-_OF_A_REMOVED = re.compile(
+_EXIT_INCOMPLETE = 10
+_LOG_FILE = re.compile(r"[0-9]{20}\.(seg|next)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
+_REMOVED_LOG_FILE = re.compile(
     r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
 )
 
@@ -26,40 +26,40 @@ class UnverifiedError(Exception):
     """What is there is not what the auditor accepted. The message says why."""
 
 
-def files(
-    ledger: Path, ended: Ended, ledger_key: str, keeping_key: str | None
-) -> list[tuple[Piece, Path | None]]:
+def verified_files(
+    ledger: Path, ended: EndedLog, ledger_key: str, keeping_key: str | None
+) -> list[tuple[MirrorObject, Path | None]]:
     """What is to be mirrored of a log or, after its removal, of what stays of it; with each segment its path.
 
     The log's own checkpoint comes last: where it is, all of the log is. Raises UnverifiedError, and the
     core's LedgerError where it cannot be read.
     """
-    folder = ledger / ended.place
+    folder = ledger / ended.log_path
     code, report, read = _core.fsck_pinned(str(folder), ended.checkpoint, ledger_key, keeping_key)
     told = json.loads(report)
-    if code > _INCOMPLETE:
+    if code > _EXIT_INCOMPLETE:
         raise UnverifiedError(_first_message(told))
     removed = told["incarnations"][0].get("removed")
     if removed is not None and not removed["verified"]:
         # Anybody can put one there: without the retention key nobody knows whose it is.
         raise UnverifiedError("it has a tombstone, and there is no --keeping-key")
-    top, wanted = ("removed", _OF_A_REMOVED) if removed else ("ledger", _OF_A_LOG)
+    top, wanted = ("removed", _REMOVED_LOG_FILE) if removed else ("ledger", _LOG_FILE)
     found = []
     for name, length, digest in sorted(
         ((Path(path).name, length, digest) for path, length, digest in read),
         key=lambda file: (file[0] == "checkpoint", file[0]),
     ):
         if wanted.fullmatch(name):
-            piece = Piece(f"{top}/{ended.place}/{name}", length, digest, folder / name)
-            found.append((piece, folder / name if SEGMENT.fullmatch(name) else None))
+            piece = MirrorObject(f"{top}/{ended.log_path}/{name}", length, digest, folder / name)
+            found.append((piece, folder / name if SEGMENT_NAME.fullmatch(name) else None))
     return found
 
 
-def bytes_of(ledger: Path, ended: Ended) -> int:
+def segment_bytes(ledger: Path, ended: EndedLog) -> int:
     """Bytes of the segments of a log."""
     try:
-        with os.scandir(ledger / ended.place) as entries:
-            return sum(entry.stat().st_size for entry in entries if SEGMENT.fullmatch(entry.name))
+        with os.scandir(ledger / ended.log_path) as entries:
+            return sum(entry.stat().st_size for entry in entries if SEGMENT_NAME.fullmatch(entry.name))
     except OSError:
         return 0
 

@@ -31,8 +31,8 @@ from proofgate.timed_http import TimedResponse
 
 VERSION = 1
 #: Most bytes of an answer.
-ANSWER_MAXIMUM = 8 << 20
-TOKEN_MAXIMUM = 16 << 10
+MAX_RESPONSE_BYTES = 8 << 20
+MAX_TOKEN_BYTES = 16 << 10
 
 
 class HttpHookError(Exception):
@@ -102,7 +102,7 @@ class HttpHook:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        connection = self._connected(left)
+        connection = self._connect(left)
         connection.response_class = functools.partial(  # type: ignore[assignment]
             TimedResponse, deadline=deadline
         )
@@ -111,8 +111,8 @@ class HttpHook:
         with connection.getresponse() as response:
             if response.status != http.HTTPStatus.OK:
                 raise HttpHookError(f"the response has status {response.status}")
-            answer = response.read(ANSWER_MAXIMUM + 1)
-            if len(answer) > ANSWER_MAXIMUM or response.length:
+            answer = response.read(MAX_RESPONSE_BYTES + 1)
+            if len(answer) > MAX_RESPONSE_BYTES or response.length:
                 raise HttpHookError("the response is too long or truncated")
         try:
             return json.loads(answer)
@@ -123,11 +123,11 @@ class HttpHook:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._token_file is not None:
             with self._token_file.open("rb") as file:
-                token = file.read(TOKEN_MAXIMUM).decode("ascii").strip()
+                token = file.read(MAX_TOKEN_BYTES).decode("ascii").strip()
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
-    def _connected(self, seconds: float) -> http.client.HTTPConnection:
+    def _connect(self, seconds: float) -> http.client.HTTPConnection:
         if self._ca_changed():
             self.close()
         if self._connection is None:

@@ -17,7 +17,7 @@ def load_policy(entry: ExternalPolicy, folder: Path) -> Policy:
 
     Paths begin at `folder`. Raises whatever the policy raises, and TypeError when it is none.
     """
-    policy = _made(entry, folder)
+    policy = _create_policy(entry, folder)
     if not callable(getattr(policy, "evaluate", None)):
         raise TypeError("the object that the factory returned has no method evaluate")
     start = getattr(policy, "start", None)
@@ -33,7 +33,7 @@ def close_policy(policy: Policy) -> None:
         close()
 
 
-def _made(entry: ExternalPolicy, folder: Path) -> Policy:
+def _create_policy(entry: ExternalPolicy, folder: Path) -> Policy:
     if entry.factory is None:
         return HttpHook(
             entry.name,

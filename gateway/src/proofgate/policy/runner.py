@@ -18,22 +18,22 @@ from typing import Any
 from proofgate import _core
 from proofgate.policy.interface import Policy, PolicyRequest, PolicyText
 from proofgate.policy.loading import close_policy
-from proofgate.policy.verdicts import Said, all_said, failed
+from proofgate.policy.verdicts import CoreVerdict, core_verdicts, failed_verdict
 
 log = logging.getLogger("proofgate")
 
 LOWEST_PRIORITY = 19
 # How long a take waits, and with that how late a thread sees that it is to end.
-TAKE_SECONDS = 0.5
+TAKE_TIMEOUT_SECONDS = 0.5
 # Exchanges that began under an earlier configuration may ask its policies for so long.
 RETIRE_SECONDS = 60.0
 # A policy that could not be loaded is tried again.
 RETRY_SECONDS = 10.0
 # A policy that raises does so for many requests: the log has one line in this time.
-LOG_SECONDS = 10.0
+LOG_INTERVAL_SECONDS = 10.0
 
 
-class Runner:
+class PolicyRunner:
     """Runs one policy in a thread of its own. `load` makes it, there."""
 
     def __init__(self, name: str, batch: int, load: Callable[[], Policy]) -> None:
@@ -50,11 +50,11 @@ class Runner:
         self._thread = threading.Thread(target=self._run, name=f"policy-{name}", daemon=True)
         self._thread.start()
 
-    def wait_until_tried(self, seconds: float) -> bool:
+    def wait_for_first_load(self, seconds: float) -> bool:
         """Waits until the policy was loaded, or could not be; False when that takes longer."""
         return self._tried.wait(seconds)
 
-    def begin(self, queue: _core.PolicyQueue) -> None:
+    def start_serving(self, queue: _core.PolicyQueue) -> None:
         """Serves a queue from now on."""
         self._queue = queue
         self._begun.set()
@@ -92,12 +92,12 @@ class Runner:
                 # Whoever still waits is not kept waiting.
                 self._queue.close()
             if self._policy is not None:
-                with self._failures_told("closing"):
+                with self._log_failures("closing"):
                     close_policy(self._policy)
 
     def _try_to_load(self) -> None:
         self._error = None
-        with self._failures_told("loading"):
+        with self._log_failures("loading"):
             self._policy = self._load()
             log.info("policy %s: loaded", self.name)
         self._tried.set()
@@ -108,41 +108,41 @@ class Runner:
             if self._policy is None and time.monotonic() - tried_at >= RETRY_SECONDS:
                 self._try_to_load()
                 tried_at = time.monotonic()
-            items = queue.take_policy_batch(self._batch, TAKE_SECONDS)
+            items = queue.take_policy_batch(self._batch, TAKE_TIMEOUT_SECONDS)
             if items is None:
                 return
             if items:
-                queue.return_verdicts(list(zip(items, self._judge(items), strict=True)))
+                queue.return_verdicts(list(zip(items, self._evaluate_batch(items), strict=True)))
             # Texts that nobody needs any more must not wait for the next ones.
             del items
 
-    def _judge(self, items: Sequence[_core.PolicyItem]) -> list[Said]:
+    def _evaluate_batch(self, items: Sequence[_core.PolicyItem]) -> list[CoreVerdict]:
         if self._policy is None:
-            return [failed("not_loaded")] * len(items)
+            return [failed_verdict("not_loaded")] * len(items)
         requests = [_request(item) for item in items]
         verdicts = self._evaluate(self._policy, requests)
         if verdicts is not None:
             return verdicts
         if len(requests) == 1:
-            return [failed("exception")]
+            return [failed_verdict("exception")]
         # One request must not be the failure of all that came with it.
         return [
-            self._judge_alone(self._policy, item, request)
+            self._evaluate_single(self._policy, item, request)
             for item, request in zip(items, requests, strict=True)
         ]
 
-    def _judge_alone(self, policy: Policy, item: _core.PolicyItem, request: PolicyRequest) -> Said:
+    def _evaluate_single(self, policy: Policy, item: _core.PolicyItem, request: PolicyRequest) -> CoreVerdict:
         # A policy that raises after its deadline must not have to do so once more for each request.
         verdicts = self._evaluate(policy, [request]) if item.is_awaited() else None
-        return failed("exception") if verdicts is None else verdicts[0]
+        return failed_verdict("exception") if verdicts is None else verdicts[0]
 
-    def _evaluate(self, policy: Policy, requests: list[PolicyRequest]) -> list[Said] | None:
-        with self._failures_told("evaluating"):
-            return all_said(policy.evaluate(requests), len(requests))
+    def _evaluate(self, policy: Policy, requests: list[PolicyRequest]) -> list[CoreVerdict] | None:
+        with self._log_failures("evaluating"):
+            return core_verdicts(policy.evaluate(requests), len(requests))
         return None
 
     @contextlib.contextmanager
-    def _failures_told(self, doing: str) -> Any:
+    def _log_failures(self, doing: str) -> Any:
         """Swallows and logs what a policy raises, also what ends other threads: by its type and place alone.
 
         The message of an exception may quote a prompt.
@@ -152,12 +152,14 @@ class Runner:
         except BaseException as error:
             self._error = type(error).__name__
             now = time.monotonic()
-            if now - self._logged_at >= LOG_SECONDS:
+            if now - self._logged_at >= LOG_INTERVAL_SECONDS:
                 self._logged_at = now
-                log.error("policy %s: %s raised %s at %s", self.name, doing, self._error, _place(error))  # noqa: TRY400
+                log.error(  # noqa: TRY400 - the traceback could quote the prompt
+                    "policy %s: %s raised %s at %s", self.name, doing, self._error, _error_location(error)
+                )
 
 
-def _place(error: BaseException) -> str:
+def _error_location(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown line"
 

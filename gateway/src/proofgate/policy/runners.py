@@ -10,7 +10,7 @@ from typing import Any
 from proofgate import _core
 from proofgate.config import Config
 from proofgate.policy.loading import load_policy
-from proofgate.policy.runner import Runner
+from proofgate.policy.runner import PolicyRunner
 
 log = logging.getLogger("proofgate")
 
@@ -20,17 +20,17 @@ LOAD_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 
 #: A policy's name, and what changes with everything that it is made of.
-Key = tuple[str, str]
+PolicyKey = tuple[str, str]
 
 
-class Policies:
+class PolicyRunners:
     """Keeps one runner for each policy of the configuration in force. One thread at a time may change it."""
 
     def __init__(self, worker: _core.Worker) -> None:
         self._worker = worker
-        self._serving: dict[Key, Runner] = {}
-        self._prepared: dict[Key, Runner] = {}
-        self._retired: list[Runner] = []
+        self._serving: dict[PolicyKey, PolicyRunner] = {}
+        self._prepared: dict[PolicyKey, PolicyRunner] = {}
+        self._retired: list[PolicyRunner] = []
 
     def prepare(self, config: Config, seconds: float = LOAD_SECONDS) -> None:
         """Loads the policies of a configuration that are not in service yet, before it is.
@@ -44,12 +44,12 @@ class Policies:
             key = (entry.name, entry.revision())
             if key not in self._serving:
                 load = functools.partial(load_policy, entry, config.source.parent)
-                self._prepared[key] = Runner(entry.name, entry.batch, load)
+                self._prepared[key] = PolicyRunner(entry.name, entry.batch, load)
         for runner in self._prepared.values():
-            if not runner.wait_until_tried(max(deadline - time.monotonic(), 0)):
+            if not runner.wait_for_first_load(max(deadline - time.monotonic(), 0)):
                 log.warning("policy %s: still loading, its requests wait for it", runner.name)
 
-    def take_on(self, config: Config) -> None:
+    def apply_config(self, config: Config) -> None:
         """Serves the queues of the configuration that the worker has in service now."""
         wanted = {(entry.name, entry.revision()) for entry in config.settings.policies}
         for key in self._serving.keys() - wanted:
@@ -58,7 +58,7 @@ class Policies:
             self._retired.append(runner)
         self._retired = [runner for runner in self._retired if not runner.join(0)]
         for key, runner in self._prepared.items():
-            runner.begin(self._worker.policy_queue(runner.name))
+            runner.start_serving(self._worker.policy_queue(runner.name))
             self._serving[key] = runner
         self._prepared = {}
 

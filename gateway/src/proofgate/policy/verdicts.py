@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from proofgate.policy.interface import Allow, Deny, Flag, Replace
 
 #: Which verdict, its rule or code, its reason, its score, its replacements.
-Said = tuple[str, str, str, int, list[tuple[int, int, int, str]]]
+CoreVerdict = tuple[str, str, str, int, list[tuple[int, int, int, str]]]
 
 
-def failed(reason: str) -> Said:
+def failed_verdict(reason: str) -> CoreVerdict:
     """No verdict, for a reason that the core knows: exception, bad_verdict or not_loaded."""
     return ("failed", reason, "", 0, [])
 
 
-def said(verdict: object) -> Said:
+def core_verdict(verdict: object) -> CoreVerdict:
     """A verdict for the core, which also looks at the types and words in it."""
     match verdict:
         case Allow():
@@ -28,13 +28,13 @@ def said(verdict: object) -> Said:
             try:
                 parts = [(part.text, part.start, part.end, part.by) for part in replacements]
             except AttributeError:
-                return failed("bad_verdict")
+                return failed_verdict("bad_verdict")
             return ("replace_reversibly" if reversible else "replace", rule, "", 0, parts)
-    return failed("bad_verdict")
+    return failed_verdict("bad_verdict")
 
 
-def all_said(verdicts: object, count: int) -> list[Said]:
+def core_verdicts(verdicts: object, count: int) -> list[CoreVerdict]:
     """What a policy returned for so many requests; anything but as many verdicts is none."""
     if not isinstance(verdicts, Sequence) or len(verdicts) != count:
-        return [failed("bad_verdict")] * count
-    return [said(verdict) for verdict in verdicts]
+        return [failed_verdict("bad_verdict")] * count
+    return [core_verdict(verdict) for verdict in verdicts]

@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: Bytes of one answer.
-MOST_BYTES = 1 << 20
+MAX_READ_BYTES = 1 << 20
 #: Names of one answer, which is as many logs as a worker may have: three years of one each hour.
-MOST_NAMES = 32_768
+MAX_NAMES = 32_768
 
 _SHARD = r"[0-9]{1,9}"
 _ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 _NUMBER = r"[0-9]{20}"
 _STATEMENT = r"[0-9A-Za-z._-]{1,100}\.note"
-_IN_A_LOG = (
+_LOG_FILE = (
     rf"{_NUMBER}\.(?:seg|next|record|tlog-proof|consistency)|checkpoint|{_ULID}\.checkpoint"
     r"|tree|tombstone|erasures"
 )
@@ -31,20 +31,20 @@ _IN_A_LOG = (
 _FOLDERS = (
     (re.compile(""), re.compile(rf"{_SHARD}|ledger-name|key-successions|configurations")),
     (re.compile(_SHARD), re.compile(_ULID)),
-    (re.compile(rf"{_SHARD}/{_ULID}"), re.compile(_IN_A_LOG)),
+    (re.compile(rf"{_SHARD}/{_ULID}"), re.compile(_LOG_FILE)),
     (re.compile("key-successions"), re.compile(_STATEMENT)),
     (re.compile("configurations"), re.compile(r"[0-9a-f]{64}\.json")),
 )
 _FILE = re.compile(
-    rf"ledger-name|{_SHARD}/{_ULID}/(?:{_IN_A_LOG})|key-successions/{_STATEMENT}"
+    rf"ledger-name|{_SHARD}/{_ULID}/(?:{_LOG_FILE})|key-successions/{_STATEMENT}"
     r"|configurations/[0-9a-f]{64}\.json"
 )
 
 #: Opening a link, and a socket.
-_LINKS = (errno.ELOOP, errno.ENXIO)
+_LINK_ERRNOS = (errno.ELOOP, errno.ENXIO)
 
 
-class ReadingError(Exception):
+class LedgerReadError(Exception):
     """What was asked for cannot be told: `not_evidence`, `no_such_file`, `too_many_names`, `ledger_io`."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -65,36 +65,36 @@ class LedgerFiles:
         """
         allowed = next((names for path, names in _FOLDERS if path.fullmatch(folder)), None)
         if allowed is None:
-            raise ReadingError("not_evidence", "no evidence folder has this path")
+            raise LedgerReadError("not_evidence", "no evidence folder has this path")
         found: list[str] = []
         with (
-            _told(),
+            _translate_errors(),
             self._folder(folder.split("/") if folder else []) as opened,
             os.scandir(opened) as entries,
         ):
             for entry in entries:
                 if allowed.fullmatch(entry.name):
                     found.append(entry.name)
-                if len(found) > MOST_NAMES:
-                    message = f"the folder contains more than {MOST_NAMES} names"
-                    raise ReadingError("too_many_names", message)
+                if len(found) > MAX_NAMES:
+                    message = f"the folder contains more than {MAX_NAMES} names"
+                    raise LedgerReadError("too_many_names", message)
         return sorted(found)
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
         """The length of a file, and its bytes from `offset` on: `most` or MOST_BYTES of them, fewer only at
         its end. Raises ReadingError."""
         if not _FILE.fullmatch(path):
-            raise ReadingError("not_evidence", "no evidence file has this path")
+            raise LedgerReadError("not_evidence", "no evidence file has this path")
         *folders, name = path.split("/")
-        with _told(), self._folder(folders) as folder:
+        with _translate_errors(), self._folder(folders) as folder:
             # A pipe is not waited for.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             file = os.open(name, flags, dir_fd=folder)
             try:
                 told = os.fstat(file)
                 if not stat.S_ISREG(told.st_mode):
-                    raise ReadingError("no_such_file", "there is no such file")
-                wanted = max(0, min(most, MOST_BYTES, told.st_size - offset))
+                    raise LedgerReadError("no_such_file", "there is no such file")
+                wanted = max(0, min(most, MAX_READ_BYTES, told.st_size - offset))
                 content = bytearray()
                 while len(content) < wanted and (
                     more := os.pread(file, wanted - len(content), offset + len(content))
@@ -121,11 +121,11 @@ class LedgerFiles:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """What the system says, in this module's words. A link, or a file in a folder's place, is not there."""
     try:
         yield
     except OSError as error:
-        if isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno in _LINKS:
-            raise ReadingError("no_such_file", "there is no such file") from None
-        raise ReadingError("ledger_io", f"it cannot be read: {error.strerror}") from None
+        if isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno in _LINK_ERRNOS:
+            raise LedgerReadError("no_such_file", "there is no such file") from None
+        raise LedgerReadError("ledger_io", f"it cannot be read: {error.strerror}") from None

@@ -18,16 +18,16 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from proofgate.http_errors import Refusal
-from proofgate.reading.files import MOST_BYTES, LedgerFiles, ReadingError
+from proofgate.http_errors import ApiError
+from proofgate.reading.files import MAX_READ_BYTES, LedgerFiles, LedgerReadError
 
 #: An auditor asks one thing after the other. Each holds a block of its answer until that is sent.
-READS_AT_A_TIME = 4
+MAX_CONCURRENT_READS = 4
 LENGTH_HEADER = "Proofgate-Length"
 #: An auditor that has not looked for so long does not follow this worker.
-_FOLLOWED_SECONDS = 10.0
+_FOLLOWER_TIMEOUT_SECONDS = 10.0
 #: Looks after the seal until all of the log was read: the one that runs, and one that begins behind the seal.
-_LOOKS = 2
+_REQUIRED_PASSES = 2
 _STATUS = {
     "not_evidence": HTTPStatus.FORBIDDEN,
     "no_such_file": HTTPStatus.NOT_FOUND,
@@ -36,12 +36,12 @@ _STATUS = {
 }
 
 
-class Reading:
+class LedgerReadRoutes:
     """What a worker serves of its folder, and what was read of it."""
 
     def __init__(self, ledger: Path) -> None:
         self._files = LedgerFiles(ledger)
-        self._slots = threading.BoundedSemaphore(READS_AT_A_TIME)
+        self._slots = threading.BoundedSemaphore(MAX_CONCURRENT_READS)
         self._lock = threading.Lock()
         self._results: Counter[str] = Counter()
         self._bytes = 0
@@ -59,14 +59,14 @@ class Reading:
                 with self._lock:
                     self._looks += 1
                     self._last_look = time.monotonic()
-            return self._answer(lambda: JSONResponse({"names": self._files.names(path)}))
+            return self._respond(lambda: JSONResponse({"names": self._files.names(path)}))
 
         @app.get("/ledger/file")
         def file(
             request: Request,
             path: Annotated[str, Query(max_length=256)],
             offset: Annotated[int, Query(ge=0, lt=1 << 63)] = 0,
-            most: Annotated[int, Query(ge=0, le=MOST_BYTES)] = MOST_BYTES,
+            most: Annotated[int, Query(ge=0, le=MAX_READ_BYTES)] = MAX_READ_BYTES,
         ) -> Response:
             authorize(request)
 
@@ -77,23 +77,21 @@ class Reading:
                 headers = {LENGTH_HEADER: str(length)}
                 return Response(content, media_type="application/octet-stream", headers=headers)
 
-            return self._answer(read)
+            return self._respond(read)
 
-    def _answer(self, read: Callable[[], Response]) -> Response:
+    def _respond(self, read: Callable[[], Response]) -> Response:
         if not self._slots.acquire(blocking=False):
             self._count("busy")
-            message = (
-                f"this worker serves at most {READS_AT_A_TIME} readers of its ledger at a time; try again"
-            )
-            raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
+            message = f"this worker serves at most {MAX_CONCURRENT_READS} readers of its ledger at a time; try again"
+            raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "busy", message, {"Retry-After": "1"})
         try:
-            answer = _Held(read(), self._slots.release)
+            answer = _SlotReleasingResponse(read(), self._slots.release)
         except BaseException as error:
             self._slots.release()
-            if not isinstance(error, ReadingError):
+            if not isinstance(error, LedgerReadError):
                 raise
             self._count(error.code)
-            raise Refusal(_STATUS[error.code], error.code, str(error)) from None
+            raise ApiError(_STATUS[error.code], error.code, str(error)) from None
         self._count("ok")
         return answer
 
@@ -102,19 +100,19 @@ class Reading:
             self._results[result] += 1
 
     @property
-    def looks(self) -> int:
+    def pass_count(self) -> int:
         """How many looks of an auditor have begun."""
         with self._lock:
             return self._looks
 
-    def is_followed(self) -> bool:
+    def has_follower(self) -> bool:
         """Whether an auditor has looked a moment ago."""
         with self._lock:
-            return time.monotonic() - self._last_look < _FOLLOWED_SECONDS
+            return time.monotonic() - self._last_look < _FOLLOWER_TIMEOUT_SECONDS
 
-    def has_seen(self, looks: int) -> bool:
+    def has_read_since(self, looks: int) -> bool:
         """Whether what was there when `looks` had begun has been read whole, as far as can be told here."""
-        return not self.is_followed() or self.looks >= looks + _LOOKS
+        return not self.has_follower() or self.pass_count >= looks + _REQUIRED_PASSES
 
     def metrics(self) -> str:
         """What was read, as Prometheus text; nothing before the first time."""
@@ -133,7 +131,7 @@ class Reading:
         return "".join(f"{line}\n" for line in lines)
 
 
-class _Held(Response):
+class _SlotReleasingResponse(Response):
     """An answer that calls `done` once it is with the system, or its reader is gone.
 
     The end of the body is sent apart: it waits until the transport has taken the rest, so that a reader that

@@ -6,20 +6,20 @@ OpenAI's or Anthropic's. None of them needs anything but the standard library an
 """
 
 from proofgate.evidence import EvidenceError
-from proofgate.receipts.bundle import ContradictedError, Receipt, Verified
-from proofgate.receipts.fetch import Answer, UrlSource, fetch
-from proofgate.receipts.transport import Witnessed, WitnessedTransport
+from proofgate.receipts.bundle import ContradictedError, Receipt, VerifiedReceipt
+from proofgate.receipts.fetch import GatewayResponse, UrlSource, fetch
+from proofgate.receipts.transport import WitnessedExchange, WitnessedTransport
 from proofgate.receipts.witness import Witness
 
 __all__ = [
-    "Answer",
     "ContradictedError",
     "EvidenceError",
+    "GatewayResponse",
     "Receipt",
     "UrlSource",
-    "Verified",
+    "VerifiedReceipt",
     "Witness",
-    "Witnessed",
+    "WitnessedExchange",
     "WitnessedTransport",
     "fetch",
 ]

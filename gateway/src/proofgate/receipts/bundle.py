@@ -30,7 +30,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReceiptEntry:
     """One record with its proof, as they were handed out."""
 
     record: str
@@ -44,7 +44,7 @@ class Receipt:
     id: str
     complete: bool
     """Whether it claims to hold the end of the exchange."""
-    entries: tuple[Entry, ...]
+    entries: tuple[ReceiptEntry, ...]
     links: dict[tuple[str, int, int], list[bytes]]
     """Proofs of consistency, by origin, older and newer size."""
     key_successions: tuple[str, ...] = ()
@@ -59,7 +59,8 @@ class Receipt:
                 id=_text(document["id"]),
                 complete=document["complete"] is True,
                 entries=tuple(
-                    Entry(_text(entry["record"]), _text(entry["proof"])) for entry in document["records"]
+                    ReceiptEntry(_text(entry["record"]), _text(entry["proof"]))
+                    for entry in document["records"]
                 ),
                 links={
                     (_text(link["origin"]), int(link["old"]), int(link["new"])): [
@@ -90,7 +91,7 @@ class ProvenRecord:
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedReceipt:
     """What a receipt proved."""
 
     receipt: Receipt
@@ -98,14 +99,14 @@ class Verified:
     bodies: tuple[str, ...]
     """Which of `request` and `response` were shown to be what was recorded, byte for byte."""
 
-    def of_kind(self, kind: str) -> ProvenRecord | None:
+    def record_of_kind(self, kind: str) -> ProvenRecord | None:
         """The record of a kind, if there is one."""
         return next((record for record in self.records if record.kind == kind), None)
 
     @property
     def attempts(self) -> tuple[int, int] | None:
         """How many attempts have a record in it, and how many the end counts; None without that end."""
-        end = self.of_kind("completion")
+        end = self.record_of_kind("completion")
         if end is None:
             return None
         shown = 1 + sum(record.kind == "attempt" for record in self.records)
@@ -120,21 +121,21 @@ class Verified:
         return [found[place] for place in sorted(found)]
 
     @property
-    def newest(self) -> dict[str, Checkpoint]:
+    def newest_checkpoints(self) -> dict[str, Checkpoint]:
         """The largest checkpoint of each log in it."""
         return {checkpoint.origin: checkpoint for checkpoint in self.checkpoints}
 
 
 def verify(
     receipt: Receipt, vkey: str, request: bytes | None = None, response: bytes | None = None
-) -> Verified:
+) -> VerifiedReceipt:
     """Checks a receipt under the ledger's verifying key, and the SHA-256 of bodies against what was recorded.
 
     The records must stand in logs of that ledger and belong to one exchange, and several checkpoints of one
     log must be one history. Raises ContradictedError.
     """
     vkey = with_successions(receipt, vkey)
-    records = tuple(_prove(entry, receipt.id, vkey) for entry in receipt.entries)
+    records = tuple(_verify_entry(entry, receipt.id, vkey) for entry in receipt.entries)
     _require_one_exchange(records)
     signed = sorted(
         (record.checkpoint for record in records), key=lambda signed: (signed.origin, signed.size)
@@ -148,9 +149,9 @@ def verify(
         ("response", ("completion",), response),
     ):
         if digest is not None:
-            _reveal(receipt, records, kinds, name, vkey, digest)
+            _verify_body(receipt, records, kinds, name, vkey, digest)
             bodies.append(name)
-    return Verified(receipt, records, tuple(bodies))
+    return VerifiedReceipt(receipt, records, tuple(bodies))
 
 
 def with_successions(receipt: Receipt, vkey: str) -> str:
@@ -182,7 +183,7 @@ def require_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint, vkey: s
         raise ContradictedError(f"the log was forked or rewritten: {error} [{error.code}]") from None
 
 
-def _prove(entry: Entry, request_id: str, vkey: str) -> ProvenRecord:
+def _verify_entry(entry: ReceiptEntry, request_id: str, vkey: str) -> ProvenRecord:
     try:
         proved = json.loads(_core.verify_proof(entry.record.encode(), entry.proof, vkey))
     except _core.ProofgateError as error:
@@ -213,7 +214,7 @@ def _require_one_exchange(records: tuple[ProvenRecord, ...]) -> None:
             raise ContradictedError(f"the {record.kind} belongs to another admission")
 
 
-def _reveal(
+def _verify_body(
     receipt: Receipt,
     records: tuple[ProvenRecord, ...],
     kinds: tuple[str, ...],

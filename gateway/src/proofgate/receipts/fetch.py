@@ -13,14 +13,14 @@ from typing import Protocol
 from proofgate.evidence import EvidenceError
 from proofgate.receipts.bundle import Checkpoint, Receipt
 
-ANSWER_MAXIMUM = 16 << 20
+MAX_RESPONSE_BYTES = 16 << 20
 # What passes by itself: no checkpoint yet, too many at once, a limit.
-_PASSING = frozenset({409, 429, 503})
-_PAUSE_MAXIMUM_SECONDS = 5.0
+_RETRYABLE_STATUSES = frozenset({409, 429, 503})
+_MAX_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class GatewayResponse:
     """What a gateway answered."""
 
     status: int
@@ -28,10 +28,10 @@ class Answer:
     retry_after: str | None = None
 
 
-class Source(Protocol):
+class ReceiptSource(Protocol):
     """Where receipts are asked for, with the key of a tenant."""
 
-    def get(self, path: str, timeout_seconds: float) -> Answer:
+    def get(self, path: str, timeout_seconds: float) -> GatewayResponse:
         """The answer to `GET <gateway><path>`. Raises EvidenceError when there is none."""
 
 
@@ -44,7 +44,7 @@ class UrlSource:
     url: str
     api_key: str
 
-    def get(self, path: str, timeout_seconds: float) -> Answer:
+    def get(self, path: str, timeout_seconds: float) -> GatewayResponse:
         try:
             parts = urllib.parse.urlsplit(self.url)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -59,17 +59,19 @@ class UrlSource:
         try:
             request.add_header("Authorization", f"Bearer {self.api_key}")
             with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310 - as above
-                return Answer(response.status, response.read(ANSWER_MAXIMUM))
+                return GatewayResponse(response.status, response.read(MAX_RESPONSE_BYTES))
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.read(ANSWER_MAXIMUM), error.headers.get("retry-after"))
+                return GatewayResponse(
+                    error.code, error.read(MAX_RESPONSE_BYTES), error.headers.get("retry-after")
+                )
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise EvidenceError(f"the gateway at {self.url} does not answer: {reason}") from None
 
 
 def fetch(
-    source: Source, request_id: str, timeout_seconds: float = 10, held: Checkpoint | None = None
+    source: ReceiptSource, request_id: str, timeout_seconds: float = 10, held: Checkpoint | None = None
 ) -> tuple[Receipt, str]:
     """A receipt, and its text. Asks again while none can be had yet, and while the exchange has no end, for
     so long.
@@ -90,21 +92,21 @@ def fetch(
             receipt = Receipt.parse(text)
             if receipt.complete or over:
                 return receipt, text
-        elif over or answer.status not in _PASSING:
+        elif over or answer.status not in _RETRYABLE_STATUSES:
             raise EvidenceError(f"the gateway returned no receipt for {request_id}: {_refusal(answer)}")
         time.sleep(min(_pause(answer), max(give_up - time.monotonic(), 0)))
 
 
-def _pause(answer: Answer) -> float:
+def _pause(answer: GatewayResponse) -> float:
     try:
         asked = float(answer.retry_after or 1)
     except ValueError:
         asked = 1.0
     # A number may be none (NaN), or below 0: nobody can sleep for so long.
-    return min(asked, _PAUSE_MAXIMUM_SECONDS) if asked >= 0 else 1.0
+    return min(asked, _MAX_PAUSE_SECONDS) if asked >= 0 else 1.0
 
 
-def _refusal(answer: Answer) -> str:
+def _refusal(answer: GatewayResponse) -> str:
     try:
         detail = json.loads(answer.body)["error"]
         return f"{detail['message']} [{detail['code']}]"

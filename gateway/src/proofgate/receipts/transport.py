@@ -20,17 +20,17 @@ from types import TracebackType
 from typing import Any, Self
 
 from proofgate.evidence import EvidenceError
-from proofgate.receipts.bundle import ContradictedError, Verified, verify
-from proofgate.receipts.fetch import ANSWER_MAXIMUM, Answer
+from proofgate.receipts.bundle import ContradictedError, VerifiedReceipt, verify
+from proofgate.receipts.fetch import MAX_RESPONSE_BYTES, GatewayResponse
 from proofgate.receipts.witness import Witness
 
 # The fields in which clients send their keys, and what chooses the dialect of errors.
-_PASSED_ON = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
-_EXCHANGE = re.compile(r"(?P<before>.*?)/v1(?:beta)?/")
+_CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_API_PATH = re.compile(r"(?P<before>.*?)/v1(?:beta)?/")
 
 
 @dataclass
-class Witnessed:
+class WitnessedExchange:
     """One exchange that was seen, and what its receipt proved."""
 
     id: str
@@ -44,7 +44,7 @@ class Witnessed:
     """Bytes of it."""
     ended: bool = False
     """Whether it was read to its end."""
-    verified: Verified | None = None
+    verified: VerifiedReceipt | None = None
     error: EvidenceError | None = None
     """Why it could not be shown."""
     _source: _TransportSource | None = field(default=None, repr=False)
@@ -70,16 +70,16 @@ class WitnessedTransport:
         self._at_once = at_once
         self._timeout = timeout_seconds
         self._lock = threading.Lock()
-        self._seen: list[Witnessed] = []
-        self._waiting: list[Witnessed] = []
+        self._seen: list[WitnessedExchange] = []
+        self._waiting: list[WitnessedExchange] = []
 
     @property
-    def seen(self) -> list[Witnessed]:
+    def exchanges(self) -> list[WitnessedExchange]:
         """The exchanges that are over, in the order of their ends."""
         with self._lock:
             return list(self._seen)
 
-    def verify_all(self) -> list[Verified]:
+    def verify_all(self) -> list[VerifiedReceipt]:
         """Verifies what waits for it, and returns what was proved since the last call.
 
         Raises the first EvidenceError, when all have been looked at; `seen` has all of them.
@@ -99,7 +99,9 @@ class WitnessedTransport:
             return self._inner.handle_request(request)
         body, nothing = hashlib.sha256(request.read()).digest(), hashlib.sha256().digest()
         response = self._inner.handle_request(request)
-        exchange = Witnessed(response.headers.get("x-request-id", ""), response.status_code, body, nothing)
+        exchange = WitnessedExchange(
+            response.headers.get("x-request-id", ""), response.status_code, body, nothing
+        )
         exchange._source = _TransportSource(self._inner, request)
         coding = response.headers.get("content-encoding", "identity").lower()
         if not exchange.id:
@@ -109,25 +111,27 @@ class WitnessedTransport:
                 f"the response has the content coding {coding}, which the gateway does not "
                 "apply: its bytes were changed on the way"
             )
-        response.stream = _hashing(type(request).__module__)(response.stream, exchange, self._end)
+        response.stream = _hashing_stream_type(type(request).__module__)(
+            response.stream, exchange, self._finish
+        )
         return response
 
-    def _end(self, exchange: Witnessed) -> None:
+    def _finish(self, exchange: WitnessedExchange) -> None:
         if self._at_once:
             self._verify(exchange)
         with self._lock:
             self._seen.append(exchange)
             self._waiting.append(exchange)
 
-    def _verify(self, exchange: Witnessed) -> None:
+    def _verify(self, exchange: WitnessedExchange) -> None:
         if exchange.error is not None or exchange.verified is not None or exchange._source is None:
             return
         try:
             verified = self._witness.fetch(exchange._source, exchange.id, timeout_seconds=self._timeout)
             # Which bodies there are commitments to is known only now.
-            admission, end = verified.of_kind("admission"), verified.of_kind("completion")
+            admission, end = verified.record_of_kind("admission"), verified.record_of_kind("completion")
             if admission is not None:
-                was_read = end is not None and _was_read(exchange, end.facts)
+                was_read = end is not None and _was_fully_read(exchange, end.facts)
                 response = exchange.response if was_read else None
                 verified = verify(verified.receipt, self._witness.vkey, exchange.request, response)
             _require_status(exchange, verified)
@@ -152,13 +156,13 @@ class WitnessedTransport:
         self._inner.__exit__(kind, error, trace)
 
 
-def _was_read(exchange: Witnessed, end: dict[str, Any]) -> bool:
+def _was_fully_read(exchange: WitnessedExchange, end: dict[str, Any]) -> bool:
     """Whether the client has the whole answer: it may close a stream at its last event, before its end."""
     return exchange.ended or exchange.received >= int(end.get("bytes", 0))
 
 
-def _require_status(exchange: Witnessed, verified: Verified) -> None:
-    end = verified.of_kind("completion") or verified.of_kind("rejection")
+def _require_status(exchange: WitnessedExchange, verified: VerifiedReceipt) -> None:
+    end = verified.record_of_kind("completion") or verified.record_of_kind("rejection")
     if end is None:
         if exchange.ended:
             raise ContradictedError(f"{exchange.id} was answered completely, but its end is not recorded")
@@ -176,10 +180,12 @@ class _TransportSource:
         self._inner = inner
         self._make = type(request)
         self._url = request.url
-        self._headers = [(name, request.headers[name]) for name in _PASSED_ON if name in request.headers]
+        self._headers = [
+            (name, request.headers[name]) for name in _CREDENTIAL_HEADERS if name in request.headers
+        ]
 
-    def get(self, path: str, timeout_seconds: float) -> Answer:
-        found = _EXCHANGE.match(self._url.path)
+    def get(self, path: str, timeout_seconds: float) -> GatewayResponse:
+        found = _API_PATH.match(self._url.path)
         if found is None:
             raise EvidenceError(f"{self._url.path} is not a path of the gateway")
         target = (found["before"] + path).encode()
@@ -198,22 +204,24 @@ class _TransportSource:
                 response.stream.close()
         except Exception as error:  # of whichever library it is
             raise EvidenceError(f"the gateway does not return the receipt: {error!r}") from None
-        if len(body) > ANSWER_MAXIMUM:
+        if len(body) > MAX_RESPONSE_BYTES:
             raise EvidenceError("the gateway's response is too long for a receipt")
-        return Answer(response.status_code, body, response.headers.get("retry-after"))
+        return GatewayResponse(response.status_code, body, response.headers.get("retry-after"))
 
 
 @cache
-def _hashing(module: str) -> Any:
+def _hashing_stream_type(module: str) -> Any:
     """A stream of the library that has this module, which hashes what is read of another."""
     library: Any = sys.modules[module.partition(".")[0]]
 
     class Hashing(library.SyncByteStream):  # type: ignore[misc]
-        def __init__(self, stream: Any, exchange: Witnessed, end: Callable[[Witnessed], None]) -> None:
+        def __init__(
+            self, stream: Any, exchange: WitnessedExchange, end: Callable[[WitnessedExchange], None]
+        ) -> None:
             self._stream = stream
             self._exchange = exchange
             self._digest = hashlib.sha256()
-            self._end: Callable[[Witnessed], None] | None = end
+            self._end: Callable[[WitnessedExchange], None] | None = end
 
         def __iter__(self) -> Iterator[bytes]:
             for piece in self._stream:

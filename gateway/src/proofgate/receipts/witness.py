@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.receipts import bundle
-from proofgate.receipts.bundle import Checkpoint, ContradictedError, Receipt, Verified
-from proofgate.receipts.fetch import Source, fetch
+from proofgate.receipts.bundle import Checkpoint, ContradictedError, Receipt, VerifiedReceipt
+from proofgate.receipts.fetch import ReceiptSource, fetch
 
 # A receipt stands in one log, or in two; each may grow while the other is asked about.
-_QUESTIONS = 8
+_MAX_FETCHES = 8
 
 
 class Witness:
@@ -40,54 +40,56 @@ class Witness:
         """The ledger's verifying key."""
         return self._vkey
 
-    def held(self) -> dict[str, Checkpoint]:
+    def newest_checkpoints(self) -> dict[str, Checkpoint]:
         """The newest checkpoint of each log, by its origin. Raises EvidenceError."""
-        with self._alone():
+        with self._exclusive_access():
             return self._load()
 
-    def verify(self, receipt: str, request: bytes | None = None, response: bytes | None = None) -> Verified:
+    def verify(
+        self, receipt: str, request: bytes | None = None, response: bytes | None = None
+    ) -> VerifiedReceipt:
         """Checks a receipt that is at hand, with the SHA-256 of bodies, against itself and what is held.
 
         It may be older than what is held, and then shows nothing of it; it is remembered where it is shown to
         go on from there. Raises ContradictedError.
         """
         parsed = Receipt.parse(receipt)
-        with self._alone():
+        with self._exclusive_access():
             held = self._load()
             verified = bundle.verify(parsed, self._vkey, request, response)
-            self._take(held, verified)
+            self._merge(held, verified)
             self._save(held)
             return verified
 
     def fetch(
         self,
-        source: Source,
+        source: ReceiptSource,
         request_id: str,
         request: bytes | None = None,
         response: bytes | None = None,
         timeout_seconds: float = 10,
-    ) -> Verified:
+    ) -> VerifiedReceipt:
         """Asks for a receipt, checks it, and has the gateway show that each log goes on from what is held.
 
         Raises ContradictedError when a log was rolled back, forked or rewritten, or the bytes are others;
         EvidenceError when there is no receipt.
         """
         give_up = time.monotonic() + timeout_seconds
-        with self._alone():
+        with self._exclusive_access():
             held = self._load()
             asked = next(reversed(held.values()), None)
             behind = None
-            for _ in range(_QUESTIONS):
+            for _ in range(_MAX_FETCHES):
                 left = max(give_up - time.monotonic(), 0)
                 receipt, _ = fetch(source, request_id, left, asked)
                 verified = bundle.verify(receipt, self._vkey, request, response)
-                unshown = self._take(held, verified)
+                unshown = self._merge(held, verified)
                 if not unshown:
                     self._save(held)
                     return verified
                 origin = unshown[0]
                 before, asked = asked, held[origin]
-                if asked == before and verified.newest[origin].size < asked.size:
+                if asked == before and verified.newest_checkpoints[origin].size < asked.size:
                     behind = origin
                     if time.monotonic() >= give_up:
                         break
@@ -95,22 +97,22 @@ class Witness:
                     time.sleep(min(1.0, max(give_up - time.monotonic(), 0)))
             self._save(held)
         if behind is not None:
-            now = verified.newest[behind].size
+            now = verified.newest_checkpoints[behind].size
             raise ContradictedError(
                 f"{behind} was rolled back: its checkpoint covered "
-                f"{counted(held[behind].size, 'record')} before, and the gateway shows "
+                f"{format_count(held[behind].size, 'record')} before, and the gateway shows "
                 f"{now} without a proof that they are consistent"
             )
         raise EvidenceError(
             f"the gateway does not prove that {unshown[0]} is consistent with what was signed before"
         )
 
-    def _take(self, held: dict[str, Checkpoint], verified: Verified) -> list[str]:
+    def _merge(self, held: dict[str, Checkpoint], verified: VerifiedReceipt) -> list[str]:
         """Compares a receipt with what is held, and holds what is newer; the logs of which it shows no
         connection.
         """
         unshown = []
-        for origin, newest in verified.newest.items():
+        for origin, newest in verified.newest_checkpoints.items():
             before = held.get(origin)
             if before is not None:
                 ours = [checkpoint for checkpoint in verified.checkpoints if checkpoint.origin == origin]
@@ -131,7 +133,7 @@ class Witness:
         return unshown
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive_access(self) -> Iterator[None]:
         with self._lock:
             lock = self._store.with_name(f"{self._store.name}.lock")
             try:

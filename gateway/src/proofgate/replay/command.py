@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core, output
-from proofgate.another_key import explained, is_about_key
+from proofgate.another_key import has_key_mismatch_code, with_explanation
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.index import by_hand
-from proofgate.keeping.arguments import moment, moment_before
-from proofgate.replay.engines import Engines, archived, other
-from proofgate.replay.report import Report
-from proofgate.replay.run import Replay, exchanges, of_this_version, replay
-from proofgate.replay.sources import FirstOf, Folder, Source, Stored
+from proofgate.keeping.arguments import parse_exclusive_end, parse_timestamp
+from proofgate.replay.engines import Engines, archived_engines, fixed_engines
+from proofgate.replay.report import ReplayReport
+from proofgate.replay.run import Replay, exchanges, excuse_version_differences, replay
+from proofgate.replay.sources import BodyFolder, BodySource, FallbackSource, StoredBodies
 
 #: Seconds between two lines of progress.
 _PROGRESS = 5
@@ -76,13 +76,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--since",
-        type=moment,
+        type=parse_timestamp,
         metavar="TIME",
         help="only exchanges that started at this time or later (2026-01-31T12:00:00Z)",
     )
     parser.add_argument(
         "--until",
-        type=moment_before,
+        type=parse_exclusive_end,
         metavar="TIME",
         help="only exchanges that started on this day or earlier, or before this time",
     )
@@ -115,9 +115,9 @@ def run(options: argparse.Namespace) -> int:
     if options.bodies is not None and not options.bodies.is_dir():
         return fail(f"{options.bodies} is not a directory", EXIT_USAGE)
     try:
-        engines: Engines = archived(options.ledger)
+        engines: Engines = archived_engines(options.ledger)
         if options.policy is not None:
-            engines = other(load_settings(options.policy))
+            engines = fixed_engines(load_settings(options.policy))
         keeping = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
         core = _core.RecordedExchanges(
             str(options.ledger),
@@ -138,43 +138,45 @@ def run(options: argparse.Namespace) -> int:
     except _core.LedgerError as error:
         return fail(f"{error} [{error.code}]", EXIT_USAGE)
     names = ("ledger", "since", "until", "tenant", "model", "id", "policy")
-    by_hand.record(options, "replay", {name: getattr(options, name) for name in names})
-    sources: list[Source] = [Stored()]
+    by_hand.record_read(options, "replay", {name: getattr(options, name) for name in names})
+    sources: list[BodySource] = [StoredBodies()]
     if options.bodies is not None:
-        sources.append(Folder(options.bodies))
-    replays = replay(exchanges(core, options.limit), FirstOf(sources), engines)
-    report = Report(options.examples, options.show_text)
-    for replayed in _told(replays if options.policy is not None else of_this_version(replays)):
+        sources.append(BodyFolder(options.bodies))
+    replays = replay(exchanges(core, options.limit), FallbackSource(sources), engines)
+    report = ReplayReport(options.examples, options.show_text)
+    for replayed in _show_progress(
+        replays if options.policy is not None else excuse_version_differences(replays)
+    ):
         report.add(replayed)
     problems = core.problems + report.problems
     _print(report, core.unverified, problems, options)
-    if problems and not report.differs and all(map(is_about_key, problems)):
+    if problems and not report.difference_count and all(map(has_key_mismatch_code, problems)):
         return ExitCode.ANOTHER_KEY
-    if report.differs or problems:
+    if report.difference_count or problems:
         return EXIT_FAILED
-    return EXIT_OK if report.replayed else ExitCode.NOTHING_REPLAYED
+    return EXIT_OK if report.compared_count else ExitCode.NOTHING_REPLAYED
 
 
-def _told(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
+def _show_progress(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
     """Says on standard error how far long work is."""
     due = time.monotonic() + _PROGRESS
     for count, replayed in enumerate(replays, 1):
         yield replayed
         if time.monotonic() >= due:
-            print(f"proofgate: {counted(count, 'exchange')}", file=sys.stderr, flush=True)
+            print(f"proofgate: {format_count(count, 'exchange')}", file=sys.stderr, flush=True)
             due = time.monotonic() + _PROGRESS
 
 
-def _print(report: Report, unverified: int, problems: list[str], options: argparse.Namespace) -> None:
+def _print(report: ReplayReport, unverified: int, problems: list[str], options: argparse.Namespace) -> None:
     if output.is_data(options):
         document = report.document() | {"unverified": unverified, "problems": problems}
         output.show(options, document)
         return
     print(report.text())
     if unverified:
-        print(f"\nleft out, because no checkpoint covers them: {counted(unverified, 'exchange')}")
+        print(f"\nleft out, because no checkpoint covers them: {format_count(unverified, 'exchange')}")
     for problem in problems:
-        print(f"\nproblem: {explained(problem)}")
+        print(f"\nproblem: {with_explanation(problem)}")
 
 
 def _count(text: str) -> int:

@@ -9,40 +9,40 @@ from pathlib import Path
 
 from proofgate import _core, archive
 from proofgate.config.settings import Settings
-from proofgate.replay.recorded import Recorded
+from proofgate.replay.recorded import ReplayExchange
 
 #: Compiled configurations that are kept.
-_MOST = 16
+_MAX_COMPILED = 16
 
 
 #: Hands out the rules for an exchange; or why there are none, as a stable machine code.
-Engines = Callable[[Recorded], _core.Replayer | str]
+Engines = Callable[[ReplayExchange], _core.Replayer | str]
 
 
-def archived(ledger: Path) -> Engines:
+def archived_engines(ledger: Path) -> Engines:
     """Those that were in force, out of the archive beside the ledger. Each configuration is compiled once.
 
     Otherwise `configuration_unknown` (it is not in the archive), `configuration_changed` (what is there is
     not what its name says), `configuration_refused` (this version cannot use it).
     """
-    compiled = functools.lru_cache(maxsize=_MOST)(functools.partial(_compiled, ledger))
+    compiled = functools.lru_cache(maxsize=_MAX_COMPILED)(functools.partial(_compile, ledger))
 
-    def of(recorded: Recorded) -> _core.Replayer | str:
+    def of(recorded: ReplayExchange) -> _core.Replayer | str:
         digest = recorded.core.configuration
         return "configuration_unknown" if digest is None else compiled(digest)
 
     return of
 
 
-def other(settings: Settings) -> Engines:
+def fixed_engines(settings: Settings) -> Engines:
     """Those of one configuration, for all exchanges."""
     replayer = _core.Replayer(json.dumps(_document(settings)).encode(), other=True)
     return lambda _: replayer
 
 
-def _compiled(ledger: Path, digest: str) -> _core.Replayer | str:
+def _compile(ledger: Path, digest: str) -> _core.Replayer | str:
     try:
-        return _core.Replayer(archive.find(ledger, digest))
+        return _core.Replayer(archive.find_configuration(ledger, digest))
     except archive.ArchiveError as error:
         return error.code
     except OSError:

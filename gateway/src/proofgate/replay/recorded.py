@@ -10,16 +10,16 @@ from proofgate import _core
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ReplayExchange:
     """An exchange whose records a checkpoint covers."""
 
     core: _core.RecordedExchange
-    begin: dict[str, Any]
+    start_record: dict[str, Any]
     """Its `admission` or its `rejection`."""
-    completion: dict[str, Any] | None
+    completion_record: dict[str, Any] | None
 
     @classmethod
-    def of(cls, core: _core.RecordedExchange) -> Recorded:
+    def from_core(cls, core: _core.RecordedExchange) -> ReplayExchange:
         """Reads the records."""
         completion = core.completion
         return cls(core, json.loads(core.begin), None if completion is None else json.loads(completion))
@@ -27,29 +27,29 @@ class Recorded:
     @property
     def id(self) -> str:
         """The request id."""
-        return str(self.begin["id"])
+        return str(self.start_record["id"])
 
     @property
     def was_admitted(self) -> bool:
         """Whether the request went on."""
-        return bool(self.begin["kind"] == "admission")
+        return bool(self.start_record["kind"] == "admission")
 
     @property
     def is_committed(self) -> bool:
         """Whether the record commits to the request: it does for what was admitted, or denied by a policy."""
-        return self.was_admitted or "request" in self.begin
+        return self.was_admitted or "request" in self.start_record
 
     @property
     def tenant(self) -> str | None:
         """Whose it is, where that is known."""
-        return self.begin.get("tenant")
+        return self.start_record.get("tenant")
 
     @property
     def model(self) -> str | None:
         """The model asked for; requests that were refused for another reason than a policy name none."""
-        return self.begin.get("model")
+        return self.start_record.get("model")
 
-    def length(self, answer: bool) -> int | None:
+    def body_length(self, answer: bool) -> int | None:
         """The size of a body in bytes; None for a response without a record."""
-        record = self.completion if answer else self.begin
+        record = self.completion_record if answer else self.start_record
         return None if record is None else int(record["bytes"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate.replay.run import Replay
 
@@ -17,17 +17,17 @@ UNREADABLE = ("ledger_io", "ledger_corrupt")
 RESULTS = ("same", "consistent", "differs", "not_replayable")
 DIRECTIONS = ("request", "response")
 #: Characters of a text that are shown.
-_MOST_SHOWN = 2000
+_MAX_TEXT_LENGTH = 2000
 #: Rows of a table for people.
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 
 
 @dataclass
-class Report:
-    """What came out, exchange by exchange. `examples` are those that differ, at most `most_examples`; with
+class ReplayReport:
+    """What came out, exchange by exchange. `examples` are those that differ, at most `max_examples`; with
     `shows_text` they hold what the bodies say."""
 
-    most_examples: int
+    max_examples: int
     shows_text: bool = False
     exchanges: int = 0
     versions: Counter[str] = field(default_factory=Counter)
@@ -64,15 +64,15 @@ class Report:
                 self._differs(replay)
 
     @property
-    def replayed(self) -> int:
+    def compared_count(self) -> int:
         """How many bodies were looked at and led to a result."""
-        compared = sum(self.results[direction, "same"] for direction in DIRECTIONS) + self.differs
+        compared = sum(self.results[direction, "same"] for direction in DIRECTIONS) + self.difference_count
         parts = sum(self.results[direction, "consistent"] for direction in DIRECTIONS)
         unseen = sum(self.reasons[direction, "consistent", "rules_and_score"] for direction in DIRECTIONS)
         return compared + parts - unseen
 
     @property
-    def differs(self) -> int:
+    def difference_count(self) -> int:
         """How many directions of exchanges have another verdict."""
         return sum(self.results[direction, "differs"] for direction in DIRECTIONS)
 
@@ -80,7 +80,7 @@ class Report:
     def problems(self) -> list[str]:
         """What could not be read of logs, in words."""
         return [
-            f"{origin}: cannot read {counted(count, 'body')} [{reason}]: run fsck"
+            f"{origin}: cannot read {format_count(count, 'body')} [{reason}]: run fsck"
             for (origin, reason), count in sorted(self.unreadable.items())
         ]
 
@@ -110,9 +110,9 @@ class Report:
         rows = [("", *(result.replace("_", " ") for result in RESULTS))]
         for direction in DIRECTIONS:
             rows.append((f"{direction}s", *(str(self.results[direction, result]) for result in RESULTS)))
-        versions = ", ".join(_plain(version) for version in sorted(self.versions))
+        versions = ", ".join(_escape(version) for version in sorted(self.versions))
         parts = [
-            f"{counted(self.exchanges, 'exchange')}, decided by version {versions or 'unknown'}",
+            f"{format_count(self.exchanges, 'exchange')}, decided by version {versions or 'unknown'}",
             _table(rows),
         ]
         reasons = [(direction, result, reason) for direction, result, reason in sorted(self.reasons)]
@@ -126,17 +126,18 @@ class Report:
         if self.refused:
             total, without = self.refused.total(), self.refused[False]
             parts.append(
-                f"refused by a policy: {counted(total, 'request')}, {without} of them without a stored body"
+                f"refused by a policy: {format_count(total, 'request')}, {without} of them without a stored body"
             )
         if self.changes:
             head = ("direction", "tenant", "model", "recorded", "replayed", "count")
-            parts.append(_counted(head, self.changes))
-            parts.append(_counted(("direction", "rule", "change", "count"), self.rules))
+            parts.append(_count_lines(head, self.changes))
+            parts.append(_count_lines(("direction", "rule", "change", "count"), self.rules))
         for example in self.examples:
             before, after = example["recorded"], example["replayed"]
             shown = f"  text: {json.dumps(example['text'])}" if "text" in example else ""
             parts.append(
-                f"{_plain(example['id'])}  {example['direction']}  {_told(before)} -> {_told(after)}{shown}"
+                f"{_escape(example['id'])}  {example['direction']}"
+                f"  {_format_side(before)} -> {_format_side(after)}{shown}"
             )
         return "\n\n".join(part for part in parts if part)
 
@@ -160,11 +161,11 @@ class Report:
         for change, rules in (("more", now - then), ("less", then - now)):
             for rule in rules:
                 self.rules[replay.direction, rule, change] += 1
-        if len(self.examples) < self.most_examples:
+        if len(self.examples) < self.max_examples:
             example = {
                 "id": recorded.id,
                 "direction": replay.direction,
-                "ts": recorded.begin["ts"],
+                "ts": recorded.start_record["ts"],
                 "tenant": recorded.tenant,
                 "model": recorded.model,
                 "reason": replay.reason,
@@ -172,33 +173,33 @@ class Report:
                 "replayed": after,
             }
             if self.shows_text and replay.body is not None:
-                example["text"] = replay.body.decode(errors="replace")[:_MOST_SHOWN]
+                example["text"] = replay.body.decode(errors="replace")[:_MAX_TEXT_LENGTH]
             self.examples.append(example)
 
 
-def _told(side: dict[str, Any] | None) -> str:
+def _format_side(side: dict[str, Any] | None) -> str:
     if side is None:
         return "-"
     why = side["rules"] or ([side["code"]] if "code" in side else [])
-    return f"{side['verdict']} ({', '.join(map(_plain, why))})" if why else str(side["verdict"])
+    return f"{side['verdict']} ({', '.join(map(_escape, why))})" if why else str(side["verdict"])
 
 
-def _counted(head: Sequence[str], counts: Counter[Any]) -> str:
-    rows = [(*key, str(count)) for key, count in counts.most_common(_MOST_ROWS)]
+def _count_lines(head: Sequence[str], counts: Counter[Any]) -> str:
+    rows = [(*key, str(count)) for key, count in counts.most_common(_MAX_ROWS)]
     if not rows:
         return ""
     more = len(counts) - len(rows)
     return _table([head, *rows]) + (f"\n{more} more rows with --json" if more > 0 else "")
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """A text that cannot leave its line."""
     return text if text.isprintable() else json.dumps(text)
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
     """Columns as wide as their widest entry."""
-    listed = [[_plain(entry) for entry in row] for row in rows]
+    listed = [[_escape(entry) for entry in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
     return "\n".join(
         "  ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)).rstrip()

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from proofgate import _core
 from proofgate.replay.engines import Engines
-from proofgate.replay.recorded import Recorded
-from proofgate.replay.sources import Source
+from proofgate.replay.recorded import ReplayExchange
+from proofgate.replay.sources import BodySource
 
 #: Exchanges that are handed over at once.
-_AT_ONCE = 64
+_BATCH_SIZE = 64
 
 Direction = Literal["request", "response"]
 
@@ -23,7 +23,7 @@ Direction = Literal["request", "response"]
 class Replay:
     """One direction of an exchange, replayed."""
 
-    recorded: Recorded
+    recorded: ReplayExchange
     direction: Direction
     result: str
     """`same`, `consistent`, `differs` or `not_replayable`."""
@@ -36,33 +36,33 @@ class Replay:
     body: bytes | None
 
 
-def exchanges(core: _core.RecordedExchanges, limit: int | None) -> Iterator[Recorded]:
+def exchanges(core: _core.RecordedExchanges, limit: int | None) -> Iterator[ReplayExchange]:
     """The exchanges of a ledger, at most `limit`."""
 
     def handed() -> Iterator[_core.RecordedExchange]:
-        while batch := core.take(_AT_ONCE):
+        while batch := core.take(_BATCH_SIZE):
             yield from batch
 
-    return map(Recorded.of, itertools.islice(handed(), limit))
+    return map(ReplayExchange.from_core, itertools.islice(handed(), limit))
 
 
-def replay(found: Iterable[Recorded], source: Source, engines: Engines) -> Iterator[list[Replay]]:
+def replay(found: Iterable[ReplayExchange], source: BodySource, engines: Engines) -> Iterator[list[Replay]]:
     """Replays each exchange: its request, if a policy decided about it, and its answer, if there is one."""
     for recorded in found:
         engine = engines(recorded)
-        request = _one(recorded, "request", source, engine)
+        request = _replay_direction(recorded, "request", source, engine)
         replays = [] if request is None else [request]
-        if recorded.completion is not None:
-            response = _one(recorded, "response", source, engine)
+        if recorded.completion_record is not None:
+            response = _replay_direction(recorded, "response", source, engine)
             replays += [] if response is None else [response]
         yield replays
 
 
-def _one(
-    recorded: Recorded, direction: Direction, source: Source, engine: _core.Replayer | str
+def _replay_direction(
+    recorded: ReplayExchange, direction: Direction, source: BodySource, engine: _core.Replayer | str
 ) -> Replay | None:
     if isinstance(engine, str):
-        if not recorded.was_admitted and not recorded.begin["code"].startswith("policy_"):
+        if not recorded.was_admitted and not recorded.start_record["code"].startswith("policy_"):
             return None
         return Replay(recorded, direction, "not_replayable", engine, None, None, None)
     body = source.body(recorded, direction == "response")
@@ -83,14 +83,14 @@ def _one(
     )
 
 
-def of_this_version(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
+def excuse_version_differences(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
     """What another version of the gateway decided otherwise is no contradiction: its rules and its engine may
     have been others."""
     for replayed in replays:
-        yield [_by_version(replay) for replay in replayed]
+        yield [_excuse_version_difference(replay) for replay in replayed]
 
 
-def _by_version(replay: Replay) -> Replay:
+def _excuse_version_difference(replay: Replay) -> Replay:
     if replay.result != "differs" or replay.recorded.core.version == _core.__version__:
         return replay
     return Replay(

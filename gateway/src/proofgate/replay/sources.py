@@ -9,43 +9,43 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from proofgate.replay.recorded import Recorded
+from proofgate.replay.recorded import ReplayExchange
 
 #: A longer body is not read, in bytes.
-MOST = 64 << 20
+MAX_BODY_BYTES = 64 << 20
 #: What a file may be named by: a request id leads nowhere else.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
-class Source(Protocol):
+class BodySource(Protocol):
     """Hands out bodies. What it hands out is what the record commits to, where one does."""
 
-    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+    def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
         """The body of a request or of its answer; or why not: `not_stored`, `erased` (the commitment binds
         nothing any more), `shred_key_missing`, `other_body` (it is not what the record commits to),
         `too_large`."""
 
 
-class Stored:
+class StoredBodies:
     """The bodies that workers stored beside the log, for holders of the tenants' keys."""
 
-    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+    def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
         """As of every source; further codes are those of `proofgate ledger payload`."""
         return recorded.core.stored(answer)
 
 
-class Folder:
+class BodyFolder:
     """Files that somebody kept: `<request id>.request` and `<request id>.response`, byte for byte."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+    def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
         """As of every source; not every record of a refused request commits to its body."""
-        length = recorded.length(answer)
+        length = recorded.body_length(answer)
         if length is None or not _NAME.fullmatch(recorded.id):
             return "not_stored"
-        if length > MOST:
+        if length > MAX_BODY_BYTES:
             return "too_large"
         content = _read(self._folder / f"{recorded.id}.{'response' if answer else 'request'}", length)
         if content is None:
@@ -57,13 +57,13 @@ class Folder:
         return recorded.core.commits_to(answer, content) or content
 
 
-class FirstOf:
+class FallbackSource:
     """Several sources: what one has not, the next one is asked for."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[BodySource]) -> None:
         self._sources = sources
 
-    def body(self, recorded: Recorded, answer: bool) -> bytes | str:
+    def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
         """The first body; else why the first one that knows of it has none."""
         reason = "not_stored"
         for source in self._sources:

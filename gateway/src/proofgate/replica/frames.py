@@ -10,50 +10,50 @@ import struct
 from dataclasses import dataclass
 
 #: Bytes before the first frame of a segment, in which its first record's number stands.
-SEGMENT_HEADER = 128
+SEGMENT_HEADER_BYTES = 128
 _FIRST_RECORD = struct.Struct("<40xQ")
 #: Length of the payload, type, flags, version, number.
-_HEAD = struct.Struct("<IBBHQ")
-_HEADER = 32
-_FOOTER = 24
+_HEADER_LAYOUT = struct.Struct("<IBBHQ")
+_HEADER_BYTES = 32
+_FOOTER_BYTES = 24
 #: How a seal begins: records are written in this form alone.
-_SEAL = b'{"v":1,"kind":"seal",'
+_SEAL_PREFIX = b'{"v":1,"kind":"seal",'
 #: A record is shorter than this (`MAX_RECORD`).
-_MOST_PAYLOAD = 65_535
-MOST_FRAME = _HEADER + _MOST_PAYLOAD + 1 + _FOOTER
+_MAX_PAYLOAD_BYTES = 65_535
+MAX_FRAME_BYTES = _HEADER_BYTES + _MAX_PAYLOAD_BYTES + 1 + _FOOTER_BYTES
 
 
 @dataclass(frozen=True)
-class Frames:
+class CompleteFrames:
     """Whole frames: the bytes that they take, the number of the next record, and where the last begins."""
 
     length: int
-    records: int
-    last: int = 0
+    next_record: int
+    last_offset: int = 0
 
 
 def first_record(header: bytes) -> int | None:
     """The number of the first record of a segment; None for one that has no header yet."""
-    if len(header) < SEGMENT_HEADER or not any(header):
+    if len(header) < SEGMENT_HEADER_BYTES or not any(header):
         return None
     return int(_FIRST_RECORD.unpack_from(header)[0])
 
 
-def whole(content: bytes, records: int, end: int) -> Frames:
+def complete_frames(content: bytes, records: int, end: int) -> CompleteFrames:
     """The frames at the beginning of `content` that are whole, of record `records` on and before `end`."""
     at = last = 0
-    while records < end and at + _HEADER <= len(content):
-        length, *_, number = _HEAD.unpack_from(content, at)
-        frame = _HEADER + (length + 7) // 8 * 8 + _FOOTER
-        if not 0 < length <= _MOST_PAYLOAD or number != records or at + frame > len(content):
+    while records < end and at + _HEADER_BYTES <= len(content):
+        length, *_, number = _HEADER_LAYOUT.unpack_from(content, at)
+        frame = _HEADER_BYTES + (length + 7) // 8 * 8 + _FOOTER_BYTES
+        if not 0 < length <= _MAX_PAYLOAD_BYTES or number != records or at + frame > len(content):
             break
         if content[at + frame - 4 : at + frame] != content[at : at + 4]:
             break
         last, at = at, at + frame
         records += 1
-    return Frames(at, records, last)
+    return CompleteFrames(at, records, last)
 
 
 def is_seal(content: bytes, frame: int) -> bool:
     """Whether the record of the frame that begins at `frame` says that its log ends with it."""
-    return content.startswith(_SEAL, frame + _HEADER)
+    return content.startswith(_SEAL_PREFIX, frame + _HEADER_BYTES)

@@ -20,40 +20,46 @@ from typing import Protocol
 
 from proofgate import _core
 from proofgate.folder_sync import sync_folder
-from proofgate.replica.frames import MOST_FRAME, SEGMENT_HEADER, first_record, is_seal, whole
+from proofgate.replica.frames import (
+    MAX_FRAME_BYTES,
+    SEGMENT_HEADER_BYTES,
+    complete_frames,
+    first_record,
+    is_seal,
+)
 
 #: Bytes of a segment that are asked for first, and at most.
-_FIRST_READ = 64 << 10
-_MOST_READ = 1 << 20
+_FIRST_READ_BYTES = 64 << 10
+_MAX_READ_BYTES = 1 << 20
 #: Where copies are in the folder of a replica.
-LEDGER = "ledger"
-_NODE = 32
-_TREE = "tree"
-TOMBSTONE = "tombstone"
+LEDGER_FOLDER = "ledger"
+_NODE_BYTES = 32
+_TREE_FOLDER = "tree"
+TOMBSTONE_FILE = "tombstone"
 _SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
 #: What stays of a log that was removed, as a worker serves it; and its bounds.
-_KEPT = re.compile(
+_RETAINED_FILE = re.compile(
     r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
 )
 #: The signed notes of a log: its own, and those over what logs before it left.
-_NOTE = re.compile(r"checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
-_MOST_KEPT = 256
-_MOST_KEPT_BYTES = 1 << 20
+_NOTE_FILE = re.compile(r"checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
+_MAX_RETAINED_FILES = 256
+_MAX_RETAINED_BYTES = 1 << 20
 #: As much as a note has, and one byte more.
-_MOST_NOTE_BYTES = (64 << 10) + 1
+_MAX_NOTE_BYTES = (64 << 10) + 1
 #: Configurations of one log that are remembered.
-_MOST_CONFIGURATIONS = 1000
+_MAX_CONFIGURATIONS = 1000
 #: In an `open` or a `config` record: by which digest the configuration is archived.
-_CONFIGURATION = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
+_REFERENCE = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
 
 
-class Source(Protocol):
+class LedgerSource(Protocol):
     """A worker's ledger folder. Raises OSError; FileNotFoundError for what does not exist."""
 
-    def begin(self) -> None:
+    def start_round(self) -> None:
         """Begins a round, in which it may take a bounded time."""
 
-    def names(self, folder: str) -> list[str]:
+    def list_folder(self, folder: str) -> list[str]:
         """The names in a folder."""
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
@@ -65,7 +71,7 @@ class CopyError(Exception):
 
 
 @dataclass(frozen=True)
-class Cursor:
+class CopyCursor:
     """How far a copy is: records, and where in which segment the next one begins."""
 
     records: int = 0
@@ -86,39 +92,39 @@ class LogCopy:
     def __init__(self, root: Path, place: str, require_room: Callable[[int], None] = lambda _: None) -> None:
         """`require_room` is called before bytes are written, with their number; what it raises ends that."""
         self.place = place
-        self.folder = root / LEDGER / place
+        self.folder = root / LEDGER_FOLDER / place
         self._cursor_file = root / "cursors" / f"{place.replace('/', '-')}.json"
         self._require_room = require_room
         self.cursor = self._read_cursor()
         #: Digests of configurations that copied records name.
         self.configurations = set(self.cursor.configurations)
 
-    def _read_cursor(self) -> Cursor:
+    def _read_cursor(self) -> CopyCursor:
         try:
-            return Cursor(**json.loads(self._cursor_file.read_text(encoding="utf-8")))
+            return CopyCursor(**json.loads(self._cursor_file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
-            return Cursor()
+            return CopyCursor()
 
-    def has(self, size: int) -> bool:
+    def has_records(self, size: int) -> bool:
         """Whether nothing is left to be copied of a log of this many records."""
         return self.cursor.removed or self.cursor.records >= size
 
-    def is_whole(self, size: int) -> bool:
+    def is_complete(self, size: int) -> bool:
         """Whether it has all that a mirror takes of a log that has ended with this many records."""
         return self.cursor.removed or (self.cursor.records >= size and self.cursor.notes)
 
-    def bring(self, source: Source, size: int) -> None:
+    def copy_records(self, source: LedgerSource, size: int) -> None:
         """Copies on, up to so many records.
 
         Raises OSError, and CopyError where the worker has fewer; what was copied stays.
         """
-        if self.has(size):
+        if self.has_records(size):
             return
-        names = source.names(self.place)
-        if TOMBSTONE in names:
+        names = source.list_folder(self.place)
+        if TOMBSTONE_FILE in names:
             # It may have been removed since: its records are not there any more.
             raise CopyError("the worker has removed it")
-        segments = sorted(filter(_SEGMENT.fullmatch, names), key=_order)
+        segments = sorted(filter(_SEGMENT.fullmatch, names), key=_sort_key)
         if self.cursor.records == 0 or self.cursor.segment not in segments:
             # A segment that was prepared is renamed once it is used: then the copy begins again.
             self.discard()
@@ -127,20 +133,20 @@ class LogCopy:
             begun = segments.index(self.cursor.segment) if self.cursor.segment else 0
             for segment in segments[begun:]:
                 if self.cursor.records < size:
-                    self._bring_segment(source, segment, size)
-            self._bring_tree(source)
+                    self._copy_segment(source, segment, size)
+            self._copy_tree(source)
         finally:
             self._save()
         if self.cursor.records < size:
             raise CopyError(f"the worker has {self.cursor.records} of its {size} accepted records")
 
-    def _bring_segment(self, source: Source, segment: str, size: int) -> None:
+    def _copy_segment(self, source: LedgerSource, segment: str, size: int) -> None:
         path, of = f"{self.place}/{segment}", self.folder / segment
         continued = segment == self.cursor.segment
         offset = self.cursor.offset if continued else 0
         header = b""
         if not continued:
-            header = source.read(path, 0, SEGMENT_HEADER)[1]
+            header = source.read(path, 0, SEGMENT_HEADER_BYTES)[1]
             if first_record(header) != self.cursor.records:
                 return
         elif not of.is_file() or of.stat().st_size < offset:
@@ -152,7 +158,7 @@ class LogCopy:
             file.seek(offset)
             if header:
                 _write_all(file, header)
-                self.cursor = Cursor(self.cursor.records, segment, len(header))
+                self.cursor = CopyCursor(self.cursor.records, segment, len(header))
             try:
                 self._append(source, path, file, size)
             finally:
@@ -163,67 +169,69 @@ class LogCopy:
                     self.cursor = before
                     raise
 
-    def _append(self, source: Source, path: str, file: FileIO, size: int) -> None:
-        wanted = _FIRST_READ
+    def _append(self, source: LedgerSource, path: str, file: FileIO, size: int) -> None:
+        wanted = _FIRST_READ_BYTES
         while self.cursor.records < size:
             offset = self.cursor.offset
             length, content = source.read(path, offset, wanted)
-            found = whole(content, self.cursor.records, size)
+            found = complete_frames(content, self.cursor.records, size)
             if found.length == 0:
-                if wanted >= MOST_FRAME or offset + len(content) >= length:
+                if wanted >= MAX_FRAME_BYTES or offset + len(content) >= length:
                     return
-                wanted = _MOST_READ
+                wanted = _MAX_READ_BYTES
                 continue
             self._require_room(found.length)
             _write_all(file, content[: found.length])
             self.configurations.update(
-                (match[2] or match[1]).decode() for match in _CONFIGURATION.finditer(content, 0, found.length)
+                (match[2] or match[1]).decode() for match in _REFERENCE.finditer(content, 0, found.length)
             )
-            self.cursor = Cursor(
-                found.records,
+            self.cursor = CopyCursor(
+                found.next_record,
                 self.cursor.segment,
                 offset + found.length,
-                sealed=is_seal(content, found.last),
+                sealed=is_seal(content, found.last_offset),
             )
-            wanted = _MOST_READ
+            wanted = _MAX_READ_BYTES
 
-    def _bring_tree(self, source: Source) -> None:
+    def _copy_tree(self, source: LedgerSource) -> None:
         """Copies the hashes above the records. They are derived: without them reading takes longer."""
         records = self.cursor.records
-        most = (2 * records - records.bit_count()) * _NODE
-        with (self.folder / _TREE).open("ab") as file:
-            at = min(file.tell(), most) // _NODE * _NODE
+        most = (2 * records - records.bit_count()) * _NODE_BYTES
+        with (self.folder / _TREE_FOLDER).open("ab") as file:
+            at = min(file.tell(), most) // _NODE_BYTES * _NODE_BYTES
             file.truncate(at)
             while at < most:
                 try:
-                    _, content = source.read(f"{self.place}/{_TREE}", at, min(_MOST_READ, most - at))
+                    _, content = source.read(
+                        f"{self.place}/{_TREE_FOLDER}", at, min(_MAX_READ_BYTES, most - at)
+                    )
                 except FileNotFoundError:
                     return
-                content = content[: len(content) // _NODE * _NODE]
+                content = content[: len(content) // _NODE_BYTES * _NODE_BYTES]
                 if not content:
                     return
                 self._require_room(len(content))
                 file.write(content)
                 at += len(content)
 
-    def bring_notes(self, source: Source) -> None:
+    def copy_notes(self, source: LedgerSource) -> None:
         """Copies the signed notes of a log that has ended. Before that, its worker replaces them.
 
         Raises OSError, and CopyError where there are too many.
         """
         if self.cursor.removed or self.cursor.notes:
             return
-        names = [name for name in source.names(self.place) if _NOTE.fullmatch(name)]
-        if len(names) > _MOST_KEPT:
+        names = [name for name in source.list_folder(self.place) if _NOTE_FILE.fullmatch(name)]
+        if len(names) > _MAX_RETAINED_FILES:
             raise CopyError(f"it has too many checkpoints: {len(names)} files")
         for name in names:
-            _, content = source.read(f"{self.place}/{name}", 0, _MOST_NOTE_BYTES)
+            _, content = source.read(f"{self.place}/{name}", 0, _MAX_NOTE_BYTES)
             # Also on a full volume: a mirror that has the log frees space.
             _write(self.folder / name, content)
         self.cursor = replace(self.cursor, notes=True)
         self._save()
 
-    def take_note(self, note: str) -> None:
+    def save_checkpoint(self, note: str) -> None:
         """Takes the checkpoint that the auditor accepted of an ended log, which its worker holds no more.
 
         Raises OSError.
@@ -232,23 +240,23 @@ class LogCopy:
         self.cursor = replace(self.cursor, notes=True)
         self._save()
 
-    def follow_removal(self, source: Source, note: str, key: str, keeping_key: str | None) -> bool:
+    def apply_removal(self, source: LedgerSource, note: str, key: str, keeping_key: str | None) -> bool:
         """Removes the copied records of a log that was removed by right, and keeps what stays of it. Whether
         it was: `note` is the checkpoint that was accepted. Raises OSError, and CopyError for a tombstone that
         is not the retention job's."""
         if self.cursor.removed:
             return True
-        names = source.names(self.place)
-        if TOMBSTONE not in names:
+        names = source.list_folder(self.place)
+        if TOMBSTONE_FILE not in names:
             return False
-        kept = [name for name in names if _KEPT.fullmatch(name)]
-        if len(kept) > _MOST_KEPT:
+        kept = [name for name in names if _RETAINED_FILE.fullmatch(name)]
+        if len(kept) > _MAX_RETAINED_FILES:
             raise CopyError(f"too many of its files remain: {len(kept)}")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         written = []
         # The tombstone last: with it, its records are not read any more.
-        for name in sorted(kept, key=lambda name: name == TOMBSTONE):
-            _, content = source.read(f"{self.place}/{name}", 0, _MOST_KEPT_BYTES)
+        for name in sorted(kept, key=lambda name: name == TOMBSTONE_FILE):
+            _, content = source.read(f"{self.place}/{name}", 0, _MAX_RETAINED_BYTES)
             _write(self.folder / name, content)
             written.append(self.folder / name)
         if not self._is_removed(note, key, keeping_key):
@@ -256,9 +264,9 @@ class LogCopy:
                 path.unlink()
             raise CopyError("its tombstone is refused")
         for path in self.folder.iterdir():
-            if _SEGMENT.fullmatch(path.name) or path.name == _TREE:
+            if _SEGMENT.fullmatch(path.name) or path.name == _TREE_FOLDER:
                 path.unlink()
-        self.cursor = Cursor(self.cursor.records, removed=True)
+        self.cursor = CopyCursor(self.cursor.records, removed=True)
         self._save()
         return True
 
@@ -274,19 +282,19 @@ class LogCopy:
         """Removes the copy: the next one begins at the beginning."""
         self._cursor_file.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.cursor = Cursor()
+        self.cursor = CopyCursor()
         self.configurations.clear()
 
     def _save(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             sync_folder(self.folder)
         self._cursor_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        named = tuple(sorted(self.configurations)[:_MOST_CONFIGURATIONS])
+        named = tuple(sorted(self.configurations)[:_MAX_CONFIGURATIONS])
         cursor = replace(self.cursor, configurations=named)
         _write(self._cursor_file, json.dumps(asdict(cursor)).encode())
 
 
-def _order(name: str) -> tuple[bool, str]:
+def _sort_key(name: str) -> tuple[bool, str]:
     """Those that are prepared come after those that are named by their first records."""
     return name.endswith(".next"), name
 

@@ -7,34 +7,34 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
-class Wanted(NamedTuple):
+class RequiredLog(NamedTuple):
     """A log that a mirror waits for: its place in a ledger, and the records with which it ended. `removed`:
     what stays of it after its removal is wanted."""
 
-    place: str
+    log_path: str
     size: int
     removed: bool = False
 
 
 @dataclass(frozen=True)
-class Standing:
+class CopyStatus:
     """How a copy stands. If it is not whole, `why` says what it waits for."""
 
-    is_whole: bool = False
+    is_complete: bool = False
     #: The worker answers, and does not have the log any more.
     is_gone: bool = False
-    why: str = ""
+    reason: str = ""
     #: How often the copy was made again since the start, because a reader refused it.
-    made_again: int = 0
+    rebuild_count: int = 0
 
 
 class MirrorOfCopies(Protocol):
     """A mirror, as the copies see it. All of it is asked from their thread."""
 
-    def wanted(self) -> Collection[Wanted]:
+    def required_logs(self) -> Collection[RequiredLog]:
         """What it waits for."""
 
-    def refused(self) -> Collection[str]:
+    def rejected_logs(self) -> Collection[str]:
         """The origins of logs whose copies do not verify."""
 
     def has(self, place: str, *, removed: bool) -> bool:

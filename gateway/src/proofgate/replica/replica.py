@@ -20,8 +20,8 @@ from typing import Any
 
 from proofgate.auditor.worker_files import UnreadableError, WorkerError
 from proofgate.replica import ages
-from proofgate.replica.log_copy import LEDGER, CopyError, LogCopy, Source
-from proofgate.replica.mirrored import MirrorOfCopies, Standing, Wanted
+from proofgate.replica.log_copy import LEDGER_FOLDER, CopyError, LedgerSource, LogCopy
+from proofgate.replica.mirrored import CopyStatus, MirrorOfCopies, RequiredLog
 from proofgate.replica.shared_files import SharedFiles
 from proofgate.replica.workers import Workers, shard_of
 
@@ -30,26 +30,26 @@ log = logging.getLogger("proofgate.replica")
 #: What copies leave free of their volume: more than the index does, so that this continues a little longer.
 RESERVE_BYTES = 512 << 20
 #: Until something that waits to be copied is a finding.
-PATIENCE_SECONDS = 600.0
+MAX_LAG_SECONDS = 600.0
 #: Between two rounds, if nothing is offered.
-REST_SECONDS = 1.0
+ROUND_INTERVAL_SECONDS = 1.0
 #: What is left in a round to one worker.
-LOOK_SECONDS = 20.0
+WORKER_TIMEOUT_SECONDS = 20.0
 #: Logs of which one round looks whether they were removed at their workers.
-_LOOKED_AT = 8
+_REMOVAL_CHECKS_PER_ROUND = 8
 #: Until a copy that a reader refuses is made again: readers leave such a log alone for a minute.
-_REFUSED_SECONDS = 90.0
+_REBUILD_DELAY_SECONDS = 90.0
 #: Between two times that one copy is made again, and between two looks whether copies are too old.
-_HOUR = 3600.0
+_REBUILD_INTERVAL_SECONDS = 3600.0
 #: A log that its worker does not hold as it was accepted is left alone for so long.
-_REST_SECONDS = 30.0
+_LOG_RETRY_SECONDS = 30.0
 #: Until a full volume is looked through again for copies that are too old.
-_FULL_SECONDS = 60.0
+_FULL_RETRY_SECONDS = 60.0
 
-Accepted = list[tuple[str, str]]
+AcceptedLogs = list[tuple[str, str]]
 
 
-class NoRoomError(Exception):
+class VolumeFullError(Exception):
     """The volume of the copies is full."""
 
 
@@ -66,21 +66,21 @@ class Replica:
         root: Path,
         keys: tuple[str, str | None],
         workers: Callable[[], Mapping[str, str]],
-        open_worker: Callable[[str], Source],
+        open_worker: Callable[[str], LedgerSource],
         statements: Callable[[], Mapping[str, bytes]] = dict,
         *,
         keep_days: int | None = None,
         reserve: int = RESERVE_BYTES,
-        patience: float = PATIENCE_SECONDS,
+        patience: float = MAX_LAG_SECONDS,
     ) -> None:
         """`keys` are the verifying keys of the ledger and, if there is one, of the retention job."""
-        self.ledger = ledger_of(root)
+        self.ledger = ledger_folder(root)
         self._root, self._keys, self._listed = root, keys, workers
         self._workers = Workers(workers, open_worker)
         self._statements, self._keep_days = statements, keep_days
         self._reserve, self._patience = reserve, patience
         #: Who is offered what was copied: directories and notes.
-        self.takers: list[Callable[[Accepted], None]] = []
+        self.takers: list[Callable[[AcceptedLogs], None]] = []
         #: Return the origins of logs that a reader cannot read as they were accepted.
         self.refused: list[Callable[[], Collection[str]]] = []
         #: Return how many records of each log a reader has, by origin, of those that read old logs, too.
@@ -99,19 +99,19 @@ class Replica:
         self._times_made_again: Counter[str] = Counter()
         #: Why copies are not whole yet, of logs that could not be copied when that was last tried.
         self._reasons: dict[str, str] = {}
-        self._standing: dict[Wanted, Standing] = {}
+        self._standing: dict[RequiredLog, CopyStatus] = {}
         self._wanted: set[str] = set()
         #: Logs that are copied once more, for mirrors alone: after all others.
         self._for_mirrors: set[str] = set()
         self._last_looked = ""
-        self._shared = SharedFiles(self.ledger, self._require_room)
+        self._shared = SharedFiles(self.ledger, self._require_free_space)
         self._configurations_due = 0.0
         self._prune_due = 0.0
         self._condition = threading.Condition()
         self._ending = False
         self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def offer(self, accepted: Accepted) -> None:
+    def offer(self, accepted: AcceptedLogs) -> None:
         """Takes logs that were accepted further: directories and notes. Waits for nothing."""
         if accepted:
             with self._condition:
@@ -154,18 +154,18 @@ class Replica:
     def _run(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._offered or self._ending, REST_SECONDS)
+                self._condition.wait_for(lambda: self._offered or self._ending, ROUND_INTERVAL_SECONDS)
                 if self._ending:
                     return
             try:
-                self.round()
+                self.run_once()
             except Exception as error:
-                self._tell(f"copying failed ({type(error).__name__})")
+                self._report_failure(f"copying failed ({type(error).__name__})")
                 log.exception("copying failed, retrying")
                 with self._condition:
-                    self._condition.wait_for(lambda: self._ending, REST_SECONDS)
+                    self._condition.wait_for(lambda: self._ending, ROUND_INTERVAL_SECONDS)
 
-    def round(self) -> None:
+    def run_once(self) -> None:
         """Copies what waits, as far as workers and the volume let it."""
         with self._condition:
             offered, self._offered = self._offered, {}
@@ -176,27 +176,27 @@ class Replica:
                 self._prune_due = 0.0
             self._notes[place] = note
             self._since.setdefault(place, now)
-        self._workers.begin()
+        self._workers.start_round()
         try:
             self._prune()
-            self._look_for_removals()
-            self._shared.bring_statements(self._statements(), self._keys[0])
-            self._make_again()
+            self._check_for_removals()
+            self._shared.copy_statements(self._statements(), self._keys[0])
+            self._rebuild_rejected()
             try:
-                self._bring()
+                self._copy_logs()
             finally:
                 # What mirrors have frees space.
-                self._stand()
+                self._update_statuses()
             if not self._since:
-                self._tell(None)
-        except NoRoomError as error:
-            self._prune_due = min(self._prune_due, now + _FULL_SECONDS)
-            self._tell(str(error))
+                self._report_failure(None)
+        except VolumeFullError as error:
+            self._prune_due = min(self._prune_due, now + _FULL_RETRY_SECONDS)
+            self._report_failure(str(error))
         except OSError as error:
             reason = "the volume is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
-            self._tell(f"copies cannot be written: {reason}")
+            self._report_failure(f"copies cannot be written: {reason}")
 
-    def _bring(self) -> None:
+    def _copy_logs(self) -> None:
         """Copies logs that wait. A later log of a shard waits for its worker's earlier ones, which its
         records may refer to."""
         failed: set[str] = set()
@@ -206,34 +206,34 @@ class Replica:
                 continue
             try:
                 source = self._workers.source(place)
-                self._bring_log(place, source)
+                self._copy_log(place, source)
                 self._resting.pop(place, None)
                 self._reasons.pop(place, None)
             except (CopyError, FileNotFoundError) as error:
                 # What is wrong with the worker's log is the auditor's to find. Others do not wait for it.
-                self._resting[place] = time.monotonic() + _REST_SECONDS
+                self._resting[place] = time.monotonic() + _LOG_RETRY_SECONDS
                 self._reasons[place] = str(error)
-                self._tell(f"{place}: {error}")
+                self._report_failure(f"{place}: {error}")
             except (WorkerError, UnreadableError) as error:
                 failed.add(shard)
-                self._workers.failed(place)
-                self._tell(f"the worker of shard {shard}: {error}")
-            except NoRoomError as error:
+                self._workers.mark_failed(place)
+                self._report_failure(f"the worker of shard {shard}: {error}")
+            except VolumeFullError as error:
                 self._reasons[place] = str(error)
                 raise
 
-    def _bring_log(self, place: str, source: Source | None) -> None:
+    def _copy_log(self, place: str, source: LedgerSource | None) -> None:
         note = self._notes[place]
-        copy = LogCopy(self._root, place, self._require_room)
-        size = size_of(note)
-        is_new = not copy.has(size)
+        copy = LogCopy(self._root, place, self._require_free_space)
+        size = checkpoint_size(note)
+        is_new = not copy.has_records(size)
         if is_new:
             if source is None:
                 return
-            if not copy.follow_removal(source, note, *self._keys):
+            if not copy.apply_removal(source, note, *self._keys):
                 before = copy.cursor.records
                 try:
-                    copy.bring(source, size)
+                    copy.copy_records(source, size)
                 finally:
                     if copy.cursor.records > before:
                         log.debug("%s: %d of %d records are copied", place, copy.cursor.records, size)
@@ -242,50 +242,50 @@ class Replica:
                 take([(str(self.ledger / place), note)])
         self._since.pop(place, None)
         # Readers do not wait for them.
-        self._shared.want(copy.configurations)
+        self._shared.request_configurations(copy.configurations)
         if source is not None:
             if is_new and self.mirrors and (copy.cursor.sealed or place in self._wanted):
                 # Its worker may be about to go, with all that was not copied.
-                copy.bring_notes(source)
-            self._shared.bring_configurations(source)
+                copy.copy_notes(source)
+            self._shared.copy_configurations(source)
 
-    def standing(self, wanted: Wanted) -> Standing:
+    def status(self, wanted: RequiredLog) -> CopyStatus:
         """How the copy of a log stands that a mirror waits for, as the last round saw it."""
-        return self._standing.get(wanted, Standing(why="it is not looked at yet"))
+        return self._standing.get(wanted, CopyStatus(reason="it is not looked at yet"))
 
-    def _stand(self) -> None:
+    def _update_statuses(self) -> None:
         """Completes the copies that mirrors wait for, and notes how each stands."""
-        wanted = {one for mirror in self.mirrors for one in mirror.wanted()}
-        self._standing = {one: self._complete(one) for one in sorted(wanted)}
-        self._wanted = {one.place for one in wanted}
+        wanted = {one for mirror in self.mirrors for one in mirror.required_logs()}
+        self._standing = {one: self._complete_copy(one) for one in sorted(wanted)}
+        self._wanted = {one.log_path for one in wanted}
         self._for_mirrors &= self._wanted
         if not self.mirrors or time.monotonic() < self._configurations_due:
             return
-        self._configurations_due = time.monotonic() + _REST_SECONDS
-        for source in self._workers.answering():
+        self._configurations_due = time.monotonic() + _LOG_RETRY_SECONDS
+        for source in self._workers.responding_sources():
             with contextlib.suppress(WorkerError, UnreadableError):
-                self._shared.bring_configurations(source)
+                self._shared.copy_configurations(source)
 
-    def _complete(self, wanted: Wanted) -> Standing:
-        again = self._times_made_again[wanted.place]
+    def _complete_copy(self, wanted: RequiredLog) -> CopyStatus:
+        again = self._times_made_again[wanted.log_path]
         before = self._standing.get(wanted)
-        if before is not None and before.is_whole and before.made_again == again:
+        if before is not None and before.is_complete and before.rebuild_count == again:
             return before
-        copy = LogCopy(self._root, wanted.place, self._require_room)
+        copy = LogCopy(self._root, wanted.log_path, self._require_free_space)
         is_gone, why = False, ""
         try:
             is_gone, why = self._advance(copy, wanted)
         except (CopyError, FileNotFoundError) as error:
             why = str(error)
         except (WorkerError, UnreadableError) as error:
-            self._workers.failed(wanted.place)
-            why = f"the worker of shard {shard_of(wanted.place)}: {error}"
+            self._workers.mark_failed(wanted.log_path)
+            why = f"the worker of shard {shard_of(wanted.log_path)}: {error}"
         except OSError as error:
             why = f"the copy cannot be written: {error.strerror}"
-        is_whole = _is_whole(copy, wanted)
-        return Standing(is_whole, is_gone, "" if is_whole else why, again)
+        is_whole = _is_complete(copy, wanted)
+        return CopyStatus(is_whole, is_gone, "" if is_whole else why, again)
 
-    def _advance(self, copy: LogCopy, wanted: Wanted) -> tuple[bool, str]:
+    def _advance(self, copy: LogCopy, wanted: RequiredLog) -> tuple[bool, str]:
         """Copies what a mirror waits for and others do not; whether it is gone at its worker, and what it
         waits for otherwise. Raises OSError and CopyError."""
         place, size, removed = wanted
@@ -296,65 +296,65 @@ class Replica:
         else:
             why = self._reasons.get(place, f"{copy.cursor.records} of its {size} records are copied")
         source, note = self._workers.source(place), self._notes.get(place)
-        if _is_whole(copy, wanted) or note is None:
+        if _is_complete(copy, wanted) or note is None:
             return False, why
         if source is None:
-            return False, f"{why}; {self._workers.absence(place)}"
-        if not self._workers.hold(source, place):
+            return False, f"{why}; {self._workers.absence_reason(place)}"
+        if not self._workers.has_log(source, place):
             if removed or copy.cursor.records < size:
                 return True, why
-            copy.take_note(note)
+            copy.save_checkpoint(note)
         elif removed:
-            copy.follow_removal(source, note, *self._keys)
+            copy.apply_removal(source, note, *self._keys)
         elif copy.cursor.records >= size:
-            copy.bring_notes(source)
+            copy.copy_notes(source)
         elif place not in self._since:
             # Its copy has been removed since, as too old.
             self._since[place] = time.monotonic()
             self._for_mirrors.add(place)
         return False, why
 
-    def _look_for_removals(self) -> None:
+    def _check_for_removals(self) -> None:
         """Looks whether some of the copied logs were removed at their workers, others in each round."""
         places = sorted(self._notes)
         first = bisect.bisect_right(places, self._last_looked)
-        due = [*places[first:], *places[:first]][:_LOOKED_AT]
+        due = [*places[first:], *places[:first]][:_REMOVAL_CHECKS_PER_ROUND]
         for place in due:
             self._last_looked = place
             if self._resting.get(place, 0.0) > time.monotonic():
                 continue
             try:
                 source = self._workers.source(place)
-                copy = LogCopy(self._root, place, self._require_room)
+                copy = LogCopy(self._root, place, self._require_free_space)
                 if source is not None and copy.cursor.records and not copy.cursor.removed:
-                    copy.follow_removal(source, self._notes[place], *self._keys)
+                    copy.apply_removal(source, self._notes[place], *self._keys)
             except (WorkerError, UnreadableError):
-                self._workers.failed(place)
+                self._workers.mark_failed(place)
             except (CopyError, FileNotFoundError) as error:
                 # The auditor finds what is wrong with the worker's log.
-                self._resting[place] = time.monotonic() + _REST_SECONDS
+                self._resting[place] = time.monotonic() + _LOG_RETRY_SECONDS
                 log.debug("%s: %s", place, error)
 
-    def _make_again(self) -> None:
+    def _rebuild_rejected(self) -> None:
         """Has copies made again that a reader has refused for a while."""
         now = time.monotonic()
-        readers = [*self.refused, *(mirror.refused for mirror in self.mirrors)]
+        readers = [*self.refused, *(mirror.rejected_logs for mirror in self.mirrors)]
         refused = {"/".join(origin.split("/")[-2:]) for tell in readers for origin in tell()}
         self._refusals = {place: self._refusals.get(place, now) for place in refused}
         for place, since in self._refusals.items():
-            due = now - self._made_again.get(place, float("-inf")) >= _HOUR
-            due = due and self._workers.are_listed(place)
-            if place in self._notes and due and now - since >= _REFUSED_SECONDS:
+            due = now - self._made_again.get(place, float("-inf")) >= _REBUILD_INTERVAL_SECONDS
+            due = due and self._workers.has_worker(place)
+            if place in self._notes and due and now - since >= _REBUILD_DELAY_SECONDS:
                 log.warning("%s: its copy does not verify, and is copied again", place)
                 self._made_again[place] = now
                 self._times_made_again[place] += 1
                 LogCopy(self._root, place).discard()
                 self._since.setdefault(place, now)
 
-    def _require_room(self, length: int) -> None:
+    def _require_free_space(self, length: int) -> None:
         free = shutil.disk_usage(self._root).free
         if free - length < self._reserve:
-            raise NoRoomError(
+            raise VolumeFullError(
                 f"the auditor's volume has {free >> 20} MiB left, and {self._reserve >> 20} MiB must stay "
                 "free: enlarge it, or keep fewer days"
             )
@@ -366,8 +366,8 @@ class Replica:
             return
         if time.monotonic() < self._prune_due:
             return
-        self._prune_due = time.monotonic() + _HOUR
-        for place in self._too_old():
+        self._prune_due = time.monotonic() + _REBUILD_INTERVAL_SECONDS
+        for place in self._expired_logs():
             self._since.pop(place, None)
             copy = LogCopy(self._root, place)
             if copy.cursor.records or copy.folder.exists():
@@ -376,13 +376,13 @@ class Replica:
                     "%s: its copy was removed, because it is older than the retention of the index", place
                 )
 
-    def _too_old(self) -> list[str]:
+    def _expired_logs(self) -> list[str]:
         """Logs whose successors began before the days that are kept, and that nobody has yet to read."""
         read = [tell() for tell in self.read]
-        wanted = {one.place for mirror in self.mirrors for one in mirror.wanted()}
+        wanted = {one.log_path for mirror in self.mirrors for one in mirror.required_logs()}
         found = []
         for place in ages.superseded(self._notes, self._keep_days or 0):
-            origin, size = self._notes[place].split("\n", 1)[0], size_of(self._notes[place])
+            origin, size = self._notes[place].split("\n", 1)[0], checkpoint_size(self._notes[place])
             is_read = all(of.get(origin, 0) >= size for of in read)
             if is_read and place not in wanted and self._is_mirrored(place):
                 found.append(place)
@@ -392,21 +392,21 @@ class Replica:
         removed = bool(self.mirrors) and LogCopy(self._root, place).cursor.removed
         return all(mirror.has(place, removed=removed) for mirror in self.mirrors)
 
-    def _tell(self, failure: str | None) -> None:
+    def _report_failure(self, failure: str | None) -> None:
         if failure is not None and failure != self.failure:
             log.warning("%s [replica_lags]", failure)
         self.failure = failure
 
 
-def _is_whole(copy: LogCopy, wanted: Wanted) -> bool:
-    return copy.cursor.removed if wanted.removed else copy.is_whole(wanted.size)
+def _is_complete(copy: LogCopy, wanted: RequiredLog) -> bool:
+    return copy.cursor.removed if wanted.removed else copy.is_complete(wanted.size)
 
 
-def ledger_of(root: Path) -> Path:
+def ledger_folder(root: Path) -> Path:
     """Where the copies below `root` are, in the layout of a ledger."""
-    return root / LEDGER
+    return root / LEDGER_FOLDER
 
 
-def size_of(note: str) -> int:
+def checkpoint_size(note: str) -> int:
     """The records that a checkpoint covers."""
     return int(note.split("\n", 2)[1])

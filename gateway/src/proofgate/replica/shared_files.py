@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from proofgate.archive import FOLDER as CONFIGURATIONS
-from proofgate.key_statements import STATEMENTS, among
-from proofgate.replica.log_copy import Source
+from proofgate.key_statements import STATEMENTS, chain_statements_from_files
+from proofgate.replica.log_copy import LedgerSource
 
 #: As much as a worker archives of one configuration.
-_MOST_CONFIGURATION = 64 << 20
+_MAX_CONFIGURATION_BYTES = 64 << 20
 _BLOCK = 1 << 20
 
 
@@ -23,16 +23,16 @@ class SharedFiles:
         self._ledger, self._require_room = ledger, require_room
         self._wanted: set[str] = set()
 
-    def bring_statements(self, statements: Mapping[str, bytes], ledger_key: str) -> None:
+    def copy_statements(self, statements: Mapping[str, bytes], ledger_key: str) -> None:
         """Writes those statements, by their files' names, that lead from a key to others."""
-        for name, text in among(statements, ledger_key):
-            self._put(self._ledger / STATEMENTS / name, text.encode())
+        for name, text in chain_statements_from_files(statements, ledger_key):
+            self._write_file(self._ledger / STATEMENTS / name, text.encode())
 
-    def want(self, digests: set[str]) -> None:
+    def request_configurations(self, digests: set[str]) -> None:
         """Takes the digests of configurations that copied records name."""
         self._wanted |= digests
 
-    def bring_configurations(self, source: Source) -> None:
+    def copy_configurations(self, source: LedgerSource) -> None:
         """Copies the configurations that are wanted; those that this worker lacks wait. Raises OSError."""
         for digest in sorted(self._wanted):
             target = self._ledger / CONFIGURATIONS / f"{digest}.json"
@@ -41,7 +41,7 @@ class SharedFiles:
                 continue
             content = bytearray()
             try:
-                for offset in range(0, _MOST_CONFIGURATION, _BLOCK):
+                for offset in range(0, _MAX_CONFIGURATION_BYTES, _BLOCK):
                     length, block = source.read(f"{CONFIGURATIONS}/{digest}.json", offset, _BLOCK)
                     content += block
                     if len(content) >= length:
@@ -49,10 +49,10 @@ class SharedFiles:
             except FileNotFoundError:
                 continue
             if hashlib.sha256(content).hexdigest() == digest:
-                self._put(target, bytes(content))
+                self._write_file(target, bytes(content))
                 self._wanted.discard(digest)
 
-    def _put(self, target: Path, content: bytes) -> None:
+    def _write_file(self, target: Path, content: bytes) -> None:
         if target.exists():
             return
         self._require_room(len(content))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from proofgate.replica.log_copy import Source
+from proofgate.replica.log_copy import LedgerSource
 
 #: A worker that does not answer is left alone for so long: others do not wait for it again and again.
-AWAY_SECONDS = 5.0
+RETRY_SECONDS = 5.0
 
 
 class Workers:
@@ -17,25 +17,27 @@ class Workers:
     Places are those of logs: `<shard>/<incarnation>`. For one thread.
     """
 
-    def __init__(self, listed: Callable[[], Mapping[str, str]], open_worker: Callable[[str], Source]) -> None:
+    def __init__(
+        self, listed: Callable[[], Mapping[str, str]], open_worker: Callable[[str], LedgerSource]
+    ) -> None:
         self._listed, self._open = listed, open_worker
         self._urls: Mapping[str, str] = {}
-        self._sources: dict[str, tuple[str, Source]] = {}
-        self._begun: dict[str, Source] = {}
+        self._sources: dict[str, tuple[str, LedgerSource]] = {}
+        self._begun: dict[str, LedgerSource] = {}
         self._logs: dict[str, frozenset[str]] = {}
         self._away: dict[str, float] = {}
 
-    def begin(self) -> None:
+    def start_round(self) -> None:
         """Begins a round: reads the list."""
         self._urls, self._begun, self._logs = self._listed(), {}, {}
         kept = {shard: one for shard, one in self._sources.items() if one[0] == self._urls.get(shard)}
         self._sources = kept
 
-    def are_listed(self, place: str) -> bool:
+    def has_worker(self, place: str) -> bool:
         """Whether a log's shard has a worker."""
         return shard_of(place) in self._urls
 
-    def source(self, place: str) -> Source | None:
+    def source(self, place: str) -> LedgerSource | None:
         """The worker of a log, for this round; None if it has none that answers. Raises OSError."""
         shard = shard_of(place)
         if self._away.get(shard, 0.0) > time.monotonic():
@@ -44,32 +46,32 @@ class Workers:
             url = self._urls[shard]
             _, source = self._sources.get(shard) or (url, self._open(url))
             self._sources[shard] = (url, source)
-            source.begin()
+            source.start_round()
             self._begun[shard] = source
         return self._begun.get(shard)
 
-    def hold(self, source: Source, place: str) -> bool:
+    def has_log(self, source: LedgerSource, place: str) -> bool:
         """Whether a log's worker, which answers, holds it. It is asked once in a round. Raises OSError."""
         shard, incarnation = place.split("/")
         if shard not in self._logs:
             try:
-                self._logs[shard] = frozenset(source.names(shard))
+                self._logs[shard] = frozenset(source.list_folder(shard))
             except FileNotFoundError:
                 self._logs[shard] = frozenset()
         return incarnation in self._logs[shard]
 
-    def failed(self, place: str) -> None:
+    def mark_failed(self, place: str) -> None:
         """The worker of a log gave no answer that can be used."""
-        self._away[shard_of(place)] = time.monotonic() + AWAY_SECONDS
+        self._away[shard_of(place)] = time.monotonic() + RETRY_SECONDS
 
-    def answering(self) -> list[Source]:
+    def responding_sources(self) -> list[LedgerSource]:
         """Those that were read from in this round, without those that failed."""
         now = time.monotonic()
         return [source for shard, source in self._begun.items() if self._away.get(shard, 0.0) <= now]
 
-    def absence(self, place: str) -> str:
+    def absence_reason(self, place: str) -> str:
         """Why a log's worker is not read."""
-        why = "does not answer" if self.are_listed(place) else "was scaled away"
+        why = "does not answer" if self.has_worker(place) else "was scaled away"
         return f"the worker of shard {shard_of(place)} {why}"
 
 

@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from proofgate.siem.stream import Stream
+    from proofgate.siem.stream import EventStream
 
-_PATIENCE = 600.0
+_MAX_LAG_SECONDS = 600.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,15 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--siem-patience",
         type=float,
-        default=_PATIENCE,
+        default=_MAX_LAG_SECONDS,
         metavar="SECONDS",
         help="report a finding if exchanges have not been sent after this time (default: %(default)s)",
     )
 
 
-def wrong_arguments(options: argparse.Namespace) -> str | None:
+def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
-    from proofgate.siem.places import PlaceError, parse
+    from proofgate.siem.places import SinkAddressError, parse
 
     if options.siem and options.once:
         return "--siem cannot be combined with --once"
@@ -41,21 +41,23 @@ def wrong_arguments(options: argparse.Namespace) -> str | None:
         return "--siem-patience: expected more than 0 and at most 86400 seconds"
     try:
         names = [parse(text, "").name for text in options.siem]
-    except PlaceError as error:
+    except SinkAddressError as error:
         return f"--siem: {error}"
     return "--siem: a target is given twice" if len(set(names)) != len(names) else None
 
 
-def streams(options: argparse.Namespace, ledger_key: str) -> list[Stream]:
+def streams(options: argparse.Namespace, ledger_key: str) -> list[EventStream]:
     """The streams that the arguments ask for. Raises CursorError."""
     if not options.siem:
         return []
-    from proofgate.siem.cursor import Cursor
+    from proofgate.siem.cursor import EventCursor
     from proofgate.siem.places import parse
-    from proofgate.siem.stream import Stream
+    from proofgate.siem.stream import EventStream
 
     sinks = [parse(text, ledger_key.split("+", 1)[0]) for text in options.siem]
     return [
-        Stream(sink, Cursor(options.state, sink.name, ledger_key), ledger_key, options.siem_patience)
+        EventStream(
+            sink, EventCursor(options.state, sink.name, ledger_key), ledger_key, options.siem_patience
+        )
         for sink in sinks
     ]

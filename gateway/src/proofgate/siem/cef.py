@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from proofgate import __version__
-from proofgate.siem.events import Event
+from proofgate.siem.events import ExchangeEvent
 from proofgate.siem.sink import is_notable
 
 _QUIET, _NOTABLE = 1, 5
@@ -39,7 +39,7 @@ _LABELLED = {
 }
 
 
-def text(event: Event) -> str:
+def text(event: ExchangeEvent) -> str:
     """An event as one line."""
     severity = _NOTABLE if is_notable(event) else _QUIET
     verdict = event.facts.get("verdict")
@@ -49,7 +49,7 @@ def text(event: Event) -> str:
     return "|".join([header[0], *map(_header, header[1:]), extension])
 
 
-def _extension(event: Event) -> Iterator[tuple[str, Any]]:
+def _extension(event: ExchangeEvent) -> Iterator[tuple[str, Any]]:
     facts = event.facts
     start = event.time // 1000
     yield "start", start
@@ -83,17 +83,17 @@ def _extension(event: Event) -> Iterator[tuple[str, Any]]:
 
 
 def _header(value: str) -> str:
-    return _plain(value).replace("\\", "\\\\").replace("|", "\\|")
+    return _replace_control_characters(value).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
         value = ",".join(value)
     escaped = str(value).replace("\\", "\\\\").replace("=", "\\=").replace("\n", "\\n").replace("\r", "\\r")
-    return _plain(escaped)
+    return _replace_control_characters(escaped)
 
 
-def _plain(value: str) -> str:
+def _replace_control_characters(value: str) -> str:
     """Without characters that end a line or that a terminal obeys: a blank is where one was."""
     if value.isprintable():
         return value

@@ -21,7 +21,7 @@ class CursorError(Exception):
     code = "siem_cursor"
 
 
-class Cursor:
+class EventCursor:
     """What was sent, and the newest note of each log. One thread uses it at a time."""
 
     def __init__(self, state: Path, sink: str, ledger_key: str) -> None:
@@ -43,7 +43,7 @@ class Cursor:
             message = f"{path} cannot be used: {error}. If you remove it, everything is sent again"
             raise CursorError(message) from None
 
-    def take(self, notes: list[tuple[str, str]]) -> None:
+    def update_notes(self, notes: list[tuple[str, str]]) -> None:
         """Takes the newest notes of logs, by origin."""
         with self._file:
             self._file.execute("BEGIN")
@@ -58,7 +58,7 @@ class Cursor:
         row = self._file.execute("SELECT note FROM log WHERE origin = ?", (origin,)).fetchone()
         return None if row is None else str(row[0])
 
-    def place(self, origin: str) -> tuple[str | None, int]:
+    def position(self, origin: str) -> tuple[str | None, int]:
         """Where to go on in a log, and how many records of it were sent."""
         row = self._file.execute("SELECT place, size FROM log WHERE origin = ?", (origin,)).fetchone()
         return (None, 0) if row is None else (row[0], row[1])
@@ -67,7 +67,7 @@ class Cursor:
         """Everything up to a place was sent. On the disk when it returns."""
         self._file.execute("UPDATE log SET place = ?, size = ? WHERE origin = ?", (place, size, origin))
 
-    def sent(self) -> dict[str, int]:
+    def sent_counts(self) -> dict[str, int]:
         """How many records of each log were sent, by origin. For any thread; empty while that cannot be
         read."""
         try:

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from proofgate import _core
-from proofgate.index.days import shown_id
-from proofgate.index.denials import verdict_of
-from proofgate.index.facts import facts
+from proofgate.index.days import decode_request_id
+from proofgate.index.denials import effective_verdict
+from proofgate.index.facts import exchange_facts
 from proofgate.index.schema import VERDICTS, time_text
 
-_LARGEST = (1 << 63) - 1
+_MAX_INTEGER = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class Event:
+class ExchangeEvent:
     """One exchange that has ended, or a refusal. The place of its last record is what it is known by."""
 
     time: int
@@ -34,19 +34,21 @@ class Event:
 Fetch = Callable[[str | None, list[int]], dict[int, bytes]]
 
 
-def of(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Event]:
+def events_in(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[ExchangeEvent]:
     """The exchanges that ended in a batch of a log. Raises the core's LedgerError."""
     for day in batch.days():
         texts, lists = batch.texts(day), batch.lists(day)
         named = [[texts[number] for number in numbers] for numbers in lists]
         for row in batch.rows(day, list(range(len(texts))), list(range(len(lists))), 0, 0):
-            event = _of_row(row, origin, texts, named)
+            event = _event_from_row(row, origin, texts, named)
             if event is not None:
                 yield event
-    yield from _late(batch, origin, fetch)
+    yield from _events_started_earlier(batch, origin, fetch)
 
 
-def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[list[str]]) -> Event | None:
+def _event_from_row(
+    row: tuple[Any, ...], origin: str, texts: list[str], lists: list[list[str]]
+) -> ExchangeEvent | None:
     ts, _, _, own_id, tenant, tenant_seq, key, model, providers, endpoint, verdict, rules, size = row[:13]
     _, _, end_seq, status, outcome, prompt, completion, cost, answer, duration = row[13:23]
     session, end_user, agent, parent_agent, trace_id, end_user_name, client_address, key_name = row[23:]
@@ -57,7 +59,7 @@ def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[lis
         return None if number is None else texts[number]
 
     told = {
-        "id": shown_id(own_id),
+        "id": decode_request_id(own_id),
         "time": time_text(ts),
         "tenant": text(tenant),
         "tenant_seq": tenant_seq,
@@ -66,7 +68,7 @@ def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[lis
         "model": text(model),
         "providers": [] if providers is None else lists[providers],
         "endpoint": text(endpoint),
-        "verdict": VERDICTS[verdict_of(verdict, text(outcome))],
+        "verdict": VERDICTS[effective_verdict(verdict, text(outcome))],
         "rules": [] if rules is None else lists[rules],
         "outcome": text(outcome),
         "status": status,
@@ -84,10 +86,10 @@ def _of_row(row: tuple[Any, ...], origin: str, texts: list[str], lists: list[lis
         "trace_id": None if trace_id is None else trace_id.hex(),
         "client_address": text(client_address),
     }
-    return Event(ts, origin, end_seq, told)
+    return ExchangeEvent(ts, origin, end_seq, told)
 
 
-def _late(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Event]:
+def _events_started_earlier(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[ExchangeEvent]:
     """What ended in a batch and had begun before it, or in another log: both records are read for that."""
     ends = [late for late in map(json.loads, batch.late()) if late["kind"] == "end"]
     if not ends:
@@ -106,15 +108,15 @@ def _late(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[Eve
         told = (
             {"id": late["id"], "outcome": late["outcome"]}
             if admission is None
-            else {name: _kept(value) for name, value in facts([admission, end]).items()}
+            else {name: _clamp(value) for name, value in exchange_facts([admission, end]).items()}
         )
-        time = _kept(int(end["ts"] if admission is None else admission["ts"]))
-        yield Event(time, origin, late["seq"], told)
+        time = _clamp(int(end["ts"] if admission is None else admission["ts"]))
+        yield ExchangeEvent(time, origin, late["seq"], told)
 
 
-def _kept(value: Any) -> Any:
+def _clamp(value: Any) -> Any:
     """A fact as an index keeps it: a number that is larger than any there can be stands at the most."""
-    return min(value, _LARGEST) if isinstance(value, int) else value
+    return min(value, _MAX_INTEGER) if isinstance(value, int) else value
 
 
 def fetch_from(directory: Path, origin: str, ledger_key: str, notes: Callable[[str], str | None]) -> Fetch:

@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from proofgate import __version__
-from proofgate.siem.events import Event
+from proofgate.siem.events import ExchangeEvent
 from proofgate.siem.sink import is_notable
 from proofgate.telemetry import names
 
@@ -25,7 +25,7 @@ _INFORMATIONAL, _LOW = (1, "Informational"), (2, "Low")
 _SHA_256, _HEX, _JCS = 3, 1, 2
 _NOT_RECORDED = "not recorded"
 #: JCS writes numbers as JavaScript does: beyond this, not every integer is one.
-_LARGEST = (1 << 53) - 1
+_MAX_INTEGER = (1 << 53) - 1
 #: Facts that no attribute of the schema is for.
 _UNMAPPED = (
     *("tenant_seq", "verdict", "rules", "providers", "cost_nanodollars", "duration_us", "key"),
@@ -33,12 +33,12 @@ _UNMAPPED = (
 )
 
 
-def text(event: Event) -> str:
+def text(event: ExchangeEvent) -> str:
     """An event as one line of JSON, in its canonical form."""
-    return canonical(of(event)).decode()
+    return canonical(from_event(event)).decode()
 
 
-def of(event: Event) -> dict[str, Any]:
+def from_event(event: ExchangeEvent) -> dict[str, Any]:
     """An event with its fingerprint."""
     found = _without_attestation(event)
     attestation: dict[str, Any] = {"uid": found["metadata"]["uid"], "chain_uid": event.origin}
@@ -61,15 +61,15 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _without_attestation(event: Event) -> dict[str, Any]:
-    facts = {name: _kept(value) for name, value in event.facts.items() if value not in (None, [])}
+def _without_attestation(event: ExchangeEvent) -> dict[str, Any]:
+    facts = {name: _clamp(value) for name, value in event.facts.items() if value not in (None, [])}
     method, path = _endpoint(facts)
     activity, activity_name = _activity(facts, method)
     status, status_name = _status(facts)
     severity, severity_name = _LOW if is_notable(event) else _INFORMATIONAL
     provider = facts.get("providers", [None])[-1]
     has_trace = "trace_id" in facts
-    return _filled(
+    return _without_empty(
         {
             "category_uid": _CATEGORY,
             "category_name": "Application Activity",
@@ -109,14 +109,14 @@ def _without_attestation(event: Event) -> dict[str, Any]:
     )
 
 
-def _metadata(event: Event, facts: dict[str, Any], further: list[str]) -> dict[str, Any]:
+def _metadata(event: ExchangeEvent, facts: dict[str, Any], further: list[str]) -> dict[str, Any]:
     return {
         "version": VERSION,
         "product": {"name": "Proofgate", "vendor_name": "Proofgate", "version": __version__},
         "profiles": ["ai_operation", "record_integrity", *further],
         "uid": f"{event.origin}/{event.index}",
         "log_name": event.origin,
-        "sequence": _kept(event.index),
+        "sequence": _clamp(event.index),
         "tenant_uid": facts.get("tenant"),
         "event_code": "proofgate.exchange",
     }
@@ -129,7 +129,7 @@ def _actor(facts: dict[str, Any]) -> dict[str, Any]:
         "user": {"uid": facts.get("end_user"), "name": facts.get("end_user_name")},
         "session": {"uid": facts.get("session")},
     }
-    return known if _filled(known) else {"app_name": _NOT_RECORDED}
+    return known if _without_empty(known) else {"app_name": _NOT_RECORDED}
 
 
 def _source(facts: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _ai(facts: dict[str, Any], provider: str | None) -> dict[str, Any]:
         "service": {"name": "Proofgate"},
         "prompt_tokens": prompt,
         "completion_tokens": completion,
-        "total_tokens": _kept(known),
+        "total_tokens": _clamp(known),
     }
     # The schema has the model in the agent, where there is one.
     agent = facts.get("agent")
@@ -190,15 +190,15 @@ def _status(facts: dict[str, Any]) -> tuple[int, str]:
     return _FAILURE
 
 
-def _kept(value: Any) -> Any:
-    return min(value, _LARGEST) if isinstance(value, int) else value
+def _clamp(value: Any) -> Any:
+    return min(value, _MAX_INTEGER) if isinstance(value, int) else value
 
 
-def _filled(value: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
     """Without what is not known, and without objects of which nothing is known."""
     found = {}
     for name, one in value.items():
-        kept = _filled(one) if isinstance(one, dict) else one
+        kept = _without_empty(one) if isinstance(one, dict) else one
         if kept not in (None, {}):
             found[name] = kept
     return found

@@ -16,18 +16,18 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs, SeverityNumber
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import __version__
 from proofgate.siem import cef, ocsf
-from proofgate.siem.events import Event
+from proofgate.siem.events import ExchangeEvent
 from proofgate.siem.sink import SinkError, is_notable, read_secret
 from proofgate.telemetry import names
 
 _TIMEOUTS = (5.0, 10.0)
-_MOST_ANSWER = 1 << 16
+_MAX_RESPONSE_BYTES = 1 << 16
 #: In the year 2554: what says that it is later stands there.
-_LATEST = (1 << 64) - 1
+_MAX_TIME = (1 << 64) - 1
 #: Facts by the name of an attribute.
 _ATTRIBUTES = {
     "proofgate.request.id": "id",
@@ -55,14 +55,14 @@ _ATTRIBUTES = {
     "proofgate.client_trace_id": "trace_id",
     names.CLIENT_ADDRESS: "client_address",
 }
-_NAME = "proofgate.exchange"
+_EVENT_NAME = "proofgate.exchange"
 #: How the body of a log record is written, by the format's name; another than these has attributes.
-_BODIES: dict[str, Callable[[Event], str]] = {"ocsf": ocsf.text, "cef": cef.text}
-ATTRIBUTES = "attributes"
-FORMATS = (ATTRIBUTES, *_BODIES)
+_BODY_FORMATTERS: dict[str, Callable[[ExchangeEvent], str]] = {"ocsf": ocsf.text, "cef": cef.text}
+ATTRIBUTES_FORMAT = "attributes"
+FORMATS = (ATTRIBUTES_FORMAT, *_BODY_FORMATTERS)
 
 
-class Otlp:
+class OtlpSink:
     """A collector. One thread uses it."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Otlp:
         ledger: str,
         authorities: Path | None,
         authorization: Path | None,
-        form: str = ATTRIBUTES,
+        form: str = ATTRIBUTES_FORMAT,
     ) -> None:
         self._form = form
         self.name, self._url, self._authorization = name, f"{url.rstrip('/')}/v1/logs", authorization
@@ -81,13 +81,13 @@ class Otlp:
         self._session.trust_env = False
         self._verify = True if authorities is None else str(authorities)
         attributes = {"service.name": "proofgate-auditor", "service.version": __version__}
-        self._resource = Resource(attributes=_pairs(attributes | {"proofgate.ledger": ledger}))
+        self._resource = Resource(attributes=_key_values(attributes | {"proofgate.ledger": ledger}))
 
-    def send(self, events: Sequence[Event]) -> None:
-        """See `Sink`."""
+    def send(self, events: Sequence[ExchangeEvent]) -> None:
+        """See `EventSink`."""
         scope = ScopeLogs(
             scope=InstrumentationScope(name="proofgate", version=__version__),
-            log_records=[record(event, self._form) for event in events],
+            log_records=[log_record(event, self._form) for event in events],
         )
         request = ExportLogsServiceRequest(
             resource_logs=[ResourceLogs(resource=self._resource, scope_logs=[scope])]
@@ -105,14 +105,14 @@ class Otlp:
                 stream=True,
                 verify=self._verify,
             ) as answer:
-                self._judge(answer.status_code, next(answer.iter_content(_MOST_ANSWER), b""))
+                self._check_response(answer.status_code, next(answer.iter_content(_MAX_RESPONSE_BYTES), b""))
         except requests.exceptions.SSLError:
             raise SinkError("siem_tls", "its certificate is not trusted, or TLS fails") from None
         except (requests.exceptions.RequestException, OSError):
             raise SinkError("siem_unreachable", "it is not reachable, or does not respond in time") from None
 
     @staticmethod
-    def _judge(status: int, body: bytes) -> None:
+    def _check_response(status: int, body: bytes) -> None:
         if status != 200:
             raise SinkError("siem_refused", f"it responded with status {status}")
         try:
@@ -121,31 +121,31 @@ class Otlp:
             # It took them, and says so in another form than the protocol's.
             return
         if rejected:
-            raise SinkError("siem_refused", f"it rejects {counted(rejected, 'record')}")
+            raise SinkError("siem_refused", f"it rejects {format_count(rejected, 'record')}")
 
 
-def record(event: Event, form: str = ATTRIBUTES) -> LogRecord:
+def log_record(event: ExchangeEvent, form: str = ATTRIBUTES_FORMAT) -> LogRecord:
     """An event as a log record in one of `FORMATS`."""
-    if form in _BODIES:
-        body, told = _BODIES[form](event), {}
+    if form in _BODY_FORMATTERS:
+        body, told = _BODY_FORMATTERS[form](event), {}
     else:
         body, told = f"exchange {event.facts['id']}: {event.facts['outcome']}", _attributes(event)
     told |= {"proofgate.record.origin": event.origin, "proofgate.record.index": event.index}
     notable = is_notable(event)
     return LogRecord(
-        time_unix_nano=min(event.time * 1000, _LATEST),
+        time_unix_nano=min(event.time * 1000, _MAX_TIME),
         observed_time_unix_nano=time.time_ns(),
         severity_number=SeverityNumber.SEVERITY_NUMBER_WARN
         if notable
         else SeverityNumber.SEVERITY_NUMBER_INFO,
         severity_text="WARN" if notable else "INFO",
-        event_name=_NAME,
+        event_name=_EVENT_NAME,
         body=AnyValue(string_value=body),
-        attributes=_pairs(told),
+        attributes=_key_values(told),
     )
 
 
-def _attributes(event: Event) -> dict[str, Any]:
+def _attributes(event: ExchangeEvent) -> dict[str, Any]:
     told = {name: event.facts.get(fact) for name, fact in _ATTRIBUTES.items()}
     endpoint = event.facts.get("endpoint")
     if endpoint is not None:
@@ -154,7 +154,7 @@ def _attributes(event: Event) -> dict[str, Any]:
     return told
 
 
-def _pairs(told: dict[str, Any]) -> list[KeyValue]:
+def _key_values(told: dict[str, Any]) -> list[KeyValue]:
     return [
         KeyValue(key=name, value=_value(value)) for name, value in told.items() if value not in (None, [])
     ]

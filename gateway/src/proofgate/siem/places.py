@@ -7,17 +7,17 @@ from urllib.parse import parse_qsl, urlsplit
 
 from proofgate_schema.urls import is_loopback
 
-from proofgate.siem.sink import Sink
+from proofgate.siem.sink import EventSink
 
-_OTLP = {"otlp+https": "https", "otlp+http": "http"}
-_NAMES = {"ca", "authorization", "format", "plain"}
+_SCHEMES = {"otlp+https": "https", "otlp+http": "http"}
+_OPTION_NAMES = {"ca", "authorization", "format", "plain"}
 
 
-class PlaceError(ValueError):
+class SinkAddressError(ValueError):
     """It names no sink. Says what to write."""
 
 
-def parse(text: str, ledger: str) -> Sink:
+def parse(text: str, ledger: str) -> EventSink:
     """The sink that a text names; `ledger` is whose exchanges it gets. Raises PlaceError."""
     url = urlsplit(text)
     options = dict(given := parse_qsl(url.query, keep_blank_values=True))
@@ -26,22 +26,24 @@ def parse(text: str, ledger: str) -> Sink:
     except ValueError:
         host, port = "", None
     name = f"{url.scheme}://{host}" + (f":{port}" if port else "")
-    if url.scheme not in _OTLP:
-        raise PlaceError(f"expected one of {', '.join(_OTLP)}, then ://HOST[:PORT]")
+    if url.scheme not in _SCHEMES:
+        raise SinkAddressError(f"expected one of {', '.join(_SCHEMES)}, then ://HOST[:PORT]")
     if not host or url.username is not None or url.fragment:
-        raise PlaceError(f"{name}: expected {url.scheme}://HOST[:PORT]")
-    if options.keys() - _NAMES or len(given) != len(options):
-        raise PlaceError(f"{name}: parameters after '?' are {', '.join(sorted(_NAMES))}, each at most once")
+        raise SinkAddressError(f"{name}: expected {url.scheme}://HOST[:PORT]")
+    if options.keys() - _OPTION_NAMES or len(given) != len(options):
+        raise SinkAddressError(
+            f"{name}: parameters after '?' are {', '.join(sorted(_OPTION_NAMES))}, each at most once"
+        )
     if url.scheme != "otlp+https" and options.get("plain") != "allow" and not is_loopback(host):
-        raise PlaceError(f"{name}: use TLS, or plain=allow in a network that you trust")
+        raise SinkAddressError(f"{name}: use TLS, or plain=allow in a network that you trust")
     authorities = Path(options["ca"]) if options.get("ca") else None
     if authorities is not None and not authorities.is_file():
-        raise PlaceError(f"{name}: ca: {authorities} is not a file")
+        raise SinkAddressError(f"{name}: ca: {authorities} is not a file")
     authorization = Path(options["authorization"]) if options.get("authorization") else None
-    from proofgate.siem.otlp import ATTRIBUTES, FORMATS, Otlp
+    from proofgate.siem.otlp import ATTRIBUTES_FORMAT, FORMATS, OtlpSink
 
-    form = options.get("format", ATTRIBUTES)
+    form = options.get("format", ATTRIBUTES_FORMAT)
     if form not in FORMATS:
-        raise PlaceError(f"{name}: format: expected one of {', '.join(FORMATS)}")
-    base = f"{_OTLP[url.scheme]}://{url.netloc}{url.path}"
-    return Otlp(f"{name}{url.path}", base, ledger, authorities, authorization, form)
+        raise SinkAddressError(f"{name}: format: expected one of {', '.join(FORMATS)}")
+    base = f"{_SCHEMES[url.scheme]}://{url.netloc}{url.path}"
+    return OtlpSink(f"{name}{url.path}", base, ledger, authorities, authorization, form)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from proofgate.siem.events import Event
+from proofgate.siem.events import ExchangeEvent
 
-_MOST_SECRET = 4096
+_MAX_SECRET_BYTES = 4096
 
 
 class SinkError(Exception):
@@ -20,20 +20,20 @@ class SinkError(Exception):
         self.code = code
 
 
-class Sink(Protocol):
+class EventSink(Protocol):
     """Takes events. One thread uses it."""
 
     name: str
     """As its user gave it, without anything secret."""
 
-    def send(self, events: Sequence[Event]) -> None:
+    def send(self, events: Sequence[ExchangeEvent]) -> None:
         """Sends events, in their order; when it returns, they were taken, as far as the protocol tells.
 
         Raises SinkError.
         """
 
 
-def is_notable(event: Event) -> bool:
+def is_notable(event: ExchangeEvent) -> bool:
     """Whether rules touched the exchange, or it was refused, or did not end well."""
     return event.facts.get("verdict") != "allowed" or event.facts.get("outcome") != "complete"
 
@@ -42,9 +42,9 @@ def read_secret(path: Path) -> str:
     """The value of a header field, from a file, read anew each time. Raises SinkError."""
     try:
         with path.open("rb") as file:
-            value = file.read(_MOST_SECRET + 1).decode("ascii", errors="replace").strip()
+            value = file.read(_MAX_SECRET_BYTES + 1).decode("ascii", errors="replace").strip()
     except OSError as error:
         raise SinkError("siem_credentials", f"{path} cannot be read: {error.strerror}") from None
-    if not re.fullmatch(rf"[ -~]{{1,{_MOST_SECRET}}}", value):
+    if not re.fullmatch(rf"[ -~]{{1,{_MAX_SECRET_BYTES}}}", value):
         raise SinkError("siem_credentials", f"{path} must hold one line of printable ASCII")
     return value

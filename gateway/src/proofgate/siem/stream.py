@@ -15,27 +15,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate import _core
-from proofgate.index.follow import head
-from proofgate.siem.cursor import Cursor
-from proofgate.siem.events import fetch_from, of
-from proofgate.siem.sink import Sink, SinkError
+from proofgate.index.follow import parse_note_head
+from proofgate.siem.cursor import EventCursor
+from proofgate.siem.events import events_in, fetch_from
+from proofgate.siem.sink import EventSink, SinkError
 
 log = logging.getLogger("proofgate.siem")
 
 #: Records that are read, and events that are sent, at once.
 BATCH_RECORDS = 2000
 #: Until something that waits to be sent is a finding.
-PATIENCE_SECONDS = 600.0
-_LONGEST_PAUSE = 60.0
+MAX_LAG_SECONDS = 600.0
+_MAX_PAUSE = 60.0
 #: A log that cannot be read is left alone for so long.
-_REST_SECONDS = 60.0
+_RETRY_SECONDS = 60.0
 
 
 @dataclass
-class Totals:
+class StreamTotals:
     """What a stream did, for metrics."""
 
     events: int = 0
@@ -43,25 +43,25 @@ class Totals:
 
 
 @dataclass
-class Stream:
+class EventStream:
     """The stream to one sink."""
 
-    sink: Sink
-    cursor: Cursor
+    sink: EventSink
+    cursor: EventCursor
     ledger_key: str
-    patience: float = PATIENCE_SECONDS
-    totals: Totals = field(default_factory=Totals)
+    max_lag_seconds: float = MAX_LAG_SECONDS
+    totals: StreamTotals = field(default_factory=StreamTotals)
     #: Records that were accepted, and whose exchanges are not sent.
-    behind: int = 0
+    lag_records: int = 0
     _waiting: dict[str, str] = field(default_factory=dict)
-    _behind_since: float | None = None
+    _lagging_since: float | None = None
     _failure: str | None = None
     _problems: dict[str, str] = field(default_factory=dict)
     #: Logs that could not be read, and until when they are left alone.
-    _resting: dict[str, str] = field(default_factory=dict)
-    _rest_until: float = 0.0
+    _deferred: dict[str, str] = field(default_factory=dict)
+    _deferred_until: float = 0.0
     _condition: threading.Condition = field(default_factory=threading.Condition)
-    _ending: bool = False
+    _stopping: bool = False
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class Stream:
     def stop(self) -> None:
         """Begins nothing any more."""
         with self._condition:
-            self._ending = True
+            self._stopping = True
             self._condition.notify()
 
     def offer(self, accepted: list[tuple[str, str]]) -> None:
@@ -83,7 +83,7 @@ class Stream:
         if accepted:
             with self._condition:
                 self._waiting.update(accepted)
-                self._late()
+                self._mark_lagging()
                 self._condition.notify()
 
     def refused(self) -> list[str]:
@@ -92,36 +92,36 @@ class Stream:
 
     def lag_seconds(self) -> float:
         """Since when something has waited to be sent; 0 when nothing does."""
-        since = self._behind_since
+        since = self._lagging_since
         return 0.0 if since is None else time.monotonic() - since
 
     def findings(self) -> list[dict[str, Any]]:
         """What is wrong with it, as the auditor tells findings."""
         lag = self.lag_seconds()
-        if lag < self.patience:
+        if lag < self.max_lag_seconds:
             return []
         why = self._failure or next((f"{of}: {said}" for of, said in list(self._problems.items())), None)
-        message = f"exchanges have not been sent for {counted(int(self.patience), 'second')}" + (
+        message = f"exchanges have not been sent for {format_count(int(self.max_lag_seconds), 'second')}" + (
             f": {why}" if why else ""
         )
         since = time.time_ns() // 1000 - int(lag * 1e6)
         told = {"code": "siem_lags", "origin": self.name, "shard": "", "verdict": "incomplete"}
         return [{**told, "since": since, "message": message}]
 
-    def _late(self) -> None:
-        if self._behind_since is None:
-            self._behind_since = time.monotonic()
+    def _mark_lagging(self) -> None:
+        if self._lagging_since is None:
+            self._lagging_since = time.monotonic()
 
     def _run(self) -> None:
         tries = 0
         while True:
             with self._condition:
-                rest = max(0.0, self._rest_until - time.monotonic()) if self._resting else None
-                self._condition.wait_for(lambda: self._waiting or self._ending, rest)
-                if self._ending:
+                rest = max(0.0, self._deferred_until - time.monotonic()) if self._deferred else None
+                self._condition.wait_for(lambda: self._waiting or self._stopping, rest)
+                if self._stopping:
                     return
-                if self._resting and time.monotonic() >= self._rest_until:
-                    self._waiting, self._resting = {**self._resting, **self._waiting}, {}
+                if self._deferred and time.monotonic() >= self._deferred_until:
+                    self._waiting, self._deferred = {**self._deferred, **self._waiting}, {}
                 left, self._waiting = self._waiting, {}
             try:
                 self.send(left)
@@ -140,12 +140,12 @@ class Stream:
             with self._condition:
                 if tries:
                     self._waiting = {**left, **self._waiting}
-                    self._condition.wait_for(lambda: self._ending, min(2.0 ** (tries - 1), _LONGEST_PAUSE))
+                    self._condition.wait_for(lambda: self._stopping, min(2.0 ** (tries - 1), _MAX_PAUSE))
                 elif left:
-                    self._resting |= left
-                    self._rest_until = time.monotonic() + _REST_SECONDS
-                if not self._waiting and not self._resting:
-                    self._behind_since = None
+                    self._deferred |= left
+                    self._deferred_until = time.monotonic() + _RETRY_SECONDS
+                if not self._waiting and not self._deferred:
+                    self._lagging_since = None
 
     def send(self, left: dict[str, str]) -> None:
         """Sends what was not sent of logs, each up to its note; takes those that are done out of `left`.
@@ -154,44 +154,47 @@ class Stream:
         """
         # The oldest of a shard first: what ends in a later log began in an earlier one.
         order = sorted(left.items())
-        self.cursor.take([(head(note)[0], note) for _, note in order])
-        self.behind = sum(max(0, head(note)[1] - self.cursor.place(head(note)[0])[1]) for _, note in order)
+        self.cursor.update_notes([(parse_note_head(note)[0], note) for _, note in order])
+        self.lag_records = sum(
+            max(0, parse_note_head(note)[1] - self.cursor.position(parse_note_head(note)[0])[1])
+            for _, note in order
+        )
         for directory, note in order:
-            origin, size = head(note)
+            origin, size = parse_note_head(note)
             try:
-                if self.cursor.place(origin)[1] < size:
+                if self.cursor.position(origin)[1] < size:
                     self._send_log(Path(directory), origin, note)
                 self._problems.pop(origin, None)
             except _core.LedgerError as error:
                 if error.code != "log_removed":
-                    self._tell(origin, f"{error} [{error.code}]")
+                    self._report_problem(origin, f"{error} [{error.code}]")
                     continue
                 # By right, before it was read: there is nothing to be sent any more.
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 # What is behind it waits, as nothing is left out; other logs do not.
                 self.totals.failures["siem_event"] += 1
                 why = f"an exchange cannot be written in this format ({type(error).__name__}) [siem_event]"
-                self._tell(origin, why, error)
+                self._report_problem(origin, why, error)
                 continue
             del left[directory]
 
     def _send_log(self, directory: Path, origin: str, note: str) -> None:
-        place, before = self.cursor.place(origin)
+        place, before = self.cursor.position(origin)
         reader = _core.ExchangeReader(str(directory), note, self.ledger_key, place, BATCH_RECORDS)
         fetch = fetch_from(directory, origin, self.ledger_key, self.cursor.note)
-        while not self._ending and (batch := reader.next()) is not None:
-            events = list(of(batch, origin, fetch))
+        while not self._stopping and (batch := reader.next()) is not None:
+            events = list(events_in(batch, origin, fetch))
             if events:
                 self.sink.send(events)
             self.cursor.advance(origin, batch.place, batch.size)
             self.totals.events += len(events)
-            self.behind = max(0, self.behind - (batch.size - before))
+            self.lag_records = max(0, self.lag_records - (batch.size - before))
             before = batch.size
             if self._failure is not None:
                 log.info("%s: it accepts events again", self.name)
                 self._failure = None
 
-    def _tell(self, origin: str, problem: str, cause: Exception | None = None) -> None:
+    def _report_problem(self, origin: str, problem: str, cause: Exception | None = None) -> None:
         if self._problems.get(origin) != problem:
             log.error("%s: cannot send %s now: %s", self.name, origin, problem, exc_info=cause)
         self._problems[origin] = problem

@@ -10,13 +10,13 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from proofgate.status.seen import Condition, Fault, Gateway, Key, Log, Shard, Tenant
+from proofgate.status.seen import ApiKey, Condition, Fault, Gateway, LogHead, Shard, Tenant
 
 Object = Mapping[str, Any]
 
 _GATEWAYS = "governancegateways.proofgate.dev"
 _TENANTS = "gatewaytenants.proofgate.dev"
-_CHECKPOINTS = "-checkpoints"
+_CHECKPOINTS_SUFFIX = "-checkpoints"
 _REQUEST_TIMEOUT = "10s"
 _TIMEOUT_SECONDS = 30.0
 _UNKNOWN_KIND = "the server doesn't have a resource type"
@@ -42,16 +42,16 @@ def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:
         )
     # Options that choose a cluster, without those that choose a namespace.
     cluster = [option for option in where if option.startswith("--context=")]
-    attached, notes = _attached(cluster)
+    attached, notes = _read_gateway_tenants(cluster)
     seen = []
     for namespace in sorted({item["metadata"]["namespace"] for item in found}):
         own = {item["metadata"]["name"]: item for item in found if item["metadata"]["namespace"] == namespace}
-        heads, unread = _heads(namespace, sorted(own), cluster)
-        seen += [gateway(own[it], attached, heads.get(it, {}), (*notes, *unread)) for it in sorted(own)]
+        heads, unread = _read_checkpoints(namespace, sorted(own), cluster)
+        seen += [parse_gateway(own[it], attached, heads.get(it, {}), (*notes, *unread)) for it in sorted(own)]
     return seen
 
 
-def _attached(cluster: Sequence[str]) -> tuple[list[Object], list[str]]:
+def _read_gateway_tenants(cluster: Sequence[str]) -> tuple[list[Object], list[str]]:
     """Every GatewayTenant, and why there are none to see."""
     try:
         items: list[Object] = _kubectl("get", _TENANTS, "--all-namespaces", *cluster)["items"]
@@ -62,11 +62,11 @@ def _attached(cluster: Sequence[str]) -> tuple[list[Object], list[str]]:
     return items, []
 
 
-def _heads(
+def _read_checkpoints(
     namespace: str, gateways: Iterable[str], cluster: Sequence[str]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """The checkpoints that the operator holds, by gateway and shard, and why there are none to see."""
-    names = [f"{name}{_CHECKPOINTS}" for name in gateways]
+    names = [f"{name}{_CHECKPOINTS_SUFFIX}" for name in gateways]
     options = ("--namespace", namespace, "--ignore-not-found", *cluster)
     try:
         answer = _kubectl("get", "configmap", *names, *options)
@@ -75,7 +75,8 @@ def _heads(
     # One object comes by itself, none as nothing.
     found = answer.get("items", [answer] if answer else [])
     return {
-        item["metadata"]["name"].removesuffix(_CHECKPOINTS): dict(item.get("data") or {}) for item in found
+        item["metadata"]["name"].removesuffix(_CHECKPOINTS_SUFFIX): dict(item.get("data") or {})
+        for item in found
     }, []
 
 
@@ -103,7 +104,7 @@ def _kubectl(*arguments: str) -> dict[str, Any]:
     return answer
 
 
-def gateway(
+def parse_gateway(
     item: Object, attached: Iterable[Object], heads: Mapping[str, str], notes: Iterable[str] = ()
 ) -> Gateway:
     """A gateway from its object, the GatewayTenants of the cluster, and the checkpoints held, by shard."""
@@ -113,8 +114,8 @@ def gateway(
         Fault(found["field"], found["reason"], found["message"]) for found in status.get("faults", [])
     )
     shards = tuple(_shard(found, heads) for found in status.get("shards", []))
-    tenants = [_inline(found, spec, shards, faults) for found in spec.get("tenants", [])]
-    tenants += [_own(found) for found in attached if _belongs(found, namespace, name)]
+    tenants = [_inline_tenant(found, spec, shards, faults) for found in spec.get("tenants", [])]
+    tenants += [_attached_tenant(found) for found in attached if _belongs_to_gateway(found, namespace, name)]
     return Gateway(
         namespace=namespace,
         name=name,
@@ -145,12 +146,12 @@ def conditions(item: Object) -> tuple[Condition, ...]:
     )
 
 
-def head(note: str | None) -> Log | None:
+def checkpoint_head(note: str | None) -> LogHead | None:
     """The origin and the size in a checkpoint's note; None without one. Its signature is not checked."""
     lines = (note or "").split("\n")
     if len(lines) < 3 or not (lines[1].isascii() and lines[1].isdecimal()):
         return None
-    return Log(lines[0], int(lines[1]))
+    return LogHead(lines[0], int(lines[1]))
 
 
 def _shard(found: Object, heads: Mapping[str, str]) -> Shard:
@@ -158,31 +159,31 @@ def _shard(found: Object, heads: Mapping[str, str]) -> Shard:
         ordinal=found["ordinal"],
         phase=found["phase"],
         config_digest=found.get("configDigest"),
-        log=head(heads.get(str(found["ordinal"]))),
+        log=checkpoint_head(heads.get(str(found["ordinal"]))),
         message=found.get("message", ""),
     )
 
 
-def _inline(found: Object, spec: Object, shards: Sequence[Shard], faults: Iterable[Fault]) -> Tenant:
+def _inline_tenant(found: Object, spec: Object, shards: Sequence[Shard], faults: Iterable[Fault]) -> Tenant:
     field = f"spec.tenants[{found['name']}]"
     placement = found.get("placement")
     placed = placement if placement is not None and placement < spec.get("replicas", 0) else None
     return Tenant(
         name=found["name"],
         plan=found.get("plan"),
-        keys=tuple(Key(key["name"], key.get("notAfter")) for key in found.get("apiKeys", [])),
+        keys=tuple(ApiKey(key["name"], key.get("notAfter")) for key in found.get("apiKeys", [])),
         worker=shards[0].ordinal if len(shards) == 1 else placed,
         trouble=", ".join(fault.reason for fault in faults if fault.field == field),
     )
 
 
-def _belongs(found: Object, namespace: str, name: str) -> bool:
+def _belongs_to_gateway(found: Object, namespace: str, name: str) -> bool:
     reference = found["spec"]["gatewayRef"]
     own = found["metadata"]["namespace"]
     return (reference.get("namespace", own), reference["name"]) == (namespace, name)
 
 
-def _own(found: Object) -> Tenant:
+def _attached_tenant(found: Object) -> Tenant:
     spec, status = found["spec"], found.get("status") or {}
     wrong = [
         f"{item.type}={item.status} {item.reason}"
@@ -193,7 +194,7 @@ def _own(found: Object) -> Tenant:
     return Tenant(
         name=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
         plan=spec.get("plan"),
-        keys=tuple(Key(key["name"], key.get("notAfter")) for key in spec.get("apiKeys", [])),
+        keys=tuple(ApiKey(key["name"], key.get("notAfter")) for key in spec.get("apiKeys", [])),
         worker=status.get("worker"),
         trouble=", ".join(wrong) if status.get("conditions") else "not seen by the operator yet",
     )

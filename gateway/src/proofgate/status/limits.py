@@ -16,50 +16,50 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proofgate.admin_client import AdminError, ask
+from proofgate.admin_client import AdminError, admin_get
 from proofgate.limit_kinds import LIMIT_KINDS
 from proofgate.status.cluster import ClusterError
-from proofgate.status.seen import Gateway, Limits, Shard, TenantLimits, Used
+from proofgate.status.seen import Gateway, Limits, LimitUsage, Shard, TenantLimits
 
-_ANSWER_SECONDS = 10.0
+_RESPONSE_TIMEOUT_SECONDS = 10.0
 # As many as a worker tells of at most, so that JSON has them.
-_TENANTS = 1000
+_MAX_TENANTS = 1000
 _ADMIN_PORT = 9090
 _KUBECTL_SECONDS = 30.0
-_WORKERS_AT_A_TIME = 8
+_MAX_CONCURRENT_WORKERS = 8
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:([0-9]+) -> ")
 #: Phases in which a worker may serve.
-_SERVING = frozenset({"Ready", "Retiring"})
+_SERVING_PHASES = frozenset({"Ready", "Retiring"})
 
 
-def ask_limits(admin: str, token_file: Path) -> Limits:
+def fetch_limits(admin: str, token_file: Path) -> Limits:
     """How much of its limits each tenant has used, by the worker at a URL. Raises AdminError."""
-    answer = ask(admin, f"/tenants/limits?most={_TENANTS}", _ANSWER_SECONDS, token_file)
+    answer = admin_get(admin, f"/tenants/limits?most={_MAX_TENANTS}", _RESPONSE_TIMEOUT_SECONDS, token_file)
     try:
-        return from_answer(json.loads(answer))
+        return parse_limits(json.loads(answer))
     except (ValueError, KeyError, TypeError):
         raise AdminError(f"{admin} reports no limits: is this a Proofgate admin port?") from None
 
 
-def from_answer(told: Mapping[str, Any]) -> Limits:
+def parse_limits(told: Mapping[str, Any]) -> Limits:
     """The limits in an answer of `/tenants/limits`. Raises KeyError, TypeError, ValueError."""
-    tenants = tuple(_limits(str(found["tenant"]), found) for found in told["tenants"])
+    tenants = tuple(_tenant_limits(str(found["tenant"]), found) for found in told["tenants"])
     # Workers of the release before tell none.
     shared = told.get("namespaces", ())
-    namespaces = tuple(_limits(f"{found['namespace']}/* ({found['plan']})", found) for found in shared)
+    namespaces = tuple(_tenant_limits(f"{found['namespace']}/* ({found['plan']})", found) for found in shared)
     return Limits(tenants, int(told["more"]), namespaces, int(told.get("more_namespaces", 0)))
 
 
-def _limits(name: str, found: Mapping[str, Any]) -> TenantLimits:
+def _tenant_limits(name: str, found: Mapping[str, Any]) -> TenantLimits:
     # Workers of the release before do not tell of limits that are new.
     if not any(kind.field in found for kind in LIMIT_KINDS):
         raise KeyError(name)
-    return TenantLimits(name, {kind.field: _used(found.get(kind.field)) for kind in LIMIT_KINDS})
+    return TenantLimits(name, {kind.field: _parse_usage(found.get(kind.field)) for kind in LIMIT_KINDS})
 
 
-def _used(found: Mapping[str, Any] | None) -> Used | None:
+def _parse_usage(found: Mapping[str, Any] | None) -> LimitUsage | None:
     # No worker tells of a limit of nothing.
-    return None if found is None else Used(int(found["used"]), max(1, int(found["limit"])))
+    return None if found is None else LimitUsage(int(found["used"]), max(1, int(found["limit"])))
 
 
 def with_limits(gateway: Gateway, token_file: Path, context: str | None) -> Gateway:
@@ -70,40 +70,40 @@ def with_limits(gateway: Gateway, token_file: Path, context: str | None) -> Gate
     def told_by(shard: Shard) -> Limits | str:
         try:
             pod = f"{gateway.name}-worker-{shard.ordinal}"
-            with _forwarded(gateway.namespace, pod, cluster) as admin:
-                return ask_limits(admin, token_file)
+            with _forward_port(gateway.namespace, pod, cluster) as admin:
+                return fetch_limits(admin, token_file)
         except (AdminError, ClusterError) as error:
             return f"limits are shown without worker {shard.ordinal}: {error}"
 
-    serving = [shard for shard in gateway.shards if shard.phase in _SERVING]
-    with ThreadPoolExecutor(_WORKERS_AT_A_TIME) as pool:
+    serving = [shard for shard in gateway.shards if shard.phase in _SERVING_PHASES]
+    with ThreadPoolExecutor(_MAX_CONCURRENT_WORKERS) as pool:
         answers = list(pool.map(told_by, serving))
     told = [answer for answer in answers if isinstance(answer, Limits)]
     notes = [answer for answer in answers if isinstance(answer, str)]
-    return replace(gateway, limits=merged(told) if told else None, notes=(*gateway.notes, *notes))
+    return replace(gateway, limits=merge_limits(told) if told else None, notes=(*gateway.notes, *notes))
 
 
-def merged(told: Sequence[Limits]) -> Limits:
+def merge_limits(told: Sequence[Limits]) -> Limits:
     """What several workers tell of limits. Each counts what the others had of a tenant, a little late, so of
     what they tell of one tenant the most is the newest."""
-    tenants = _most(tenant for limits in told for tenant in limits.tenants)
+    tenants = _merge_by_name(tenant for limits in told for tenant in limits.tenants)
     known = max((len(limits.tenants) + limits.more for limits in told), default=0)
-    namespaces = _most(namespace for limits in told for namespace in limits.namespaces)
+    namespaces = _merge_by_name(namespace for limits in told for namespace in limits.namespaces)
     shared = max((len(limits.namespaces) + limits.more_namespaces for limits in told), default=0)
     return Limits(tenants, max(0, known - len(tenants)), namespaces, max(0, shared - len(namespaces)))
 
 
-def _most(told: Iterable[TenantLimits]) -> tuple[TenantLimits, ...]:
+def _merge_by_name(told: Iterable[TenantLimits]) -> tuple[TenantLimits, ...]:
     """Of what is told of one name the most, most used first."""
     found: dict[str, TenantLimits] = {}
     for tenant in told:
-        if tenant.tenant not in found or tenant.part > found[tenant.tenant].part:
+        if tenant.tenant not in found or tenant.max_used_share > found[tenant.tenant].max_used_share:
             found[tenant.tenant] = tenant
-    return tuple(sorted(found.values(), key=lambda tenant: (-tenant.part, tenant.tenant)))
+    return tuple(sorted(found.values(), key=lambda tenant: (-tenant.max_used_share, tenant.tenant)))
 
 
 @contextmanager
-def _forwarded(namespace: str, pod: str, cluster: Sequence[str]) -> Iterator[str]:
+def _forward_port(namespace: str, pod: str, cluster: Sequence[str]) -> Iterator[str]:
     """The URL by which kubectl lets a pod's admin port be asked meanwhile. Raises ClusterError."""
     options = ["--address=127.0.0.1", f"--namespace={namespace}", *cluster]
     command = ["kubectl", "port-forward", f"pod/{pod}", f":{_ADMIN_PORT}", *options]

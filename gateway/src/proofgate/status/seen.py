@@ -21,7 +21,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Log:
+class LogHead:
     """The newest head of a worker's log that is known: whose it is, and how many records it covers."""
 
     origin: str
@@ -35,12 +35,12 @@ class Shard:
     ordinal: int
     phase: str
     config_digest: str | None
-    log: Log | None
+    log: LogHead | None
     message: str
 
 
 @dataclass(frozen=True)
-class Key:
+class ApiKey:
     """An API key of a tenant, by its name. `not_after` is RFC 3339; None for one that does not expire."""
 
     name: str
@@ -57,13 +57,13 @@ class Tenant:
 
     name: str
     plan: str | None
-    keys: tuple[Key, ...]
+    keys: tuple[ApiKey, ...]
     worker: int | None
     trouble: str
 
 
 @dataclass(frozen=True)
-class Used:
+class LimitUsage:
     """How much of one limit is used. It can be more than the limit, when that became smaller."""
 
     used: int
@@ -81,16 +81,16 @@ class TenantLimits:
     such limit."""
 
     tenant: str
-    limits: Mapping[str, Used | None]
+    limits: Mapping[str, LimitUsage | None]
 
     @property
-    def budget(self) -> Used | None:
+    def budget(self) -> LimitUsage | None:
         """Of the budgets in money, the one of which the greater part is used."""
         budgets = (self.limits[kind.field] for kind in LIMIT_KINDS if kind.is_money)
         return max(filter(None, budgets), key=lambda budget: budget.used / budget.limit, default=None)
 
     @property
-    def part(self) -> float:
+    def max_used_share(self) -> float:
         """The greatest part of a limit that is used."""
         return max((limit.used / limit.limit for limit in self.limits.values() if limit), default=0.0)
 
@@ -143,7 +143,7 @@ class Gateway:
         return next((item for item in self.conditions if item.type == "Ready"), None)
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether the state matches the spec."""
         return self.ready is not None and self.ready.status == "True"
 
@@ -163,7 +163,7 @@ class Worker:
     in_flight: int
     connections: int
     limit_refusals: int | None
-    log: Log
+    log: LogHead
     durable: int
     checkpointed: int
     config_digest: str
@@ -171,7 +171,7 @@ class Worker:
     limits: Limits | None = None
 
     @property
-    def is_well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether it wants traffic."""
         return self.not_ready is None
 

@@ -9,35 +9,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proofgate.admin_client import AdminError, ask
-from proofgate.status.limits import ask_limits
-from proofgate.status.seen import Log, Worker
+from proofgate.admin_client import AdminError, admin_get
+from proofgate.status.limits import fetch_limits
+from proofgate.status.seen import LogHead, Worker
 
 _TIMEOUT_SECONDS = 5.0
 
 
-def ask_worker(admin: str, token_file: Path | None) -> Worker:
+def fetch_worker(admin: str, token_file: Path | None) -> Worker:
     """The status of the worker at a URL; with the token also its limits. Raises AdminError."""
-    status = ask(admin, "/status", _TIMEOUT_SECONDS, token_file)
-    metrics = ask(admin, "/metrics", _TIMEOUT_SECONDS, token_file)
+    status = admin_get(admin, "/status", _TIMEOUT_SECONDS, token_file)
+    metrics = admin_get(admin, "/metrics", _TIMEOUT_SECONDS, token_file)
     try:
-        seen = worker(json.loads(status), metrics)
+        seen = parse_worker(json.loads(status), metrics)
     except (ValueError, KeyError, TypeError):
         raise AdminError(f"{admin} reports no status: is this a Proofgate admin port?") from None
-    return replace(seen, limits=ask_limits(admin, token_file)) if token_file else seen
+    return replace(seen, limits=fetch_limits(admin, token_file)) if token_file else seen
 
 
-def worker(status: Mapping[str, Any], metrics: str) -> Worker:
+def parse_worker(status: Mapping[str, Any], metrics: str) -> Worker:
     """A worker from its `/status` and `/metrics`. Raises KeyError, TypeError, ValueError."""
     refused = re.search(r"^proofgate_limit_refusals_total (\d+)", metrics, re.MULTILINE | re.ASCII)
     trouble = [f"the ledger has stopped: {status['ledger_stopped']}"] if status["ledger_stopped"] else []
     failed = status.get("last_reload_error")
     if failed:
-        places = ", ".join(_place(problem) for problem in failed.get("problems", []))
+        places = ", ".join(_problem_location(problem) for problem in failed.get("problems", []))
         trouble.append(
             f"the new configuration is refused: {failed['code']}" + (f" ({places})" if places else "")
         )
-    trouble += [f"warning: {_place(warning)}" for warning in status.get("warnings", [])]
+    trouble += [f"warning: {_problem_location(warning)}" for warning in status.get("warnings", [])]
     trouble += [
         f"keys of {issuer['issuer']} cannot be fetched: {issuer['error']}"
         for issuer in status.get("key_sets", [])
@@ -61,7 +61,7 @@ def worker(status: Mapping[str, Any], metrics: str) -> Worker:
         in_flight=int(status["in_flight"]),
         connections=int(status["connections"]),
         limit_refusals=int(refused[1]) if refused else None,
-        log=Log(str(status["origin"]), int(status["written"])),
+        log=LogHead(str(status["origin"]), int(status["written"])),
         durable=int(status["durable"]),
         checkpointed=int(status["checkpointed"]),
         config_digest=str(status["config_digest"]),
@@ -69,5 +69,5 @@ def worker(status: Mapping[str, Any], metrics: str) -> Worker:
     )
 
 
-def _place(problem: Mapping[str, Any]) -> str:
+def _problem_location(problem: Mapping[str, Any]) -> str:
     return f"{problem['code']} at {problem['field'] or problem['file']}"

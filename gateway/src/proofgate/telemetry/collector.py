@@ -15,12 +15,12 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from proofgate import __version__
 from proofgate.config import Config
 from proofgate.telemetry.names import NAMES
-from proofgate.telemetry.points import Points
-from proofgate.telemetry.spans import Place, Spans
+from proofgate.telemetry.points import MetricPoints
+from proofgate.telemetry.spans import ExchangeSpans, ProviderAddress
 
 # For one export, with everything that the library tries again meanwhile.
 EXPORT_SECONDS = 5.0
-HEADER_MAXIMUM = 4096
+MAX_HEADER_BYTES = 4096
 
 
 class HeaderFileError(Exception):
@@ -42,23 +42,25 @@ class Collector:
             **{attribute.name: attribute.value for attribute in self._settings.resource_attributes},
         }
         resource = Resource.create(attributes)
-        places = {provider.name: Place.of(provider) for provider in config.settings.providers}
-        self._spans = Spans(resource, names, places)
-        self._points = Points(resource, names, places, since)
+        places = {
+            provider.name: ProviderAddress.from_provider(provider) for provider in config.settings.providers
+        }
+        self._spans = ExchangeSpans(resource, names, places)
+        self._points = MetricPoints(resource, names, places, since)
         self._headers: dict[str, str] | None = None
         self._traces: OTLPSpanExporter | None = None
         self._metrics: OTLPMetricExporter | None = None
 
     def send_traces(self, exchanges: list[str]) -> bool:
         """Sends exchanges, as `_core.ExchangeQueue.take` gives them; whether the collector took them."""
-        spans = self._spans.of(json.loads(exchange) for exchange in exchanges)
+        spans = self._spans.build(json.loads(exchange) for exchange in exchanges)
         self._connect()
         assert self._traces is not None  # noqa: S101 - it is connected
         return self._traces.export(spans) is SpanExportResult.SUCCESS
 
     def send_metrics(self, counted: str, now: int) -> bool:
         """Sends what `_core.Worker.counted` gives; whether the collector took it."""
-        data = self._points.of(json.loads(counted), now)
+        data = self._points.metrics_at(json.loads(counted), now)
         self._connect()
         assert self._metrics is not None  # noqa: S101 - it is connected
         return self._metrics.export(data, timeout_millis=EXPORT_SECONDS * 1000) is MetricExportResult.SUCCESS
@@ -96,10 +98,10 @@ class Collector:
     def _value(self, name: str) -> str:
         path = self._base / name
         with path.open("rb") as file:
-            content = file.read(HEADER_MAXIMUM + 1)
+            content = file.read(MAX_HEADER_BYTES + 1)
         value = content.decode("ascii", errors="replace").strip()
-        if len(content) > HEADER_MAXIMUM or not re.fullmatch(r"[ -~]+", value):
+        if len(content) > MAX_HEADER_BYTES or not re.fullmatch(r"[ -~]+", value):
             raise HeaderFileError(
-                f"{path} must hold one line of printable ASCII, at most {HEADER_MAXIMUM} characters"
+                f"{path} must hold one line of printable ASCII, at most {MAX_HEADER_BYTES} characters"
             )
         return value

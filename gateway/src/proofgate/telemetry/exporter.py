@@ -21,16 +21,16 @@ log = logging.getLogger("proofgate")
 
 LOWEST_PRIORITY = 19
 # Traces gather for so long; the queue holds 4096 of them.
-TRACES_SECONDS = 1.0
-METRICS_SECONDS = 15.0
-BATCH = 512
+TRACES_INTERVAL_SECONDS = 1.0
+METRICS_INTERVAL_SECONDS = 15.0
+BATCH_SIZE = 512
 # A process that ends gives the last export so long.
 CLOSE_SECONDS = 2.0
 # A collector that is down is down for many exports: the log has one line in this time.
-LOG_SECONDS = 60.0
+LOG_INTERVAL_SECONDS = 60.0
 
 
-class Exporter:
+class TelemetryExporter:
     """Exports what the configuration in force asks for.
 
     It has a thread from when the first one asks for something.
@@ -49,7 +49,7 @@ class Exporter:
         self._collector: Collector | None = None
         self._metrics_at = float("-inf")
 
-    def take_on(self, config: Config) -> None:
+    def apply_config(self, config: Config) -> None:
         """Exports as this configuration says from now on. The worker runs."""
         settings = config.settings.telemetry
         asked = settings.endpoint is not None and (settings.traces is not None or settings.metrics)
@@ -74,12 +74,12 @@ class Exporter:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         # Its own messages may quote what a collector answered, one for each export.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        while not self._ends.wait(TRACES_SECONDS):
-            self._turn()
+        while not self._ends.wait(TRACES_INTERVAL_SECONDS):
+            self._export_once()
         self._metrics_at = float("-inf")
-        self._turn()
+        self._export_once()
 
-    def _turn(self) -> None:
+    def _export_once(self) -> None:
         if self._changed:
             self._changed = False
             if self._collector is not None:
@@ -90,17 +90,19 @@ class Exporter:
             return
         self._send_traces(config)
         now = time.monotonic()
-        if config.settings.telemetry.metrics and now - self._metrics_at >= METRICS_SECONDS:
+        if config.settings.telemetry.metrics and now - self._metrics_at >= METRICS_INTERVAL_SECONDS:
             self._metrics_at = now
             self._send_metrics(config)
 
     def _send_traces(self, config: Config) -> None:
-        while self._queue is not None and (exchanges := self._queue.take(BATCH)):
+        while self._queue is not None and (exchanges := self._queue.take(BATCH_SIZE)):
             try:
                 sent = self._collector_of(config).send_traces(exchanges)
-                self._told("traces", len(exchanges), None if sent else "the collector did not accept them")
+                self._record_result(
+                    "traces", len(exchanges), None if sent else "the collector did not accept them"
+                )
             except Exception as error:
-                self._told("traces", len(exchanges), type(error).__name__)
+                self._record_result("traces", len(exchanges), type(error).__name__)
             if self._error is not None:
                 # What is left waits for the next turn: it is bounded, and may then be taken.
                 return
@@ -110,9 +112,9 @@ class Exporter:
             # A clock that was set back would end what is counted before it began.
             now = max(time.time_ns(), self._since)
             sent = self._collector_of(config).send_metrics(self._worker.counted(), now)
-            self._told("metrics", 1, None if sent else "the collector did not accept them")
+            self._record_result("metrics", 1, None if sent else "the collector did not accept them")
         except Exception as error:
-            self._told("metrics", 1, type(error).__name__)
+            self._record_result("metrics", 1, type(error).__name__)
 
     def _collector_of(self, config: Config) -> Collector:
         if self._collector is None:
@@ -122,7 +124,7 @@ class Exporter:
             self._collector = Collector(config, self._worker.origin, self._since)
         return self._collector
 
-    def _told(self, signal: str, count: int, error: str | None) -> None:
+    def _record_result(self, signal: str, count: int, error: str | None) -> None:
         """Notes what came of an export.
 
         Of an error only its type is told: the message may quote a header field.
@@ -132,6 +134,6 @@ class Exporter:
             return
         self._worker.telemetry_lost(signal, count)
         now = time.monotonic()
-        if now - self._logged_at >= LOG_SECONDS:
+        if now - self._logged_at >= LOG_INTERVAL_SECONDS:
             self._logged_at = now
             log.error("telemetry: %s are not exported: %s", signal, error)

@@ -80,7 +80,7 @@ PROVIDERS = {
 
 
 @dataclass(frozen=True)
-class Names:
+class ConventionNames:
     """What the versions call differently."""
 
     cache_write_tokens: str
@@ -90,14 +90,14 @@ class Names:
     output_tokens: str | None
 
 
-NAMES: dict[Literal["Latest", "V1_41"], Names] = {
-    "Latest": Names(
+NAMES: dict[Literal["Latest", "V1_41"], ConventionNames] = {
+    "Latest": ConventionNames(
         cache_write_tokens="gen_ai.usage.cache_write.input_tokens",
         duration="gen_ai.client.inference.duration",
         input_tokens="gen_ai.client.inference.usage.input_tokens",
         output_tokens="gen_ai.client.inference.usage.output_tokens",
     ),
-    "V1_41": Names(
+    "V1_41": ConventionNames(
         cache_write_tokens="gen_ai.usage.cache_creation.input_tokens",
         duration="gen_ai.client.operation.duration",
         input_tokens=None,

@@ -21,24 +21,26 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from proofgate import __version__
 from proofgate.telemetry import names
-from proofgate.telemetry.names import Names
-from proofgate.telemetry.spans import Place
+from proofgate.telemetry.names import ConventionNames
+from proofgate.telemetry.spans import ProviderAddress
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 Labels = dict[str, str | int]
 
 
-class Points:
+class MetricPoints:
     """Makes metrics of what `_core.Worker.counted` says."""
 
-    def __init__(self, resource: Resource, spoken: Names, places: Mapping[str, Place], since: int) -> None:
+    def __init__(
+        self, resource: Resource, spoken: ConventionNames, places: Mapping[str, ProviderAddress], since: int
+    ) -> None:
         """`since`: from when on the worker has counted, in unix nanoseconds."""
         self._resource = resource
         self._names = spoken
         self._places = places
         self._since = since
 
-    def of(self, counted: Mapping[str, Any], now: int) -> MetricsData:
+    def metrics_at(self, counted: Mapping[str, Any], now: int) -> MetricsData:
         """All metrics at `now`, unix nanoseconds."""
         tenants, models = counted["tenants"], counted["models"]
         known = [entry for entry in tenants if entry["model"]]
@@ -49,7 +51,7 @@ class Points:
             self._sum(
                 "proofgate.cost",
                 "{USD}",
-                [(self._tenant(one), one["cost_nanodollars"] / 1e9) for one in known],
+                [(self._tenant_labels(one), one["cost_nanodollars"] / 1e9) for one in known],
                 now,
             ),
         ]
@@ -62,7 +64,7 @@ class Points:
         scope = ScopeMetrics(InstrumentationScope("proofgate", __version__), metrics, "")
         return MetricsData([ResourceMetrics(self._resource, [scope], "")])
 
-    def _model(self, one: Mapping[str, Any]) -> Labels:
+    def _model_labels(self, one: Mapping[str, Any]) -> Labels:
         labels: Labels = {names.REQUEST_MODEL: one["model"], "proofgate.provider": one["provider"]}
         place = self._places.get(one["provider"])
         if place is not None:
@@ -73,20 +75,22 @@ class Points:
             }
         return labels
 
-    def _tenant(self, one: Mapping[str, Any]) -> Labels:
+    def _tenant_labels(self, one: Mapping[str, Any]) -> Labels:
         labels: Labels = {"proofgate.tenant": one["tenant"]}
-        return labels | (self._model(one) if one["model"] else {})
+        return labels | (self._model_labels(one) if one["model"] else {})
 
     def _requests(self, tenants: Sequence[Mapping[str, Any]], now: int) -> Metric:
         values = [
-            ({**self._tenant(one), "proofgate.outcome": outcome}, count)
+            ({**self._tenant_labels(one), "proofgate.outcome": outcome}, count)
             for one in tenants
             for outcome, count in one["requests"]
         ]
         return self._sum("proofgate.requests", "{request}", values, now)
 
     def _tokens(self, name: str, known: Sequence[Mapping[str, Any]], field: str, now: int) -> Metric:
-        values = [({**self._tenant(one), names.TOKEN_MODALITY: "unknown"}, one[field]) for one in known]
+        values = [
+            ({**self._tenant_labels(one), names.TOKEN_MODALITY: "unknown"}, one[field]) for one in known
+        ]
         return self._sum(name, "{token}", values, now)
 
     def _sum(self, name: str, unit: str, values: Sequence[tuple[Labels, float]], now: int) -> Metric:
@@ -96,7 +100,7 @@ class Points:
     def _histogram(self, name: str, models: Sequence[Mapping[str, Any]], field: str, now: int) -> Metric:
         points = [
             HistogramDataPoint(
-                attributes=self._model(one),
+                attributes=self._model_labels(one),
                 start_time_unix_nano=self._since,
                 time_unix_nano=now,
                 count=sum(one[field]["counts"]),

@@ -18,14 +18,14 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 from proofgate import __version__
 from proofgate.config.settings import Provider
 from proofgate.telemetry import names
-from proofgate.telemetry.names import Names
+from proofgate.telemetry.names import ConventionNames
 
 Exchange = Mapping[str, Any]
 Attributes = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class ProviderAddress:
     """What a span says of the provider that a request went to."""
 
     kind: str
@@ -33,14 +33,14 @@ class Place:
     port: int
 
     @classmethod
-    def of(cls, provider: Provider) -> Place:
+    def from_provider(cls, provider: Provider) -> ProviderAddress:
         """The place of a provider of the configuration."""
         url = urlsplit(provider.base_url)
         port = url.port or {"http": 80, "https": 443}[url.scheme]
         return cls(names.PROVIDERS[provider.type], url.hostname or "", port)
 
 
-class _GivenIds(IdGenerator):
+class _PresetIdGenerator(IdGenerator):
     """The ids that the worker made: providers have been told them."""
 
     trace_id = 0
@@ -53,7 +53,7 @@ class _GivenIds(IdGenerator):
         return self.span_id
 
 
-class _Finished(SpanProcessor):
+class _SpanCollector(SpanProcessor):
     """Gathers the spans that have ended."""
 
     def __init__(self) -> None:
@@ -63,21 +63,23 @@ class _Finished(SpanProcessor):
         self.spans.append(span)
 
 
-class Spans:
+class ExchangeSpans:
     """Makes spans of exchanges. One thread at a time may use it."""
 
-    def __init__(self, resource: Resource, spoken: Names, places: Mapping[str, Place]) -> None:
+    def __init__(
+        self, resource: Resource, spoken: ConventionNames, places: Mapping[str, ProviderAddress]
+    ) -> None:
         self._names = spoken
         self._places = places
-        self._ids = _GivenIds()
-        self._finished = _Finished()
+        self._ids = _PresetIdGenerator()
+        self._finished = _SpanCollector()
         provider = TracerProvider(
             sampler=ALWAYS_ON, resource=resource, id_generator=self._ids, shutdown_on_exit=False
         )
         provider.add_span_processor(self._finished)
         self._tracer = provider.get_tracer("proofgate", __version__)
 
-    def of(self, exchanges: Iterable[Exchange]) -> list[ReadableSpan]:
+    def build(self, exchanges: Iterable[Exchange]) -> list[ReadableSpan]:
         """The spans of exchanges, the outer one of each last."""
         for exchange in exchanges:
             self._add(exchange)
@@ -135,7 +137,7 @@ class Spans:
         }
         if "upstream_model" in exchange:
             attributes[names.REQUEST_MODEL] = exchange["upstream_model"]
-        attributes |= _attributed(exchange)
+        attributes |= _client_context_attributes(exchange)
         place = self._places.get(exchange["provider"])
         if place is not None:
             attributes |= {
@@ -176,10 +178,10 @@ def _server_attributes(exchange: Exchange) -> Attributes:
     for name, key in (("proofgate.model", "model"), ("proofgate.cost_nanodollars", "cost_nanodollars")):
         if key in exchange:
             attributes[name] = exchange[key]
-    return attributes | _attributed(exchange) | _error_attributes(exchange)
+    return attributes | _client_context_attributes(exchange) | _error_attributes(exchange)
 
 
-def _attributed(exchange: Exchange) -> Attributes:
+def _client_context_attributes(exchange: Exchange) -> Attributes:
     """What the client says of its session, its agent and its end user."""
     said = {
         names.CONVERSATION: exchange.get("session"),

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
-_MOST = 10_000
-_DEFAULT = 120
+_MAX_REQUESTS = 10_000
+_DEFAULT_REQUESTS = 120
 #: Lines of progress.
 _STEPS = 4
 
@@ -34,7 +34,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="the folder of the quickstart (default: %(default)s)",
     )
     parser.add_argument(
-        "--requests", type=_count, default=_DEFAULT, metavar="N", help="how many (default: %(default)s)"
+        "--requests",
+        type=_count,
+        default=_DEFAULT_REQUESTS,
+        metavar="N",
+        help="how many (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
@@ -50,8 +54,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MOST:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {_MOST}")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MAX_REQUESTS:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {_MAX_REQUESTS}")
     return int(text)
 
 
@@ -64,34 +68,34 @@ def _seed(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Sends, and prints what came of it."""
     from proofgate.config import InvalidConfigError, load
-    from proofgate.local.folder import Folder
-    from proofgate.quickstart import CONFIGURATION, QuickstartError
-    from proofgate.traffic.plan import Models, plan
+    from proofgate.local.folder import QuickstartFolder
+    from proofgate.quickstart import CONFIGURATION_FILE, QuickstartError
+    from proofgate.traffic.plan import ModelsByKind, plan_requests
     from proofgate.traffic.sending import GatewayUnreachableError, Sender
 
     folder: Path = options.directory
     try:
-        running = Folder(folder).running()
+        running = QuickstartFolder(folder).read_running()
         if not running.simulated and not options.real_provider:
             return fail(
-                f"{folder} has a real provider, which would be asked {counted(options.requests, 'time')}: "
+                f"{folder} has a real provider, which would be asked {format_count(options.requests, 'time')}: "
                 "--real-provider allows that",
                 EXIT_USAGE,
             )
-        settings = load(folder / CONFIGURATION).settings
+        settings = load(folder / CONFIGURATION_FILE).settings
         keys = _keys(folder, [tenant.name for tenant in settings.tenants])
     except InvalidConfigError as error:
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except (QuickstartError, OSError) as error:
         return fail(str(error), EXIT_USAGE)
-    models = Models.of([model.name for model in settings.models])
+    models = ModelsByKind.from_names([model.name for model in settings.models])
     if not keys or not models.chat:
         return fail(
             f"{folder} has no tenant with a key file, or no model for chats: demo-traffic needs both",
             EXIT_USAGE,
         )
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
-    requests = plan(options.requests, seed, sorted(keys), models)
+    requests = plan_requests(options.requests, seed, sorted(keys), models)
     sender, began = Sender(running.gateway, keys), time.monotonic()
     try:
         for number, request in enumerate(requests, 1):
@@ -101,8 +105,8 @@ def run(options: argparse.Namespace) -> int:
     except GatewayUnreachableError as error:
         return fail(str(error), EXIT_FAILED)
     seconds = time.monotonic() - began
-    print(f"sent in {seconds:.1f} s (--seed {seed}): {_listed(sender.counts.by_kind)}")
-    print(f"outcomes: {_listed(sender.counts.by_outcome)}")
+    print(f"sent in {seconds:.1f} s (--seed {seed}): {_format_counts(sender.counts.by_kind)}")
+    print(f"outcomes: {_format_counts(sender.counts.by_outcome)}")
     return EXIT_OK
 
 
@@ -116,5 +120,5 @@ def _keys(folder: Path, tenants: list[str]) -> dict[str, str]:
     }
 
 
-def _listed(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())

@@ -11,7 +11,7 @@ from typing import Any
 CHAT = "/v1/chat/completions"
 EMBEDDINGS = "/v1/embeddings"
 #: A tenant whose key no gateway knows.
-NOBODY = ""
+NO_TENANT = ""
 _TOPICS = (
     "the quarterly report for the board",
     "a regular expression for postal codes",
@@ -29,7 +29,7 @@ _AGENT = "You are a coding agent. Read files before you change them, and run the
 
 
 @dataclass(frozen=True)
-class Request:
+class PlannedRequest:
     """One request to the gateway."""
 
     kind: str
@@ -40,59 +40,61 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Models:
+class ModelsByKind:
     """The models of a gateway, by what they are asked for. A kind without a model is left out."""
 
     chat: tuple[str, ...]
     embedding: str | None = None
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Models:
+    def from_names(cls, names: Sequence[str]) -> ModelsByKind:
         """Sorts the models of a configuration."""
         embedding = next((name for name in names if "embedding" in name), None)
         return cls(tuple(name for name in names if "embedding" not in name), embedding)
 
 
-def plan(count: int, seed: int, tenants: Sequence[str], models: Models) -> list[Request]:
+def plan_requests(
+    count: int, seed: int, tenants: Sequence[str], models: ModelsByKind
+) -> list[PlannedRequest]:
     """At most `count` requests: one of each kind, then more of those that are common. The same arguments give
     the same requests."""
-    made = _Maker(random.Random(seed), tenants, models)  # noqa: S311 - it chooses examples, not secrets
+    made = _RequestGenerator(random.Random(seed), tenants, models)  # noqa: S311 - it chooses examples, not secrets
     lists = made.one_of_each()
     if count < len(lists):
         return [one[0] for one in lists[:count]]
     kinds = len(lists)
     while sum(map(len, lists)) < count:
-        lists.append(made.common())
+        lists.append(made.common_requests())
     excess = sum(map(len, lists)) - count
     for number in reversed(range(len(lists))):
         # What is left out is the end of a session: each kind stays.
         cut = min(excess, len(lists[number]) - (number < kinds))
         del lists[number][len(lists[number]) - cut :]
         excess -= cut
-    return made.merged(lists)
+    return made.merge_randomly(lists)
 
 
-class _Maker:
-    def __init__(self, random: random.Random, tenants: Sequence[str], models: Models) -> None:
+class _RequestGenerator:
+    def __init__(self, random: random.Random, tenants: Sequence[str], models: ModelsByKind) -> None:
         self._random, self._tenants, self._models = random, tenants, models
 
-    def one_of_each(self) -> list[list[Request]]:
+    def one_of_each(self) -> list[list[PlannedRequest]]:
         """Lists whose requests have to stay in their order."""
         lists = [
             [self._chat("chat", self._question())],
-            [self._chat("secret", f"Why does this fail? key = '{self._live_key()}'")],
-            [self._chat("personal data", self._personal())],
+            [self._chat("secret", f"Why does this fail? key = '{self._secret_key_text()}'")],
+            [self._chat("personal data", self._personal_data_text())],
             [self._chat("streamed chat", self._question(), stream=True)],
-            [self._wrong_key()],
+            [self._wrong_key_request()],
             [self._chat("attack", f"{self._question()} {_ATTACK}")],
-            [self._unknown_model()],
+            [self._unknown_model_request()],
             self._agent_session(),
         ]
         if self._models.embedding is not None:
             lists.append([self._embedding(self._models.embedding)])
         return lists
 
-    def common(self) -> list[Request]:
+    def common_requests(self) -> list[PlannedRequest]:
         """What applications send, most of it harmless."""
         kind = self._random.choices(
             ("chat", "streamed chat", "agent", "embedding", "personal data", "secret", "attack"),
@@ -104,20 +106,20 @@ class _Maker:
             case "embedding" if self._models.embedding is not None:
                 return [self._embedding(self._models.embedding)]
             case "personal data":
-                return [self._chat(kind, self._personal())]
+                return [self._chat(kind, self._personal_data_text())]
             case "secret":
-                return [self._chat(kind, f"Is this key still valid: {self._live_key()}")]
+                return [self._chat(kind, f"Is this key still valid: {self._secret_key_text()}")]
             case "attack":
                 return [self._chat(kind, f"{self._question()} {_ATTACK}")]
             case "streamed chat":
                 return [self._chat(kind, self._question(), stream=True)]
         return [self._chat("chat", self._question())]
 
-    def merged(self, lists: list[list[Request]]) -> list[Request]:
+    def merge_randomly(self, lists: list[list[PlannedRequest]]) -> list[PlannedRequest]:
         """All requests in a random order in which those of a list keep theirs."""
         turns = [number for number, one in enumerate(lists) for _ in one]
         self._random.shuffle(turns)
-        iterators: list[Iterator[Request]] = [iter(one) for one in lists]
+        iterators: list[Iterator[PlannedRequest]] = [iter(one) for one in lists]
         return [next(iterators[number]) for number in turns]
 
     def _tenant(self) -> str:
@@ -130,7 +132,7 @@ class _Maker:
         text = f"{self._random.choice(_TASKS)} {self._random.choice(_TOPICS)}."
         return " ".join([text] * self._random.randint(1, 12))
 
-    def _chat(self, kind: str, text: str, *, stream: bool = False) -> Request:
+    def _chat(self, kind: str, text: str, *, stream: bool = False) -> PlannedRequest:
         body: dict[str, Any] = {
             "model": self._random.choice(self._models.chat),
             "messages": [{"role": "user", "content": text}],
@@ -139,20 +141,20 @@ class _Maker:
         }
         if stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        return Request(kind, self._tenant(), CHAT, body)
+        return PlannedRequest(kind, self._tenant(), CHAT, body)
 
-    def _embedding(self, model: str) -> Request:
+    def _embedding(self, model: str) -> PlannedRequest:
         texts = [self._question() for _ in range(self._random.randint(1, 4))]
-        return Request("embedding", self._tenant(), EMBEDDINGS, {"model": model, "input": texts})
+        return PlannedRequest("embedding", self._tenant(), EMBEDDINGS, {"model": model, "input": texts})
 
-    def _wrong_key(self) -> Request:
-        return Request("wrong key", NOBODY, CHAT, self._chat("", self._question()).body)
+    def _wrong_key_request(self) -> PlannedRequest:
+        return PlannedRequest("wrong key", NO_TENANT, CHAT, self._chat("", self._question()).body)
 
-    def _unknown_model(self) -> Request:
+    def _unknown_model_request(self) -> PlannedRequest:
         body = self._chat("", self._question()).body | {"model": "no-such-model"}
-        return Request("unknown model", self._tenant(), CHAT, body)
+        return PlannedRequest("unknown model", self._tenant(), CHAT, body)
 
-    def _personal(self) -> str:
+    def _personal_data_text(self) -> str:
         # A number that banks give to nobody, with a valid check digit.
         number = self._random.randint(1, 999)
         return (
@@ -160,12 +162,12 @@ class _Maker:
             f"for her address."
         )
 
-    def _live_key(self) -> str:
+    def _secret_key_text(self) -> str:
         # It looks like a provider's key, and was never one.
         letters = string.ascii_letters + string.digits
         return "sk" + "_live_" + "".join(self._random.choices(letters, k=32))
 
-    def _agent_session(self) -> list[Request]:
+    def _agent_session(self) -> list[PlannedRequest]:
         """Turns of a coding agent, which sends its whole history each time."""
         tenant, model = self._tenant(), self._random.choice(self._models.chat)
         session = f"demo-{self._random.getrandbits(64):016x}"
@@ -178,14 +180,14 @@ class _Maker:
             body = {
                 "model": model,
                 "messages": list(messages),
-                "tools": [_READ_FILE],
+                "tools": [_READ_FILE_TOOL],
                 "max_tokens": self._random.randint(20, 60),
             }
-            turns.append(Request("agent turn", tenant, CHAT, body, {"x-session-id": session}))
-            messages += self._read_file(turn)
+            turns.append(PlannedRequest("agent turn", tenant, CHAT, body, {"x-session-id": session}))
+            messages += self._file_read_messages(turn)
         return turns
 
-    def _read_file(self, turn: int) -> list[dict[str, Any]]:
+    def _file_read_messages(self, turn: int) -> list[dict[str, Any]]:
         """A call of a tool, and the file that it returned."""
         name = self._random.choice(_FILES)
         lines = [
@@ -202,7 +204,7 @@ class _Maker:
         ]
 
 
-_READ_FILE = {
+_READ_FILE_TOOL = {
     "type": "function",
     "function": {
         "name": "read_file",

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proofgate.address import split_address
-from proofgate.traffic.plan import NOBODY, Request
+from proofgate.traffic.plan import NO_TENANT, PlannedRequest
 
-_SECONDS = 60.0
-_MOST_ANSWER = 16 << 20
+_TIMEOUT_SECONDS = 60.0
+_MAX_RESPONSE_BYTES = 16 << 20
 #: For requests that no tenant sends. It is no key of anybody.
-_NO_KEY = "not-a-key-of-any-tenant"
+_INVALID_KEY = "not-a-key-of-any-tenant"
 
 
 class GatewayUnreachableError(Exception):
@@ -22,7 +22,7 @@ class GatewayUnreachableError(Exception):
 
 
 @dataclass
-class Counts:
+class SendCounts:
     """What came of the requests."""
 
     by_kind: Counter[str] = field(default_factory=Counter)
@@ -36,17 +36,17 @@ class Sender:
     def __init__(self, address: str, keys: Mapping[str, str]) -> None:
         self._host, self._port = split_address(address)
         self._keys = keys
-        self.counts = Counts()
+        self.counts = SendCounts()
 
-    def send(self, request: Request) -> None:
+    def send(self, request: PlannedRequest) -> None:
         """Sends a request and reads its whole answer. Raises GatewayUnreachableError."""
-        key = _NO_KEY if request.tenant == NOBODY else self._keys[request.tenant]
+        key = _INVALID_KEY if request.tenant == NO_TENANT else self._keys[request.tenant]
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}", **request.headers}
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_SECONDS)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
         try:
             connection.request("POST", request.path, json.dumps(request.body), headers)
             answer = connection.getresponse()
-            content = answer.read(_MOST_ANSWER)
+            content = answer.read(_MAX_RESPONSE_BYTES)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise GatewayUnreachableError(

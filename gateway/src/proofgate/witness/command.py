@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core, logs
-from proofgate.argument_types import address
+from proofgate.argument_types import parse_address
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 from proofgate.keys import warn_if_exposed
 
@@ -42,7 +42,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--listen",
-        type=address,
+        type=parse_address,
         default="127.0.0.1:9092",
         metavar="ADDRESS",
         help="the address to listen on (default: %(default)s)",
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from proofgate.http_server import ListenError, bind
     from proofgate.witness import service
 
-    logs.begin("witness")
+    logs.configure("witness")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     warn_if_exposed(options.signing_key)
     try:

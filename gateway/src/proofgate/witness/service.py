@@ -21,26 +21,26 @@ from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from proofgate import _core, process_metrics
-from proofgate.http_body import whole_body
-from proofgate.http_errors import Refusal, answer_http_error, answer_refusal
+from proofgate.http_body import read_body
+from proofgate.http_errors import ApiError, handle_api_error, handle_http_exception
 from proofgate.http_server import Server, address_of, on_signals
 
 log = logging.getLogger("proofgate.witness")
 
 #: A checkpoint with as many signatures as are looked at, and the longest proof.
-BODY_MAXIMUM = 1 << 17
-BODY_SECONDS = 10.0
+MAX_BODY_BYTES = 1 << 17
+BODY_TIMEOUT_SECONDS = 10.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_witness"
 #: Codes of the core that say something of a log or of this witness, and not only of whoever asked.
-_TOLD = {"not_consistent": logging.WARNING, "state": logging.ERROR}
+_LOG_LEVELS = {"not_consistent": logging.WARNING, "state": logging.ERROR}
 
 
 def create_app(witness: _core.Witness) -> FastAPI:
     """The application of one witness."""
     app = FastAPI(title="Proofgate witness", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_exception_handler(Refusal, answer_refusal)
-    app.add_exception_handler(StarletteHTTPException, answer_http_error)
+    app.add_exception_handler(ApiError, handle_api_error)
+    app.add_exception_handler(StarletteHTTPException, handle_http_exception)
     results: Counter[str] = Counter()
 
     @app.get("/healthz")
@@ -56,11 +56,11 @@ def create_app(witness: _core.Witness) -> FastAPI:
 
     @app.post("/add-checkpoint")
     async def add_checkpoint(request: Request) -> Response:
-        body = await whole_body(request, BODY_MAXIMUM, BODY_SECONDS)
+        body = await read_body(request, MAX_BODY_BYTES, BODY_TIMEOUT_SECONDS)
         status, code, text = await run_in_threadpool(witness.add_checkpoint, body, int(time.time()))
         results[code] += 1
-        if code in _TOLD:
-            log.log(_TOLD[code], "a checkpoint was not cosigned: %s [%s]", text, code)
+        if code in _LOG_LEVELS:
+            log.log(_LOG_LEVELS[code], "a checkpoint was not cosigned: %s [%s]", text, code)
         if status == HTTPStatus.OK:
             return PlainTextResponse(text)
         if status == HTTPStatus.CONFLICT:
@@ -72,7 +72,7 @@ def create_app(witness: _core.Witness) -> FastAPI:
     def checkpoint(origin_digest: str) -> PlainTextResponse:
         note = witness.checkpoint(origin_digest)
         if note is None:
-            raise Refusal(HTTPStatus.NOT_FOUND, "no_checkpoint", "no checkpoint of this log was cosigned")
+            raise ApiError(HTTPStatus.NOT_FOUND, "no_checkpoint", "no checkpoint of this log was cosigned")
         return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
     return app

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import proofgate_schema.jwt
-from proofgate_schema.terms import TERMS, Quota, Terms
+from proofgate_schema.terms import TERM_FIELDS, Quota, Terms
 from proofgate_schema.urls import KeySetURL
 from pydantic import Field
 
@@ -13,8 +13,8 @@ from proofgate_operator.api.fields import (
     ResourceName,
     SecretKeyRef,
     Section,
-    keyed_by,
-    rules,
+    cel_rules,
+    list_map_key,
 )
 
 _SHA256 = r"^[0-9a-f]{64}$"
@@ -25,13 +25,13 @@ _TIME = (
 )
 
 #: With as many tenants as a gateway may list, the digests and HAProxy's map of them fit into one Secret.
-MAX_KEYS_OF_A_TENANT = 32
+MAX_KEYS_PER_TENANT = 32
 
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
 #: What a quota limits, as a manifest spells it.
-LIMITS = tuple(field.alias for field in Quota.model_fields.values())
+LIMIT_NAMES = tuple(field.alias for field in Quota.model_fields.values())
 
 
 class ApiKey(Section):
@@ -54,7 +54,7 @@ ApiKeys = Annotated[
         Annotated[
             ApiKey,
             Field(
-                json_schema_extra=rules(
+                json_schema_extra=cel_rules(
                     {
                         "rule": "has(self.secretRef) != has(self.sha256)",
                         "message": "apiKeys: a key has either secretRef or sha256",
@@ -64,7 +64,7 @@ ApiKeys = Annotated[
         ],
         ...,
     ],
-    Field(max_length=MAX_KEYS_OF_A_TENANT, json_schema_extra=keyed_by("name")),
+    Field(max_length=MAX_KEYS_PER_TENANT, json_schema_extra=list_map_key("name")),
 ]
 
 
@@ -98,7 +98,7 @@ class Plan(Terms):
     allowed_namespaces: Annotated[
         PlanNamespaces | None,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "has(self.names) || has(self.selector)",
                     "message": "spec.plans: allowedNamespaces has names, a selector, or both",
@@ -111,10 +111,10 @@ class Plan(Terms):
     per_namespace: Annotated[
         PlanShare | None,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "has(self.tenants) || (has(self.limits) && ("
-                    + " || ".join(f"has(self.limits.{name})" for name in LIMITS)
+                    + " || ".join(f"has(self.limits.{name})" for name in LIMIT_NAMES)
                     + "))",
                     "message": "spec.plans: perNamespace has tenants, limits that are not empty, or both",
                 }
@@ -131,7 +131,7 @@ class Plan(Terms):
 
 
 #: What a plan says to the operator alone.
-PLAN_ATTACHMENT = frozenset({"allowedNamespaces", "perNamespace"})
+OPERATOR_ONLY_PLAN_FIELDS = frozenset({"allowedNamespaces", "perNamespace"})
 
 
 class Tenant(Terms):
@@ -151,12 +151,14 @@ class Tenant(Terms):
     only if it is less than spec.replicas. Absent: a hash of the name decides."""
 
 
-TenantOfTheGateway = Annotated[
+GatewayListedTenant = Annotated[
     Tenant,
     Field(
-        json_schema_extra=rules(
+        json_schema_extra=cel_rules(
             {
-                "rule": "!has(self.plan) || !(" + " || ".join(f"has(self.{name})" for name in TERMS) + ")",
+                "rule": "!has(self.plan) || !("
+                + " || ".join(f"has(self.{name})" for name in TERM_FIELDS)
+                + ")",
                 "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools,"
                 " guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies"
                 " and payloads of its own",
@@ -190,7 +192,7 @@ class AllowedTenants(Section):
     namespaces: Annotated[
         AllowedNamespaces,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "(self.from == 'Selector') == has(self.selector)",
                     "message": (
@@ -213,6 +215,6 @@ class Jwt(Section):
     """JSON Web Tokens instead of API keys."""
 
     issuers: Annotated[
-        tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=keyed_by("issuer"))
+        tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=list_map_key("issuer"))
     ]
     """Issuers whose tokens are accepted."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, keyed_by, rules
+from proofgate_operator.api.fields import Cores, ObjectName, Quantity, Section, cel_rules, list_map_key
 from proofgate_operator.api.index import INDEX_MEMORY, Index
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.api.load_balancer import Peer, peer_rule
@@ -82,7 +82,7 @@ class Auditor(Section):
     different key with the same name is refused. A key with another name starts another log, which needs a new
     storage."""
     storage: Annotated[
-        AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.auditor.storage")))
+        AuditorStorage, Field(json_schema_extra=cel_rules(*storage_rules("spec.auditor.storage")))
     ] = AuditorStorage()
     """Volume for the auditor's state."""
     keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
@@ -104,7 +104,7 @@ class Auditor(Section):
     cpu: Annotated[
         Cores,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "type(self) == int ? self >= 1 && self <= 16 :"
                     " self.matches('^([1-9]|1[0-6]|[1-9][0-9]{2,3}m)$')",
@@ -118,7 +118,7 @@ class Auditor(Section):
     memory: Annotated[
         Quantity,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "quantity(self).compareTo(quantity('192Mi')) >= 0",
                     "message": "spec.auditor.memory must be at least 192Mi",
@@ -128,34 +128,34 @@ class Auditor(Section):
     ] = "256Mi"
     """Memory of the auditor, for both request and limit. A log takes about three kilobytes."""
     allow_from: Annotated[
-        tuple[Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.auditor.allowFrom")))], ...]
+        tuple[Annotated[Peer, Field(json_schema_extra=cel_rules(peer_rule("spec.auditor.allowFrom")))], ...]
         | None,
         Field(min_length=1, max_length=32),
     ] = None
     """Peers that the network policy allows to reach the auditor's port, in addition to those that may read
     metrics: for example, clients that store its checkpoints elsewhere. Absent: none."""
-    witnesses: Annotated[Witnesses | None, Field(json_schema_extra=rules(*WITNESS_RULES))] = None
+    witnesses: Annotated[Witnesses | None, Field(json_schema_extra=cel_rules(*WITNESS_RULES))] = None
     """Witnesses that must cosign the auditor's log before it is published. Absent: none, and the auditor
     contacts no witness."""
     index: Index | None = None
     """An index of exchanges for readers with their own keys. Absent: none."""
     mirrors: Annotated[
-        tuple[Annotated[Mirror, Field(json_schema_extra=rules(*MIRROR_RULES))], ...],
-        Field(max_length=4, json_schema_extra=keyed_by("bucket")),
+        tuple[Annotated[Mirror, Field(json_schema_extra=cel_rules(*MIRROR_RULES))], ...],
+        Field(max_length=4, json_schema_extra=list_map_key("bucket")),
     ] = ()
     """Buckets to which the auditor copies what it has verified, under object lock. With `ledger.volume.mode:
     PerWorker` it first copies the workers' logs to its own volume, about 1 KiB for each exchange, where they
     stay until every mirror has them. Absent: none."""
     siem: Annotated[
-        tuple[Annotated[Sink, Field(json_schema_extra=rules(*SINK_RULES))], ...],
-        Field(max_length=4, json_schema_extra=keyed_by("url")),
+        tuple[Annotated[Sink, Field(json_schema_extra=cel_rules(*SINK_RULES))], ...],
+        Field(max_length=4, json_schema_extra=list_map_key("url")),
     ] = ()
     """Sinks to which the auditor sends every exchange that it has verified. Absent: none."""
     pod_template: PodTemplate | None = None
     """Additions to the auditor's pod, such as a node selector."""
 
     @property
-    def wanted_index(self) -> Index | None:
+    def enabled_index(self) -> Index | None:
         """The index that it is to keep; None where it is to keep none."""
         return self.index if self.index is not None and self.index.enabled else None
 
@@ -164,8 +164,8 @@ class Auditor(Section):
         yield self.signing_key_secret_ref.name
         if self.witnesses is not None and self.witnesses.ca_secret_ref is not None:
             yield self.witnesses.ca_secret_ref.name
-        if self.wanted_index is not None:
-            yield from self.wanted_index.secrets()
+        if self.enabled_index is not None:
+            yield from self.enabled_index.secrets()
 
 
 AUDITOR_RULES = (

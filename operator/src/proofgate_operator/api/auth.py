@@ -17,20 +17,26 @@ from proofgate_operator.api.fields import SecretKeyRef, Section
 SERVICE_ACCOUNT_KEY_FILE = "service-account.json"
 
 #: Without a query or fragment.
-_TAIL = r'(/[!-"$->@-~]*)?'
+_URL_PATH = r'(/[!-"$->@-~]*)?'
 #: Agents that never leave the node: of EKS Pod Identity, and of ECS. Workers take no other without https.
-_AGENT = rf"(169\.254\.170\.(2|23)|\[fd00:ec2::23\]){PORT}"
-_POOL = r"projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+"
+_LOCAL_AGENT = rf"(169\.254\.170\.(2|23)|\[fd00:ec2::23\]){PORT}"
+_WORKLOAD_IDENTITY_POOL = (
+    r"projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+"
+)
 
-TokenURL = Annotated[str, Field(max_length=512, pattern=rf"^https://{AUTHORITY}{_TAIL}$")]
-AgentURL = Annotated[str, Field(max_length=512, pattern=rf"^(https://{AUTHORITY}|http://{_AGENT}){_TAIL}$")]
+TokenURL = Annotated[str, Field(max_length=512, pattern=rf"^https://{AUTHORITY}{_URL_PATH}$")]
+AgentURL = Annotated[
+    str, Field(max_length=512, pattern=rf"^(https://{AUTHORITY}|http://{_LOCAL_AGENT}){_URL_PATH}$")
+]
 RoleARN = Annotated[
     str, Field(max_length=512, pattern=r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[-_+=,.@/A-Za-z0-9]+$")
 ]
 ClientID = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9-]+$")]
 TenantID = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.-]+$")]
 Scope = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[!-~]+$")]
-Audience = Annotated[str, Field(max_length=512, pattern=rf"^//iam\.googleapis\.com/{_POOL}$")]
+Audience = Annotated[
+    str, Field(max_length=512, pattern=rf"^//iam\.googleapis\.com/{_WORKLOAD_IDENTITY_POOL}$")
+]
 GoogleAccount = Annotated[str, Field(max_length=256, pattern=r"^[a-z0-9.-]+@[a-z0-9.-]+$")]
 
 
@@ -104,7 +110,7 @@ class Auth(Section):
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
-        for field, file in _FILES.items():
+        for field, file in _SECRET_FILES.items():
             reference = getattr(self, field)
             if reference is not None:
                 yield f"auth.{_alias(field)}", file, reference
@@ -125,13 +131,13 @@ class Auth(Section):
         return None
 
     @property
-    def needs_azures_webhook(self) -> bool:
+    def needs_azure_webhook(self) -> bool:
         """Whether the webhook of Azure Workload Identity says who the workers are."""
         return self.type == "AzureWorkloadIdentity" and self.client_id is None
 
 
 #: Fields that name entries of Secrets, and their files in workers.
-_FILES = {
+_SECRET_FILES = {
     "api_key_secret_ref": "api-key",
     "access_key_id_secret_ref": "access-key-id",
     "secret_access_key_secret_ref": "secret-access-key",
@@ -141,31 +147,31 @@ _FILES = {
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _AuthType:
     """The fields of a type, and the types of providers that accept it."""
 
-    providers: tuple[str, ...]
-    needs: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
+    provider_types: tuple[str, ...]
+    required_fields: tuple[str, ...] = ()
+    optional_fields: tuple[str, ...] = ()
 
 
-_KINDS = {
-    "APIKey": _Kind(("OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"), ("api_key_secret_ref",)),
-    "AWSStaticKeys": _Kind(
+_AUTH_TYPES = {
+    "APIKey": _AuthType(("OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock"), ("api_key_secret_ref",)),
+    "AWSStaticKeys": _AuthType(
         ("Bedrock",),
         ("access_key_id_secret_ref", "secret_access_key_secret_ref"),
         ("session_token_secret_ref",),
     ),
-    "AWSWebIdentity": _Kind(("Bedrock",), (), ("role_arn", "sts_url")),
-    "AWSPodIdentity": _Kind(("Bedrock",), (), ("credentials_url",)),
-    "AzureWorkloadIdentity": _Kind(
+    "AWSWebIdentity": _AuthType(("Bedrock",), (), ("role_arn", "sts_url")),
+    "AWSPodIdentity": _AuthType(("Bedrock",), (), ("credentials_url",)),
+    "AzureWorkloadIdentity": _AuthType(
         ("AzureOpenAI", "Anthropic"), (), ("client_id", "tenant_id", "authority_url", "scope")
     ),
-    "GCPServiceAccountKey": _Kind(("VertexAI",), ("service_account_key_secret_ref",)),
-    "GCPWorkloadIdentity": _Kind(
+    "GCPServiceAccountKey": _AuthType(("VertexAI",), ("service_account_key_secret_ref",)),
+    "GCPWorkloadIdentity": _AuthType(
         ("VertexAI",), ("audience",), ("service_account", "iam_credentials_url", "sts_url")
     ),
-    "GCPMetadataServer": _Kind(("VertexAI",)),
+    "GCPMetadataServer": _AuthType(("VertexAI",)),
 }
 
 
@@ -175,16 +181,20 @@ def _alias(field: str) -> str:
 
 def _auth_rules() -> Iterator[dict[str, Any]]:
     """Yield the CEL rules of the section itself, from the table of types."""
-    for kind, fields in _KINDS.items():
-        needed = " && ".join(f"has(self.{_alias(field)})" for field in fields.needs)
+    for kind, fields in _AUTH_TYPES.items():
+        needed = " && ".join(f"has(self.{_alias(field)})" for field in fields.required_fields)
         if needed:
-            names = " and ".join(map(_alias, fields.needs))
+            names = " and ".join(map(_alias, fields.required_fields))
             yield {
                 "rule": f"self.type != '{kind}' || {needed}",
                 "message": f"providers: auth of type {kind} needs {names}",
             }
     for field in Auth.model_fields:
-        kinds = [kind for kind, fields in _KINDS.items() if field in (*fields.needs, *fields.may)]
+        kinds = [
+            kind
+            for kind, fields in _AUTH_TYPES.items()
+            if field in (*fields.required_fields, *fields.optional_fields)
+        ]
         if kinds:
             listed = ", ".join(f"'{kind}'" for kind in kinds)
             yield {
@@ -201,11 +211,11 @@ def _auth_rules() -> Iterator[dict[str, Any]]:
 AUTH_RULES = tuple(_auth_rules())
 
 
-def provider_types_rules() -> Iterator[dict[str, Any]]:
+def provider_auth_rules() -> Iterator[dict[str, Any]]:
     """Yield the CEL rules of which type of provider takes which type of auth."""
     by_providers: dict[tuple[str, ...], list[str]] = {}
-    for kind, fields in _KINDS.items():
-        by_providers.setdefault(fields.providers, []).append(kind)
+    for kind, fields in _AUTH_TYPES.items():
+        by_providers.setdefault(fields.provider_types, []).append(kind)
     for providers, kinds in by_providers.items():
         taken, given = ", ".join(f"'{name}'" for name in providers), ", ".join(f"'{name}'" for name in kinds)
         yield {

@@ -31,7 +31,7 @@ class ConditionType(StrEnum):
 
 
 #: What kstatus reads, and with it Flux and others: conditions that are there only while they are True.
-ABNORMAL = frozenset({ConditionType.RECONCILING, ConditionType.STALLED})
+ABNORMAL_CONDITIONS = frozenset({ConditionType.RECONCILING, ConditionType.STALLED})
 
 
 class ConditionStatus(StrEnum):
@@ -56,12 +56,12 @@ class Condition:
     message: str
 
     @property
-    def holds(self) -> bool:
+    def is_true(self) -> bool:
         """Whether the condition is True."""
         return self.status is ConditionStatus.TRUE
 
 
-def merge(
+def merge_conditions(
     previous: Iterable[Mapping[str, Any]], current: Iterable[Condition], generation: int, now: str
 ) -> list[dict[str, Any]]:
     """Return `current` as API objects, keeping the transition time of every status that did not change.

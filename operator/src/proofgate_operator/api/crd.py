@@ -28,7 +28,7 @@ MAX_NAMED_HOLDS = 16
 MAX_FORMER_KEYS = 32
 
 
-def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """Rewrite one JSON schema node (and all below it) as a structural schema node."""
     if schema.get(KUBERNETES):
         own = schema[KUBERNETES]
@@ -43,7 +43,7 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
         chosen = [option for option in schema["anyOf"] if option.get("type") != "null"]
         assert len(chosen) == 1, schema
         rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
-        return structural({**chosen[0], **rest}, definitions)
+        return to_structural({**chosen[0], **rest}, definitions)
     node = {key: value for key, value in schema.items() if key not in _DROPPED}
     if "const" in node:
         node["enum"] = [node.pop("const")]
@@ -54,7 +54,7 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
         node["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if "properties" in node:
         node["properties"] = {
-            name: structural(child, definitions)
+            name: to_structural(child, definitions)
             for name, child in schema["properties"].items()
             if WORKER_ONLY not in child
         }
@@ -64,12 +64,12 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
             full = {key: value for key, value in node["default"].items() if value is not None}
             node["default"] = full if "x-kubernetes-validations" in node else {}
     if "items" in node:
-        node["items"] = structural(schema["items"], definitions)
+        node["items"] = to_structural(schema["items"], definitions)
     if node.get("additionalProperties") is False:
         # The API server prunes what no property is; it refuses to have both.
         del node["additionalProperties"]
     if "additionalProperties" in node:
-        node["additionalProperties"] = structural(schema["additionalProperties"], definitions)
+        node["additionalProperties"] = to_structural(schema["additionalProperties"], definitions)
     if node.get("type") == "integer":
         node |= {key: int(node[key]) for key in ("default", "minimum", "maximum") if key in node}
         node["format"] = "int64" if node.get("maximum", 0) > _INT32_MAXIMUM else "int32"
@@ -79,7 +79,7 @@ def structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str,
 def spec_schema() -> dict[str, Any]:
     """Return the structural schema of `.spec`."""
     generated = GatewaySpec.model_json_schema(by_alias=True)
-    schema = structural(generated, generated["$defs"])
+    schema = to_structural(generated, generated["$defs"])
     schema["x-kubernetes-validations"] = SPEC_RULES
     return schema
 
@@ -339,10 +339,10 @@ def condition_schema() -> dict[str, Any]:
 
 #: Without a status, kstatus takes an object for one that nothing is to be waited for: so it begins with that
 #: of no generation (as Flux' own kinds do).
-UNSEEN: dict[str, Any] = {"observedGeneration": -1}
+NEVER_OBSERVED: dict[str, Any] = {"observedGeneration": -1}
 
 
-def observed_generation() -> dict[str, Any]:
+def observed_generation_schema() -> dict[str, Any]:
     """Return the structural schema of `.status.observedGeneration`."""
     return {
         "type": "integer",
@@ -357,9 +357,9 @@ def status_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "Observed state of the gateway.",
-        "default": dict(UNSEEN),
+        "default": dict(NEVER_OBSERVED),
         "properties": {
-            "observedGeneration": observed_generation(),
+            "observedGeneration": observed_generation_schema(),
             "replicas": {**integer, "description": "Worker pods that exist."},
             "readyReplicas": {**integer, "description": "Worker pods that are ready."},
             "updatedReplicas": {**integer, "description": "Worker pods of the newest template."},
@@ -463,7 +463,7 @@ def printer_columns() -> list[dict[str, Any]]:
     ]
 
 
-def definition(
+def crd_manifest(
     kind: str,
     plural: str,
     short_name: str,
@@ -524,7 +524,7 @@ def crd() -> dict[str, Any]:
         "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.selector",
     }
-    return definition(KIND, PLURAL, "ggw", schema, {"status": {}, "scale": scale}, printer_columns())
+    return crd_manifest(KIND, PLURAL, "ggw", schema, {"status": {}, "scale": scale}, printer_columns())
 
 
 class _Dumper(yaml.SafeDumper):
@@ -535,7 +535,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def rendered(manifest: dict[str, Any], module: str) -> str:
+def render_crd(manifest: dict[str, Any], module: str) -> str:
     """Return a CRD as the text that is checked in; `module` is the one that prints it."""
     header = (
         f"# {API_VERSION} {manifest['spec']['names']['kind']}. Generated by"
@@ -546,4 +546,4 @@ def rendered(manifest: dict[str, Any], module: str) -> str:
 
 
 if __name__ == "__main__":
-    print(rendered(crd(), "crd"), end="")
+    print(render_crd(crd(), "crd"), end="")

@@ -10,7 +10,7 @@ from proofgate_operator.api import API_VERSION, KIND
 from proofgate_operator.api.crd import crd
 
 
-def manifest() -> dict[str, Any]:
+def manifest_schema() -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of a manifest as somebody writes one."""
     spec = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return {
@@ -22,27 +22,27 @@ def manifest() -> dict[str, Any]:
             "apiVersion": {"const": API_VERSION},
             "kind": {"const": KIND},
             "metadata": {"type": "object"},
-            "spec": _closed(spec),
+            "spec": _disallow_unknown_fields(spec),
         },
     }
 
 
-def _closed(node: Any) -> Any:
+def _disallow_unknown_fields(node: Any) -> Any:
     """A node of a CRD, with objects that have no other fields, as `kubectl apply` refuses them."""
     if isinstance(node, list):
-        return [_closed(one) for one in node]
+        return [_disallow_unknown_fields(one) for one in node]
     if not isinstance(node, dict):
         return node
     found: dict[str, Any] = {}
     for key, value in node.items():
         if key == "properties":
-            found[key] = {name: _closed(one) for name, one in value.items()}
+            found[key] = {name: _disallow_unknown_fields(one) for name, one in value.items()}
         elif not key.startswith("x-"):
-            found[key] = _closed(value)
+            found[key] = _disallow_unknown_fields(value)
     if "properties" in found and not node.get("x-kubernetes-preserve-unknown-fields"):
         found["additionalProperties"] = False
     return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(manifest(), indent=1, ensure_ascii=False))
+    print(json.dumps(manifest_schema(), indent=1, ensure_ascii=False))

@@ -5,12 +5,12 @@ from typing import Annotated
 from proofgate_schema.external_policies import ExternalPolicy
 from pydantic import Field
 
-from proofgate_operator.api.fields import rules
+from proofgate_operator.api.fields import cel_rules
 
 ExternalPolicyWithSource = Annotated[
     ExternalPolicy,
     Field(
-        json_schema_extra=rules(
+        json_schema_extra=cel_rules(
             {
                 "rule": "has(self.factory) != has(self.url)",
                 "message": "spec.policies: a policy has either factory or url",

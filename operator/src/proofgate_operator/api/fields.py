@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from proofgate_schema.fields import MANIFEST
+from proofgate_schema.fields import MANIFEST_CONTEXT
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
@@ -13,18 +13,18 @@ SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
 _IMAGE = r"^[a-zA-Z0-9][-a-zA-Z0-9._:/]*(@[a-zA-Z0-9]+:[0-9a-fA-F]{32,128})?$"
 
 
-def rules(*found: dict[str, Any]) -> dict[str, Any]:
+def cel_rules(*found: dict[str, Any]) -> dict[str, Any]:
     """Return CEL rules as they stand in a schema."""
     return {"x-kubernetes-validations": list(found)}
 
 
-def keyed_by(field: str) -> dict[str, Any]:
+def list_map_key(field: str) -> dict[str, Any]:
     """Return what makes the API server itself refuse a second item with the same value of `field`."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]}
 
 
 #: The API server refuses a value that is listed twice.
-SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
+LIST_TYPE_SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 
 ResourceName = Annotated[str, Field(min_length=1, max_length=63, pattern=_DNS_LABEL)]
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=_DNS_SUBDOMAIN)]
@@ -53,7 +53,7 @@ class _Lenient(TypedDict):
 
 #: How manifests are read: an API server has judged them, and an older operator reads those of a newer CRD.
 #: Sections that the gateway's file has as well (`proofgate_schema`) are strict by themselves.
-LENIENT: _Lenient = {"strict": False, "extra": "ignore", "context": MANIFEST}
+LENIENT: _Lenient = {"strict": False, "extra": "ignore", "context": MANIFEST_CONTEXT}
 
 
 class Section(BaseModel):
@@ -69,7 +69,7 @@ class Section(BaseModel):
         protected_namespaces=(),
     )
 
-    def as_written(self) -> dict[str, Any]:
+    def to_document(self) -> dict[str, Any]:
         """Return the section as a manifest spells it, without what is not set."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 

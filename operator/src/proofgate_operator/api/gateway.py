@@ -22,19 +22,19 @@ from proofgate_schema.prices import Price
 from proofgate_schema.timeouts import Timeouts
 from pydantic import Field
 
-from proofgate_operator.api.access import AllowedTenants, Jwt, Plan, TenantOfTheGateway
+from proofgate_operator.api.access import AllowedTenants, GatewayListedTenant, Jwt, Plan
 from proofgate_operator.api.analysis import ANALYSIS_RULES
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.cors import CORS_RULES
 from proofgate_operator.api.external_policies import ExternalPolicyWithSource
-from proofgate_operator.api.fields import LENIENT, Section, keyed_by, rules
+from proofgate_operator.api.fields import LENIENT, Section, cel_rules, list_map_key
 from proofgate_operator.api.internal_tls import (
-    CLEAR,
     INTERNAL_TLS_RULES,
-    SEALED,
-    Hop,
+    PLAINTEXT,
+    TLS_ONLY,
     InternalTls,
     InternalTlsMode,
+    TlsTransition,
 )
 from proofgate_operator.api.keeping import Keeping
 from proofgate_operator.api.ledger import Ledger
@@ -80,15 +80,15 @@ class GatewaySpec(Section):
     worker: Worker = Worker()
     """Size and pods of the workers."""
     providers: Annotated[
-        tuple[Annotated[Provider, Field(json_schema_extra=rules(*PROVIDER_RULES))], ...],
-        Field(min_length=1, max_length=16, json_schema_extra=keyed_by("name")),
+        tuple[Annotated[Provider, Field(json_schema_extra=cel_rules(*PROVIDER_RULES))], ...],
+        Field(min_length=1, max_length=16, json_schema_extra=list_map_key("name")),
     ]
     """Providers of models."""
     egress: Egress | None = None
     """Addresses to which workers may connect to reach providers. Absent: all addresses except link-local
     ones, other metadata addresses of clouds, and multicast."""
     models: Annotated[
-        tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=keyed_by("name"))
+        tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=list_map_key("name"))
     ]
     """Models that clients can request."""
     prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()
@@ -97,10 +97,10 @@ class GatewaySpec(Section):
     default_prices: bool = False
     """True: the gateway's built-in prices apply if prices contains no match, for providers at their vendors'
     own hosts. The built-in prices are dated, and as old as the release."""
-    plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=keyed_by("name"))] = ()
+    plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=list_map_key("name"))] = ()
     """Plans: limits and permissions that tenants share by name."""
     tenants: Annotated[
-        tuple[TenantOfTheGateway, ...], Field(max_length=128, json_schema_extra=keyed_by("name"))
+        tuple[GatewayListedTenant, ...], Field(max_length=128, json_schema_extra=list_map_key("name"))
     ] = ()
     """Tenants that may use the gateway."""
     allowed_tenants: AllowedTenants | None = None
@@ -112,10 +112,10 @@ class GatewaySpec(Section):
     policy: Policy | None = None
     """The rules that inspect prompts and responses. Absent: no rules."""
     policies: Annotated[
-        tuple[ExternalPolicyWithSource, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))
+        tuple[ExternalPolicyWithSource, ...], Field(max_length=16, json_schema_extra=list_map_key("name"))
     ] = ()
     """External policies, in Python or from HTTP services, for tenants and plans that name them."""
-    cors: Annotated[Cors | None, Field(json_schema_extra=rules(*CORS_RULES))] = None
+    cors: Annotated[Cors | None, Field(json_schema_extra=cel_rules(*CORS_RULES))] = None
     """Which web pages may call the gateway from a browser. Absent: none."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""
@@ -127,7 +127,7 @@ class GatewaySpec(Section):
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     internal_tls: Annotated[
-        InternalTls, Field(alias="internalTLS", json_schema_extra=rules(*INTERNAL_TLS_RULES))
+        InternalTls, Field(alias="internalTLS", json_schema_extra=cel_rules(*INTERNAL_TLS_RULES))
     ] = InternalTls(mode=InternalTlsMode.NONE)
     """TLS between HAProxy and the workers. Absent: as mode None."""
     timeouts: Timeouts = Timeouts()
@@ -142,19 +142,19 @@ class GatewaySpec(Section):
     creates none."""
     monitoring: Monitoring = Monitoring()
     """Metrics and how Prometheus scrapes them."""
-    telemetry: Annotated[Telemetry | None, Field(json_schema_extra=rules(*TELEMETRY_RULES))] = None
+    telemetry: Annotated[Telemetry | None, Field(json_schema_extra=cel_rules(*TELEMETRY_RULES))] = None
     """The access log of the workers, and their telemetry export by OpenTelemetry. Absent: none."""
     log_format: LogFormat = LogFormat.TEXT
     """Log format of workers, auditor and HAProxy sidecar: text lines, or JSON lines with `time`, `level`,
     `logger`, `message` and `context`. A change replaces the pods."""
-    analysis: Annotated[Analysis | None, Field(json_schema_extra=rules(*ANALYSIS_RULES))] = None
+    analysis: Annotated[Analysis | None, Field(json_schema_extra=cel_rules(*ANALYSIS_RULES))] = None
     """Analysis of responses after they were delivered to clients. Absent: none. A change replaces the
     workers."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""
 
 
-def _count(text: object) -> int | None:
+def _parse_count(text: object) -> int | None:
     """Return the number in an annotation; None if there is none."""
     found = str(text)
     return int(found) if found.isascii() and found.isdigit() and len(found) < 4 else None
@@ -171,16 +171,16 @@ class Gateway(Section):
     #: The number of workers to which the gateway may be scaled down although that is not safe.
     force_scale_down: int | None = None
     #: How far the way to the workers has come to what `spec.internalTLS` says; None where it is there.
-    reached: Hop | None = None
+    reached: TlsTransition | None = None
 
     @property
-    def hop(self) -> Hop:
+    def tls_transition(self) -> TlsTransition:
         """How HAProxy and the workers are to speak with each other now."""
         off = self.spec.internal_tls.mode is InternalTlsMode.NONE
-        return self.reached or (CLEAR if off else SEALED)
+        return self.reached or (PLAINTEXT if off else TLS_ONLY)
 
     @property
-    def auditor(self) -> Auditor | None:
+    def enabled_auditor(self) -> Auditor | None:
         """The auditor that the gateway shall have; None for none."""
         wanted = self.spec.auditor
         return wanted if wanted is not None and wanted.enabled else None
@@ -191,7 +191,7 @@ class Gateway(Section):
         return self.spec.ledger.origin or f"proofgate.dev/{self.namespace}/{self.name}"
 
     @classmethod
-    def read(cls, manifest: dict[str, Any]) -> "Gateway":
+    def from_manifest(cls, manifest: dict[str, Any]) -> "Gateway":
         """Read an object as the API server returns it."""
         metadata = manifest["metadata"]
         return cls(
@@ -200,5 +200,7 @@ class Gateway(Section):
             uid=metadata["uid"],
             generation=metadata.get("generation", 1),
             spec=GatewaySpec.model_validate(manifest["spec"], **LENIENT),
-            force_scale_down=_count((metadata.get("annotations") or {}).get(FORCE_SCALE_DOWN_ANNOTATION)),
+            force_scale_down=_parse_count(
+                (metadata.get("annotations") or {}).get(FORCE_SCALE_DOWN_ANNOTATION)
+            ),
         )

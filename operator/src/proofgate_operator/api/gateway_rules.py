@@ -6,7 +6,7 @@ from proofgate_schema.limits import CONNECTION_BYTES
 
 from proofgate_operator.api.auditor import AUDITOR_RULES
 from proofgate_operator.api.keeping import KEEPING_RULES
-from proofgate_operator.api.worker import BODIES_HELD, BODY_LEAST, BODY_READ, MEMORY_OTHERWISE
+from proofgate_operator.api.worker import BASE_MEMORY, MIN_BODY, MIN_BUFFERED_BODIES, READ_BUFFER_FACTOR
 
 #: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
@@ -167,15 +167,16 @@ SPEC_RULES: list[dict[str, Any]] = [
     },
     {
         # No text is made of a number: what reading one costs could not be estimated.
-        "rule": f"!quantity(self.worker.memory).sub({MEMORY_OTHERWISE} +"
+        "rule": f"!quantity(self.worker.memory).sub({BASE_MEMORY} +"
         f" self.limits.connections * ({CONNECTION_BYTES} + self.limits.headBytes) +"
-        f" {BODY_READ + BODIES_HELD} * (has(self.limits.bodyBytes) ? self.limits.bodyBytes : {BODY_LEAST}))"
+        f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} *"
+        f" (has(self.limits.bodyBytes) ? self.limits.bodyBytes : {MIN_BODY}))"
         ".isLessThan(quantity('0'))",
         "fieldPath": ".worker.memory",
         "message": f"spec.worker.memory must be at least "
-        f"{MEMORY_OTHERWISE >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each "
+        f"{BASE_MEMORY >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each "
         "of limits.connections, plus"
-        f" {BODY_READ + BODIES_HELD} times limits.bodyBytes ({BODY_LEAST >> 20}Mi where it is absent)",
+        f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} times limits.bodyBytes ({MIN_BODY >> 20}Mi where it is absent)",
     },
     *AUDITOR_RULES,
     *KEEPING_RULES,

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proofgate_operator.api.export_key import ExportKey
-from proofgate_operator.api.fields import SecretKeyRef, Section, rules
+from proofgate_operator.api.fields import SecretKeyRef, Section, cel_rules
 from proofgate_operator.api.oidc import OIDC_RULES, Oidc
 
 #: Memory of an auditor with an index: SQLite's caches of the days that are written and asked for, besides.
@@ -30,7 +30,7 @@ class Index(Section):
     with the SHA-256 of each reader's key, as for `--readers`. An invalid entry is not rolled out
     (ReadersInvalid), and the previous readers stay. A change is used within about two minutes. Absent: nobody
     reads with a key."""
-    oidc: Annotated[Oidc | None, Field(json_schema_extra=rules(*OIDC_RULES))] = None
+    oidc: Annotated[Oidc | None, Field(json_schema_extra=cel_rules(*OIDC_RULES))] = None
     """Sign-in of readers with an OpenID provider. Absent: readers have keys."""
     export_key: ExportKey | None = None
     """A key that signs the exports which readers download. Absent: their manifests are not signed."""

@@ -42,7 +42,7 @@ INTERNAL_TLS_RULES: list[dict[str, Any]] = [
 
 
 @dataclass(frozen=True)
-class Hop:
+class TlsTransition:
     """How far the way from HAProxy to the workers has come to be TLS, or clear again.
 
     `mounted`: new workers have the certificate. `served`: workers speak TLS. `spoken`: HAProxy does. `alone`:
@@ -51,15 +51,19 @@ class Hop:
     wants none, or others.
     """
 
-    mounted: bool
-    served: bool
-    spoken: bool
-    alone: bool
+    certificate_mounted: bool
+    workers_serve_tls: bool
+    haproxy_uses_tls: bool
+    tls_only: bool
     worker_volume: dict[str, Any] | None = None
     haproxy_volume: dict[str, Any] | None = None
 
 
 #: All connections are in clear.
-CLEAR = Hop(mounted=False, served=False, spoken=False, alone=False)
+PLAINTEXT = TlsTransition(
+    certificate_mounted=False, workers_serve_tls=False, haproxy_uses_tls=False, tls_only=False
+)
 #: None is.
-SEALED = Hop(mounted=True, served=True, spoken=True, alone=True)
+TLS_ONLY = TlsTransition(
+    certificate_mounted=True, workers_serve_tls=True, haproxy_uses_tls=True, tls_only=True
+)

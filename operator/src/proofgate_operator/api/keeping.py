@@ -8,7 +8,7 @@ from pydantic import Field
 
 from proofgate_operator.api.access import Time
 from proofgate_operator.api.auditor import AuditorStorage, storage_rules
-from proofgate_operator.api.fields import ResourceName, Section, keyed_by, rules
+from proofgate_operator.api.fields import ResourceName, Section, cel_rules, list_map_key
 from proofgate_operator.api.ledger import SigningKeyRef
 
 #: Five fields, or a word. What no pattern tells, the API server does of a CronJob.
@@ -19,7 +19,7 @@ _SCHEDULE = (
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 _REQUEST_ID = r"^[A-Za-z0-9._:-]+$"
 
-Line = Annotated[str, Field(min_length=1, max_length=128, pattern=_LINE)]
+SingleLine = Annotated[str, Field(min_length=1, max_length=128, pattern=_LINE)]
 Days = Annotated[int, Field(ge=1, le=36_500)]
 
 
@@ -50,7 +50,7 @@ class Retention(Section):
             Annotated[
                 TenantRetention,
                 Field(
-                    json_schema_extra=rules(
+                    json_schema_extra=cel_rules(
                         {
                             "rule": "has(self.minimumDays) || has(self.maximumDays)",
                             "message": "spec.keeping.retention.tenants: a tenant has minimumDays, or"
@@ -67,7 +67,7 @@ class Retention(Section):
             ],
             ...,
         ],
-        Field(max_length=128, json_schema_extra=keyed_by("name")),
+        Field(max_length=128, json_schema_extra=list_map_key("name")),
     ] = ()
     """Tenants with their own retention."""
 
@@ -117,11 +117,11 @@ class Hold(Section):
     """End of the time range that is held, inclusive."""
     all: bool = False
     """True: all records are held."""
-    reason: Line
+    reason: SingleLine
     """Reason for the hold."""
-    reference: Line | None = None
+    reference: SingleLine | None = None
     """Case or ticket of the hold; signed with it as `ticket`."""
-    released: Line | None = None
+    released: SingleLine | None = None
     """Reason for the release. If set, the hold is released. A hold that is deleted from the manifest without
     it stays active."""
 
@@ -154,7 +154,7 @@ class Keeping(Section):
     erasures, holds and releases. The key's name must not be that of the ledger or the auditor, or above or
     below either. The gateway's auditor trusts this key automatically."""
     storage: Annotated[
-        AuditorStorage, Field(json_schema_extra=rules(*storage_rules("spec.keeping.storage")))
+        AuditorStorage, Field(json_schema_extra=cel_rules(*storage_rules("spec.keeping.storage")))
     ] = AuditorStorage()
     """Volume for the holds: a separate claim that no worker mounts. Back it up."""
     schedule: Annotated[str, Field(min_length=6, max_length=64, pattern=_SCHEDULE)] = "30 2 * * *"
@@ -162,11 +162,11 @@ class Keeping(Section):
     the next run is skipped."""
     suspend: bool = False
     """True: nothing is removed or erased, and new holds are not applied, until it is false again."""
-    retention: Annotated[Retention, Field(json_schema_extra=rules(*_RETENTION_RULES))] = Retention()
+    retention: Annotated[Retention, Field(json_schema_extra=cel_rules(*_RETENTION_RULES))] = Retention()
     """Retention periods."""
     holds: Annotated[
-        tuple[Annotated[Hold, Field(json_schema_extra=rules(*_HOLD_RULES))], ...],
-        Field(max_length=32, json_schema_extra=keyed_by("name")),
+        tuple[Annotated[Hold, Field(json_schema_extra=cel_rules(*_HOLD_RULES))], ...],
+        Field(max_length=32, json_schema_extra=list_map_key("name")),
     ] = ()
     """Records that are kept regardless of retention. The retention job's next run applies new holds before it
     removes anything."""

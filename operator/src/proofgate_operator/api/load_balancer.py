@@ -12,7 +12,7 @@ from proofgate_operator.api.fields import (
     Quantity,
     SecretRef,
     Section,
-    rules,
+    cel_rules,
 )
 from proofgate_operator.api.pod_template import PodTemplate
 
@@ -93,9 +93,9 @@ def peer_rule(field: str) -> dict[str, Any]:
     }
 
 
-AllowedPeer = Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.loadBalancer.allowFrom")))]
+AllowedPeer = Annotated[Peer, Field(json_schema_extra=cel_rules(peer_rule("spec.loadBalancer.allowFrom")))]
 
-InsidePeer = Annotated[Peer, Field(json_schema_extra=rules(peer_rule("spec.loadBalancer.insideFrom")))]
+InternalPeer = Annotated[Peer, Field(json_schema_extra=cel_rules(peer_rule("spec.loadBalancer.insideFrom")))]
 
 
 CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^([0-9]+(\.[0-9]{1,3})?|[0-9]+m)$")]
@@ -146,7 +146,7 @@ class LoadBalancer(Section):
     `<gateway>-inside`, which is in `status.endpoint`."""
     allow_from: Annotated[tuple[AllowedPeer, ...] | None, Field(min_length=1, max_length=32)] = None
     """Peers that the network policy allows to send traffic to HAProxy. Absent: any."""
-    inside_from: Annotated[tuple[InsidePeer, ...] | None, Field(min_length=1, max_length=32)] = None
+    inside_from: Annotated[tuple[InternalPeer, ...] | None, Field(min_length=1, max_length=32)] = None
     """Peers that may also connect to `<gateway>-inside`, with `acceptProxyProtocol` and `allowFrom`. Absent:
     only those in `allowFrom`."""
     termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
@@ -163,7 +163,7 @@ class LoadBalancer(Section):
     resources: Annotated[
         HAProxyResources | None,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 *(
                     {
                         "rule": f"!has(self.requests) || !has(self.requests.{name}) ||"

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 from proofgate_schema.urls import PORT
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, ObjectName, SecretKeyRef, Section
+from proofgate_operator.api.fields import (
+    LIST_TYPE_SET,
+    Cidr,
+    ConfigMapKeyRef,
+    ObjectName,
+    SecretKeyRef,
+    Section,
+)
 
 _ENDPOINT = rf"^https?://[A-Za-z0-9.-]+{PORT}$"
 
@@ -44,7 +51,7 @@ class ObjectLock(Section):
 class MirrorEgress(Section):
     """Addresses to which the auditor may connect to reach the mirror."""
 
-    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=LIST_TYPE_SET)]
     """Allowed address ranges, for example 192.0.2.0/24. The endpoint's name must resolve to an address in one
     of them."""
 

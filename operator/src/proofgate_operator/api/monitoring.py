@@ -6,7 +6,7 @@ from typing import Annotated
 from proofgate_schema.metrics import Metrics
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, ResourceName
+from proofgate_operator.api.fields import LIST_TYPE_SET, ResourceName
 
 
 class PodMonitors(StrEnum):
@@ -28,8 +28,8 @@ class Monitoring(Metrics):
         default_factory=dict
     )
     """Labels of the PodMonitors, by which Prometheus selects them."""
-    from_namespaces: Annotated[tuple[ResourceName, ...], Field(max_length=8, json_schema_extra=SET)] = Field(
-        default_factory=tuple
-    )
+    from_namespaces: Annotated[
+        tuple[ResourceName, ...], Field(max_length=8, json_schema_extra=LIST_TYPE_SET)
+    ] = Field(default_factory=tuple)
     """Namespaces whose pods may read metrics. Pods in the gateway's own namespace with the label
     proofgate.dev/monitoring: "true" always may."""

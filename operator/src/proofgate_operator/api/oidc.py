@@ -4,11 +4,18 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import proofgate_schema.oidc
-from proofgate_schema.fields import Listed, keyed_by
-from proofgate_schema.oidc import CALLBACK, GroupReads
+from proofgate_schema.fields import TupleOf, unique_by
+from proofgate_schema.oidc import CALLBACK_PATH, GroupReads
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section, rules
+from proofgate_operator.api.fields import (
+    LIST_TYPE_SET,
+    Cidr,
+    ConfigMapKeyRef,
+    SecretKeyRef,
+    Section,
+    cel_rules,
+)
 
 #: One line of text.
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
@@ -18,7 +25,7 @@ _FIELD = "spec.auditor.index.oidc"
 class OidcEgress(Section):
     """Addresses to which the auditor may connect to reach the provider."""
 
-    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=LIST_TYPE_SET)]
     """Allowed address ranges, for example 192.0.2.0/24. The names of the issuer, and of the endpoints in its
     metadata, must resolve to addresses in them."""
 
@@ -47,9 +54,9 @@ class Oidc(proofgate_schema.oidc.Oidc):
     never copied. A new value replaces the auditor's pod. Absent: a public client, which only PKCE
     protects."""
     groups: Annotated[
-        Listed[Annotated[ReaderGroup, Field(json_schema_extra=rules(*_GROUP_RULES))]],
+        TupleOf[Annotated[ReaderGroup, Field(json_schema_extra=cel_rules(*_GROUP_RULES))]],
         Field(min_length=1, max_length=16),
-        keyed_by("name"),
+        unique_by("name"),
     ]
     """Groups whose people may read. If somebody is in several of them, the first one in this list counts."""
     egress: OidcEgress | None = None
@@ -76,9 +83,9 @@ OIDC_RULES: tuple[dict[str, Any], ...] = (
         "message": f"{_FIELD}: set caSecretRef or caConfigMapRef, not both",
     },
     {
-        "rule": f"self.redirectUri.endsWith('{CALLBACK}')",
+        "rule": f"self.redirectUri.endsWith('{CALLBACK_PATH}')",
         "fieldPath": ".redirectUri",
-        "message": f"{_FIELD}.redirectUri must end with {CALLBACK}: the auditor takes the provider's answer"
+        "message": f"{_FIELD}.redirectUri must end with {CALLBACK_PATH}: the auditor takes the provider's answer"
         " there",
     },
 )

@@ -4,21 +4,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from proofgate_operator.api.fields import ObjectName, SecretRef, Section, keyed_by
+from proofgate_operator.api.fields import ObjectName, SecretRef, Section, list_map_key
 
-_OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_OPEN_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def _named(key: str) -> dict[str, Any]:
+def _object_requiring(key: str) -> dict[str, Any]:
     """Return the schema of an object of which only `key` is looked at."""
     text = {"type": "string", "minLength": 1, "maxLength": 1024, "description": "As in a pod's spec."}
-    return {**_OPEN, "required": [key], "properties": {key: text}}
+    return {**_OPEN_SCHEMA, "required": [key], "properties": {key: text}}
 
 
 #: Written out, their schemas would be most of the CRD. The API server judges them where they end: in the pod.
-OpenObject = Annotated[dict[str, Any], WithJsonSchema(_OPEN)]
-NamedObject = Annotated[dict[str, Any], WithJsonSchema(_named("name"))]
-MountObject = Annotated[dict[str, Any], WithJsonSchema(_named("mountPath"))]
+OpenObject = Annotated[dict[str, Any], WithJsonSchema(_OPEN_SCHEMA)]
+NamedObject = Annotated[dict[str, Any], WithJsonSchema(_object_requiring("name"))]
+MountObject = Annotated[dict[str, Any], WithJsonSchema(_object_requiring("mountPath"))]
 
 _LabelValue = Annotated[str, Field(max_length=63)]
 AnnotationValue = Annotated[str, Field(max_length=8192)]
@@ -64,28 +64,28 @@ class PodTemplate(Section):
     priority_class_name: ObjectName | None = None
     """Name of the priority class."""
     image_pull_secrets: Annotated[
-        tuple[SecretRef, ...], Field(max_length=8, json_schema_extra=keyed_by("name"))
+        tuple[SecretRef, ...], Field(max_length=8, json_schema_extra=list_map_key("name"))
     ] = Field(default_factory=tuple)
     """Secrets for pulling images."""
-    env: Annotated[tuple[NamedObject, ...], Field(max_length=64, json_schema_extra=keyed_by("name"))] = Field(
-        default_factory=tuple
+    env: Annotated[tuple[NamedObject, ...], Field(max_length=64, json_schema_extra=list_map_key("name"))] = (
+        Field(default_factory=tuple)
     )
     """Additional environment variables of the main container, as in a pod's spec."""
-    volumes: Annotated[tuple[NamedObject, ...], Field(max_length=16, json_schema_extra=keyed_by("name"))] = (
-        Field(default_factory=tuple)
-    )
+    volumes: Annotated[
+        tuple[NamedObject, ...], Field(max_length=16, json_schema_extra=list_map_key("name"))
+    ] = Field(default_factory=tuple)
     """Additional volumes, as in a pod's spec."""
     volume_mounts: Annotated[
-        tuple[MountObject, ...], Field(max_length=32, json_schema_extra=keyed_by("mountPath"))
+        tuple[MountObject, ...], Field(max_length=32, json_schema_extra=list_map_key("mountPath"))
     ] = Field(default_factory=tuple)
     """Additional volume mounts of the main container, as in a pod's spec."""
-    sidecars: Annotated[tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=keyed_by("name"))] = (
-        Field(default_factory=tuple)
-    )
+    sidecars: Annotated[
+        tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))
+    ] = Field(default_factory=tuple)
     """Additional containers, as in a pod's spec. In a worker's pod they need limits of CPU and memory, and
     equal requests or none. Otherwise the pod is not Guaranteed, and its worker loses its exclusive core."""
     init_containers: Annotated[
-        tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=keyed_by("name"))
+        tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))
     ] = Field(default_factory=tuple)
     """Init containers, as in a pod's spec; with restartPolicy Always they run beside the main container. In a
     worker's pod the same rules as for sidecars apply."""

@@ -10,23 +10,23 @@ _QUANTITY = re.compile(
     r"(?P<number>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))"
     r"((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
 )
-_WORTH: dict[str | None, Decimal] = {None: Decimal(1)}
-_WORTH |= {suffix: Decimal(1000) ** -power for power, suffix in enumerate("mun", start=1)}
-_WORTH |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)}
-_WORTH |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
+_UNIT_FACTORS: dict[str | None, Decimal] = {None: Decimal(1)}
+_UNIT_FACTORS |= {suffix: Decimal(1000) ** -power for power, suffix in enumerate("mun", start=1)}
+_UNIT_FACTORS |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)}
+_UNIT_FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)}
 
 
-def quantity(text: object) -> Decimal | None:
+def parse_quantity(text: object) -> Decimal | None:
     """Return what a quantity is worth, in its unit (cores, bytes, pages); None if it is none."""
     match = None if isinstance(text, bool) else _QUANTITY.fullmatch(str(text))
     if match is None:
         return None
-    return Decimal(match["number"]).scaleb(int(match["exponent"] or 0)) * _WORTH[match["suffix"]]
+    return Decimal(match["number"]).scaleb(int(match["exponent"] or 0)) * _UNIT_FACTORS[match["suffix"]]
 
 
-def whole(text: str) -> int:
+def parse_bytes(text: str) -> int:
     """Return a quantity of bytes, rounded down. Raises ValueError if it is none."""
-    worth = quantity(text)
+    worth = parse_quantity(text)
     if worth is None:
         raise ValueError(f"{text!r} is not a quantity")
     return int(worth)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from proofgate_schema.urls import PORT
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
+from proofgate_operator.api.fields import LIST_TYPE_SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
 
 _URL = rf"^otlp\+https?://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
 
@@ -25,7 +25,7 @@ SINK_RULES: tuple[dict[str, Any], ...] = (
 class SinkEgress(Section):
     """Addresses to which the auditor may connect to reach the sink."""
 
-    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=LIST_TYPE_SET)]
     """Allowed address ranges, for example 192.0.2.0/24. The host's name must resolve to an address in one of
     them."""
 

@@ -4,8 +4,8 @@ Secrets."""
 from typing import Annotated, Any
 
 import proofgate_schema.static_fields
-from proofgate_schema.fields import Listed, keyed_by
-from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read
+from proofgate_schema.fields import TupleOf, unique_by
+from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read_by_gateway
 from pydantic import Field
 
 from proofgate_operator.api.fields import SecretKeyRef
@@ -28,20 +28,20 @@ class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
         return f"{HEADERS_FOLDER}/{self.name.lower()}"
 
 
-Headers = Annotated[Listed[ProviderHeader], Field(max_length=16), keyed_by("name")]
+Headers = Annotated[TupleOf[ProviderHeader], Field(max_length=16), unique_by("name")]
 
 
-def read_by_workers(fields: dict[str, Any]) -> str | None:
+def find_reserved_header(fields: dict[str, Any]) -> str | None:
     """Return the first name that clients set and workers read; None without one."""
-    return next((name for name in fields if is_read(name)), None)
+    return next((name for name in fields if is_read_by_gateway(name)), None)
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _quoted_list(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
 #: Rules over these fields of one provider.
-STATIC_RULES = (
+STATIC_FIELD_RULES = (
     {
         "rule": "self.headers.all(h, has(h.value) != has(h.secretRef))",
         "message": "providers: a header has either value or secretRef",
@@ -51,7 +51,7 @@ STATIC_RULES = (
         "message": "providers: each header may be listed once, regardless of case",
     },
     {
-        "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_listed(RESERVED_HEADERS)}]"
+        "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_quoted_list(RESERVED_HEADERS)}]"
         + "".join(f" || h.name.lowerAscii().startsWith('{prefix}')" for prefix in RESERVED_PREFIXES)
         + "))",
         "message": "providers: the workers write this header themselves, or it belongs to auth or to the"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import proofgate_schema.telemetry
-from proofgate_schema.fields import Listed, keyed_by
-from proofgate_schema.telemetry import OWN_HEADERS, ExportHeader
+from proofgate_schema.fields import TupleOf, unique_by
+from proofgate_schema.telemetry import EXPORTER_HEADERS, ExportHeader
 from pydantic import Field
 
 from proofgate_operator.api.fields import SecretKeyRef
@@ -23,7 +23,7 @@ class TelemetryHeader(ExportHeader):
 class Telemetry(proofgate_schema.telemetry.Telemetry):
     """The access log, and telemetry export by OpenTelemetry. Both are off by default."""
 
-    headers: Annotated[Listed[TelemetryHeader], Field(max_length=8), keyed_by("name")] = ()
+    headers: Annotated[TupleOf[TelemetryHeader], Field(max_length=8), unique_by("name")] = ()
     """Header fields that are sent to the collector."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
@@ -32,7 +32,7 @@ class Telemetry(proofgate_schema.telemetry.Telemetry):
             yield f"headers[{header.name}].secretRef", header.name.lower(), header.secret_ref
 
 
-_OWN = ", ".join(f"'{name}'" for name in OWN_HEADERS)
+_RESERVED_NAMES = ", ".join(f"'{name}'" for name in EXPORTER_HEADERS)
 
 #: Rules over the fields of the section.
 TELEMETRY_RULES = (
@@ -54,7 +54,7 @@ TELEMETRY_RULES = (
         "message": "spec.telemetry: each header may be listed once, regardless of case",
     },
     {
-        "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_OWN}]))",
+        "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_RESERVED_NAMES}]))",
         "message": "spec.telemetry: the exporter writes this header itself",
     },
 )

@@ -47,12 +47,12 @@ class GatewayTenant(Section):
     spec: GatewayTenantSpec
 
     @property
-    def tenant(self) -> str:
+    def qualified_name(self) -> str:
         """Its name in the ledger, in claims, metrics and maps."""
         return f"{self.namespace}/{self.name}"
 
     @property
-    def gateway(self) -> tuple[str, str]:
+    def gateway_key(self) -> tuple[str, str]:
         """Namespace and name of its gateway."""
         return self.spec.gateway_ref.namespace or self.namespace, self.spec.gateway_ref.name
 
@@ -63,7 +63,7 @@ class GatewayTenant(Section):
         return tuple(dict.fromkeys(found))
 
     @classmethod
-    def read(cls, manifest: dict[str, Any]) -> "GatewayTenant":
+    def from_manifest(cls, manifest: dict[str, Any]) -> "GatewayTenant":
         """Read an object as the API server returns it."""
         metadata = manifest["metadata"]
         return cls(
@@ -87,7 +87,7 @@ TENANT_ROOT_RULES: list[dict[str, Any]] = [
 ]
 
 
-def named_gateway(manifest: dict[str, Any]) -> tuple[str, str] | None:
+def referenced_gateway(manifest: dict[str, Any]) -> tuple[str, str] | None:
     """Return namespace and name of the gateway that an object names; None if it cannot be told."""
     reference = (manifest.get("spec") or {}).get("gatewayRef") or {}
     name = reference.get("name")

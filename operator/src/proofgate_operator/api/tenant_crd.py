@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from proofgate_operator.api.access import MAX_KEYS_OF_A_TENANT
+from proofgate_operator.api.access import MAX_KEYS_PER_TENANT
 from proofgate_operator.api.crd import (
-    UNSEEN,
+    NEVER_OBSERVED,
     condition_schema,
-    definition,
-    observed_generation,
-    rendered,
-    structural,
+    crd_manifest,
+    observed_generation_schema,
+    render_crd,
+    to_structural,
 )
 from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL, TENANT_ROOT_RULES, GatewayTenantSpec
 
@@ -36,9 +36,9 @@ def status_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "Observed state of the tenant.",
-        "default": dict(UNSEEN),
+        "default": dict(NEVER_OBSERVED),
         "properties": {
-            "observedGeneration": observed_generation(),
+            "observedGeneration": observed_generation_schema(),
             "tenant": {
                 "type": "string",
                 "maxLength": 127,
@@ -52,7 +52,7 @@ def status_schema() -> dict[str, Any]:
             "keys": {
                 "type": "array",
                 "description": "The accepted keys.",
-                "maxItems": MAX_KEYS_OF_A_TENANT,
+                "maxItems": MAX_KEYS_PER_TENANT,
                 "items": key,
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
@@ -78,7 +78,7 @@ def tenant_crd() -> dict[str, Any]:
     schema = {
         "description": "A tenant of a GovernanceGateway, in its own team's namespace.",
         "required": ["spec"],
-        "properties": {"spec": structural(generated, generated["$defs"]), "status": status_schema()},
+        "properties": {"spec": to_structural(generated, generated["$defs"]), "status": status_schema()},
         "x-kubernetes-validations": TENANT_ROOT_RULES,
     }
     accepted, ready = (f".status.conditions[?(@.type=='{kind}')].status" for kind in ("Accepted", "Ready"))
@@ -90,8 +90,8 @@ def tenant_crd() -> dict[str, Any]:
         {"name": "Keys", "type": "integer", "jsonPath": ".status.keyCount"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
-    return definition(TENANT_KIND, TENANT_PLURAL, "gwt", schema, {"status": {}}, columns)
+    return crd_manifest(TENANT_KIND, TENANT_PLURAL, "gwt", schema, {"status": {}}, columns)
 
 
 if __name__ == "__main__":
-    print(rendered(tenant_crd(), "tenant_crd"), end="")
+    print(render_crd(tenant_crd(), "tenant_crd"), end="")

@@ -11,16 +11,16 @@ import proofgate_schema.providers
 from proofgate_schema.urls import LABEL, PORT
 from pydantic import Field
 
-from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_types_rules
+from proofgate_operator.api.auth import AUTH_RULES, Auth, provider_auth_rules
 from proofgate_operator.api.fields import (
-    SET,
+    LIST_TYPE_SET,
     ConfigMapKeyRef,
     SecretKeyRef,
     SecretRef,
     Section,
-    rules,
+    cel_rules,
 )
-from proofgate_operator.api.static_fields import STATIC_RULES, Headers
+from proofgate_operator.api.static_fields import STATIC_FIELD_RULES, Headers
 
 #: Files of a provider in the workers that are PEM, and not one line.
 CA_FILE = "ca.crt"
@@ -41,8 +41,8 @@ NoProxyEntry = Annotated[
 
 #: Rules over the fields of one provider.
 PROVIDER_RULES: tuple[dict[str, Any], ...] = (
-    *provider_types_rules(),
-    *STATIC_RULES,
+    *provider_auth_rules(),
+    *STATIC_FIELD_RULES,
     {
         "rule": "self.type == 'Bedrock' || !has(self.region)",
         "message": "providers: region is only for type Bedrock",
@@ -112,7 +112,7 @@ class ProviderTls(Section):
 class Provider(proofgate_schema.providers.Provider):
     """A provider of models."""
 
-    auth: Annotated[Auth | None, Field(json_schema_extra=rules(*AUTH_RULES))] = None
+    auth: Annotated[Auth | None, Field(json_schema_extra=cel_rules(*AUTH_RULES))] = None
     """How workers authenticate to the provider. Absent: without credentials. Required for types Bedrock and
     VertexAI."""
     tls: ProviderTls | None = None
@@ -141,7 +141,7 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
     (printable ASCII without spaces, no colon in the name), sent as Proxy-Authorization: Basic. It is mounted
     like an API key, and changes are used within seconds. While it is missing, nothing is sent through the
     proxy. Absent: no credentials."""
-    no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=SET)] = ()
+    no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=LIST_TYPE_SET)] = ()
     """Destinations that bypass the proxy, in the NO_PROXY format of curl and Go: a domain with its subdomains
     (example.com), only the subdomains (.svc), an address or range (10.0.0.0/8) for URLs with an IP address,
     each optionally with :PORT, or `*`. Loopback, link-local addresses and metadata services of clouds always

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import ObjectName, Quantity, Section, rules
+from proofgate_operator.api.fields import ObjectName, Quantity, Section, cel_rules
 
 
 class RetainPolicy(StrEnum):
@@ -49,7 +49,7 @@ class Volume(Section):
 LedgerVolume = Annotated[
     Volume,
     Field(
-        json_schema_extra=rules(
+        json_schema_extra=cel_rules(
             {
                 "rule": "self.mode == oldSelf.mode",
                 "fieldPath": ".mode",

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
+from proofgate_operator.api.fields import LIST_TYPE_SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
 
 #: Rules over the fields of the witnesses.
 WITNESS_RULES: tuple[dict[str, Any], ...] = (
@@ -18,7 +18,7 @@ WITNESS_RULES: tuple[dict[str, Any], ...] = (
 class WitnessEgress(Section):
     """Addresses to which the auditor may connect to reach witnesses."""
 
-    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=SET)]
+    allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=LIST_TYPE_SET)]
     """Allowed address ranges, for example 192.0.2.0/24. A witness's name must resolve to an address in one of
     them."""
 

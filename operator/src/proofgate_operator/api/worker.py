@@ -4,23 +4,23 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_operator.api.fields import Cores, Image, ObjectName, Quantity, Section, rules
+from proofgate_operator.api.fields import Cores, Image, ObjectName, Quantity, Section, cel_rules
 from proofgate_operator.api.pod_template import AnnotationValue, PodTemplate
 
 #: Bytes that a worker takes besides connections and the bodies and answers that it has:
 #: docs/how-to/size-a-worker.md.
-MEMORY_OTHERWISE = 142 << 20
+BASE_MEMORY = 142 << 20
 #: The longest body in bytes where the spec names none: as Anthropic takes it, and where memory is shortest.
-BODY_MOST = 32 << 20
-BODY_LEAST = 10 << 20
+DEFAULT_MAX_BODY = 32 << 20
+MIN_BODY = 10 << 20
 #: What one body takes while it is read, in its own sizes, and how many must find room in what is held.
-BODY_READ = 5
-BODIES_HELD = 4
+READ_BUFFER_FACTOR = 5
+MIN_BUFFERED_BODIES = 4
 #: Bytes of bodies and answers without which a worker is too small.
-BODIES_LEAST = (BODY_READ + BODIES_HELD) * BODY_LEAST
+MIN_BODY_MEMORY = (READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES) * MIN_BODY
 #: Bytes of memory without which a worker could not have its largest bodies.
-MEMORY_LEAST = 384 << 20
-MEMORY_FAULT = (
+MIN_MEMORY = 384 << 20
+MEMORY_TOO_SMALL = (
     "spec.worker.memory must be at least 384Mi: a worker needs 270Mi, and 114Mi for the "
     "bodies and answers that it holds"
 )
@@ -53,7 +53,7 @@ class Worker(Section):
     cpu: Annotated[
         Cores,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "type(self) == int ? self >= 1 && self <= 64 :"
                     " self.matches('^([1-9]|[1-5][0-9]|6[0-4]|[1-9][0-9]{2,3}m)$')",
@@ -69,10 +69,10 @@ class Worker(Section):
     memory: Annotated[
         Quantity,
         Field(
-            json_schema_extra=rules(
+            json_schema_extra=cel_rules(
                 {
                     "rule": "quantity(self).compareTo(quantity('384Mi')) >= 0",
-                    "message": MEMORY_FAULT,
+                    "message": MEMORY_TOO_SMALL,
                 }
             )
         ),
@@ -86,7 +86,7 @@ class Worker(Section):
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
     """Seconds from SIGTERM to SIGKILL, in which a worker drains and seals its log."""
     service_account: Annotated[
-        ServiceAccount | None, Field(json_schema_extra=rules(*SERVICE_ACCOUNT_RULES))
+        ServiceAccount | None, Field(json_schema_extra=cel_rules(*SERVICE_ACCOUNT_RULES))
     ] = None
     """ServiceAccount of the workers' pods, by which clouds identify them. A change rolls the workers. Absent:
     one that the operator creates, without annotations."""

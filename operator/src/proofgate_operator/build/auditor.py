@@ -22,7 +22,7 @@ from proofgate_operator.build.naming import (
     WITNESS_POLICY_ANNOTATION,
     Defaults,
     Manifest,
-    child,
+    child_manifest,
     labels,
     names,
     selector_labels,
@@ -30,15 +30,15 @@ from proofgate_operator.build.naming import (
 from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
     container_security,
+    graceful_stop_lifecycle,
     http_probe,
     log_environment,
     pod_security,
     pull_secrets,
-    stopped_once_it_can_be,
 )
 from proofgate_operator.build.readers import READERS_FILE
 from proofgate_operator.build.storage import state_claim
-from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen
+from proofgate_operator.build.worker_config import LEDGER_FOLDER, listen_address
 
 COMPONENT = "auditor"
 CONTAINER = "auditor"
@@ -46,7 +46,7 @@ PORT = 9091
 
 _STATE_FOLDER = "/var/lib/proofgate-auditor"
 _KEY_FOLDER = "/etc/proofgate-auditor"
-_HELD_FOLDER = "/etc/held-aggregate"
+_HELD_AGGREGATE_FOLDER = "/etc/held-aggregate"
 _WITNESS_FOLDER = "/etc/auditor-witnesses"
 _POLICY_FILE = "policy"
 _READERS_FOLDER = "/etc/auditor-readers"
@@ -55,7 +55,7 @@ _INDEX_FOLDER = f"{_STATE_FOLDER}/index"
 _PRIVATE_MODE = 0o440
 
 
-def held_entry(origin: str) -> str:
+def held_aggregate_entry(origin: str) -> str:
     """Return the entry of the ConfigMap that holds what is known of one log of heads: names have slashes."""
     return hashlib.sha256(origin.encode()).hexdigest()[:32]
 
@@ -72,14 +72,14 @@ def claim(gateway: Gateway, auditor: Auditor) -> Manifest:
 
 def service_account(gateway: Gateway) -> Manifest:
     """Return an account without permissions."""
-    head = child(gateway, "v1", "ServiceAccount", names(gateway).auditor, COMPONENT)
+    head = child_manifest(gateway, "v1", "ServiceAccount", names(gateway).auditor, COMPONENT)
     return {**head, "automountServiceAccountToken": False}
 
 
 def service(gateway: Gateway) -> Manifest:
     """Return the Service of the auditor's port."""
     return {
-        **child(gateway, "v1", "Service", names(gateway).auditor, COMPONENT),
+        **child_manifest(gateway, "v1", "Service", names(gateway).auditor, COMPONENT),
         "spec": {
             "type": "ClusterIP",
             "selector": selector_labels(gateway, COMPONENT),
@@ -98,19 +98,19 @@ def _command(
     keeping_key: str | None,
     defaults: Defaults,
 ) -> list[str]:
-    asked = auditor_workers.are_asked(gateway)
+    asked = auditor_workers.workers_serve_volumes(gateway)
     source = auditor_workers.options(auditor, _STATE_FOLDER) if asked else ("--ledger", LEDGER_FOLDER)
     return [
         *("/opt/proofgate/bin/proofgate", "audit", "run", *source, "--state", _STATE_FOLDER),
         *("--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}", "--ledger-key", ledger_key),
         # While nothing is held, it begins; once something is, a lost state is no beginning.
-        *("--held", f"{_HELD_FOLDER}/{held_entry(origin)}"),
-        *("--listen", listen(PORT, defaults)),
+        *("--held", f"{_HELD_AGGREGATE_FOLDER}/{held_aggregate_entry(origin)}"),
+        *("--listen", listen_address(PORT, defaults)),
         *("--beat", str(auditor.beat_seconds), "--second-look", str(auditor.second_look_seconds)),
         *(("--keeping-key", keeping_key) if keeping_key else ()),
         *("--stall", str(auditor.stall_seconds), "--scrub", str(auditor.scrub_mebibytes)),
         *(_witness_options(auditor.witnesses) if auditor.witnesses else ()),
-        *(_index_options(auditor.wanted_index) if auditor.wanted_index else ()),
+        *(_index_options(auditor.enabled_index) if auditor.enabled_index else ()),
         *mirrors.options(auditor.mirrors),
         *siem.options(auditor.siem),
     ]
@@ -128,7 +128,7 @@ def _index_options(index: Index) -> Iterator[str]:
 
 
 def _has_readers(auditor: Auditor) -> bool:
-    return auditor.wanted_index is not None and auditor.wanted_index.has_readers
+    return auditor.enabled_index is not None and auditor.enabled_index.has_readers
 
 
 def _witness_options(witnesses: Witnesses) -> Iterator[str]:
@@ -192,16 +192,16 @@ def _container(
         "readinessProbe": http_probe(
             "/readyz", "http", periodSeconds=2, failureThreshold=3, timeoutSeconds=2
         ),
-        "lifecycle": stopped_once_it_can_be(),
+        "lifecycle": graceful_stop_lifecycle(),
         "volumeMounts": [
             (
                 auditor_workers.mount()
-                if auditor_workers.are_asked(gateway)
+                if auditor_workers.workers_serve_volumes(gateway)
                 else {"name": LEDGER_VOLUME, "mountPath": LEDGER_FOLDER, "readOnly": True}
             ),
             {"name": "state", "mountPath": _STATE_FOLDER},
             {"name": "signing-key", "mountPath": _KEY_FOLDER, "readOnly": True},
-            {"name": "held", "mountPath": _HELD_FOLDER, "readOnly": True},
+            {"name": "held", "mountPath": _HELD_AGGREGATE_FOLDER, "readOnly": True},
             *(
                 [{"name": "witnesses", "mountPath": _WITNESS_FOLDER, "readOnly": True}]
                 if auditor.witnesses
@@ -212,8 +212,8 @@ def _container(
                 if _has_readers(auditor)
                 else []
             ),
-            *oidc.mounts(auditor.wanted_index),
-            *export_key.mounts(auditor.wanted_index),
+            *oidc.mounts(auditor.enabled_index),
+            *export_key.mounts(auditor.enabled_index),
             *mirrors.mounts(auditor.mirrors),
             *siem.mounts(auditor.siem),
             {"name": "tmp", "mountPath": "/tmp"},
@@ -246,7 +246,7 @@ def statefulset(
     own = names(gateway)
     match_labels = selector_labels(gateway, COMPONENT)
     key, witnesses = auditor.signing_key_secret_ref, auditor.witnesses
-    annotations = {START_ANNOTATION: digest, **oidc.annotations(auditor.wanted_index)}
+    annotations = {START_ANNOTATION: digest, **oidc.annotations(auditor.enabled_index)}
     if witnesses:
         annotations[WITNESS_POLICY_ANNOTATION] = witnesses.policy
     template = {
@@ -262,7 +262,7 @@ def statefulset(
             "containers": [_container(gateway, auditor, origin, ledger_key, keeping_key, defaults)],
             "volumes": [
                 auditor_workers.volume(gateway)
-                if auditor_workers.are_asked(gateway)
+                if auditor_workers.workers_serve_volumes(gateway)
                 else _ledger_volume(gateway),
                 {"name": "state", "persistentVolumeClaim": {"claimName": claim_name(gateway, auditor)}},
                 {
@@ -279,8 +279,8 @@ def statefulset(
                 },
                 *([_witness_volume(witnesses)] if witnesses else []),
                 *([_readers_volume(gateway)] if _has_readers(auditor) else []),
-                *oidc.volumes(auditor.wanted_index),
-                *export_key.volumes(gateway, auditor.wanted_index),
+                *oidc.volumes(auditor.enabled_index),
+                *export_key.volumes(gateway, auditor.enabled_index),
                 *mirrors.volumes(auditor.mirrors),
                 *siem.volumes(auditor.siem),
                 {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
@@ -288,7 +288,7 @@ def statefulset(
         },
     }
     return {
-        **child(gateway, "apps/v1", "StatefulSet", own.auditor, COMPONENT),
+        **child_manifest(gateway, "apps/v1", "StatefulSet", own.auditor, COMPONENT),
         "spec": {
             "replicas": 1,
             "serviceName": own.auditor,

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from proofgate_operator.api.auditor import Auditor
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import VolumeMode
-from proofgate_operator.build.gateway_secrets import encoded
-from proofgate_operator.build.naming import Defaults, Manifest, child, names
+from proofgate_operator.build.gateway_secrets import encode_data
+from proofgate_operator.build.naming import Defaults, Manifest, child_manifest, names
 from proofgate_operator.build.readers import READERS_FILE
 from proofgate_operator.build.worker_config import ADMIN_PORT
 
 _FOLDER = "/etc/auditor-workers"
-_LIST = "workers.json"
-_TOKEN = "auditor-token"
-_REPLICA = "replica"
+_WORKERS_FILE = "workers.json"
+_TOKEN_FILE = "auditor-token"
+_REPLICA_FOLDER = "replica"
 _PRIVATE_MODE = 0o440
 
 
-def are_asked(gateway: Gateway) -> bool:
+def workers_serve_volumes(gateway: Gateway) -> bool:
     """Return whether workers serve their volumes to the auditor, which cannot mount them."""
     return gateway.spec.ledger.volume.mode is VolumeMode.PER_WORKER
 
@@ -31,18 +31,18 @@ def secret(
     own = names(gateway)
     domain = f"{own.workers}.{gateway.namespace}.svc.{defaults.cluster_domain}"
     urls = {str(shard): f"http://{own.worker}-{shard}.{domain}:{ADMIN_PORT}" for shard in range(workers)}
-    head = child(gateway, "v1", "Secret", own.auditor, "auditor")
+    head = child_manifest(gateway, "v1", "Secret", own.auditor, "auditor")
     of_readers = {} if index_readers is None else {READERS_FILE: index_readers}
-    entries = {_LIST: json.dumps(urls), _TOKEN: token, **of_readers}
-    return {**head, "type": "Opaque", "data": encoded(entries)}
+    entries = {_WORKERS_FILE: json.dumps(urls), _TOKEN_FILE: token, **of_readers}
+    return {**head, "type": "Opaque", "data": encode_data(entries)}
 
 
 def options(wanted: Auditor, state_folder: str) -> Iterator[str]:
     """Yield the options of the auditor's command. What reads a ledger as files reads copies on its own
     claim."""
-    yield from ("--workers", f"{_FOLDER}/{_LIST}", "--worker-token", f"{_FOLDER}/{_TOKEN}")
-    if wanted.wanted_index is not None or wanted.mirrors or wanted.siem:
-        yield from ("--replica", f"{state_folder}/{_REPLICA}")
+    yield from ("--workers", f"{_FOLDER}/{_WORKERS_FILE}", "--worker-token", f"{_FOLDER}/{_TOKEN_FILE}")
+    if wanted.enabled_index is not None or wanted.mirrors or wanted.siem:
+        yield from ("--replica", f"{state_folder}/{_REPLICA_FOLDER}")
 
 
 def volume(gateway: Gateway) -> Manifest:

@@ -41,7 +41,7 @@ class Checkpoint:
     root: str
 
     @property
-    def age(self) -> tuple[str, int]:
+    def sort_key(self) -> tuple[str, int]:
         """What orders the checkpoints of a shard: ULIDs sort by the time of their making."""
         return self.incarnation, self.size
 

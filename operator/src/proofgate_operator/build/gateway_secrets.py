@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from proofgate_operator.api.access import ApiKey
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.naming import Manifest, child, names
-from proofgate_operator.build.owners import Shares
+from proofgate_operator.build.naming import Manifest, child_manifest, names
+from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.build.tenant_keys import KeyDigest, keys_entry
 
 SIGNING_KEY = "signing-key"
@@ -24,12 +24,12 @@ KEY_SOURCES = "sources.map"
 #: Of a key that is from no Secret.
 NO_SOURCE = "-"
 #: Bytes of a Secret of keys with their names: it holds a mebibyte, and a tenant or a key more must still fit.
-_MOST_WITH_NAMES = 960 * 1024
+_MAX_BYTES_WITH_NAMES = 960 * 1024
 #: Sixty bits; a tenant has few keys.
-_SOURCE_LENGTH = 10
+_SOURCE_ID_LENGTH = 10
 
 
-def encoded(entries: Mapping[str, str]) -> dict[str, str]:
+def encode_data(entries: Mapping[str, str]) -> dict[str, str]:
     """Return a Secret's `data`. `stringData` is write-only, so drift in it could not be seen."""
     return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
 
@@ -38,7 +38,7 @@ def tenants_secret(
     gateway: Gateway,
     keys: Mapping[str, Sequence[KeyDigest]],
     maps: Mapping[str, str],
-    shares: Shares,
+    shares: WorkerShares,
     routing_key: str,
 ) -> Manifest:
     """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
@@ -48,13 +48,13 @@ def tenants_secret(
     Its annotations say which shares the maps are made from. Which item and which Secret a digest is from, the
     operator reads again when it may not look at that Secret.
     """
-    head = child(gateway, "v1", "Secret", names(gateway).tenants, "worker")
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).tenants, "worker")
     head["metadata"]["annotations"] = shares.annotations
     rest = {**maps, ROUTING_KEY_FILE: routing_key, KEY_SOURCES: _sources(gateway, keys)}
     made = {**_key_files(keys, named=True), **rest}
-    if sum(map(len, made.values())) > _MOST_WITH_NAMES:
+    if sum(map(len, made.values())) > _MAX_BYTES_WITH_NAMES:
         made = {**_key_files(keys, named=False), **rest}
-    return {**head, "type": "Opaque", "data": encoded(made)}
+    return {**head, "type": "Opaque", "data": encode_data(made)}
 
 
 def _key_files(keys: Mapping[str, Sequence[KeyDigest]], *, named: bool) -> dict[str, str]:
@@ -73,20 +73,20 @@ def _sources(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> str:
     for tenant in gateway.spec.tenants:
         listed = {item.name: item for item in tenant.api_keys or ()}
         ordered = sorted(keys.get(tenant.name, ()), key=lambda key: key.digest)
-        sources = [key_source(listed[key.name]) if key.name in listed else NO_SOURCE for key in ordered]
+        sources = [key_source_id(listed[key.name]) if key.name in listed else NO_SOURCE for key in ordered]
         if any(source != NO_SOURCE for source in sources):
             lines.append(f"{tenant.name} {' '.join(sources)}\n")
     return "".join(sorted(lines))
 
 
-def key_source(item: ApiKey) -> str:
+def key_source_id(item: ApiKey) -> str:
     """Return what tells an item of a tenant that names a Secret from any other one. Short: there are
     thousands, beside all else that a Secret of a mebibyte holds."""
     reference = item.secret_ref
     if reference is None:
         return NO_SOURCE
     whole = hashlib.sha256(f"{item.name}\n{reference.name}\n{reference.key}".encode()).digest()
-    return base64.urlsafe_b64encode(whole).decode()[:_SOURCE_LENGTH]
+    return base64.urlsafe_b64encode(whole).decode()[:_SOURCE_ID_LENGTH]
 
 
 def routing_key(admin_token: str) -> str:
@@ -108,13 +108,13 @@ def auditor_token(admin_token: str) -> str:
 
 def admin_secret(gateway: Gateway, token: str) -> Manifest:
     """Return the Secret of the token that the workers' admin port asks for."""
-    head = child(gateway, "v1", "Secret", names(gateway).admin, "worker")
-    return {**head, "type": "Opaque", "data": encoded({ADMIN_TOKEN: token})}
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).admin, "worker")
+    return {**head, "type": "Opaque", "data": encode_data({ADMIN_TOKEN: token})}
 
 
-def ledger_secret_head(gateway: Gateway, *, owned: bool) -> Manifest:
+def ledger_secret_base(gateway: Gateway, *, owned: bool) -> Manifest:
     """Return the head of the Secret of a generated signing key: `owned`, it goes with the gateway."""
-    return child(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
+    return child_manifest(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
 
 
 def export_key_name(gateway: Gateway) -> str:
@@ -124,9 +124,9 @@ def export_key_name(gateway: Gateway) -> str:
 
 def export_key_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
     """Return the Secret of a generated key that signs exports, in the text forms of `ledger_key`."""
-    head = child(gateway, "v1", "Secret", names(gateway).export_key, "auditor")
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).export_key, "auditor")
     entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
-    return {**head, "type": "Opaque", "data": encoded(entries)}
+    return {**head, "type": "Opaque", "data": encode_data(entries)}
 
 
 def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
@@ -134,6 +134,6 @@ def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Man
 
     It has no owner yet: what applies its head gives it one, and can take it away again.
     """
-    head = ledger_secret_head(gateway, owned=False)
+    head = ledger_secret_base(gateway, owned=False)
     entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
-    return {**head, "type": "Opaque", "data": encoded(entries)}
+    return {**head, "type": "Opaque", "data": encode_data(entries)}

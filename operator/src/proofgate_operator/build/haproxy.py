@@ -10,13 +10,13 @@ from proofgate_schema.timeouts import ProviderTimeouts
 
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import AccessLog, Affinity
-from proofgate_operator.api.quantity import quantity
+from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.build import haproxy_config, haproxy_maps, internal_tls, tenant_shards, worker_config
 from proofgate_operator.build.naming import (
     START_ANNOTATION,
     Defaults,
     Manifest,
-    child,
+    child_manifest,
     labels,
     names,
     selector_labels,
@@ -24,18 +24,18 @@ from proofgate_operator.build.naming import (
 from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
     container_security,
+    graceful_stop_lifecycle,
     http_probe,
     log_environment,
     pod_security,
     pull_secrets,
-    spread,
-    stopped_once_it_can_be,
+    topology_spread,
 )
 
 COMPONENT = "load-balancer"
 TRAFFIC_PORT = 8080
 #: Of clients inside the cluster, where those outside come through a load balancer that writes PROXY headers.
-INSIDE_PORT = 8081
+INTERNAL_PORT = 8081
 METRICS_PORT = 8404
 AGENT_PORT = 8405
 
@@ -45,9 +45,9 @@ _MAPS_FOLDER = "/etc/proofgate-tenants"
 _TLS_FOLDER = "/etc/proofgate-tls"
 #: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
 _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
-_INTERNAL_FOLDER = "/etc/proofgate-internal-tls"
-_CLIENT_CERTIFICATE = f"{_INTERNAL_FOLDER}/{internal_tls.CHAIN_FILE}"
-_FOLLOWED_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
+_INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
+_CLIENT_CERTIFICATE = f"{_INTERNAL_TLS_FOLDER}/{internal_tls.CHAIN_FILE}"
+_LIVE_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
 #: The addresses of workers, in a volume of the agent alone.
 ADDRESSES_FILE = "workers.map"
 _ADDRESSES_FOLDER = "/etc/proofgate-workers"
@@ -57,15 +57,15 @@ _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
 _SERVER_STATE = f"{_RUNTIME_FOLDER}/servers.state"
 #: The Secret of the maps and those of 32 shards hold 33 MiB at most. The map of keys has the name of a tenant
 #: twice, 6 MiB more at most, and is there twice, 32 MiB, while it is replaced. 100,000 keys are 9 MB.
-_KEPT_MAPS_MEBIBYTES = 72
+_SHARED_MAPS_MEBIBYTES = 72
 _MIN_SERVER_LINES = 8
 #: Of the connections that a worker accepts, the part that one HAProxy lets in for each server line.
-_SHARE_OF_A_LINE = 8
+_SERVER_LINE_DIVISOR = 8
 #: Before the kubelet's SIGKILL: for the endpoints to forget the pod, and for the last streams to be cut.
-_GRACE_SPARED_SECONDS = 30
+_SHUTDOWN_MARGIN_SECONDS = 30
 
 
-def server_lines(replicas: int) -> int:
+def server_line_count(replicas: int) -> int:
     """Return how many server lines are declared for `replicas` workers: the next power of two, at least 8.
 
     A line without an address equals an absent one, so scaling below the bound leaves HAProxy's configuration,
@@ -74,7 +74,7 @@ def server_lines(replicas: int) -> int:
     return min(MAX_REPLICAS, max(_MIN_SERVER_LINES, 1 << math.ceil(math.log2(replicas))))
 
 
-def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
+def render_config(gateway: Gateway, defaults: Defaults) -> str:
     """Return haproxy.cfg for the gateway's workers."""
     own = names(gateway)
     balancer, timeouts = gateway.spec.load_balancer, gateway.spec.timeouts
@@ -86,10 +86,10 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
             worker_config.TRAFFIC_PORT,
             worker_config.ADMIN_PORT,
         )
-        for ordinal in range(server_lines(gateway.spec.replicas))
+        for ordinal in range(server_line_count(gateway.spec.replicas))
     )
     return haproxy_config.render(
-        haproxy_config.Balancer(
+        haproxy_config.HAProxySettings(
             servers=servers,
             traffic_bind=_bind(defaults, TRAFFIC_PORT),
             metrics_bind=_bind(defaults, METRICS_PORT),
@@ -103,21 +103,25 @@ def rendered_config(gateway: Gateway, defaults: Defaults) -> str:
                 for issuer in (gateway.spec.jwt.issuers if gateway.spec.jwt else ())
             ),
             pinned=balancer.affinity is not Affinity.NONE,
-            proxied=balancer.accept_proxy_protocol,
-            bounds=_bounds(gateway),
-            inside_bind=_bind(defaults, INSIDE_PORT) if balancer.accept_proxy_protocol else None,
+            accepts_proxy_protocol=balancer.accept_proxy_protocol,
+            connection_limits=_connection_limits(gateway),
+            internal_bind=_bind(defaults, INTERNAL_PORT) if balancer.accept_proxy_protocol else None,
             certificate=_CERTIFICATE if balancer.tls else None,
-            to_workers=_to_workers(gateway),
-            strict=balancer.affinity is Affinity.REQUIRED,
+            backend_tls=_backend_tls(gateway),
+            requires_owner=balancer.affinity is Affinity.REQUIRED,
             log_all=balancer.access_log is AccessLog.ALL,
-            head_bytes=gateway.spec.limits.head_bytes,
-            head_seconds=math.ceil(timeouts.client_head_seconds),
+            max_header_bytes=gateway.spec.limits.head_bytes,
+            header_timeout_seconds=math.ceil(timeouts.client_head_seconds),
             # The worker gives up first, on a silent provider as on an idle client, and records that.
-            silence_seconds=15
+            server_timeout_seconds=15
             + math.ceil(
-                max(timeouts.client_idle_seconds, timeouts.client_body_seconds, _silence_seconds(gateway))
+                max(
+                    timeouts.client_idle_seconds,
+                    timeouts.client_body_seconds,
+                    _server_timeout_seconds(gateway),
+                )
             ),
-            hard_stop_seconds=balancer.termination_grace_period_seconds - _GRACE_SPARED_SECONDS,
+            hard_stop_seconds=balancer.termination_grace_period_seconds - _SHUTDOWN_MARGIN_SECONDS,
         )
     )
 
@@ -131,17 +135,19 @@ def _command(gateway: Gateway) -> list[str]:
     command = ["haproxy", "-db", "-f", f"{_CONFIG_FOLDER}/{_CONFIG_FILE}"]
     if gateway.spec.allowed_tenants is None:
         return command
-    return haproxy_maps.starting(_MAPS_FOLDER, _RUNTIME_FOLDER, command)
+    return haproxy_maps.start_command(_MAPS_FOLDER, _RUNTIME_FOLDER, command)
 
 
-def _to_workers(gateway: Gateway) -> haproxy_config.ToWorkers | None:
-    if not gateway.hop.spoken:
+def _backend_tls(gateway: Gateway) -> haproxy_config.BackendTls | None:
+    if not gateway.tls_transition.haproxy_uses_tls:
         return None
-    authorities = f"{_INTERNAL_FOLDER}/{internal_tls.AUTHORITIES_FILE}"
-    return haproxy_config.ToWorkers(_CLIENT_CERTIFICATE, authorities, internal_tls.worker_side(gateway).host)
+    authorities = f"{_INTERNAL_TLS_FOLDER}/{internal_tls.AUTHORITIES_FILE}"
+    return haproxy_config.BackendTls(
+        _CLIENT_CERTIFICATE, authorities, internal_tls.worker_endpoint(gateway).host
+    )
 
 
-def _silence_seconds(gateway: Gateway) -> float:
+def _server_timeout_seconds(gateway: Gateway) -> float:
     """Return how long a worker may wait for providers without a word: for all of one model, one by one."""
     timeouts = gateway.spec.timeouts
     begin: dict[str, float] = {}
@@ -166,20 +172,20 @@ def _bind(defaults: Defaults, port: int) -> str:
     return f":::{port} v4v6" if defaults.ipv6 else f":{port}"
 
 
-def _bounds(gateway: Gateway) -> haproxy_config.Bounds:
+def _connection_limits(gateway: Gateway) -> haproxy_config.ConnectionLimits:
     """Return the bounds on connections: what all HAProxy pods together send to a worker, it accepts."""
     balancer, accepted = gateway.spec.load_balancer, gateway.spec.limits.connections
-    return haproxy_config.Bounds(
-        total=accepted // _SHARE_OF_A_LINE * server_lines(gateway.spec.replicas),
-        server=accepted // balancer.replicas,
-        per_source=balancer.connections_per_source,
+    return haproxy_config.ConnectionLimits(
+        max_total=accepted // _SERVER_LINE_DIVISOR * server_line_count(gateway.spec.replicas),
+        max_per_server=accepted // balancer.replicas,
+        max_per_source=balancer.connections_per_source,
     )
 
 
 def config_map(gateway: Gateway, defaults: Defaults) -> Manifest:
     """Return the ConfigMap that holds haproxy.cfg."""
-    head = child(gateway, "v1", "ConfigMap", names(gateway).haproxy, COMPONENT)
-    return {**head, "data": {_CONFIG_FILE: rendered_config(gateway, defaults)}}
+    head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).haproxy, COMPONENT)
+    return {**head, "data": {_CONFIG_FILE: render_config(gateway, defaults)}}
 
 
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
@@ -193,7 +199,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "command": _command(gateway),
         "ports": [
             {"name": "http", "containerPort": TRAFFIC_PORT, "protocol": "TCP"},
-            *_inside_ports(gateway),
+            *_internal_ports(gateway),
             {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
         "resources": _resources(gateway),
@@ -214,25 +220,25 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     }
 
 
-def _inside_ports(gateway: Gateway) -> list[Manifest]:
+def _internal_ports(gateway: Gateway) -> list[Manifest]:
     wanted = gateway.spec.load_balancer.accept_proxy_protocol
-    return [{"name": "inside", "containerPort": INSIDE_PORT, "protocol": "TCP"}] if wanted else []
+    return [{"name": "inside", "containerPort": INTERNAL_PORT, "protocol": "TCP"}] if wanted else []
 
 
 def _resources(gateway: Gateway) -> Manifest:
     said = gateway.spec.load_balancer.resources
-    wanted = said.as_written() if said else {}
+    wanted = said.to_document() if said else {}
     asked, bounded = wanted.get("requests", {}), wanted.get("limits", {})
     limits = {"memory": f"{_memory_mebibytes(gateway)}Mi", **bounded}
     requests = {"cpu": "50m", "memory": "64Mi"}
     # What nobody asked for is no more than what it may use.
     capped = {
-        name: min(amount, limits.get(name, amount), key=lambda text: quantity(text) or 0)
+        name: min(amount, limits.get(name, amount), key=lambda text: parse_quantity(text) or 0)
         for name, amount in requests.items()
     }
     if "memory" not in bounded:
         most = [limits["memory"], asked.get("memory", "0")]
-        limits["memory"] = max(most, key=lambda text: quantity(text) or 0)
+        limits["memory"] = max(most, key=lambda text: parse_quantity(text) or 0)
     return {"requests": {**capped, **asked}, "limits": limits}
 
 
@@ -240,8 +246,8 @@ def _memory_mebibytes(gateway: Gateway) -> int:
     # A connection over TLS takes OpenSSL's state, up to 36 KiB, and a buffer each way in use; with TLS to the
     # worker, that state twice.
     buffers = 2 * haproxy_config.buffer_bytes(gateway.spec.limits.head_bytes) >> 10
-    each = buffers + (76 if gateway.hop.spoken else 36)
-    return 128 + _bounds(gateway).total * each // 1024
+    each = buffers + (76 if gateway.tls_transition.haproxy_uses_tls else 36)
+    return 128 + _connection_limits(gateway).max_total * each // 1024
 
 
 def _shared_mounts(gateway: Gateway) -> list[Manifest]:
@@ -252,26 +258,26 @@ def _shared_mounts(gateway: Gateway) -> list[Manifest]:
     ]
     if gateway.spec.load_balancer.tls:
         mounts.append({"name": "tls", "mountPath": _TLS_FOLDER, "readOnly": True})
-    if gateway.hop.spoken:
-        mounts.append({"name": internal_tls.VOLUME, "mountPath": _INTERNAL_FOLDER, "readOnly": True})
+    if gateway.tls_transition.haproxy_uses_tls:
+        mounts.append({"name": internal_tls.VOLUME, "mountPath": _INTERNAL_TLS_FOLDER, "readOnly": True})
     return mounts
 
 
-def _kept_mebibytes(gateway: Gateway) -> int:
-    return 0 if gateway.spec.allowed_tenants is None else _KEPT_MAPS_MEBIBYTES
+def _shared_maps_mebibytes(gateway: Gateway) -> int:
+    return 0 if gateway.spec.allowed_tenants is None else _SHARED_MAPS_MEBIBYTES
 
 
 def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     addresses: Manifest = {"name": "addresses", "mountPath": _ADDRESSES_FOLDER, "readOnly": True}
     mounts = [*_shared_mounts(gateway), addresses]
     command = ["/opt/proofgate/bin/proofgate", "gateway", "haproxy-sidecar", "--socket", _RUNTIME_SOCKET]
-    for name in _FOLLOWED_MAPS:
+    for name in _LIVE_MAPS:
         command += ["--map", f"{_MAPS_FOLDER}/{name}"]
-    command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHTS}"]
+    command += ["--weights", f"{_MAPS_FOLDER}/{haproxy_maps.WEIGHT_MAP}"]
     command += ["--workers", f"{_ADDRESSES_FOLDER}/{ADDRESSES_FILE}", "--server-state", _SERVER_STATE]
     if gateway.spec.load_balancer.tls:
         command += ["--certificate", _CERTIFICATE]
-    if gateway.hop.spoken:
+    if gateway.tls_transition.haproxy_uses_tls:
         command += ["--client-certificate", _CLIENT_CERTIFICATE]
     command += ["--ask", f"127.0.0.1:{TRAFFIC_PORT}"]
     if gateway.spec.load_balancer.accept_proxy_protocol:
@@ -280,14 +286,14 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         command += ["--tenant-shards", worker_config.SHARDS_FOLDER, "--kept-maps", _RUNTIME_FOLDER]
         mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})
     # What it writes into memory counts as its own.
-    kept = _kept_mebibytes(gateway)
+    kept = _shared_maps_mebibytes(gateway)
     environment = log_environment(gateway)
     return {
         "name": "haproxy-sidecar",
         # The operator's own release, whatever image workers are pinned to: its options are given here.
         "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [*command, "--listen", worker_config.listen(AGENT_PORT, defaults)],
+        "command": [*command, "--listen", worker_config.listen_address(AGENT_PORT, defaults)],
         **({"env": environment} if environment else {}),
         "ports": [{"name": "agent", "containerPort": AGENT_PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "10m", "memory": "48Mi"}, "limits": {"memory": f"{128 + kept}Mi"}},
@@ -298,7 +304,7 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
         "readinessProbe": http_probe(
             "/readyz", "agent", periodSeconds=1, failureThreshold=10, timeoutSeconds=2
         ),
-        "lifecycle": stopped_once_it_can_be(),
+        "lifecycle": graceful_stop_lifecycle(),
         "volumeMounts": mounts,
     }
 
@@ -308,7 +314,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     maps = {
         "secretName": own.tenants,
         "defaultMode": 0o440,
-        "items": [{"key": name, "path": name} for name in (*_FOLLOWED_MAPS, haproxy_maps.WEIGHTS)],
+        "items": [{"key": name, "path": name} for name in (*_LIVE_MAPS, haproxy_maps.WEIGHT_MAP)],
     }
     volumes: list[Manifest] = [
         {"name": "configuration", "configMap": {"name": own.haproxy}},
@@ -317,7 +323,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
         {"name": "addresses", "configMap": {"name": own.addresses, "optional": True}},
         {
             "name": "runtime",
-            "emptyDir": {"medium": "Memory", "sizeLimit": f"{1 + _kept_mebibytes(gateway)}Mi"},
+            "emptyDir": {"medium": "Memory", "sizeLimit": f"{1 + _shared_maps_mebibytes(gateway)}Mi"},
         },
     ]
     if gateway.spec.allowed_tenants is not None:
@@ -331,9 +337,9 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
         items = [{"key": "tls.crt", "path": "tls.pem"}, {"key": "tls.key", "path": "tls.pem.key"}]
         secret = {"secretName": tls.certificate_secret_ref.name, "defaultMode": 0o440, "items": items}
         volumes.append({"name": "tls", "secret": secret})
-    if gateway.hop.spoken:
-        side = internal_tls.haproxy_side(gateway)
-        volumes.append(gateway.hop.haproxy_volume or internal_tls.volume(side))
+    if gateway.tls_transition.haproxy_uses_tls:
+        side = internal_tls.haproxy_endpoint(gateway)
+        volumes.append(gateway.tls_transition.haproxy_volume or internal_tls.volume(side))
     return volumes
 
 
@@ -350,13 +356,13 @@ def deployment(gateway: Gateway, defaults: Defaults, digest: str) -> Manifest:
             "terminationGracePeriodSeconds": gateway.spec.load_balancer.termination_grace_period_seconds,
             "securityContext": pod_security(defaults),
             **pull_secrets(defaults),
-            "topologySpreadConstraints": spread(match_labels),
+            "topologySpreadConstraints": topology_spread(match_labels),
             "containers": [_container(gateway, defaults), _agent(gateway, defaults)],
             "volumes": _volumes(gateway),
         },
     }
     return {
-        **child(gateway, "apps/v1", "Deployment", own.haproxy, COMPONENT),
+        **child_manifest(gateway, "apps/v1", "Deployment", own.haproxy, COMPONENT),
         "spec": {
             "replicas": gateway.spec.load_balancer.replicas,
             "revisionHistoryLimit": 3,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Answer:
+class ErrorResponse:
     """A 503 in the shape of the API's errors; `name` is that of its backend, `code` what clients test for."""
 
     name: str
@@ -20,15 +20,15 @@ class Answer:
         return json.dumps({"error": error}, separators=(",", ":"))
 
 
-UNAVAILABLE = Answer(
+UNAVAILABLE = ErrorResponse(
     "unavailable", "no_worker_available", "No gateway worker can be reached. Try again later."
 )
-OVERLOADED = Answer(
+OVERLOADED = ErrorResponse(
     "overloaded", "overloaded", "The gateway worker has all the connections it can take. Try again later."
 )
 
 
-def sections(answer: Answer) -> list[tuple[str, list[str]]]:
+def error_backends(answer: ErrorResponse) -> list[tuple[str, list[str]]]:
     """Return the sections that give the answer, on a socket that has no file.
 
     A connection that is passed on as it is (mode tcp) gets no answer from the section that passes it on.

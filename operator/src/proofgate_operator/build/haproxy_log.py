@@ -42,7 +42,7 @@ def _format(fields: tuple[tuple[str, str], ...]) -> str:
     return f"'{{{text}}}'"
 
 
-def lines(*, everything: bool) -> list[str]:
+def log_lines(*, everything: bool) -> list[str]:
     """Return the frontend's lines; without `everything`, only what went wrong is logged."""
     found = ["log global", f"log-format {_format(_FIELDS)}", f"error-log-format {_format(_ERROR_FIELDS)}"]
     # Probes of load balancers connect and leave.

@@ -8,19 +8,27 @@ from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.build import haproxy_config
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.haproxy_config import server_name
-from proofgate_operator.build.owners import Owner, Shares, group_of, owner, owners, sharing_plans, weights
+from proofgate_operator.build.owners import (
+    Owner,
+    WorkerShares,
+    owner,
+    owners,
+    placement_group,
+    plans_with_shared_limits,
+    weights,
+)
 from proofgate_operator.build.tenant_keys import KeyDigest
 
 TENANT_MAP = "tenants.map"
 OWNER_MAP = "owners.map"
-WEIGHTS = "weights.map"
+WEIGHT_MAP = "weights.map"
 #: The key by which workers know HAProxy.
 ROUTING_MAP = "routing.map"
 #: To which GatewayTenants add entries, so that a Secret alone does not have them all.
 SHARED_MAPS = (TENANT_MAP, OWNER_MAP)
 
 
-def starting(own: str, kept: str, command: Sequence[str]) -> list[str]:
+def start_command(own: str, kept: str, command: Sequence[str]) -> list[str]:
     """Return the command that starts HAProxy with the maps in the folder `kept`, which its agent writes.
 
     One that the agent has not written yet is that of the folder `own`; the agent may write it meanwhile.
@@ -37,7 +45,7 @@ def haproxy_maps(
     gateway: Gateway,
     keys: Mapping[str, Sequence[KeyDigest]],
     workers: int,
-    shares: Shares,
+    shares: WorkerShares,
     routing_key: str,
 ) -> dict[str, str]:
     """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, the weights of
@@ -54,30 +62,34 @@ def haproxy_maps(
     weight_of = weights(shares)
     return {
         TENANT_MAP: "".join(f"{key} {tenant_of[key]}\n" for key in sorted(tenant_of)),
-        OWNER_MAP: "".join(f"{tenant} {entry_of(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
+        OWNER_MAP: "".join(f"{tenant} {owner_entry(owner_of[tenant])}\n" for tenant in sorted(owner_of)),
         ROUTING_MAP: f"{haproxy_config.ROUTING_KEY} {routing_key}\n" if routing_key else "",
-        WEIGHTS: "".join(f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)),
+        WEIGHT_MAP: "".join(
+            f"{server_name(ordinal)} {weight_of[ordinal]}\n" for ordinal in sorted(weight_of)
+        ),
     }
 
 
-def attached_entry(gateway: Gateway, tenant: str, plan: str, workers: int, shares: Shares) -> str | None:
+def attached_entry(
+    gateway: Gateway, tenant: str, plan: str, workers: int, shares: WorkerShares
+) -> str | None:
     """Return the entry of a GatewayTenant in the map of owners; None where the ring decides by its name.
 
     The ring goes by a third name there, if there is one.
     """
-    group = group_of(tenant, plan) if plan in sharing_plans(gateway) else None
+    group = placement_group(tenant, plan) if plan in plans_with_shared_limits(gateway) else None
     match gateway.spec.load_balancer.affinity:
         case Affinity.REQUIRED:
-            return entry_of(owner(group or tenant, None, workers, shares))
+            return owner_entry(owner(group or tenant, None, workers, shares))
         case Affinity.PREFERRED if group is not None:
             return f"{haproxy_config.OWNER_SEPARATOR * 2}{group}"
         case _:
             return None
 
 
-def entry_of(owned: Owner) -> str:
+def owner_entry(owned: Owner) -> str:
     """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
-    both = (owned.ordinal,) if owned.stand_in is None else (owned.ordinal, owned.stand_in)
+    both = (owned.ordinal,) if owned.backup is None else (owned.ordinal, owned.backup)
     return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))
 
 

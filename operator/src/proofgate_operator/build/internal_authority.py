@@ -27,21 +27,21 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from proofgate_operator.build.internal_tls import AUTHORITIES, Side
+from proofgate_operator.build.internal_tls import AUTHORITIES, TlsEndpoint
 
 AUTHORITY_LIFE = datetime.timedelta(days=5 * 365)
 CERTIFICATE_LIFE = datetime.timedelta(days=90)
 #: How long everybody has to learn of a new authority before it issues anything.
-SETTLING = datetime.timedelta(days=1)
+AUTHORITY_PROPAGATION = datetime.timedelta(days=1)
 #: Clocks of nodes may be behind that of the operator.
-_BEHIND = datetime.timedelta(hours=1)
+_CLOCK_SKEW = datetime.timedelta(hours=1)
 _SIGNER, _NEXT = "authority", "next-authority"
 #: All that there can be in the Secret.
-ENTRIES = frozenset(
+SECRET_ENTRIES = frozenset(
     {AUTHORITIES}
     | {f"{name}.{end}" for name in (_SIGNER, _NEXT, "worker", "haproxy") for end in ("crt", "key")}
 )
-_USAGE = {"worker": ExtendedKeyUsageOID.SERVER_AUTH, "haproxy": ExtendedKeyUsageOID.CLIENT_AUTH}
+_EXTENDED_KEY_USAGE = {"worker": ExtendedKeyUsageOID.SERVER_AUTH, "haproxy": ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +52,7 @@ class _Pair:
     key: EllipticCurvePrivateKey
 
     @property
-    def due(self) -> datetime.datetime:
+    def renew_at(self) -> datetime.datetime:
         """When it is to be renewed: at two thirds of its life."""
         begin, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
         return begin + (end - begin) * 2 / 3
@@ -73,8 +73,8 @@ class _Pair:
         return {f"{name}.crt": self.chain_text, f"{name}.key": self.key_text}
 
 
-def renewed(
-    held: Mapping[str, str], sides: tuple[Side, Side], now: float, settled: bool = True
+def renew_entries(
+    held: Mapping[str, str], sides: tuple[TlsEndpoint, TlsEndpoint], now: float, settled: bool = True
 ) -> dict[str, str]:
     """Return the entries of the Secret as they are to be now; equal to `held` while nothing is due.
 
@@ -82,30 +82,32 @@ def renewed(
     is new issues anything before. What cannot be read is made anew.
     """
     at = datetime.datetime.fromtimestamp(now, datetime.UTC)
-    signer, following = _read(held, _SIGNER), _read(held, _NEXT)
+    signer, following = _load_pair(held, _SIGNER), _load_pair(held, _NEXT)
     if signer is None or at >= signer.certificate.not_valid_after_utc:
-        signer, following = following or _authority(at), None
-    if following is None and at >= signer.due:
-        following = _authority(at)
-    elif following is not None and settled and at >= _since(following) + SETTLING:
+        signer, following = following or _create_authority(at), None
+    if following is None and at >= signer.renew_at:
+        following = _create_authority(at)
+    elif following is not None and settled and at >= _issued_at(following) + AUTHORITY_PROPAGATION:
         signer, following = following, None
     entries = signer.entries(_SIGNER)
     if following is not None:
         entries |= following.entries(_NEXT)
-    entries[AUTHORITIES] = _bundle(held, signer, following, at)
+    entries[AUTHORITIES] = _trust_bundle(held, signer, following, at)
     for side in sides:
-        shown = _read(held, side.name)
-        if shown is None or at >= shown.due or not _is_of(shown.certificate, signer, side):
-            shown = _issued(signer, side, at)
+        shown = _load_pair(held, side.name)
+        if shown is None or at >= shown.renew_at or not _is_issued_by(shown.certificate, signer, side):
+            shown = _issue_certificate(signer, side, at)
         entries |= shown.entries(side.name)
     return entries
 
 
-def _since(pair: _Pair) -> datetime.datetime:
-    return pair.certificate.not_valid_before_utc + _BEHIND
+def _issued_at(pair: _Pair) -> datetime.datetime:
+    return pair.certificate.not_valid_before_utc + _CLOCK_SKEW
 
 
-def _bundle(held: Mapping[str, str], signer: _Pair, following: _Pair | None, at: datetime.datetime) -> str:
+def _trust_bundle(
+    held: Mapping[str, str], signer: _Pair, following: _Pair | None, at: datetime.datetime
+) -> str:
     """Return the authorities to trust, without those that have ended: what they issued has ended as well."""
     texts = [pair.chain_text for pair in (signer, following) if pair is not None]
     try:
@@ -116,7 +118,7 @@ def _bundle(held: Mapping[str, str], signer: _Pair, following: _Pair | None, at:
     return "".join(dict.fromkeys(texts))
 
 
-def _read(held: Mapping[str, str], name: str) -> _Pair | None:
+def _load_pair(held: Mapping[str, str], name: str) -> _Pair | None:
     """Return what the entries of a name hold; None if that is no certificate with its key."""
     try:
         certificate = x509.load_pem_x509_certificate(held[f"{name}.crt"].encode())
@@ -128,7 +130,7 @@ def _read(held: Mapping[str, str], name: str) -> _Pair | None:
     return _Pair(certificate, key)
 
 
-def _is_of(certificate: x509.Certificate, signer: _Pair, side: Side) -> bool:
+def _is_issued_by(certificate: x509.Certificate, signer: _Pair, side: TlsEndpoint) -> bool:
     """Return whether a certificate is one that this authority issued for this side."""
     try:
         certificate.verify_directly_issued_by(signer.certificate)
@@ -136,10 +138,12 @@ def _is_of(certificate: x509.Certificate, signer: _Pair, side: Side) -> bool:
         usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except Exception:  # The library has no one class for what a certificate may have wrong.
         return False
-    return found.get_values_for_type(x509.DNSName) == [side.host] and list(usage) == [_USAGE[side.name]]
+    return found.get_values_for_type(x509.DNSName) == [side.host] and list(usage) == [
+        _EXTENDED_KEY_USAGE[side.name]
+    ]
 
 
-def _authority(at: datetime.datetime) -> _Pair:
+def _create_authority(at: datetime.datetime) -> _Pair:
     key = generate_private_key(SECP256R1())
     # Authorities of one name would be told apart by their keys alone.
     name = _name(f"proofgate internal {at:%Y-%m-%d} {x509.random_serial_number() & 0xFFFFFFFF:08x}")
@@ -151,14 +155,14 @@ def _authority(at: datetime.datetime) -> _Pair:
     return _Pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def _issued(signer: _Pair, side: Side, at: datetime.datetime) -> _Pair:
+def _issue_certificate(signer: _Pair, side: TlsEndpoint, at: datetime.datetime) -> _Pair:
     key = generate_private_key(SECP256R1())
     authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key())
     builder = (
         _builder(_name(f"proofgate {side.name}"), signer.certificate.subject, key, at, CERTIFICATE_LIFE)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(digital_signature=True), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([_USAGE[side.name]]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([_EXTENDED_KEY_USAGE[side.name]]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(side.host)]), critical=False)
         .add_extension(authority, critical=False)
     )
@@ -179,7 +183,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(at - _BEHIND)
+        .not_valid_before(at - _CLOCK_SKEW)
         .not_valid_after(at + life)
         .add_extension(identifier, critical=False)
     )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.internal_tls import InternalTlsMode
-from proofgate_operator.build.gateway_secrets import encoded
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.gateway_secrets import encode_data
+from proofgate_operator.build.naming import Manifest, child_manifest, names
 
 #: Of a pod's volume, and of the folder of its files.
 VOLUME = "internal-tls"
@@ -17,7 +17,7 @@ AUTHORITIES = "ca.crt"
 
 
 @dataclass(frozen=True)
-class Side:
+class TlsEndpoint:
     """One end of the connections: its DNS name, and the entries of the Secret that hold what it shows."""
 
     name: str
@@ -27,33 +27,33 @@ class Side:
     key: str
 
 
-def _side(gateway: Gateway, name: str, host: str, secret: str | None) -> Side:
+def _endpoint(gateway: Gateway, name: str, host: str, secret: str | None) -> TlsEndpoint:
     full = f"{host}.{gateway.namespace}.svc"
     if secret is not None:
-        return Side(name, full, secret, "tls.crt", "tls.key")
-    return Side(name, full, names(gateway).internal_tls, f"{name}.crt", f"{name}.key")
+        return TlsEndpoint(name, full, secret, "tls.crt", "tls.key")
+    return TlsEndpoint(name, full, names(gateway).internal_tls, f"{name}.crt", f"{name}.key")
 
 
-def worker_side(gateway: Gateway) -> Side:
+def worker_endpoint(gateway: Gateway) -> TlsEndpoint:
     """Return the workers' end. All workers have one certificate: they share their other keys, too."""
     wanted = gateway.spec.internal_tls
     secret = wanted.worker_secret_ref
-    return _side(gateway, "worker", names(gateway).workers, secret.name if secret else None)
+    return _endpoint(gateway, "worker", names(gateway).workers, secret.name if secret else None)
 
 
-def haproxy_side(gateway: Gateway) -> Side:
+def haproxy_endpoint(gateway: Gateway) -> TlsEndpoint:
     """Return HAProxy's end."""
     wanted = gateway.spec.internal_tls
     secret = wanted.haproxy_secret_ref
-    return _side(gateway, "haproxy", names(gateway).haproxy, secret.name if secret else None)
+    return _endpoint(gateway, "haproxy", names(gateway).haproxy, secret.name if secret else None)
 
 
-def is_made(gateway: Gateway) -> bool:
+def is_operator_managed(gateway: Gateway) -> bool:
     """Return whether the operator makes the certificates."""
     return gateway.spec.internal_tls.mode is InternalTlsMode.OPERATOR
 
 
-def volume(side: Side) -> Manifest:
+def volume(side: TlsEndpoint) -> Manifest:
     """Return the volume of what one side reads; keys of authorities, and of the other side, are not in it."""
     items = [
         {"key": side.chain, "path": CHAIN_FILE},
@@ -65,5 +65,5 @@ def volume(side: Side) -> Manifest:
 
 def secret(gateway: Gateway, entries: Mapping[str, str]) -> Manifest:
     """Return the Secret of the certificates that the operator makes."""
-    head = child(gateway, "v1", "Secret", names(gateway).internal_tls, "worker")
-    return {**head, "type": "Opaque", "data": encoded(entries)}
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).internal_tls, "worker")
+    return {**head, "type": "Opaque", "data": encode_data(entries)}

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _ED25519 = b"\x01"
 _KEY_LENGTH = 32
-_SIGNER = "SIGNER "
+_SIGNER_PREFIX = "SIGNER "
 #: What an address of a Unix socket has room for (unix(7)).
 _MAX_SOCKET = 107
 #: Characters of a name. Conditions, Events and the status repeat it, and have room for so many.
@@ -36,8 +36,8 @@ class LedgerKey(ABC):
 
     name: str
     public: bytes
-    former: tuple[str, ...] = ()
-    successions: str = ""
+    former_keys: tuple[str, ...] = ()
+    succession_statements: str = ""
 
     @property
     def hash(self) -> str:
@@ -52,7 +52,11 @@ class LedgerKey(ABC):
     @property
     def verifying_file(self) -> str:
         """The public form, with the statements behind it, as `proofgate keys rotate` writes it."""
-        return f"{self.verifying_text}\n\n{self.successions}" if self.successions else self.verifying_text
+        return (
+            f"{self.verifying_text}\n\n{self.succession_statements}"
+            if self.succession_statements
+            else self.verifying_text
+        )
 
     @property
     @abstractmethod
@@ -87,7 +91,7 @@ class SignerKey(LedgerKey):
     @property
     def signing_text(self) -> str:
         """The line that names the process."""
-        return f"{_SIGNER}{self.verifying_text} {self.socket}"
+        return f"{_SIGNER_PREFIX}{self.verifying_text} {self.socket}"
 
 
 def read(text: str) -> LedgerKey:
@@ -101,7 +105,9 @@ def read(text: str) -> LedgerKey:
     """
     first, _, behind = text.strip().partition("\n")
     first = first.strip()
-    key, stated = (_signer if first.startswith(_SIGNER) else _private)(first, behind)
+    key, stated = (_parse_signer_key if first.startswith(_SIGNER_PREFIX) else _parse_private_key)(
+        first, behind
+    )
     if len(key.name) > _MAX_NAME or " " in key.name or not key.name.isprintable():
         raise InvalidSigningKey(
             f"its name must have 1 to {_MAX_NAME} characters, all printable and without spaces"
@@ -111,41 +117,43 @@ def read(text: str) -> LedgerKey:
     return key
 
 
-def _private(line: str, behind: str) -> tuple[LedgerKey, str]:
+def _parse_private_key(line: str, behind: str) -> tuple[LedgerKey, str]:
     """Return the key of a line, and its hash as the line states it."""
     # base64 has a plus sign too, a name has none: the first four separate the fields.
     parts = line.split("+", 4)
     if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
         raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
-    return SigningKey(parts[2], _decoded(parts[4]), _former(parts[2], behind), _successions(behind)), parts[3]
+    return SigningKey(
+        parts[2], _decode_base64(parts[4]), _parse_former_keys(parts[2], behind), _parse_successions(behind)
+    ), parts[3]
 
 
-def _signer(line: str, behind: str) -> tuple[LedgerKey, str]:
-    verifying, _, socket = line.removeprefix(_SIGNER).partition(" ")
+def _parse_signer_key(line: str, behind: str) -> tuple[LedgerKey, str]:
+    verifying, _, socket = line.removeprefix(_SIGNER_PREFIX).partition(" ")
     parts = verifying.split("+", 2)
     if len(parts) != 3 or not parts[0] or not socket.startswith("/"):
         raise InvalidSigningKey("it does not have the form SIGNER <vkey> </path/of/socket>")
     if len(socket.encode()) > _MAX_SOCKET:
         raise InvalidSigningKey(f"the path of its socket has more than {_MAX_SOCKET} bytes")
-    former, successions = _former(parts[0], behind), _successions(behind)
-    return SignerKey(parts[0], _decoded(parts[2]), former, successions, socket), parts[1]
+    former, successions = _parse_former_keys(parts[0], behind), _parse_successions(behind)
+    return SignerKey(parts[0], _decode_base64(parts[2]), former, successions, socket), parts[1]
 
 
-def _former(name: str, behind: str) -> tuple[str, ...]:
+def _parse_former_keys(name: str, behind: str) -> tuple[str, ...]:
     olds = (line.removeprefix("old ") for line in behind.splitlines() if line.startswith(f"old {name}+"))
     return tuple(dict.fromkeys(olds))
 
 
-def _successions(behind: str) -> str:
+def _parse_successions(behind: str) -> str:
     # The key before it stands in the line behind the first, if it is there.
-    held = behind.lstrip().startswith(("PRIVATE+KEY+", _SIGNER))
+    held = behind.lstrip().startswith(("PRIVATE+KEY+", _SIGNER_PREFIX))
     statements = (behind.lstrip().partition("\n")[2] if held else behind).strip()
     if "PRIVATE+KEY+" in statements:
         raise InvalidSigningKey("its statements contain another signing key")
     return statements and f"{statements}\n"
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

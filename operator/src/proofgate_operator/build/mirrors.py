@@ -26,7 +26,7 @@ def options(mirrors: tuple[Mirror, ...]) -> Iterator[str]:
             "region": mirror.region,
             "credentials": _folder(number),
             **({"http": "allow"} if mirror.allow_http else {}),
-            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_authorities(mirror) else {}),
+            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_custom_ca(mirror) else {}),
         }
         yield from ("--mirror", f"s3://{mirror.bucket}/{mirror.prefix}?{urlencode(told, safe=':/')}")
 
@@ -51,4 +51,6 @@ def volumes(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
 def egress(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
     """Return the rules of the network policy that let the auditor reach them."""
     urls = [(mirror, urlsplit(mirror.endpoint)) for mirror in mirrors]
-    return [outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], mirror.egress) for mirror, url in urls]
+    return [
+        outlets.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], mirror.egress) for mirror, url in urls
+    ]

@@ -2,7 +2,7 @@
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, haproxy, statefulset
-from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest, child, names, selector_labels
+from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest, child_manifest, names, selector_labels
 
 API_VERSION = "monitoring.coreos.com/v1"
 KIND = "PodMonitor"
@@ -11,7 +11,7 @@ PLURAL = "podmonitors"
 
 def _monitor(gateway: Gateway, name: str, component: str, *ports: str) -> Manifest:
     wanted = gateway.spec.monitoring
-    head = child(gateway, API_VERSION, KIND, name, component)
+    head = child_manifest(gateway, API_VERSION, KIND, name, component)
     # Ours win: by them the object is found again.
     head["metadata"]["labels"] = {**wanted.labels, **head["metadata"]["labels"]}
     label = "__meta_kubernetes_pod_label_" + GATEWAY_LABEL.replace(".", "_").replace("/", "_")
@@ -53,4 +53,4 @@ def auditor_monitor(gateway: Gateway) -> Manifest:
 def pod_monitors(gateway: Gateway) -> list[Manifest]:
     """Return the PodMonitors of a gateway, for a cluster that serves their API."""
     found = [worker_monitor(gateway), haproxy_monitor(gateway)]
-    return [*found, auditor_monitor(gateway)] if gateway.auditor else found
+    return [*found, auditor_monitor(gateway)] if gateway.enabled_auditor else found

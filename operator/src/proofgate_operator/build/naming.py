@@ -23,7 +23,7 @@ ADDRESSES_ANNOTATION = "proofgate.dev/addresses"
 #: Beside it on HAProxy's pods: when the digest of its configuration was written.
 RENEWED_ANNOTATION = "proofgate.dev/renewed"
 #: A condition of workers' pods, without which they are not Ready: every HAProxy sends the worker connections.
-FOUND_CONDITION = "proofgate.dev/load-balanced"
+LOAD_BALANCED_CONDITION = "proofgate.dev/load-balanced"
 #: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
 #: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
 WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
@@ -138,7 +138,7 @@ class Names:
         return f"{self.gateway}-internal-tls"
 
     @property
-    def inside(self) -> str:
+    def internal_service(self) -> str:
         """Service of clients inside the cluster, beside a load balancer that writes PROXY headers."""
         return f"{self.gateway}-inside"
 
@@ -210,7 +210,7 @@ def owner_reference(gateway: Gateway) -> Manifest:
     }
 
 
-def child(
+def child_manifest(
     gateway: Gateway, api_version: str, kind: str, name: str, component: str, *, owned: bool = True
 ) -> Manifest:
     """Return the head of a manifest; `owned` says whether it goes with the gateway. What does not asks other

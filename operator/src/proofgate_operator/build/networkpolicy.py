@@ -21,7 +21,7 @@ from proofgate_operator.build.naming import (
     OPERATOR,
     Defaults,
     Manifest,
-    child,
+    child_manifest,
     names,
     selector_labels,
 )
@@ -30,7 +30,7 @@ from proofgate_operator.build.worker_config import ADMIN_PORT, TRAFFIC_PORT
 #: The API server sets it on every namespace.
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 #: Name servers, and where those of OpenShift listen behind their Service.
-_NAME_PORTS = (53, 5353)
+_DNS_PORTS = (53, 5353)
 _MONITORING = {"podSelector": {"matchLabels": {MONITORING_LABEL: "true"}}}
 
 
@@ -49,7 +49,7 @@ def _ports(*ports: int) -> list[Manifest]:
 
 def _policy(gateway: Gateway, name: str, component: str, ingress: list[dict[str, Any]]) -> Manifest:
     return {
-        **child(gateway, "networking.k8s.io/v1", "NetworkPolicy", name, component),
+        **child_manifest(gateway, "networking.k8s.io/v1", "NetworkPolicy", name, component),
         "spec": {
             "podSelector": {"matchLabels": selector_labels(gateway, component)},
             "policyTypes": ["Ingress"],
@@ -71,7 +71,7 @@ def policies(
     found = [worker_policy(gateway, defaults), haproxy_policy(gateway, defaults)]
     if gateway.spec.keeping is not None:
         found.append(retention_policy(gateway))
-    wanted = gateway.auditor
+    wanted = gateway.enabled_auditor
     if wanted is None or witness_ports is None:
         return found
     return [*found, auditor_policy(gateway, wanted, defaults, witness_ports)]
@@ -100,7 +100,7 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
         {"from": [balancer], "ports": _ports(TRAFFIC_PORT, ADMIN_PORT)},
         {"from": _monitoring(gateway), "ports": _ports(ADMIN_PORT)},
     ]
-    if gateway.auditor and auditor_workers.are_asked(gateway):
+    if gateway.enabled_auditor and auditor_workers.workers_serve_volumes(gateway):
         ingress.append({"from": [_pods(gateway, auditor.COMPONENT)], "ports": _ports(ADMIN_PORT)})
     if operator := _operator(defaults):
         ingress.append({"from": operator, "ports": _ports(ADMIN_PORT)})
@@ -114,11 +114,11 @@ def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     traffic: dict[str, Any] = {"ports": _ports(haproxy.TRAFFIC_PORT)}
     balancer = gateway.spec.load_balancer
     if balancer.allow_from is not None:
-        traffic["from"] = [peer.as_written() for peer in balancer.allow_from]
+        traffic["from"] = [peer.to_document() for peer in balancer.allow_from]
     inside: list[dict[str, Any]] = []
     if balancer.accept_proxy_protocol:
-        ports = _ports(haproxy.INSIDE_PORT)
-        others = [peer.as_written() for peer in balancer.inside_from or ()]
+        ports = _ports(haproxy.INTERNAL_PORT)
+        others = [peer.to_document() for peer in balancer.inside_from or ()]
         # Those who may come through the load balancer may come without it; others not with its header.
         inside.append(
             {"ports": ports} | ({} if "from" not in traffic else {"from": traffic["from"] + others})
@@ -139,21 +139,21 @@ def auditor_policy(
     """Its port is read by monitoring, the operator, the retention job, and whom the spec names. It calls
     witnesses at these ports, its mirrors, its sinks, its OpenID provider, workers that have a volume each,
     and name servers for that; without any nobody, not even for names."""
-    allowed = [peer.as_written() for peer in wanted.allow_from or ()]
+    allowed = [peer.to_document() for peer in wanted.allow_from or ()]
     retention_jobs = [_pods(gateway, retention.COMPONENT)] if gateway.spec.keeping is not None else []
     readers = [*_monitoring(gateway), *_operator(defaults), *retention_jobs, *allowed]
     ingress = [{"from": readers, "ports": _ports(auditor.PORT)}]
     policy = _policy(gateway, names(gateway).auditor, auditor.COMPONENT, ingress)
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
     asked = [
-        *([_to_workers(gateway)] if auditor_workers.are_asked(gateway) else []),
-        *([_to_witnesses(wanted, witness_ports)] if witness_ports else []),
+        *([_worker_egress(gateway)] if auditor_workers.workers_serve_volumes(gateway) else []),
+        *([_witness_egress(wanted, witness_ports)] if witness_ports else []),
         *mirrors.egress(wanted.mirrors),
         *siem.egress(wanted.siem),
-        *oidc.egress(wanted.wanted_index),
+        *oidc.egress(wanted.enabled_index),
     ]
     if asked:
-        policy["spec"]["egress"] = [_to_name_servers(), *asked]
+        policy["spec"]["egress"] = [_dns_egress(), *asked]
     return policy
 
 
@@ -161,12 +161,12 @@ def _pods(gateway: Gateway, component: str) -> Manifest:
     return {"podSelector": {"matchLabels": selector_labels(gateway, component)}}
 
 
-def _to_name_servers() -> Manifest:
-    by_udp = [{"port": port, "protocol": "UDP"} for port in _NAME_PORTS]
-    return {"ports": [*by_udp, *_ports(*_NAME_PORTS)]}
+def _dns_egress() -> Manifest:
+    by_udp = [{"port": port, "protocol": "UDP"} for port in _DNS_PORTS]
+    return {"ports": [*by_udp, *_ports(*_DNS_PORTS)]}
 
 
-def _to_workers(gateway: Gateway) -> Manifest:
+def _worker_egress(gateway: Gateway) -> Manifest:
     return {"to": [_pods(gateway, statefulset.COMPONENT)], "ports": _ports(ADMIN_PORT)}
 
 
@@ -177,13 +177,13 @@ def retention_policy(gateway: Gateway) -> Manifest:
     # The API server leaves out a list without an item, which says the same.
     del policy["spec"]["ingress"]
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
-    if gateway.auditor is not None:
+    if gateway.enabled_auditor is not None:
         asked = {"to": [_pods(gateway, auditor.COMPONENT)], "ports": _ports(auditor.PORT)}
-        policy["spec"]["egress"] = [_to_name_servers(), asked]
+        policy["spec"]["egress"] = [_dns_egress(), asked]
     return policy
 
 
-def _to_witnesses(wanted: Auditor, ports: Sequence[int]) -> Manifest:
+def _witness_egress(wanted: Auditor, ports: Sequence[int]) -> Manifest:
     asked: Manifest = {"ports": _ports(*ports)}
     if wanted.witnesses and wanted.witnesses.egress:
         asked["to"] = [{"ipBlock": {"cidr": cidr}} for cidr in wanted.witnesses.egress.allow]

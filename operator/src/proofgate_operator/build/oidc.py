@@ -22,29 +22,29 @@ _CLIENT_SECRET = "client-secret"
 _VOLUME = "oidc"
 _HTTPS = 443
 #: What the file and the manifest spell alike.
-_SHARED = frozenset(field.alias for field in proofgate_schema.oidc.Oidc.model_fields.values())
+_SHARED_FIELDS = frozenset(field.alias for field in proofgate_schema.oidc.Oidc.model_fields.values())
 
 
 def document(oidc: Oidc) -> str:
     """Return the text of the file. The order of its groups counts."""
-    written = {name: value for name, value in oidc.as_written().items() if name in _SHARED}
+    written = {name: value for name, value in oidc.to_document().items() if name in _SHARED_FIELDS}
     written["readers"] = {
         group.name: {"all": True} if group.all else {"tenant": group.tenant} for group in oidc.groups
     }
     if oidc.client_secret_ref is not None:
         written["clientSecretFile"] = _CLIENT_SECRET
-    if outlets.has_authorities(oidc):
+    if outlets.has_custom_ca(oidc):
         written["caFile"] = f"{_FOLDER}/{CA_FILE}"
     return json.dumps(written)
 
 
-def _of(index: Index | None) -> Oidc | None:
+def _oidc_settings(index: Index | None) -> Oidc | None:
     return index.oidc if index is not None else None
 
 
 def annotations(index: Index | None) -> dict[str, str]:
     """Return what the pod's template says of it."""
-    oidc = _of(index)
+    oidc = _oidc_settings(index)
     return {OIDC_ANNOTATION: document(oidc)} if oidc is not None else {}
 
 
@@ -56,12 +56,12 @@ def options(index: Index) -> Iterator[str]:
 
 def mounts(index: Index | None) -> list[Manifest]:
     """Return where the files are mounted."""
-    return [outlets.mount(_VOLUME, _FOLDER)] if _of(index) is not None else []
+    return [outlets.mount(_VOLUME, _FOLDER)] if _oidc_settings(index) is not None else []
 
 
 def volumes(index: Index | None) -> list[Manifest]:
     """Return the volume of the files."""
-    oidc = _of(index)
+    oidc = _oidc_settings(index)
     if oidc is None:
         return []
     field = {"fieldPath": f"metadata.annotations['{OIDC_ANNOTATION}']"}
@@ -74,5 +74,7 @@ def volumes(index: Index | None) -> list[Manifest]:
 
 def egress(index: Index | None) -> list[Manifest]:
     """Return the rule of the network policy that lets the auditor reach the provider."""
-    oidc = _of(index)
-    return [outlets.rule(urlsplit(oidc.issuer).port or _HTTPS, oidc.egress)] if oidc is not None else []
+    oidc = _oidc_settings(index)
+    return (
+        [outlets.egress_rule(urlsplit(oidc.issuer).port or _HTTPS, oidc.egress)] if oidc is not None else []
+    )

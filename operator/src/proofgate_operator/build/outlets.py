@@ -7,10 +7,10 @@ from proofgate_operator.api.fields import ConfigMapKeyRef, SecretKeyRef
 from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.build.naming import Manifest
 
-_MODE = 0o440
+_PRIVATE_MODE = 0o440
 
 
-class Trusting(Protocol):
+class HasCustomCa(Protocol):
     """What may have authorities of its own."""
 
     @property
@@ -22,17 +22,17 @@ class Trusting(Protocol):
         """In a ConfigMap."""
 
 
-class _Ranges(Protocol):
+class _HasAllowedRanges(Protocol):
     @property
     def allow(self) -> Sequence[str]: ...
 
 
-def has_authorities(of: Trusting) -> bool:
+def has_custom_ca(of: HasCustomCa) -> bool:
     """Return whether it trusts others than the system does."""
     return bool(of.ca_secret_ref or of.ca_config_map_ref)
 
 
-def volume(name: str, of: Trusting, *sources: Manifest) -> Manifest:
+def volume(name: str, of: HasCustomCa, *sources: Manifest) -> Manifest:
     """Return a volume of these sources and the authorities. What is missing keeps no auditor from starting:
     it says so itself."""
     found = list(sources)
@@ -40,7 +40,7 @@ def volume(name: str, of: Trusting, *sources: Manifest) -> Manifest:
         if reference is not None:
             items = [{"key": reference.key, "path": CA_FILE}]
             found.append({kind: {"name": reference.name, "items": items, "optional": True}})
-    return {"name": name, "projected": {"defaultMode": _MODE, "sources": found}}
+    return {"name": name, "projected": {"defaultMode": _PRIVATE_MODE, "sources": found}}
 
 
 def mount(name: str, folder: str) -> Manifest:
@@ -48,7 +48,7 @@ def mount(name: str, folder: str) -> Manifest:
     return {"name": name, "mountPath": folder, "readOnly": True}
 
 
-def rule(port: int, ranges: _Ranges | None) -> Manifest:
+def egress_rule(port: int, ranges: _HasAllowedRanges | None) -> Manifest:
     """Return a rule of a network policy that lets the auditor out."""
     found: Manifest = {"ports": [{"port": port, "protocol": "TCP"}]}
     if ranges is not None:

@@ -2,12 +2,12 @@
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.naming import Manifest, child, names, selector_labels
+from proofgate_operator.build.naming import Manifest, child_manifest, names, selector_labels
 
 
 def _budget(gateway: Gateway, name: str, component: str) -> Manifest:
     return {
-        **child(gateway, "policy/v1", "PodDisruptionBudget", name, component),
+        **child_manifest(gateway, "policy/v1", "PodDisruptionBudget", name, component),
         "spec": {
             "maxUnavailable": 1,
             "selector": {"matchLabels": selector_labels(gateway, component)},

@@ -12,7 +12,7 @@ from proofgate_operator.api.pod_template import PodTemplate
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.pods import container_security
 
-_SIZES = ("cpu", "memory")
+_RESOURCE_NAMES = ("cpu", "memory")
 
 
 def override(template: Manifest, wanted: PodTemplate | None) -> Manifest:
@@ -24,21 +24,21 @@ def override(template: Manifest, wanted: PodTemplate | None) -> Manifest:
         return template
     metadata, spec = template["metadata"], dict(template["spec"])
     main, *others = spec["containers"]
-    added = wanted.as_written()
+    added = wanted.to_document()
     for field, container_field, key in (
         ("env", "env", "name"),
         ("volumeMounts", "volumeMounts", "mountPath"),
     ):
-        found = _joined(main.get(container_field, []), added.get(field, []), key)
+        found = _merge_named(main.get(container_field, []), added.get(field, []), key)
         main = {**main, container_field: found} if found else main
-    sidecars = [_restricted(container) for container in added.get("sidecars", [])]
-    spec["containers"] = _joined([main, *others], sidecars, "name")
+    sidecars = [_with_restricted_security(container) for container in added.get("sidecars", [])]
+    spec["containers"] = _merge_named([main, *others], sidecars, "name")
     for field, key in (("volumes", "name"), ("imagePullSecrets", "name"), ("initContainers", "name")):
         more = added.get(field, [])
         if field == "initContainers":
-            more = [_restricted(container) for container in more]
+            more = [_with_restricted_security(container) for container in more]
         if more:
-            spec[field] = _joined(spec.get(field, []), more, key)
+            spec[field] = _merge_named(spec.get(field, []), more, key)
     if wanted.topology_spread_constraints:
         own = spec.get("topologySpreadConstraints") or [{}]
         selector = {key: value for key, value in own[0].items() if key == "labelSelector"}
@@ -72,13 +72,13 @@ def _is_ours(key: str) -> bool:
     return key.partition("/")[0] in (GROUP, f"operator.{GROUP}")
 
 
-def _joined(own: list[Manifest], more: Iterable[Manifest], key: str) -> list[Manifest]:
+def _merge_named(own: list[Manifest], more: Iterable[Manifest], key: str) -> list[Manifest]:
     """Return a list and what is added to it under other names."""
     taken = {item[key] for item in own}
     return [*own, *(item for item in more if item[key] not in taken)]
 
 
-def _restricted(container: Manifest) -> Manifest:
+def _with_restricted_security(container: Manifest) -> Manifest:
     """Return a container under the restricted profile, unless it says itself what it may do."""
     return {"securityContext": container_security(), **container}
 
@@ -96,10 +96,10 @@ def collisions(template: Manifest, wanted: PodTemplate, *, guaranteed: bool) -> 
     spec = template["spec"]
     main = spec["containers"][0]
     containers = [*spec["containers"], *spec.get("initContainers", [])]
-    yield from _taken("env", wanted.env, main.get("env", []))
-    yield from _taken("volumes", wanted.volumes, spec.get("volumes", []))
-    yield from _taken("sidecars", wanted.sidecars, containers)
-    yield from _taken("initContainers", wanted.init_containers, [*containers, *wanted.sidecars])
+    yield from _name_conflicts("env", wanted.env, main.get("env", []))
+    yield from _name_conflicts("volumes", wanted.volumes, spec.get("volumes", []))
+    yield from _name_conflicts("sidecars", wanted.sidecars, containers)
+    yield from _name_conflicts("initContainers", wanted.init_containers, [*containers, *wanted.sidecars])
     for mount in wanted.volume_mounts:
         path = PurePosixPath(mount["mountPath"])
         for own_mount in main.get("volumeMounts", []):
@@ -108,22 +108,22 @@ def collisions(template: Manifest, wanted: PodTemplate, *, guaranteed: bool) -> 
     if guaranteed:
         for field, added in (("sidecars", wanted.sidecars), ("initContainers", wanted.init_containers)):
             for container in added:
-                yield from _unequal(field, container)
+                yield from _qos_problems(field, container)
 
 
-def _taken(field: str, added: Iterable[Manifest], own: Iterable[Manifest]) -> Iterator[str]:
+def _name_conflicts(field: str, added: Iterable[Manifest], own: Iterable[Manifest]) -> Iterator[str]:
     names = {item["name"] for item in own}
     for item in added:
         if item["name"] in names:
             yield f"{field}[{item['name']}]: the name is taken"
 
 
-def _unequal(field: str, container: Manifest) -> Iterator[str]:
+def _qos_problems(field: str, container: Manifest) -> Iterator[str]:
     """Yield why a container would cost its pod the Guaranteed class."""
     resources: Any = container.get("resources")
     resources = resources if isinstance(resources, dict) else {}
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for size in _SIZES:
+    for size in _RESOURCE_NAMES:
         if size not in limits:
             yield f"{field}[{container['name']}]: resources.limits.{size} is missing"
         elif size in requests and str(requests[size]) != str(limits[size]):

@@ -39,7 +39,7 @@ def log_environment(gateway: Gateway) -> list[Manifest]:
     return [] if wanted is LogFormat.TEXT else [{"name": "PROOFGATE_LOG_FORMAT", "value": wanted.value}]
 
 
-def spread(match_labels: dict[str, str]) -> list[Manifest]:
+def topology_spread(match_labels: dict[str, str]) -> list[Manifest]:
     """Spread pods over nodes and zones as far as there are any."""
     return [
         {
@@ -68,6 +68,6 @@ def wait_for_handler(process: int = 1) -> str:
     return f"until {caught} || ! kill -0 {process} 2>/dev/null; do sleep 0.2; done"
 
 
-def stopped_once_it_can_be() -> Manifest:
+def graceful_stop_lifecycle() -> Manifest:
     """Return the lifecycle of a container of Python: SIGTERM reaches it also while it starts."""
     return {"preStop": {"exec": {"command": ["/bin/sh", "-c", wait_for_handler()]}}}

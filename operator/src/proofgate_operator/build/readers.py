@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.gateway_secrets import encoded
-from proofgate_operator.build.naming import Manifest, child, names
-from proofgate_operator.build.well_known_keys import WELL_KNOWN, is_well_known
+from proofgate_operator.build.gateway_secrets import encode_data
+from proofgate_operator.build.naming import Manifest, child_manifest, names
+from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 
 READERS_FILE = "readers.json"
 #: As much as the auditor takes, and a Secret can hold.
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -28,11 +28,11 @@ class InvalidReaders(ValueError):
 
 def check(text: str) -> None:
     """Raise `InvalidReaders` for a text that is no file of readers."""
-    if len(text.encode()) > _MOST_BYTES:
-        raise InvalidReaders(f"it is larger than {_MOST_BYTES} bytes")
+    if len(text.encode()) > _MAX_BYTES:
+        raise InvalidReaders(f"it is larger than {_MAX_BYTES} bytes")
     try:
-        document = json.loads(text, object_pairs_hook=_unique)
-    except _Repeated:
+        document = json.loads(text, object_pairs_hook=_reject_duplicates)
+    except _DuplicateKey:
         raise InvalidReaders("a name is repeated in an object") from None
     except (ValueError, RecursionError):
         raise InvalidReaders("it is not a JSON object of readers") from None
@@ -45,7 +45,7 @@ def check(text: str) -> None:
                 "hexadecimal digits: `proofgate keys hash` prints the digest of a key"
             )
         if is_well_known(digest):
-            raise InvalidReaders(f"the name of reader {number} is {WELL_KNOWN}")
+            raise InvalidReaders(f"the name of reader {number} is {WELL_KNOWN_MESSAGE}")
         if not _is_reader(entry):
             raise InvalidReaders(
                 f'reader {number} must be {{"name": …, "tenant": …}} or {{"name": …, "all": true}},'
@@ -55,18 +55,18 @@ def check(text: str) -> None:
 
 def secret(gateway: Gateway, text: str) -> Manifest:
     """Return the Secret that the auditor mounts: the readers as they were when they could last be used."""
-    head = child(gateway, "v1", "Secret", names(gateway).auditor, "auditor")
-    return {**head, "type": "Opaque", "data": encoded({READERS_FILE: text})}
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).auditor, "auditor")
+    return {**head, "type": "Opaque", "data": encode_data({READERS_FILE: text})}
 
 
-class _Repeated(ValueError):
+class _DuplicateKey(ValueError):
     pass
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _Repeated
+        raise _DuplicateKey
     return found
 
 

@@ -18,12 +18,12 @@ from proofgate_operator.build.naming import (
     LEDGER_VOLUME,
     Defaults,
     Manifest,
-    child,
+    child_manifest,
     labels,
     names,
 )
 from proofgate_operator.build.pods import container_security, pod_security, pull_secrets
-from proofgate_operator.build.storage import goes_with_the_gateway, state_claim
+from proofgate_operator.build.storage import is_deleted_with_gateway, state_claim
 from proofgate_operator.build.worker_config import LEDGER_FOLDER
 
 COMPONENT = "retention"
@@ -35,9 +35,9 @@ _PLAN_FOLDER = "/etc/keeping-plan"
 _PLAN_FILE = "plan.json"
 _REPORT = "/dev/termination-log"
 _PRIVATE_MODE = 0o440
-_SIZE = {"cpu": "500m", "memory": "512Mi"}
+_RESOURCES = {"cpu": "500m", "memory": "512Mi"}
 #: With these it ends once it has said what keeps it; whatever else ends it is tried again.
-_TOLD_CODES = [1, 2, 10]
+_FINAL_EXIT_CODES = [1, 2, 10]
 _RETRIES = 3
 _DAY_SECONDS = 86_400
 #: Beyond a log's age, how long all workers may be away before a run takes its own clock for wrong.
@@ -56,27 +56,27 @@ def claim(gateway: Gateway, keeping: Keeping) -> Manifest:
 
 def service_account(gateway: Gateway) -> Manifest:
     """Return an account without permissions."""
-    head = child(gateway, "v1", "ServiceAccount", names(gateway).retention, COMPONENT)
+    head = child_manifest(gateway, "v1", "ServiceAccount", names(gateway).retention, COMPONENT)
     return {**head, "automountServiceAccountToken": False}
 
 
-def memory(gateway: Gateway, data: dict[str, str]) -> Manifest:
+def state_config_map(gateway: Gateway, data: dict[str, str]) -> Manifest:
     """Return the ConfigMap of what is known of the retention job's state. It stays as long as that does."""
-    owned = goes_with_the_gateway(gateway)
-    head = child(gateway, "v1", "ConfigMap", names(gateway).retention, COMPONENT, owned=owned)
+    owned = is_deleted_with_gateway(gateway)
+    head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).retention, COMPONENT, owned=owned)
     return {**head, "data": data}
 
 
 def digest(keeping: Keeping) -> str:
     """Return what a report calls a plan: the same for as long as the manifest says the same."""
-    said = json.dumps(_said(keeping), sort_keys=True, separators=(",", ":"))
+    said = json.dumps(_plan_content(keeping), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
-def _said(keeping: Keeping) -> Manifest:
+def _plan_content(keeping: Keeping) -> Manifest:
     return {
-        "retention": keeping.retention.as_written(),
-        "holds": [hold.as_written() for hold in keeping.holds],
+        "retention": keeping.retention.to_document(),
+        "holds": [hold.to_document() for hold in keeping.holds],
     }
 
 
@@ -87,7 +87,13 @@ def plan(gateway: Gateway, keeping: Keeping, key: str, known: int | None) -> str
     first: Manifest = {"begin": True} if known is None else {"known": known}
     # A worker that runs begins a log at least as often, however idle it is.
     quiet = int(gateway.spec.ledger.rotation.seconds) // _DAY_SECONDS + _GRACE_DAYS
-    whole = {"digest": digest(keeping), "retentionKey": key, **first, "quietDays": quiet, **_said(keeping)}
+    whole = {
+        "digest": digest(keeping),
+        "retentionKey": key,
+        **first,
+        "quietDays": quiet,
+        **_plan_content(keeping),
+    }
     return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
@@ -115,7 +121,7 @@ def cronjob(
         "spec": _pod(gateway, keeping, ledger_key, auditor_key, defaults),
     }
     return {
-        **child(gateway, "batch/v1", "CronJob", names(gateway).retention, COMPONENT),
+        **child_manifest(gateway, "batch/v1", "CronJob", names(gateway).retention, COMPONENT),
         "spec": {
             "schedule": keeping.schedule,
             "timeZone": "Etc/UTC",
@@ -135,7 +141,7 @@ def cronjob(
                                 "onExitCodes": {
                                     "containerName": CONTAINER,
                                     "operator": "In",
-                                    "values": _TOLD_CODES,
+                                    "values": _FINAL_EXIT_CODES,
                                 },
                             },
                             {
@@ -187,7 +193,7 @@ def _pod(
                     *("--author", f"GovernanceGateway {gateway.namespace}/{gateway.name}"),
                     *_auditor_options(gateway, auditor_key, defaults),
                 ],
-                "resources": {"requests": _SIZE, "limits": _SIZE},
+                "resources": {"requests": _RESOURCES, "limits": _RESOURCES},
                 "securityContext": container_security(),
                 "terminationMessagePath": _REPORT,
                 "terminationMessagePolicy": "File",

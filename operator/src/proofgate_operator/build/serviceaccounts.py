@@ -5,7 +5,7 @@ Clouds know the workers by theirs; what they read of it are its annotations.
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.naming import Manifest, child, names, worker_account
+from proofgate_operator.build.naming import Manifest, child_manifest, names, worker_account
 
 
 def service_accounts(gateway: Gateway) -> list[Manifest]:
@@ -23,4 +23,7 @@ def service_accounts(gateway: Gateway) -> list[Manifest]:
 
 
 def _account(gateway: Gateway, name: str, component: str) -> Manifest:
-    return {**child(gateway, "v1", "ServiceAccount", name, component), "automountServiceAccountToken": False}
+    return {
+        **child_manifest(gateway, "v1", "ServiceAccount", name, component),
+        "automountServiceAccountToken": False,
+    }

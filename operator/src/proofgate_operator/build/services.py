@@ -2,7 +2,7 @@
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
-from proofgate_operator.build.naming import Manifest, child, names, selector_labels
+from proofgate_operator.build.naming import Manifest, child_manifest, names, selector_labels
 from proofgate_operator.build.worker_config import ADMIN_PORT, TRAFFIC_PORT
 
 
@@ -16,10 +16,10 @@ def gateway_service(gateway: Gateway) -> Manifest:
     """Return the Service in front of HAProxy."""
     scheme, port = _scheme_and_port(gateway)
     wanted = gateway.spec.load_balancer.service
-    head = child(gateway, "v1", "Service", names(gateway).service, haproxy.COMPONENT)
+    head = child_manifest(gateway, "v1", "Service", names(gateway).service, haproxy.COMPONENT)
     if wanted.annotations:
         head["metadata"]["annotations"] = wanted.annotations
-    written = wanted.as_written()
+    written = wanted.to_document()
     optional = ("loadBalancerClass", "externalTrafficPolicy", "loadBalancerSourceRanges", "ipFamilyPolicy")
     return {
         **head,
@@ -40,7 +40,7 @@ def inside_service(gateway: Gateway) -> Manifest:
     scheme, port = _scheme_and_port(gateway)
     target = "inside" if gateway.spec.load_balancer.accept_proxy_protocol else "http"
     return {
-        **child(gateway, "v1", "Service", names(gateway).inside, haproxy.COMPONENT),
+        **child_manifest(gateway, "v1", "Service", names(gateway).internal_service, haproxy.COMPONENT),
         "spec": {
             "type": "ClusterIP",
             "selector": selector_labels(gateway, haproxy.COMPONENT),
@@ -56,7 +56,7 @@ def workers_service(gateway: Gateway) -> Manifest:
     stay reachable for the exchanges it still has.
     """
     return {
-        **child(gateway, "v1", "Service", names(gateway).workers, statefulset.COMPONENT),
+        **child_manifest(gateway, "v1", "Service", names(gateway).workers, statefulset.COMPONENT),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
@@ -74,5 +74,5 @@ def endpoint(gateway: Gateway, cluster_domain: str) -> str:
     scheme, port = _scheme_and_port(gateway)
     suffix = "" if (scheme, port) in (("http", 80), ("https", 443)) else f":{port}"
     own = names(gateway)
-    name = own.inside if gateway.spec.load_balancer.accept_proxy_protocol else own.service
+    name = own.internal_service if gateway.spec.load_balancer.accept_proxy_protocol else own.service
     return f"{scheme}://{name}.{gateway.namespace}.svc.{cluster_domain}{suffix}/v1"

@@ -8,8 +8,8 @@ import base64
 from collections.abc import Callable, Iterable
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.gateway_secrets import encoded
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.gateway_secrets import encode_data
+from proofgate_operator.build.naming import Manifest, child_manifest, names
 
 KEY_BYTES = 32
 #: The longest name that an entry of a Secret can have.
@@ -28,10 +28,10 @@ def shred_keys_entry(tenant: str) -> str | None:
 
 def new_entries(entries: Iterable[str], random: Callable[[int], bytes]) -> dict[str, str]:
     """Return the data of a Secret with one key in each entry."""
-    return encoded({entry: f"{base64.b64encode(random(KEY_BYTES)).decode()}\n" for entry in entries})
+    return encode_data({entry: f"{base64.b64encode(random(KEY_BYTES)).decode()}\n" for entry in entries})
 
 
 def shred_keys_secret(gateway: Gateway, data: dict[str, str]) -> Manifest:
     """Return the Secret as it is made. It is never applied: that would take back what others add."""
-    head = child(gateway, "v1", "Secret", names(gateway).shred_keys, "worker", owned=False)
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).shred_keys, "worker", owned=False)
     return {**head, "type": "Opaque", "data": data}

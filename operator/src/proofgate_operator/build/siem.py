@@ -17,7 +17,7 @@ def _folder(number: int) -> str:
 
 
 def _has_files(sink: Sink) -> bool:
-    return sink.authorization_secret_ref is not None or outlets.has_authorities(sink)
+    return sink.authorization_secret_ref is not None or outlets.has_custom_ca(sink)
 
 
 def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
@@ -29,7 +29,7 @@ def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
                 if sink.authorization_secret_ref
                 else {}
             ),
-            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_authorities(sink) else {}),
+            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_custom_ca(sink) else {}),
             **({"format": sink.format.lower()} if sink.format != "Attributes" else {}),
             **({"plain": "allow"} if sink.allow_plain else {}),
         }
@@ -63,5 +63,5 @@ def egress(sinks: tuple[Sink, ...]) -> list[Manifest]:
     found = []
     for sink in sinks:
         url = urlsplit(sink.url)
-        found.append(outlets.rule(url.port or _DEFAULT_PORTS[url.scheme], sink.egress))
+        found.append(outlets.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], sink.egress))
     return found

@@ -8,12 +8,12 @@ from proofgate_operator.api.upstream import CA_FILE
 from proofgate_operator.build import internal_tls, tenant_shards
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, SIGNING_KEY
 from proofgate_operator.build.naming import (
-    FOUND_CONDITION,
     LEDGER_VOLUME,
+    LOAD_BALANCED_CONDITION,
     START_ANNOTATION,
     Defaults,
     Manifest,
-    child,
+    child_manifest,
     labels,
     names,
     selector_labels,
@@ -22,19 +22,19 @@ from proofgate_operator.build.naming import (
 from proofgate_operator.build.pod_overrides import override
 from proofgate_operator.build.pods import (
     container_security,
+    graceful_stop_lifecycle,
     http_probe,
     log_environment,
     pod_security,
     pull_secrets,
-    spread,
-    stopped_once_it_can_be,
+    topology_spread,
 )
 from proofgate_operator.build.worker_config import (
     ACCEPTED_FILE,
     ADMIN_PORT,
     CONFIG_FILE,
     CONFIG_FOLDER,
-    HELD_FOLDER,
+    HELD_CHECKPOINTS_FOLDER,
     INTERNAL_TLS_FOLDER,
     LEDGER_FOLDER,
     PROXY_FOLDER,
@@ -142,9 +142,9 @@ def _tokens(gateway: Gateway) -> list[Manifest]:
 
 
 def _internal_tls(gateway: Gateway) -> list[Manifest]:
-    hop = gateway.hop
-    side = internal_tls.worker_side(gateway)
-    return [hop.worker_volume or internal_tls.volume(side)] if hop.mounted else []
+    hop = gateway.tls_transition
+    side = internal_tls.worker_endpoint(gateway)
+    return [hop.worker_volume or internal_tls.volume(side)] if hop.certificate_mounted else []
 
 
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
@@ -182,10 +182,10 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "readinessProbe": http_probe(
             "/readyz", "admin", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
         ),
-        "lifecycle": stopped_once_it_can_be(),
+        "lifecycle": graceful_stop_lifecycle(),
         "volumeMounts": [
             {"name": "configuration", "mountPath": CONFIG_FOLDER, "readOnly": True},
-            {"name": "checkpoints", "mountPath": HELD_FOLDER, "readOnly": True},
+            {"name": "checkpoints", "mountPath": HELD_CHECKPOINTS_FOLDER, "readOnly": True},
             *(
                 {"name": volume["name"], "mountPath": SHRED_KEYS_FOLDER, "readOnly": True}
                 for volume in _shred_keys(gateway)
@@ -206,7 +206,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 def _webhook_labels(gateway: Gateway) -> dict[str, str]:
     """Return what asks the webhook of Azure Workload Identity for its variables and its token."""
-    wanted = any(provider.auth and provider.auth.needs_azures_webhook for provider in gateway.spec.providers)
+    wanted = any(provider.auth and provider.auth.needs_azure_webhook for provider in gateway.spec.providers)
     return {"azure.workload.identity/use": "true"} if wanted else {}
 
 
@@ -245,10 +245,10 @@ def statefulset(
             "terminationGracePeriodSeconds": gateway.spec.worker.termination_grace_period_seconds,
             "securityContext": pod_security(defaults),
             **pull_secrets(defaults),
-            "topologySpreadConstraints": spread(match_labels),
+            "topologySpreadConstraints": topology_spread(match_labels),
             # Whoever may evict the next worker, by its disruption budget, has waited until every HAProxy
             # sends this one connections: the operator says so, and the pod is Ready only then.
-            "readinessGates": [{"conditionType": FOUND_CONDITION}],
+            "readinessGates": [{"conditionType": LOAD_BALANCED_CONDITION}],
             "containers": [_container(gateway, defaults)],
             "volumes": [
                 _configuration(gateway),
@@ -262,7 +262,7 @@ def statefulset(
         },
     }
     return {
-        **child(gateway, "apps/v1", "StatefulSet", own.worker, COMPONENT),
+        **child_manifest(gateway, "apps/v1", "StatefulSet", own.worker, COMPONENT),
         "spec": {
             "replicas": replicas,
             "serviceName": own.workers,

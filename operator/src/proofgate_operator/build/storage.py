@@ -3,7 +3,14 @@
 from proofgate_operator.api.auditor import AuditorStorage
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import RetainPolicy, VolumeMode
-from proofgate_operator.build.naming import KEEP_ANNOTATIONS, LEDGER_VOLUME, Manifest, child, labels, names
+from proofgate_operator.build.naming import (
+    KEEP_ANNOTATIONS,
+    LEDGER_VOLUME,
+    Manifest,
+    child_manifest,
+    labels,
+    names,
+)
 from proofgate_operator.build.statefulset import COMPONENT
 
 #: How a claim of each mode may be mounted.
@@ -18,7 +25,7 @@ def claim_names(gateway: Gateway, workers: int) -> tuple[str, ...]:
     return (volume.existing_claim or own.claim,)
 
 
-def goes_with_the_gateway(gateway: Gateway) -> bool:
+def is_deleted_with_gateway(gateway: Gateway) -> bool:
     """Return whether the evidence goes with the gateway; what it is signed and checked with does as well."""
     volume = gateway.spec.ledger.volume
     return volume.retain_policy is RetainPolicy.DELETE and volume.existing_claim is None
@@ -27,7 +34,7 @@ def goes_with_the_gateway(gateway: Gateway) -> bool:
 def claim(gateway: Gateway, name: str) -> Manifest:
     """Return a claim. Without an owner it outlives the gateway, which is what `Retain` promises."""
     owned = gateway.spec.ledger.volume.retain_policy is RetainPolicy.DELETE
-    head = child(gateway, "v1", "PersistentVolumeClaim", name, COMPONENT, owned=owned)
+    head = child_manifest(gateway, "v1", "PersistentVolumeClaim", name, COMPONENT, owned=owned)
     return {**head, "spec": _claim_spec(gateway)}
 
 
@@ -40,15 +47,20 @@ def state_claim(gateway: Gateway, name: str, component: str, storage: AuditorSto
     }
     if storage.storage_class_name is not None:
         spec["storageClassName"] = storage.storage_class_name
-    owned = goes_with_the_gateway(gateway)
-    return {**child(gateway, "v1", "PersistentVolumeClaim", name, component, owned=owned), "spec": spec}
+    owned = is_deleted_with_gateway(gateway)
+    return {
+        **child_manifest(gateway, "v1", "PersistentVolumeClaim", name, component, owned=owned),
+        "spec": spec,
+    }
 
 
-def kept_state_claim(gateway: Gateway, component: str, live: Manifest) -> Manifest:
+def retained_state_claim(gateway: Gateway, component: str, live: Manifest) -> Manifest:
     """Return the claim of an auditor or a retention job that is gone, with the size that it has."""
     fields = ("accessModes", "resources", "storageClassName")
-    owned = goes_with_the_gateway(gateway)
-    head = child(gateway, "v1", "PersistentVolumeClaim", live["metadata"]["name"], component, owned=owned)
+    owned = is_deleted_with_gateway(gateway)
+    head = child_manifest(
+        gateway, "v1", "PersistentVolumeClaim", live["metadata"]["name"], component, owned=owned
+    )
     return {**head, "spec": {name: live["spec"][name] for name in fields if name in live["spec"]}}
 
 

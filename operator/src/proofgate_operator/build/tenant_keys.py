@@ -17,7 +17,7 @@ class KeyDigest:
     name: str = field(default="", compare=False)
 
     @property
-    def end(self) -> float:
+    def expires_at(self) -> float:
         """When it expires, in seconds since 1970."""
         return datetime.fromisoformat(self.expires).timestamp() if self.expires else math.inf
 

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.gateway_secrets import encoded
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.gateway_secrets import encode_data
+from proofgate_operator.build.naming import Manifest, child_manifest, names
 from proofgate_operator.build.tenant_keys import KeyDigest
 
 SHARDS = 32
@@ -18,12 +18,12 @@ KEYS = "keys"
 TENANTS = "tenants"
 OWNERS = "owners"
 #: On the Secret of a shard: what its owners are made from.
-OWNING_ANNOTATION = "proofgate.dev/owning"
+OWNERS_INPUT_ANNOTATION = "proofgate.dev/owning"
 
 
 def key_line(key: KeyDigest, tenant: str) -> str:
     """Return a key's line, which tells whose it is, by what name, and until when."""
-    end = "" if key.expires is None else f" not_after={int(key.end)}"
+    end = "" if key.expires is None else f" not_after={int(key.expires_at)}"
     return f"{key.digest} {tenant} {key.name}{end}\n"
 
 
@@ -34,10 +34,10 @@ def shard_digest(keys: str, tenants: str) -> str:
 
 def shard_secret(gateway: Gateway, shard: int, files: Mapping[str, str], owning: str) -> Manifest:
     """Return the Secret of one shard; `owning` tells what its owners are made from."""
-    head = child(gateway, "v1", "Secret", names(gateway).tenant_shard(shard), "worker")
+    head = child_manifest(gateway, "v1", "Secret", names(gateway).tenant_shard(shard), "worker")
     if owning:
-        head["metadata"]["annotations"] = {OWNING_ANNOTATION: owning}
-    return {**head, "type": "Opaque", "data": encoded(files)}
+        head["metadata"]["annotations"] = {OWNERS_INPUT_ANNOTATION: owning}
+    return {**head, "type": "Opaque", "data": encode_data(files)}
 
 
 def sources(gateway: Gateway, folder: str, wanted: Iterable[str]) -> list[Manifest]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 #: As many logs, witnesses and groups as the format asks everybody to support.
-_MOST = 32
+_MAX_ENTRIES = 32
 #: Types of keys and the bytes of one, with the type.
-_LOG = {b"\x01": 33}
-_WITNESS = {b"\x04": 33, b"\x06": 1313}
-_EXPECTED = {
+_LOG_KEY_LENGTHS = {b"\x01": 33}
+_WITNESS_KEY_LENGTHS = {b"\x04": 33, b"\x06": 1313}
+_EXPECTED_ARGUMENTS = {
     "log": "log VKEY [URL]",
     "witness": "witness NAME VKEY [URL]",
     "group": "group NAME all|any|K NAME...",
@@ -36,7 +36,7 @@ class InvalidWitnessPolicy(ValueError):
 
 @dataclass(frozen=True)
 class _Group:
-    least: int
+    threshold: int
     members: tuple["_Rule", ...]
 
 
@@ -45,19 +45,19 @@ _Rule = int | _Group
 
 
 @dataclass
-class _Reader:
+class _PolicyParser:
     allow_http: bool
     #: The text of each log's key, by the key itself.
     logs: dict[bytes, str] = field(default_factory=dict)
     #: The key of each witness, and the port of its URL: None without one, 0 on the pod itself.
     witnesses: list[tuple[bytes, int | None]] = field(default_factory=list)
-    groups: int = 0
+    group_count: int = 0
     names: dict[str, _Rule] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
     #: Empty before its line.
     quorum: list[_Rule | None] = field(default_factory=list)
 
-    def line(self, text: str) -> None:
+    def parse_line(self, text: str) -> None:
         if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text):
             raise InvalidWitnessPolicy("a control character other than tab")
         match re.findall(r"[^ \t]+", text):
@@ -66,102 +66,102 @@ class _Reader:
             case [first, *_] if first.startswith("#"):
                 pass
             case ["log", key] | ["log", key, _]:
-                self._log(key)
+                self._parse_log(key)
             case ["witness", name, key]:
-                self._witness(name, key, None)
+                self._parse_witness(name, key, None)
             case ["witness", name, key, url]:
-                self._witness(name, key, _port(url, self.allow_http))
+                self._parse_witness(name, key, _parse_port(url, self.allow_http))
             case ["group", name, least, *members] if members:
-                self._group(name, least, members)
+                self._parse_group(name, least, members)
             case ["quorum", name]:
-                self._quorum(name)
-            case [keyword, *_] if keyword in _EXPECTED:
-                raise InvalidWitnessPolicy(f"expected: {_EXPECTED[keyword]}")
+                self._parse_quorum(name)
+            case [keyword, *_] if keyword in _EXPECTED_ARGUMENTS:
+                raise InvalidWitnessPolicy(f"expected: {_EXPECTED_ARGUMENTS[keyword]}")
             case _:
                 raise InvalidWitnessPolicy("expected a line that begins with log, witness, group or quorum")
 
-    def _log(self, key: str) -> None:
-        public = _key(key, _LOG)
+    def _parse_log(self, key: str) -> None:
+        public = _parse_key(key, _LOG_KEY_LENGTHS)
         if public in self.logs:
             raise InvalidWitnessPolicy("another log line has this public key")
-        _room(len(self.logs), "logs")
+        _check_capacity(len(self.logs), "logs")
         self.logs[public] = key
 
-    def _witness(self, name: str, key: str, port: int | None) -> None:
-        public = _key(key, _WITNESS)
+    def _parse_witness(self, name: str, key: str, port: int | None) -> None:
+        public = _parse_key(key, _WITNESS_KEY_LENGTHS)
         if any(public == other for other, _ in self.witnesses):
             raise InvalidWitnessPolicy("another witness line has this public key")
-        _room(len(self.witnesses), "witnesses")
+        _check_capacity(len(self.witnesses), "witnesses")
         self._define(name, len(self.witnesses))
         self.witnesses.append((public, port))
 
-    def _group(self, name: str, least: str, members: list[str]) -> None:
+    def _parse_group(self, name: str, least: str, members: list[str]) -> None:
         count = {"any": "1", "all": str(len(members))}.get(least, least)
         if not re.fullmatch(r"[1-9][0-9]{0,3}", count) or int(count) > len(members):
             raise InvalidWitnessPolicy(f"expected all, any, or a number from 1 to {len(members)}")
-        _room(self.groups, "groups")
-        self.groups += 1
-        rules = tuple(self._member(member) for member in members)
+        _check_capacity(self.group_count, "groups")
+        self.group_count += 1
+        rules = tuple(self._add_member(member) for member in members)
         self._define(name, _Group(int(count), rules))
 
-    def _member(self, name: str) -> _Rule:
-        rule = self._known(name)
+    def _add_member(self, name: str) -> _Rule:
+        rule = self._resolve(name)
         if name in self.members:
             raise InvalidWitnessPolicy(f"{name} is already a member of a group")
         self.members.add(name)
         return rule
 
-    def _quorum(self, name: str) -> None:
+    def _parse_quorum(self, name: str) -> None:
         if self.quorum:
             raise InvalidWitnessPolicy("there is already a quorum line")
-        self.quorum.append(None if name == "none" else self._known(name))
+        self.quorum.append(None if name == "none" else self._resolve(name))
 
     def _define(self, name: str, rule: _Rule) -> None:
         if name == "none" or name in self.names:
             raise InvalidWitnessPolicy(f"the name {name} is taken")
         self.names[name] = rule
 
-    def _known(self, name: str) -> _Rule:
+    def _resolve(self, name: str) -> _Rule:
         if name not in self.names:
             raise InvalidWitnessPolicy(f"no line above defines {name}")
         return self.names[name]
 
-    def can_be_asked(self, rule: _Rule | None) -> bool:
+    def has_reachable_quorum(self, rule: _Rule | None) -> bool:
         """Return whether the witnesses that have a URL make a quorum."""
         if isinstance(rule, _Group):
-            return sum(self.can_be_asked(member) for member in rule.members) >= rule.least
+            return sum(self.has_reachable_quorum(member) for member in rule.members) >= rule.threshold
         return rule is None or self.witnesses[rule][1] is not None
 
 
-def read(text: str, auditor_key: str | None, allow_http: bool) -> tuple[int, ...]:
+def parse_witness_ports(text: str, auditor_key: str | None, allow_http: bool) -> tuple[int, ...]:
     """Return the ports of TCP at which the witnesses of a policy are asked, in order; raises
     `InvalidWitnessPolicy`.
 
     `auditor_key` is the verifying key of the log that they are to cosign; None where that is not known.
     """
-    reader = _Reader(allow_http)
+    reader = _PolicyParser(allow_http)
     for number, line in enumerate(text.split("\n"), 1):
         try:
-            reader.line(line)
+            reader.parse_line(line)
         except InvalidWitnessPolicy as error:
             raise InvalidWitnessPolicy(f"line {number}: {error}") from None
     if not reader.quorum:
         raise InvalidWitnessPolicy("there is no quorum line")
     if reader.logs and auditor_key and auditor_key not in reader.logs.values():
         raise InvalidWitnessPolicy(f"no log line has the auditor's key: add `log {auditor_key}`")
-    if not reader.can_be_asked(reader.quorum[0]):
+    if not reader.has_reachable_quorum(reader.quorum[0]):
         raise InvalidWitnessPolicy(
             "the witnesses that have a URL do not make a quorum, so nothing would ever be published"
         )
     return tuple(sorted({port for _, port in reader.witnesses if port}))
 
 
-def _room(there: int, what: str) -> None:
-    if there == _MOST:
-        raise InvalidWitnessPolicy(f"more than {_MOST} {what}")
+def _check_capacity(there: int, what: str) -> None:
+    if there == _MAX_ENTRIES:
+        raise InvalidWitnessPolicy(f"more than {_MAX_ENTRIES} {what}")
 
 
-def _key(text: str, kinds: dict[bytes, int]) -> bytes:
+def _parse_key(text: str, kinds: dict[bytes, int]) -> bytes:
     """Read the public key of `<name>+<hash>+<base64(kind || public key)>` (c2sp.org/signed-note)."""
     name, _, rest = text.partition("+")
     key_hash, _, encoded = rest.partition("+")
@@ -172,7 +172,7 @@ def _key(text: str, kinds: dict[bytes, int]) -> bytes:
     if not name or len(body) != kinds.get(body[:1]):
         expected = (
             "Ed25519, type 0x04, as `proofgate keys generate --witness` creates it, or ML-DSA-44, type 0x06"
-            if kinds is _WITNESS
+            if kinds is _WITNESS_KEY_LENGTHS
             else "Ed25519, type 0x01, as `proofgate keys generate` creates it"
         )
         raise InvalidWitnessPolicy(f"a key does not have the form name+hash+base64, {expected}")
@@ -181,7 +181,7 @@ def _key(text: str, kinds: dict[bytes, int]) -> bytes:
     return body[1:]
 
 
-def _port(text: str, allow_http: bool) -> int:
+def _parse_port(text: str, allow_http: bool) -> int:
     """Return the port of a witness's URL, 0 on the pod itself. What a URL says is not repeated."""
     try:
         url = urlsplit(text)

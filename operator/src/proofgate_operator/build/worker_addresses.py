@@ -10,16 +10,16 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.haproxy_config import server_name
-from proofgate_operator.build.naming import Manifest, child, names
+from proofgate_operator.build.naming import Manifest, child_manifest, names
 
 #: What the agent reads for a worker that is to be and has no address.
-_NONE = "-"
+_NO_ADDRESS = "-"
 
 
 def config_map(gateway: Gateway, addresses: Mapping[int, str | None]) -> Manifest:
     """Return the ConfigMap of addresses, by the number of the worker; None for one without."""
-    lines = (f"{server_name(number)} {addresses[number] or _NONE}\n" for number in sorted(addresses))
-    head = child(gateway, "v1", "ConfigMap", names(gateway).addresses, haproxy.COMPONENT)
+    lines = (f"{server_name(number)} {addresses[number] or _NO_ADDRESS}\n" for number in sorted(addresses))
+    head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).addresses, haproxy.COMPONENT)
     return {**head, "data": {haproxy.ADDRESSES_FILE: "".join(lines)}}
 
 

@@ -7,12 +7,12 @@ import hashlib
 
 import yaml
 from proofgate_schema.limits import Limits
-from proofgate_schema.terms import TERMS
+from proofgate_schema.terms import TERM_FIELDS
 
-from proofgate_operator.api.access import PLAN_ATTACHMENT, Plan, Tenant
+from proofgate_operator.api.access import OPERATOR_ONLY_PLAN_FIELDS, Plan, Tenant
 from proofgate_operator.api.auth import Auth
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.quantity import whole
+from proofgate_operator.api.quantity import parse_bytes
 from proofgate_operator.api.static_fields import ProviderHeader
 from proofgate_operator.api.telemetry import Telemetry
 from proofgate_operator.api.upstream import (
@@ -24,16 +24,16 @@ from proofgate_operator.api.upstream import (
     ProviderTls,
 )
 from proofgate_operator.api.worker import (
-    BODIES_HELD,
-    BODIES_LEAST,
-    BODY_MOST,
-    BODY_READ,
-    MEMORY_LEAST,
-    MEMORY_OTHERWISE,
+    BASE_MEMORY,
+    DEFAULT_MAX_BODY,
+    MIN_BODY_MEMORY,
+    MIN_BUFFERED_BODIES,
+    MIN_MEMORY,
+    READ_BUFFER_FACTOR,
 )
 from proofgate_operator.build import internal_tls
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, SIGNING_KEY
-from proofgate_operator.build.naming import Defaults, Manifest, child, names
+from proofgate_operator.build.naming import Defaults, Manifest, child_manifest, names
 from proofgate_operator.build.tenant_keys import keys_entry
 
 CONFIG_FILE = "gateway.yaml"
@@ -48,7 +48,7 @@ TELEMETRY_FOLDER = "telemetry"
 #: Where the credentials for the egress proxy are, below the folder of the configuration.
 PROXY_FOLDER = "egress/proxy"
 #: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
-HELD_FOLDER = "/etc/held-checkpoints"
+HELD_CHECKPOINTS_FOLDER = "/etc/held-checkpoints"
 #: Where tenants' shred keys are. The Secret is mounted whole: another tenant does not change the template.
 SHRED_KEYS_FOLDER = "/etc/shred-keys"
 #: Where the tokens of the workers' ServiceAccount are that clouds take, one for each provider that needs one.
@@ -58,10 +58,10 @@ INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
 #: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
 #: What of the first one a running worker takes on.
-_LIVE_IN_LEDGER = ("recordClientAddress", "recordEndUser")
+_RELOADABLE_LEDGER_FIELDS = ("recordClientAddress", "recordEndUser")
 
 #: The most that a worker's file may say.
-_MOST_BUFFERED_BYTES = 1 << 40
+_MAX_BUFFERED_BYTES = 1 << 40
 
 TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
@@ -71,32 +71,32 @@ ADMIN_PORT = 9090
 _PAYLOAD_BUDGET_BYTES = 16 << 20
 
 
-def memory_otherwise(gateway: Gateway) -> int:
+def base_memory(gateway: Gateway) -> int:
     """Return the bytes that a worker takes besides the bodies and answers that it has."""
     connections = gateway.spec.limits.connection_memory
     analysis = 0 if gateway.spec.analysis is None else gateway.spec.analysis.memory
     payloads = 0 if _payloads(gateway) is None else _PAYLOAD_BUDGET_BYTES
-    return MEMORY_OTHERWISE + connections + analysis + payloads
+    return BASE_MEMORY + connections + analysis + payloads
 
 
 def _limits(gateway: Gateway, memory: int) -> Manifest:
     """Return what the file says of bytes and connections; `memory` is all that a worker has."""
     asked = gateway.spec.limits
     # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
-    rest = max(max(memory, MEMORY_LEAST) - memory_otherwise(gateway), BODIES_LEAST)
-    longest = rest // (BODY_READ + BODIES_HELD)
-    wanted = longest_body(asked)
-    body = min(BODY_MOST, longest >> 20 << 20) if wanted is None else min(wanted, longest)
-    held = min(rest - BODY_READ * body, _MOST_BUFFERED_BYTES)
-    return {**asked.as_written(), "bodyBytes": body, "bufferedBytes": held}
+    rest = max(max(memory, MIN_MEMORY) - base_memory(gateway), MIN_BODY_MEMORY)
+    longest = rest // (READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES)
+    wanted = max_body_bytes(asked)
+    body = min(DEFAULT_MAX_BODY, longest >> 20 << 20) if wanted is None else min(wanted, longest)
+    held = min(rest - READ_BUFFER_FACTOR * body, _MAX_BUFFERED_BYTES)
+    return {**asked.to_document(), "bodyBytes": body, "bufferedBytes": held}
 
 
-def longest_body(limits: Limits) -> int | None:
+def max_body_bytes(limits: Limits) -> int | None:
     """Return the bytes of the longest body that the spec names; None where it follows the memory."""
     return limits.body_bytes if "body_bytes" in limits.model_fields_set else None
 
 
-def listen(port: int, defaults: Defaults) -> str:
+def listen_address(port: int, defaults: Defaults) -> str:
     """Return every address of a pod; `[::]` takes connections of IPv4 too (RFC 3493, section 3.7)."""
     return f"[::]:{port}" if defaults.ipv6 else f"0.0.0.0:{port}"
 
@@ -123,7 +123,7 @@ def _tls(provider: Provider) -> Manifest:
 def _auth(provider: Provider, auth: Auth) -> Manifest:
     """Return what the file says of the credentials for a provider: files in the place of Secrets."""
     content: Manifest = {}
-    for name, value in auth.as_written().items():
+    for name, value in auth.to_document().items():
         if not isinstance(value, dict):
             content[name] = value
     for field, file, _ in auth.secrets():
@@ -136,7 +136,7 @@ def _auth(provider: Provider, auth: Auth) -> Manifest:
 
 def _provider(provider: Provider) -> Manifest:
     """Return what the file says of a provider: files instead of Secrets."""
-    content = provider.as_written()
+    content = provider.to_document()
     for name in ("auth", "tls", "headers"):
         content.pop(name, None)
     if provider.auth is not None:
@@ -157,7 +157,7 @@ def _header(provider: Provider, header: ProviderHeader) -> Manifest:
 def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
     """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
     spec = gateway.spec
-    recorded = spec.ledger.as_written()
+    recorded = spec.ledger.to_document()
     content: Manifest = {
         "ledger": {
             "name": gateway.ledger_name,
@@ -166,27 +166,27 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
             "checkpointIntervalSeconds": recorded["checkpointIntervalSeconds"],
             "signingKeyFile": f"{CONFIG_FOLDER}/ledger/{SIGNING_KEY}",
             "rotation": recorded["rotation"],
-            **{name: True for name in _LIVE_IN_LEDGER if recorded[name]},
-            "heldCheckpoints": {"directory": HELD_FOLDER, "keptBy": "Operator"},
+            **{name: True for name in _RELOADABLE_LEDGER_FIELDS if recorded[name]},
+            "heldCheckpoints": {"directory": HELD_CHECKPOINTS_FOLDER, "keptBy": "Operator"},
             **({} if spec.ledger.shred_keys is None else {"shredKeysDirectory": SHRED_KEYS_FOLDER}),
         },
-        "listen": listen(TRAFFIC_PORT, defaults),
+        "listen": listen_address(TRAFFIC_PORT, defaults),
         "proxyProtocol": {"routingKeyFile": f"{CONFIG_FOLDER}/{ROUTING_KEY_FILE}"},
         "admin": {
-            "listen": listen(ADMIN_PORT, defaults),
+            "listen": listen_address(ADMIN_PORT, defaults),
             "tokenFile": f"{CONFIG_FOLDER}/admin/{ADMIN_TOKEN}",
         },
         "providers": [_provider(provider) for provider in spec.providers],
-        "models": [model.as_written() for model in spec.models],
+        "models": [model.to_document() for model in spec.models],
         **_plans(gateway),
         "tenants": [_tenant(tenant) for tenant in spec.tenants],
         "limits": _limits(gateway, memory),
         "metrics": {"labelSets": spec.monitoring.label_sets},
-        "timeouts": spec.timeouts.as_written(),
+        "timeouts": spec.timeouts.to_document(),
     }
     if spec.egress is not None:
         content["egress"] = _egress(spec.egress)
-    if gateway.hop.served:
+    if gateway.tls_transition.workers_serve_tls:
         content["tls"] = _internal_tls(gateway)
     payloads = _payloads(gateway)
     if payloads is not None:
@@ -195,7 +195,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         content["telemetry"] = _telemetry(spec.telemetry)
     # The spec and the workers' file spell these sections alike.
     if spec.policies:
-        content["policies"] = [policy.as_written() for policy in spec.policies]
+        content["policies"] = [policy.to_document() for policy in spec.policies]
     alike = {
         "jwt": spec.jwt,
         "policy": spec.policy,
@@ -204,7 +204,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
     }
     for name, section in alike.items():
         if section is not None:
-            content[name] = section.as_written()
+            content[name] = section.to_document()
     return content
 
 
@@ -215,8 +215,8 @@ def _internal_tls(gateway: Gateway) -> Manifest:
         "privateKeyFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.KEY_FILE}",
         "minVersion": "1.3",
         "clientCaFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.AUTHORITIES_FILE}",
-        "clientNames": [internal_tls.haproxy_side(gateway).host],
-        "acceptPlain": not gateway.hop.alone,
+        "clientNames": [internal_tls.haproxy_endpoint(gateway).host],
+        "acceptPlain": not gateway.tls_transition.tls_only,
     }
 
 
@@ -227,11 +227,11 @@ def _payloads(gateway: Gateway) -> Manifest | None:
     stored = any(terms.payloads == "Stored" for terms in (*spec.plans, *spec.tenants))
     if section is None and not stored:
         return None
-    return {**(section.as_written() if section else {}), "budgetBytes": _PAYLOAD_BUDGET_BYTES}
+    return {**(section.to_document() if section else {}), "budgetBytes": _PAYLOAD_BUDGET_BYTES}
 
 
 def _egress(egress: Egress) -> Manifest:
-    content = egress.as_written()
+    content = egress.to_document()
     if egress.proxy is not None:
         content["proxy"].pop("credentialsSecretRef", None)
         for _, file, _ in egress.secrets():
@@ -240,7 +240,7 @@ def _egress(egress: Egress) -> Manifest:
 
 
 def _telemetry(telemetry: Telemetry) -> Manifest:
-    content = telemetry.as_written()
+    content = telemetry.to_document()
     content["headers"] = [
         {"name": header.name, "valueFile": f"{CONFIG_FOLDER}/{TELEMETRY_FOLDER}/{file}"}
         for header, (_, file, _) in zip(telemetry.headers, telemetry.secrets(), strict=True)
@@ -252,7 +252,7 @@ def _plans(gateway: Gateway) -> Manifest:
     """Return what the file says of prices and plans, and where the tenants are that do not stand in it."""
     content: Manifest = {}
     if gateway.spec.prices:
-        content["prices"] = [price.as_written() for price in gateway.spec.prices]
+        content["prices"] = [price.to_document() for price in gateway.spec.prices]
     if gateway.spec.default_prices:
         content["defaultPrices"] = True
     if gateway.spec.plans:
@@ -263,9 +263,11 @@ def _plans(gateway: Gateway) -> Manifest:
 
 
 def _plan(plan: Plan) -> Manifest:
-    content = {field: said for field, said in plan.as_written().items() if field not in PLAN_ATTACHMENT}
+    content = {
+        field: said for field, said in plan.to_document().items() if field not in OPERATOR_ONLY_PLAN_FIELDS
+    }
     if plan.shared_limits is not None:
-        content["namespaceLimits"] = plan.shared_limits.as_written()
+        content["namespaceLimits"] = plan.shared_limits.to_document()
     return content
 
 
@@ -273,14 +275,14 @@ def _tenant(tenant: Tenant) -> Manifest:
     content: Manifest = {"name": tenant.name}
     if tenant.api_keys is not None:
         content["keyHashesFile"] = f"{CONFIG_FOLDER}/{keys_entry(tenant.name)}"
-    terms = tenant.as_written()
-    for name in ("plan", *TERMS):
+    terms = tenant.to_document()
+    for name in ("plan", *TERM_FIELDS):
         if name in terms:
             content[name] = terms[name]
     return content
 
 
-def _text(content: Manifest) -> str:
+def _to_yaml(content: Manifest) -> str:
     # libyaml, where it is there: most of what a reconcile costs would be YAML.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
@@ -289,27 +291,27 @@ def _text(content: Manifest) -> str:
 
 def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str:
     """Return the workers' configuration file; `memory` is the smallest worker's, in bytes."""
-    return _text(worker_config(gateway, memory, defaults))
+    return _to_yaml(worker_config(gateway, memory, defaults))
 
 
 def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
     """Return the part of the file that only a new worker takes on."""
-    content = worker_config(gateway, whole(gateway.spec.worker.memory), defaults)
+    content = worker_config(gateway, parse_bytes(gateway.spec.worker.memory), defaults)
     fixed = {name: content[name] for name in FIXED_SECTIONS if name in content}
     if gateway.spec.limits.connections != Limits().connections:
         # The default is in no digest, as before it could be set: a new operator replaces no worker for it.
         fixed["limits"] = {"connections": gateway.spec.limits.connections}
-    for name in _LIVE_IN_LEDGER:
+    for name in _RELOADABLE_LEDGER_FIELDS:
         fixed["ledger"].pop(name, None)
     if "payloads" in fixed["ledger"]:
         # Whose bodies are stored, and how long ones, a running worker takes on.
         fixed["ledger"]["payloads"] = {"budgetBytes": _PAYLOAD_BUDGET_BYTES}
-    return _text(fixed)
+    return _to_yaml(fixed)
 
 
 def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:
     """Return the ConfigMap of the workers' file, `text`, and of the one that they accepted last."""
-    head = child(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
+    head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
     data = {CONFIG_FILE: text} if accepted is None else {CONFIG_FILE: text, ACCEPTED_FILE: accepted}
     return {**head, "data": data}
 

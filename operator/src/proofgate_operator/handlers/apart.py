@@ -20,7 +20,7 @@ logging.getLogger("kopf._core.reactor.running").addFilter(
 )
 
 
-async def follow(operator: Operator, namespaces: Collection[str], over: threading.Event) -> None:
+async def run_kopf_in_thread(operator: Operator, namespaces: Collection[str], over: threading.Event) -> None:
     """Have kopf tell of the gateways in these namespaces, none: in all, until `over` is set.
 
     Raises what ends it before that. Returns when its thread has ended, whoever cancels.

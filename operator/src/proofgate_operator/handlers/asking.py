@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 _log = logging.getLogger(__name__)
 
 
-async def ask_for_ever(whom: str, seconds: float, ask: Callable[[], Awaitable[None]]) -> None:
+async def poll_forever(whom: str, seconds: float, ask: Callable[[], Awaitable[None]]) -> None:
     """Call `ask` every so many seconds. A failure is logged with `whom` it asks."""
     while True:
         await asyncio.sleep(seconds)

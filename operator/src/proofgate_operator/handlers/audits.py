@@ -8,29 +8,31 @@ from dataclasses import replace
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Names
 from proofgate_operator.events import finding_event
-from proofgate_operator.handlers.asking import ask_for_ever
+from proofgate_operator.handlers.asking import poll_forever
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.apply import create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.workers.audit_reports import ASK_SECONDS, AuditReports
+from proofgate_operator.workers.audit_reports import POLL_SECONDS, AuditReports
 
 _log = logging.getLogger(__name__)
 
 
-async def with_audit(audits: AuditReports, gateway: Gateway, seen: Observed) -> Observed:
+async def with_audit_report(audits: AuditReports, gateway: Gateway, seen: ObservedState) -> ObservedState:
     """Return what was seen together with what the auditor tells."""
-    pod = seen.auditor_pod if gateway.auditor else None
-    return replace(seen, audit=await audits.report(gateway.namespace, gateway.name, pod))
+    pod = seen.auditor_pod if gateway.enabled_auditor else None
+    return replace(seen, audit_report=await audits.report(gateway.namespace, gateway.name, pod))
 
 
-async def tell_findings(client: Client, audits: AuditReports, gateway: Gateway, seen: Observed) -> None:
+async def create_finding_events(
+    client: Client, audits: AuditReports, gateway: Gateway, seen: ObservedState
+) -> None:
     """Make an Event of each finding that has none. One that is refused is tried again by the next
     reconcile."""
-    told = audits.told(gateway.namespace, gateway.name)
-    findings = seen.audit.findings if seen.audit else ()
+    told = audits.reported_findings(gateway.namespace, gateway.name)
+    findings = seen.audit_report.findings if seen.audit_report else ()
     events = [finding_event(gateway, finding, time_of(time.time())) for finding in findings]
     # Only what is still told can be told again.
     told.intersection_update([event["metadata"]["name"] for event in events])
@@ -47,7 +49,7 @@ async def tell_findings(client: Client, audits: AuditReports, gateway: Gateway, 
         told.add(name)
 
 
-class Audits:
+class AuditPoller:
     """Asks the auditors again and again, so that what they find is told although nothing else happens.
 
     Which there are, reconciles tell.
@@ -58,17 +60,17 @@ class Audits:
         self._audits = audits
         self._requeues = requeues
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Ask them, for ever."""
-        await ask_for_ever("the auditors", ASK_SECONDS, self.ask)
+        await poll_forever("the auditors", POLL_SECONDS, self.poll)
 
-    async def ask(self) -> None:
+    async def poll(self) -> None:
         """Ask each that is due, and have its gateway reconciled if it tells something else than before."""
-        await asyncio.gather(*(self._ask(*key) for key in self._audits.known()))
+        await asyncio.gather(*(self._poll_gateway(*key) for key in self._audits.known_gateways()))
 
-    async def _ask(self, namespace: str, gateway: str) -> None:
+    async def _poll_gateway(self, namespace: str, gateway: str) -> None:
         pod = self._client.store.get("Pod", namespace, f"{Names(gateway).auditor}-0")
-        before = self._audits.epoch(namespace, gateway)
+        before = self._audits.change_count(namespace, gateway)
         await self._audits.report(namespace, gateway, pod)
-        if self._audits.epoch(namespace, gateway) != before:
+        if self._audits.change_count(namespace, gateway) != before:
             self._requeues.requeue(namespace, gateway)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from proofgate_operator import metrics
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.lease import MISHAPS, Election
+from proofgate_operator.kube.lease import RETRYABLE_ERRORS, Election
 
 LEASE = "proofgate-served-by"
 _DURATION_SECONDS = 60
@@ -22,7 +22,7 @@ _RENEW_SECONDS = 15.0
 _log = logging.getLogger(__name__)
 
 
-class Claims:
+class NamespaceClaims:
     """The claims of one release, by its name; without a name it claims nothing and serves everything.
 
     `clock` is monotonic seconds.
@@ -36,7 +36,7 @@ class Claims:
         self._held_at: dict[str, float] = {}
         self._foreign: dict[str, str] = {}
 
-    async def holder(self, namespace: str) -> str | None:
+    async def other_holder(self, namespace: str) -> str | None:
         """Return the release that looks after a namespace in place of this one; None if this one does.
 
         Raises what the API server's refusal raises.
@@ -48,7 +48,7 @@ class Claims:
             await self._renew(namespace)
         return self._foreign.get(namespace)
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Renew the claims on all namespaces with gateways, for ever."""
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
@@ -56,7 +56,7 @@ class Claims:
             for namespace in sorted(served & self._held_at.keys()):
                 try:
                     await self._renew(namespace)
-                except MISHAPS as error:
+                except RETRYABLE_ERRORS as error:
                     _log.warning("cannot renew the claim on namespace %s: %s", namespace, error)
 
     async def _renew(self, namespace: str) -> None:
@@ -72,11 +72,11 @@ class Claims:
             self._foreign.pop(namespace, None)
         else:
             self._held_at.pop(namespace, None)
-            if self._foreign.get(namespace) != election.holder:
-                self._foreign[namespace] = election.holder
+            if self._foreign.get(namespace) != election.last_holder:
+                self._foreign[namespace] = election.last_holder
                 _log.warning(
                     "namespace %s is served by release %s, so this release ignores it",
                     namespace,
-                    election.holder,
+                    election.last_holder,
                 )
-        metrics.FOREIGN.set(len(self._foreign))
+        metrics.FOREIGN_NAMESPACES.set(len(self._foreign))

@@ -8,35 +8,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate_operator import metrics
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
-from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.applied import ApplyHistory
 from proofgate_operator.handlers.internal_tls import make_internal_tls
-from proofgate_operator.handlers.shred_keys import make_shred_keys
+from proofgate_operator.handlers.shred_keys import create_missing_shred_keys
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan.decide import Plan
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.decide import ReconcilePlan
+from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
 
 #: A standard logger, or kopf's, which adds the object to what is logged.
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 
 @dataclass
-class Done:
+class ExecutionResult:
     """What became of a plan: whether anything changed by it, and what the API server refused."""
 
     changed: bool = False
     refused: list[str] = field(default_factory=list)
 
 
-def _generated(gateway: Gateway, name: str) -> Manifest:
+def _generate_secret(gateway: Gateway, name: str) -> Manifest:
     """Make a Secret that exists once: the only randomness there is."""
     own = names(gateway)
     if name == own.admin:
@@ -49,14 +49,14 @@ def _generated(gateway: Gateway, name: str) -> Manifest:
     return gateway_secrets.ledger_secret(gateway, key.signing_text, key.verifying_text)
 
 
-def _refusal(ref: Ref, error: ApiError) -> str:
+def _describe_refusal(ref: Ref, error: ApiError) -> str:
     """Say what was refused. A refusal of a Secret might quote it, so its words stay away."""
     said = error.reason if ref.kind == "Secret" else f"{error.reason}: {error.message}"
     return f"{ref}: {said}"
 
 
 @contextlib.contextmanager
-def collected(refused: list[str], ref: Ref, persistent: bool) -> Iterator[None]:
+def collect_refusals(refused: list[str], ref: Ref, persistent: bool) -> Iterator[None]:
     """Collect a write that is refused, so that it keeps nothing else back.
 
     An API server that is overloaded or ill raises `ApiError`: the next reconcile finds out what is left to
@@ -67,38 +67,38 @@ def collected(refused: list[str], ref: Ref, persistent: bool) -> Iterator[None]:
     except ApiError as error:
         if error.transient and not (persistent and error.status >= 500):
             raise
-        refused.append(_refusal(ref, error))
+        refused.append(_describe_refusal(ref, error))
 
 
 async def execute(
     client: Client,
-    writes: Writes,
+    writes: ApplyHistory,
     gateway: Gateway,
-    seen: Observed,
-    plan: Plan,
+    seen: ObservedState,
+    plan: ReconcilePlan,
     logger: Logger,
     persistent: bool,
-) -> Done:
+) -> ExecutionResult:
     """Carry out a plan; what is refused is `collected`."""
-    done = Done()
+    done = ExecutionResult()
     worker = Ref("StatefulSet", names(gateway).worker)
 
     @contextlib.contextmanager
     def one(ref: Ref, verb: str, told: str) -> Iterator[None]:
-        with collected(done.refused, ref, persistent):
+        with collect_refusals(done.refused, ref, persistent):
             yield
             metrics.WRITES.labels(ref.kind, verb).inc()
             logger.info("%s %s", told, ref)
 
     for name in plan.generate:
         with one(Ref("Secret", name), "create", "generated"):
-            done.changed |= await create(client, _generated(gateway, name))
+            done.changed |= await create(client, _generate_secret(gateway, name))
     if plan.shred_keys.to_make:
         with one(Ref("Secret", names(gateway).shred_keys), "patch", "created shred keys in"):
-            done.changed |= await make_shred_keys(client, gateway, plan.shred_keys)
-    if plan.certify is not None:
+            done.changed |= await create_missing_shred_keys(client, gateway, plan.shred_keys)
+    if plan.certificate_renewal is not None:
         with one(Ref("Secret", names(gateway).internal_tls), "apply", "renewed the certificates in"):
-            await make_internal_tls(client, gateway, plan.certify, seen.now)
+            await make_internal_tls(client, gateway, plan.certificate_renewal, seen.now)
             done.changed = True
     for ref, patch in plan.unlabel.items():
         with one(ref, "patch", "removed a label of other tools from"):
@@ -106,18 +106,18 @@ async def execute(
             done.changed = True
     for manifest in plan.apply:
         ref = ref_of(manifest)
-        writes.attempt(gateway.name, manifest)
+        writes.record_attempt(gateway.name, manifest)
         with one(ref, "apply", "applied"):
             if ref in plan.patch:
                 await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])
             answer, live = await apply(client, manifest), seen.children.get(ref)
             # An apply that the API server agrees with already leaves the version as it is.
             done.changed |= live is None or _version(answer) != _version(live)
-            found = await writes.note(client, gateway.name, manifest, live, answer, seen.now)
+            found = await writes.record_result(client, gateway.name, manifest, live, answer, seen.now)
             if found.contested:
                 logger.warning("%s", found.contested)
-    for held in filter(None, (plan.hold, plan.hold_aggregate)):
-        done.refused += await _hold(client, held, logger)
+    for held in filter(None, (plan.newer_checkpoints, plan.newer_aggregate)):
+        done.refused += await _write_held_checkpoints(client, held, logger)
     for ref in plan.delete:
         superfluous = seen.children[ref]
         assert superfluous is not None
@@ -127,7 +127,7 @@ async def execute(
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
     if plan.rescale is not None:
-        with one(worker, "scale", f"scaled to {counted(plan.rescale, 'worker')}:"):
+        with one(worker, "scale", f"scaled to {format_count(plan.rescale, 'worker')}:"):
             scaled = {"spec": {"replicas": plan.rescale}}
             await merge_patch(client, worker.kind, gateway.namespace, worker.name, scaled)
             done.changed = True
@@ -137,7 +137,7 @@ async def execute(
             nobody = {"spec": {"replicas": 0}}
             await merge_patch(client, auditor.kind, gateway.namespace, auditor.name, nobody)
             done.changed = True
-    for pod, annotations in plan.renew.items():
+    for pod, annotations in plan.annotate_pods.items():
         with one(Ref("Pod", pod), "annotate", "marked with the configuration"):
             await annotate(client, "Pod", gateway.namespace, pod, annotations)
             done.changed = True
@@ -148,7 +148,7 @@ def _version(manifest: Manifest) -> str:
     return str(manifest["metadata"].get("resourceVersion", ""))
 
 
-async def _hold(client: Client, held: Manifest, logger: Logger) -> list[str]:
+async def _write_held_checkpoints(client: Client, held: Manifest, logger: Logger) -> list[str]:
     """Write checkpoints that are newer than those that are held. Returns what was refused."""
     ref = ref_of(held)
     try:
@@ -159,7 +159,7 @@ async def _hold(client: Client, held: Manifest, logger: Logger) -> list[str]:
             return []
         if error.transient:
             raise
-        return [_refusal(ref, error)]
+        return [_describe_refusal(ref, error)]
     metrics.WRITES.labels(ref.kind, "apply").inc()
     logger.debug("stored the newest checkpoints in %s", ref)
     return []

@@ -11,7 +11,7 @@ from proofgate_operator.api import KIND
 from proofgate_operator.kube.store import Store
 
 
-class Followed:
+class FollowedNamespaces:
     """The namespaces to follow, of those that are `served`; none stands for all of them."""
 
     def __init__(self, store: Store, served: Sequence[str]) -> None:
@@ -22,7 +22,7 @@ class Followed:
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces as they are now; where all are served, an empty name, or nothing while they
         cannot be listed."""
-        barred = self._store.barred(KIND)
+        barred = self._store.blocked_namespaces(KIND)
         if not self._served:
             return () if None in barred else ("",)
         self._held |= self._store.gateway_namespaces()

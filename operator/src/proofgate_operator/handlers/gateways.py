@@ -10,12 +10,12 @@ from typing import Any
 import kopf
 
 from proofgate_operator.api import GROUP, PLURAL, VERSION
-from proofgate_operator.handlers.loop import Loop
+from proofgate_operator.handlers.loop import GatewayLoop
 from proofgate_operator.handlers.operator import Operator
 
 
 @kopf.on.event(GROUP, VERSION, PLURAL)
-async def follow(
+async def handle_gateway_event(
     *,
     type: str | None,
     namespace: str | None,
@@ -30,7 +30,7 @@ async def follow(
     home: asyncio.AbstractEventLoop = memo.home
     assert namespace and name and uid
     if type == "DELETED":
-        home.call_soon_threadsafe(operator.loops.end, uid)
+        home.call_soon_threadsafe(operator.loops.stop_gateway, uid)
     else:
-        loop = Loop(operator, namespace, name, uid, logger)
-        home.call_soon_threadsafe(operator.loops.begin, namespace, name, uid, loop)
+        loop = GatewayLoop(operator, namespace, name, uid, logger)
+        home.call_soon_threadsafe(operator.loops.start, namespace, name, uid, loop)

@@ -12,10 +12,10 @@ from typing import Protocol
 SILENCE_SECONDS = 300.0
 
 
-class Watched(Protocol):
+class WatchMonitor(Protocol):
     """Whatever can tell which watches are silent."""
 
-    def silent(self, seconds: float) -> list[str]:
+    def silent_watches(self, seconds: float) -> list[str]:
         """Return the names of those that were not heard of for this long."""
 
 
@@ -26,12 +26,12 @@ class Heartbeat:
         self._silence = silence_seconds
         self._clock = clock
         self._due: dict[str, float] = {}
-        self._watches: Watched | None = None
+        self._watches: WatchMonitor | None = None
         #: Whether this replica acts; on another one nobody reconciles gateways.
         self.leading = False
         self.ready = False
 
-    def listen(self, watches: Watched) -> None:
+    def expect_watches(self, watches: WatchMonitor) -> None:
         """Expect these watches to be heard of from now on."""
         self._watches = watches
 
@@ -39,12 +39,12 @@ class Heartbeat:
         """Note that a reconcile of a gateway ended, well or not; the next is due after `pause` seconds."""
         self._due[uid] = self._clock() + pause
 
-    def known(self, uids: set[str]) -> None:
+    def set_gateways(self, uids: set[str]) -> None:
         """Note which gateways there are; one that is new is due now."""
         now = self._clock()
         self._due = {uid: self._due.get(uid, now) for uid in uids}
 
-    def neglected(self) -> list[str]:
+    def overdue_gateways(self) -> list[str]:
         """Return the gateways that nobody reconciles."""
         if not self.leading:
             return []
@@ -53,6 +53,6 @@ class Heartbeat:
 
     def faults(self) -> list[str]:
         """Return what only a new process will mend."""
-        found = [f"not reconciled for {self._silence:g} s: {uid}" for uid in self.neglected()]
-        silent = self._watches.silent(self._silence) if self._watches else []
+        found = [f"not reconciled for {self._silence:g} s: {uid}" for uid in self.overdue_gateways()]
+        silent = self._watches.silent_watches(self._silence) if self._watches else []
         return found + [f"watch silent for {self._silence:g} s: {name}" for name in silent]

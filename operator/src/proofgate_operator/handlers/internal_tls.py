@@ -1,21 +1,23 @@
 """Making and renewing the certificates of HAProxy and the workers."""
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.internal_authority import renewed
-from proofgate_operator.build.internal_tls import haproxy_side, secret, worker_side
+from proofgate_operator.build.internal_authority import renew_entries
+from proofgate_operator.build.internal_tls import haproxy_endpoint, secret, worker_endpoint
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan.internal_tls import Renewal
+from proofgate_operator.plan.internal_tls import CertificateRenewal
 
 
-async def make_internal_tls(client: Client, gateway: Gateway, renewal: Renewal, now: float) -> None:
+async def make_internal_tls(
+    client: Client, gateway: Gateway, renewal: CertificateRenewal, now: float
+) -> None:
     """Write the Secret of certificates as it is to be now; `now` is in seconds since 1970.
 
     It is written only as it was seen: what another one renewed since is looked at again first.
     """
-    sides = worker_side(gateway), haproxy_side(gateway)
-    manifest = secret(gateway, renewed(renewal.held, sides, now, renewal.settled))
+    sides = worker_endpoint(gateway), haproxy_endpoint(gateway)
+    manifest = secret(gateway, renew_entries(renewal.entries, sides, now, renewal.settled))
     if renewal.version is None:
         await create(client, manifest)
         return

@@ -16,19 +16,19 @@ from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.handlers.execution import Logger
 from proofgate_operator.handlers.operator import Operator
-from proofgate_operator.handlers.reconcile import Outcome, reconcile, report_other_release
+from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile, report_other_release
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.store import Mark
+from proofgate_operator.kube.store import VersionMark
 
 #: Bursts of events become one reconcile; and what is written now, the kubelet hears of as well.
-_GATHER_SECONDS = 0.1
+_DEBOUNCE_SECONDS = 0.1
 #: Between two reconciles while workers leave one by one.
 _STEP_SECONDS = 1.0
 _FIRST_BACKOFF_SECONDS = 1.0
-_LONGEST_BACKOFF_SECONDS = 15.0
+_MAX_BACKOFF_SECONDS = 15.0
 
 
-class Loop:
+class GatewayLoop:
     """Reconciles one gateway."""
 
     def __init__(self, operator: Operator, namespace: str, name: str, uid: str, logger: Logger) -> None:
@@ -39,7 +39,7 @@ class Loop:
         self._logger = logger
         self._failures = 0
         self._reconciles_in_motion = 0
-        self._rest: Mark | None = None
+        self._rest: VersionMark | None = None
         self._rested_at = 0.0
         #: When a time comes that changes what is to be said, by the same clock as `_rested_at`.
         self._due = math.inf
@@ -52,21 +52,21 @@ class Loop:
         """
         requeues = self._operator.requeues
         while not stopped():
-            await asyncio.sleep(_GATHER_SECONDS)
-            requeues.begin(self._namespace, self._name)
+            await asyncio.sleep(_DEBOUNCE_SECONDS)
+            requeues.clear(self._namespace, self._name)
             pause = await self.reconcile()
             self._operator.heartbeat.beat(self._uid, pause)
             if not stopped():
                 await requeues.wait(self._namespace, self._name, pause)
 
-    def forget(self) -> None:
+    def clean_up(self) -> None:
         """Leave nothing behind of a gateway that is gone."""
-        self._operator.requeues.forget(self._namespace, self._name)
-        self._operator.readers.forget(self._namespace, self._name)
-        self._operator.workers.forget(self._namespace, self._name)
-        self._operator.writes.forget(self._namespace, self._name)
-        self._operator.attachments.forget(self._namespace, self._name)
-        metrics.forget(self._namespace, self._name)
+        self._operator.requeues.remove(self._namespace, self._name)
+        self._operator.secret_references.remove_gateway(self._namespace, self._name)
+        self._operator.worker_reports.remove_gateway(self._namespace, self._name)
+        self._operator.apply_history.remove_gateway(self._namespace, self._name)
+        self._operator.attachments.remove_gateway(self._namespace, self._name)
+        metrics.remove_gateway(self._namespace, self._name)
 
     async def reconcile(self) -> float:
         """Reconcile once, unless it is known that nothing changed; return the seconds until the requeue."""
@@ -75,17 +75,17 @@ class Loop:
         pause = resync * random.uniform(0.8, 1.2)
         if self._rest is not None:
             rest_left = min(self._rested_at + 0.8 * resync, self._due) - time.monotonic()
-            if rest_left > 0 and self._mark() == self._rest:
-                return max(rest_left, _GATHER_SECONDS)
+            if rest_left > 0 and self._current_mark() == self._rest:
+                return max(rest_left, _DEBOUNCE_SECONDS)
         self._rest = None
         try:
-            async with self._operator.gate:
+            async with self._operator.reconcile_semaphore:
                 outcome = await self._reconcile()
         except ApiError as error:
-            return self._failed(error, error.retry_after or 0.0)
+            return self._handle_failure(error, error.retry_after or 0.0)
         except Exception as error:
             # Whatever it is, the next reconcile may find the world better: say so and stay.
-            return self._failed(error, 0.0)
+            return self._handle_failure(error, 0.0)
         metrics.RECONCILES.labels("failed" if outcome.failed else "done").inc()
         self._failures = self._failures + 1 if outcome.failed else 0
         if outcome.failed:
@@ -94,27 +94,27 @@ class Loop:
             # What was written is reconciled once more: generated Secrets are needed by the rest.
             self._reconciles_in_motion = 0
             return 0.0
-        if outcome.moving:
+        if outcome.time_driven:
             self._reconciles_in_motion = 0
             return _STEP_SECONDS
-        if outcome.at_rest or not outcome.exists:
+        if outcome.settled or not outcome.exists:
             self._reconciles_in_motion = 0
-            return min(pause, max(outcome.due, _GATHER_SECONDS))
+            return min(pause, max(outcome.due_in, _DEBOUNCE_SECONDS))
         self._reconciles_in_motion += 1
         # Nothing tells of a foreign object that goes away, or of a time that passes.
         recheck = self._operator.settings.recheck_seconds
         return min(
-            recheck * max(1, self._reconciles_in_motion // 4), max(recheck, _LONGEST_BACKOFF_SECONDS), pause
+            recheck * max(1, self._reconciles_in_motion // 4), max(recheck, _MAX_BACKOFF_SECONDS), pause
         )
 
-    async def _reconcile(self) -> Outcome:
+    async def _reconcile(self) -> ReconcileResult:
         operator = self._operator
-        holder = await operator.claims.holder(self._namespace)
+        holder = await operator.claims.other_holder(self._namespace)
         if holder is not None:
-            return await self._stand_back(holder)
+            return await self._yield_to(holder)
         self._holder = None
         # What happens meanwhile is not part of the mark: it leads to another reconcile.
-        before = self._mark()
+        before = self._current_mark()
         outcome = await reconcile(
             operator.client,
             self._namespace,
@@ -122,19 +122,19 @@ class Loop:
             self._uid,
             operator.settings.defaults,
             self._logger,
-            operator.workers,
-            operator.writes,
+            operator.worker_reports,
+            operator.apply_history,
             self._failures,
             operator.attachments,
         )
-        named = operator.readers.named(self._namespace, self._name)
-        operator.readers.note(self._namespace, self._name, outcome.secrets)
-        if outcome.at_rest and not outcome.wrote and named == outcome.secrets:
+        named = operator.secret_references.secrets_of(self._namespace, self._name)
+        operator.secret_references.record(self._namespace, self._name, outcome.secrets)
+        if outcome.settled and not outcome.wrote and named == outcome.secrets:
             self._rest, self._rested_at = before, time.monotonic()
-            self._due = self._rested_at + outcome.due
+            self._due = self._rested_at + outcome.due_in
         return outcome
 
-    async def _stand_back(self, holder: str) -> Outcome:
+    async def _yield_to(self, holder: str) -> ReconcileResult:
         """Leave the gateway to another release, and say so once where its owner looks for it."""
         if self._holder != holder:
             self._holder = holder
@@ -142,18 +142,18 @@ class Loop:
             live = client.store.get(KIND, self._namespace, self._name)
             if live is not None:
                 await report_other_release(client, live, self._operator.settings.release, holder)
-        return Outcome(exists=True)
+        return ReconcileResult(exists=True)
 
-    def _mark(self) -> Mark:
-        named = self._operator.readers.named(self._namespace, self._name)
-        workers = self._operator.workers
-        audit = workers.audits.epoch(self._namespace, self._name)
-        answers = workers.answers.epoch(self._namespace, self._name)
-        mark = self._operator.client.store.mark(self._namespace, self._name, named)
+    def _current_mark(self) -> VersionMark:
+        named = self._operator.secret_references.secrets_of(self._namespace, self._name)
+        workers = self._operator.worker_reports
+        audit = workers.audits.change_count(self._namespace, self._name)
+        answers = workers.answers.change_count(self._namespace, self._name)
+        mark = self._operator.client.store.version_mark(self._namespace, self._name, named)
         mark = (*mark, ("Answers", "", str(answers)))
         return (*mark, ("Auditor", "", str(audit))) if audit else mark
 
-    def _failed(self, error: Exception, asked: float) -> float:
+    def _handle_failure(self, error: Exception, asked: float) -> float:
         self._failures += 1
         metrics.RECONCILES.labels("failed").inc()
         told = "reconcile failed (%d in a row): %s: %s"
@@ -161,5 +161,5 @@ class Loop:
         return max(self._back_off(), asked)
 
     def _back_off(self) -> float:
-        pause = min(_FIRST_BACKOFF_SECONDS * (1 << min(self._failures - 1, 8)), _LONGEST_BACKOFF_SECONDS)
+        pause = min(_FIRST_BACKOFF_SECONDS * (1 << min(self._failures - 1, 8)), _MAX_BACKOFF_SECONDS)
         return pause * random.uniform(1, 1.2)

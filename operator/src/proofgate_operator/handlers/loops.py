@@ -7,26 +7,26 @@ from collections.abc import Callable
 from typing import Protocol
 
 #: A reconcile that is under way gets so long to end when its loop is ended.
-_END_SECONDS = 5.0
+_STOP_TIMEOUT_SECONDS = 5.0
 
 
-class Runnable(Protocol):
-    """What runs for one gateway: see `loop.Loop`."""
+class GatewayRunner(Protocol):
+    """What runs for one gateway: see `loop.GatewayLoop`."""
 
     async def run(self, stopped: Callable[[], bool]) -> None:
         """Run until cancelled, or until `stopped`."""
 
-    def forget(self) -> None:
+    def clean_up(self) -> None:
         """Leave nothing behind of a gateway that is gone."""
 
 
-class Loops:
+class GatewayLoops:
     """One task for each gateway, by its uid."""
 
     def __init__(self) -> None:
         self._running: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
-    def begin(self, namespace: str, name: str, uid: str, loop: Runnable) -> None:
+    def start(self, namespace: str, name: str, uid: str, loop: GatewayRunner) -> None:
         """Have the gateway reconciled by this loop from now on, unless it already has one."""
         if uid in self._running and not self._running[uid][0].done():
             return
@@ -34,26 +34,26 @@ class Loops:
         running = self._run(loop, f"{namespace}/{name}", stopped)
         self._running[uid] = asyncio.create_task(running, name=f"{namespace}/{name}"), stopped
 
-    def end(self, uid: str) -> None:
+    def stop_gateway(self, uid: str) -> None:
         """Have a gateway that is gone reconciled no more."""
         if uid in self._running:
             task, stopped = self._running.pop(uid)
             stopped.set()
             task.cancel()
 
-    async def stop(self) -> None:
+    async def stop_all(self) -> None:
         """End all of them, and wait until they have ended."""
         tasks = [task for task, _ in self._running.values()]
         for uid in list(self._running):
-            self.end(uid)
+            self.stop_gateway(uid)
         if tasks:
-            await asyncio.wait(tasks, timeout=_END_SECONDS)
+            await asyncio.wait(tasks, timeout=_STOP_TIMEOUT_SECONDS)
 
-    async def _run(self, loop: Runnable, name: str, stopped: asyncio.Event) -> None:
+    async def _run(self, loop: GatewayRunner, name: str, stopped: asyncio.Event) -> None:
         try:
             # A reconcile may swallow the cancellation.
             await loop.run(stopped.is_set)
         finally:
             # What is kept by name belongs to the one that was made anew under it, if there is one.
             if all(task.get_name() != name for task, _ in self._running.values()):
-                loop.forget()
+                loop.clean_up()

@@ -3,15 +3,15 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from proofgate_operator.handlers.answers import Answers
-from proofgate_operator.handlers.applied import Writes
+from proofgate_operator.handlers.answers import RequestProbePoller
+from proofgate_operator.handlers.applied import ApplyHistory
 from proofgate_operator.handlers.attachments import Attachments
-from proofgate_operator.handlers.audits import Audits
-from proofgate_operator.handlers.claims import Claims
+from proofgate_operator.handlers.audits import AuditPoller
+from proofgate_operator.handlers.claims import NamespaceClaims
 from proofgate_operator.handlers.heartbeat import Heartbeat
-from proofgate_operator.handlers.loops import Loops
-from proofgate_operator.handlers.orphans import Orphans
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.loops import GatewayLoops
+from proofgate_operator.handlers.orphans import OrphanedTenants
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.client import Client
 from proofgate_operator.settings import Settings
@@ -28,19 +28,21 @@ class Operator:
     client: Client
     settings: Settings
     requeues: Requeues = field(default_factory=Requeues)
-    readers: Readers = field(default_factory=Readers)
+    secret_references: SecretReferences = field(default_factory=SecretReferences)
     heartbeat: Heartbeat = field(default_factory=Heartbeat)
-    workers: WorkerReports = field(default_factory=WorkerReports)
-    writes: Writes = field(default_factory=Writes)
+    worker_reports: WorkerReports = field(default_factory=WorkerReports)
+    apply_history: ApplyHistory = field(default_factory=ApplyHistory)
     attachments: Attachments = field(default_factory=Attachments)
-    loops: Loops = field(default_factory=Loops)
-    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_RECONCILES))
+    loops: GatewayLoops = field(default_factory=GatewayLoops)
+    reconcile_semaphore: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_CONCURRENT_RECONCILES)
+    )
 
     def __post_init__(self) -> None:
-        self.claims = Claims(self.client, self.settings.release)
-        self.orphans = Orphans(self.client, self.requeues)
-        self.answers = Answers(self.client, self.workers.answers, self.requeues)
-        self.audits = Audits(self.client, self.workers.audits, self.requeues)
+        self.claims = NamespaceClaims(self.client, self.settings.release)
+        self.orphans = OrphanedTenants(self.client, self.requeues)
+        self.answers = RequestProbePoller(self.client, self.worker_reports.answers, self.requeues)
+        self.audits = AuditPoller(self.client, self.worker_reports.audits, self.requeues)
 
     def __copy__(self) -> "Operator":
         """Kopf copies its memo for every object; the operator in it stays one."""

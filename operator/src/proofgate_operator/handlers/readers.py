@@ -1,14 +1,14 @@
 """Which gateways name which Secrets, as of the last reconcile of each: a change of a Secret requeues them."""
 
 
-class Readers:
+class SecretReferences:
     """Secrets by gateway, and gateways by Secret."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], frozenset[str]] = {}
         self._readers: dict[tuple[str, str], set[str]] = {}
 
-    def note(self, namespace: str, gateway: str, secrets: frozenset[str]) -> None:
+    def record(self, namespace: str, gateway: str, secrets: frozenset[str]) -> None:
         """Note the Secrets that a gateway names now."""
         before = self._named.get((namespace, gateway), frozenset())
         if before == secrets:
@@ -22,15 +22,15 @@ class Readers:
             if not readers:
                 del self._readers[(namespace, name)]
 
-    def forget(self, namespace: str, gateway: str) -> None:
+    def remove_gateway(self, namespace: str, gateway: str) -> None:
         """Drop a gateway that is gone."""
-        self.note(namespace, gateway, frozenset())
+        self.record(namespace, gateway, frozenset())
         self._named.pop((namespace, gateway), None)
 
-    def named(self, namespace: str, gateway: str) -> frozenset[str]:
+    def secrets_of(self, namespace: str, gateway: str) -> frozenset[str]:
         """Return the Secrets that a gateway named when it was last reconciled."""
         return self._named.get((namespace, gateway), frozenset())
 
-    def of(self, namespace: str, secret: str) -> list[str]:
+    def gateways_of(self, namespace: str, secret: str) -> list[str]:
         """Return the gateways that name a Secret."""
         return sorted(self._readers.get((namespace, secret), ()))

@@ -20,7 +20,7 @@ class Requeues:
         if flag is not None:
             flag.set()
 
-    def begin(self, namespace: str, name: str) -> None:
+    def clear(self, namespace: str, name: str) -> None:
         """Lower the flag before a reconcile, so that whatever happens during it is not missed."""
         self._flag(namespace, name).clear()
 
@@ -31,6 +31,6 @@ class Requeues:
             async with asyncio.timeout(seconds):
                 await self._flag(namespace, name).wait()
 
-    def forget(self, namespace: str, name: str) -> None:
+    def remove(self, namespace: str, name: str) -> None:
         """Drop the flag of a gateway that is gone."""
         self._flags.pop((namespace, name), None)

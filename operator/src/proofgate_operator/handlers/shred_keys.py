@@ -8,10 +8,10 @@ from proofgate_operator.build.shred_keys import new_entries, shred_keys_secret
 from proofgate_operator.kube.apply import create, merge_patch
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan.shred_keys import ShredKeys
+from proofgate_operator.plan.shred_keys import ShredKeysState
 
 
-async def make_shred_keys(client: Client, gateway: Gateway, keys: ShredKeys) -> bool:
+async def create_missing_shred_keys(client: Client, gateway: Gateway, keys: ShredKeysState) -> bool:
     """Make the keys that lack; return whether anything changed, or has to be looked at again.
 
     The Secret is written only as it was seen: a key that somebody else put there since is not overwritten.

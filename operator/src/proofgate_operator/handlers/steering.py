@@ -12,46 +12,48 @@ from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.balancers import found_condition
-from proofgate_operator.plan.decide import Plan
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.balancers import load_balanced_condition
+from proofgate_operator.plan.decide import ReconcilePlan
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.pods import is_ready
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.plan.shards import are_balancers_asked, read_shards, whom_to_ask
+from proofgate_operator.plan.shards import read_shards, shards_to_query, should_query_balancers
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.reports import WorkerReports
 
 
 async def with_reports(
-    workers: WorkerReports, gateway: Gateway, status: Manifest, seen: Observed
-) -> Observed:
+    workers: WorkerReports, gateway: Gateway, status: Manifest, seen: ObservedState
+) -> ObservedState:
     """Return what was seen together with what the workers tell; `status` is the gateway's own."""
     key = (gateway.namespace, gateway.name)
     seen = replace(
         seen,
-        shards=tuple(status.get("shards") or ()),
+        previous_shards=tuple(status.get("shards") or ()),
         now=workers.now(),
-        lasting=workers.lasting(*key, seen.worker_pods),
-        reports=workers.last(*key, seen.worker_pods),
+        pod_durations=workers.pod_durations(*key, seen.worker_pods),
+        worker_reports=workers.cached(*key, seen.worker_pods),
     )
     live = seen.child("StatefulSet", names(gateway).worker)
     shards = read_shards(seen, live)
-    reports = await workers.reports(*key, seen.worker_pods, whom_to_ask(shards))
+    reports = await workers.reports(*key, seen.worker_pods, shards_to_query(shards))
     asked = live["spec"]["replicas"] if live else 0
     balancers = {}
-    if are_balancers_asked(seen, shards, asked, gateway.spec.replicas):
+    if should_query_balancers(seen, shards, asked, gateway.spec.replicas):
         balancers = await workers.balancers.reports(*key, seen.haproxy_pods)
-    return replace(seen, reports=reports, balancers=balancers)
+    return replace(seen, worker_reports=reports, balancer_reports=balancers)
 
 
-async def say_found(client: Client, plan: Plan, now: float, log: Callable[..., None]) -> list[str]:
+async def mark_load_balanced(
+    client: Client, plan: ReconcilePlan, now: float, log: Callable[..., None]
+) -> list[str]:
     """Set the condition that makes a worker's pod Ready, of those that every HAProxy has found. Returns what
     was refused."""
     refused = []
-    for pod in plan.found:
+    for pod in plan.discovered_pods:
         name = pod["metadata"]["name"]
         try:
-            await apply(client, found_condition(pod, time_of(now)), subresource="status")
+            await apply(client, load_balanced_condition(pod, time_of(now)), subresource="status")
         except ApiError as error:
             if error.transient:
                 raise
@@ -68,8 +70,8 @@ async def steer(
     client: Client,
     admin_port: AdminPort,
     gateway: Gateway,
-    seen: Observed,
-    plan: Plan,
+    seen: ObservedState,
+    plan: ReconcilePlan,
     log: Callable[..., None],
 ) -> list[str]:
     """Tell workers to stay or to retire, and delete the pod that is to be replaced. Returns what was refused.
@@ -78,9 +80,9 @@ async def steer(
     that does.
     """
     secret = seen.child("Secret", names(gateway).admin)
-    token = entry(secret, ADMIN_TOKEN) if secret and (plan.stay or plan.retire) else None
+    token = entry(secret, ADMIN_TOKEN) if secret and (plan.cancel_retirements or plan.retire) else None
     for pods, tell, told in (
-        (plan.stay, admin_port.stay, "asked %s to stay"),
+        (plan.cancel_retirements, admin_port.cancel_retirement, "asked %s to stay"),
         (plan.retire, admin_port.retire, "asked %s to retire"),
     ):
         for pod in pods:
@@ -92,7 +94,7 @@ async def steer(
     refused = []
     for pod in plan.replace:
         metadata = pod["metadata"]
-        gone = await _no_longer_ready(client, gateway, seen, pod)
+        gone = await _newly_unready(client, gateway, seen, pod)
         if gone:
             log("Pod %s is not deleted now: %s is not ready any more", metadata["name"], gone)
             continue
@@ -108,7 +110,9 @@ async def steer(
     return refused
 
 
-async def _no_longer_ready(client: Client, gateway: Gateway, seen: Observed, leaving: Manifest) -> str | None:
+async def _newly_unready(
+    client: Client, gateway: Gateway, seen: ObservedState, leaving: Manifest
+) -> str | None:
     """Return a worker beside the one that leaves that was seen ready and is not by now.
 
     What was seen may be as old as a watch that broke without a word: before something is taken away, the API

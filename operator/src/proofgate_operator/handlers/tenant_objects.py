@@ -27,7 +27,7 @@ def read_tenant(manifest: Manifest | None) -> GatewayTenant | None:
     if manifest is None or manifest["metadata"].get("deletionTimestamp"):
         return None
     try:
-        return GatewayTenant.read(manifest)
+        return GatewayTenant.from_manifest(manifest)
     except ValidationError:
         # The schema lets none in; one from before it is none.
         return None

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.holds import Holds, described
+from proofgate_operator.kube.holds import FailedReads, describe_failed_read
 from proofgate_operator.kube.store import Store
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, read_keys
 from proofgate_operator.plan.attachment import TenantConditionType
-from proofgate_operator.plan.unread import HOLD_SECONDS, Unread, held_since
+from proofgate_operator.plan.unread import GRACE_SECONDS, UnreadableResource, hold_started_at
 
 FIELD = "spec.apiKeys"
 #: What a tenant is made of: without looking at both, nobody knows whether a key was taken away.
@@ -18,18 +18,22 @@ _KINDS = (TENANT_KIND, "Secret")
 
 
 @dataclass(frozen=True, repr=False)
-class KeysRead:
+class TenantKeysRead:
     """A tenant's keys, the Secrets among its own that nobody could look at, and from which Secret and entry
     each item is."""
 
     keys: KeyList = field(default_factory=lambda: KeyList((), ()))
-    unread: tuple[Unread, ...] = ()
+    unreadable: tuple[UnreadableResource, ...] = ()
     sources: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 async def read_secrets(
-    client: Client, holds: Holds, tenant: GatewayTenant, before: KeysRead | None, known: Mapping[str, str]
-) -> KeysRead:
+    client: Client,
+    holds: FailedReads,
+    tenant: GatewayTenant,
+    before: TenantKeysRead | None,
+    known: Mapping[str, str],
+) -> TenantKeysRead:
     """Read the Secrets of a tenant. An item of one that nobody may look at stays the key that it was.
 
     `before` is the last reading; without one `known` has the digests of items, by name, as they are written.
@@ -45,49 +49,55 @@ async def read_secrets(
             name: digest for name, digest in digests.items() if before.sources.get(name) == sources.get(name)
         }
     found: dict[str, Manifest | None] = {}
-    unread: dict[str, Unread] = {}
+    unread: dict[str, UnreadableResource] = {}
     failures = []
-    since = _since(client.store.get(TENANT_KIND, tenant.namespace, tenant.name)) if before is None else None
+    since = (
+        _hold_started_at(client.store.get(TENANT_KIND, tenant.namespace, tenant.name))
+        if before is None
+        else None
+    )
     for name in tenant.secrets:
-        look = await client.look("Secret", tenant.namespace, name)
+        look = await client.read("Secret", tenant.namespace, name)
         found[name] = look.manifest
         if look.failure is not None:
             failures.append(look.failure.read)
-            unread[name] = holds.begin(tenant.tenant, look.failure, since)
-    holds.keep(tenant.tenant, failures)
-    over = {name for name, blind in unread.items() if blind.over}
+            unread[name] = holds.record_failure(tenant.qualified_name, look.failure, since)
+    holds.retain(tenant.qualified_name, failures)
+    over = {name for name, blind in unread.items() if blind.is_expired}
     held = {
         name: digest for name, digest in known.items() if name in sources and sources[name][0] not in over
     }
     keys = read_keys(FIELD, tenant.spec.api_keys, found, unread, held)
-    return KeysRead(keys, tuple(unread.values()), sources)
+    return TenantKeysRead(keys, tuple(unread.values()), sources)
 
 
-def unlisted(store: Store, namespace: str, holds: Holds, spent: float) -> tuple[Unread, ...]:
+def unlistable(
+    store: Store, namespace: str, holds: FailedReads, spent: float
+) -> tuple[UnreadableResource, ...]:
     """Return what nobody may list in a namespace of what tenants are made of.
 
     `spent` seconds of what was so from the start of this process were over before. Where the API server does
     not answer, there is no end: it would be one for everybody.
     """
-    silent = (described(failure) for failure in store.ailing(namespace, _KINDS))
+    silent = (describe_failed_read(failure) for failure in store.unavailable_reasons(namespace, _KINDS))
     refused = (
-        described(
+        describe_failed_read(
             barred.failure,
-            barred.at + HOLD_SECONDS - (spent if barred.from_the_start else 0.0),
-            over=store.clock() - barred.since + (spent if barred.from_the_start else 0.0) >= HOLD_SECONDS,
+            barred.blocked_at_wall + GRACE_SECONDS - (spent if barred.since_start else 0.0),
+            over=store.clock() - barred.blocked_at + (spent if barred.since_start else 0.0) >= GRACE_SECONDS,
         )
-        for barred in store.barred_kinds(namespace, _KINDS)
+        for barred in store.blocked_kinds(namespace, _KINDS)
     )
     return (*refused, *silent)
 
 
-def with_faults(keys: KeyList, unread: tuple[Unread, ...]) -> KeyList:
+def with_faults(keys: KeyList, unread: tuple[UnreadableResource, ...]) -> KeyList:
     """Return keys with what is to be told of a namespace that nobody may list."""
     told = (KeyFault("", blind.reason, blind.message) for blind in unread)
     return KeyList(keys.keys, (*keys.faults, *told)) if unread else keys
 
 
-def told_for(live: Manifest | None, generation: int) -> bool:
+def is_status_current(live: Manifest | None, generation: int) -> bool:
     """Return whether the status of a tenant is about its spec as it is: then what is written is, too."""
     conditions = ((live or {}).get("status") or {}).get("conditions") or []
     return any(
@@ -96,6 +106,6 @@ def told_for(live: Manifest | None, generation: int) -> bool:
     )
 
 
-def _since(live: Manifest | None) -> float | None:
+def _hold_started_at(live: Manifest | None) -> float | None:
     conditions = ((live or {}).get("status") or {}).get("conditions") or []
-    return held_since(conditions, TenantConditionType.KEYS_VALID)
+    return hold_started_at(conditions, TenantConditionType.KEYS_VALID)

@@ -9,11 +9,11 @@ from proofgate_operator.kube.store import Store
 _PERIOD_SECONDS = 30.0
 
 
-async def watch_over(store: Store, heartbeat: Heartbeat) -> None:
+async def monitor_loops(store: Store, heartbeat: Heartbeat) -> None:
     """Compare the gateways that are known with the loops, for ever."""
     while True:
         if heartbeat.leading:
-            heartbeat.known(set(store.gateways()))
+            heartbeat.set_gateways(set(store.gateways()))
         for kind, count in store.count().items():
             metrics.OBJECTS.labels(kind).set(count)
         await asyncio.sleep(_PERIOD_SECONDS)

@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
-from proofgate_operator.handlers.readers import Readers
+from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.informer import Informer
 
 #: The API server sends only our own objects: others' pods never reach this process.
-_OURS = f"{MANAGED_BY_LABEL}={OPERATOR}"
+_OWN_OBJECTS = f"{MANAGED_BY_LABEL}={OPERATOR}"
 #: Kinds a gateway is made of, the gateways themselves, and Secrets, which users make as well: of those the
 #: operator receives metadata and keeps versions.
 SELECTORS = {
     KIND: "",
     TENANT_KIND: "",
-    "ConfigMap": _OURS,
-    "CronJob": _OURS,
-    "Deployment": _OURS,
-    "NetworkPolicy": _OURS,
-    "PersistentVolumeClaim": _OURS,
-    "Pod": _OURS,
-    "PodDisruptionBudget": _OURS,
+    "ConfigMap": _OWN_OBJECTS,
+    "CronJob": _OWN_OBJECTS,
+    "Deployment": _OWN_OBJECTS,
+    "NetworkPolicy": _OWN_OBJECTS,
+    "PersistentVolumeClaim": _OWN_OBJECTS,
+    "Pod": _OWN_OBJECTS,
+    "PodDisruptionBudget": _OWN_OBJECTS,
     "Secret": "",
-    "Service": _OURS,
-    "ServiceAccount": _OURS,
-    "StatefulSet": _OURS,
+    "Service": _OWN_OBJECTS,
+    "ServiceAccount": _OWN_OBJECTS,
+    "StatefulSet": _OWN_OBJECTS,
 }
 #: What a namespace is watched for of which tenants alone are served.
 TENANT_KINDS = (TENANT_KIND, "Secret")
@@ -44,7 +44,7 @@ class Watches:
         self,
         client: Client,
         namespaces: Sequence[str],
-        readers: Readers,
+        readers: SecretReferences,
         requeues: Requeues,
         tenant_namespaces: Sequence[str] = (),
     ) -> None:
@@ -57,7 +57,7 @@ class Watches:
         followed = [(kind, home) for home in homes for kind in SELECTORS]
         followed += [(kind, home) for home in tenant_namespaces for kind in TENANT_KINDS]
         self._informers = [
-            Informer(client, kind, home, SELECTORS[kind], self._tell) for kind, home in followed
+            Informer(client, kind, home, SELECTORS[kind], self._notify) for kind, home in followed
         ]
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -72,7 +72,7 @@ class Watches:
         while not self._store.synced:
             await asyncio.sleep(0.05)
 
-    def silent(self, seconds: float) -> list[str]:
+    def silent_watches(self, seconds: float) -> list[str]:
         """Return what was not heard of for this long, and what nobody follows any more."""
         ended = {task.get_name() for task in self._tasks if task.done()}
         return [
@@ -87,14 +87,14 @@ class Watches:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _tell(self, kind: str, namespace: str, name: str, gateway: str) -> None:
+    def _notify(self, kind: str, namespace: str, name: str, gateway: str) -> None:
         if gateway:
             self._requeues.requeue(namespace, gateway)
         if kind == "Secret":
-            for reader in self._readers.of(namespace, name):
+            for reader in self._readers.gateways_of(namespace, name):
                 self._requeues.requeue(namespace, reader)
             for home, reader in self._store.attached.gateways_reading((namespace, name)):
                 self._requeues.requeue(home, reader)
         if kind == TENANT_KIND:
-            for home, reader in self._store.attached.changed():
+            for home, reader in self._store.attached.changed_gateways():
                 self._requeues.requeue(home, reader)

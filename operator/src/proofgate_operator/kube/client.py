@@ -17,9 +17,17 @@ from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR, Manifest
-from proofgate_operator.kube.errors import ApiError, Fenced, checked
-from proofgate_operator.kube.proxy import proxy_of_the_environment
-from proofgate_operator.kube.reads import Look, Read, ReadFailed, ReadOutcome, is_unknown, outcome_of, reading
+from proofgate_operator.kube.errors import ApiError, Fenced, parse_response
+from proofgate_operator.kube.proxy import proxy_from_environment
+from proofgate_operator.kube.reads import (
+    Read,
+    ReadFailed,
+    ReadOutcome,
+    ReadResult,
+    is_unknown,
+    outcome_of,
+    wrap_read_errors,
+)
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
 from proofgate_operator.kube.streams import Streams
@@ -28,12 +36,12 @@ from proofgate_operator.kube.watch_stream import SILENCE_SECONDS, EventDecoder, 
 #: Seconds one request may take; a loop that waits longer learns nothing.
 _TIMEOUT_SECONDS = 15
 #: How long it is believed that the API server knows a kind, or does not.
-_OFFER_SECONDS = 600
+_DISCOVERY_CACHE_SECONDS = 600
 #: Requests in flight, watches aside: every further connection costs memory, and the API server is no faster.
-_REQUESTS = 16
-_LEASES = f"/apis/{RESOURCES['Lease'].api_version}/"
+_MAX_CONCURRENT_REQUESTS = 16
+_LEASE_PATH = f"/apis/{RESOURCES['Lease'].api_version}/"
 #: Objects in one answer to a list.
-_PAGE = 250
+_PAGE_SIZE = 250
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
@@ -46,7 +54,7 @@ class Client:
         self.store = Store()
         self._streams = Streams(api_client)
         self._fenced = False
-        self._gate = asyncio.Semaphore(_REQUESTS)
+        self._gate = asyncio.Semaphore(_MAX_CONCURRENT_REQUESTS)
         self._offers: dict[str, tuple[float, bool]] = {}
 
     def fence(self) -> None:
@@ -67,16 +75,16 @@ class Client:
                 kubernetes_config.load_incluster_config(configuration)
             except kubernetes_config.ConfigException:
                 await kubernetes_config.load_kube_config(client_configuration=configuration)
-        return cls.of(configuration)
+        return cls.from_configuration(configuration)
 
     @classmethod
-    def of(cls, configuration: kubernetes_client.Configuration) -> "Client":
+    def from_configuration(cls, configuration: kubernetes_client.Configuration) -> "Client":
         """Return a client for an API server, which is reached by the environment's proxy if there is one."""
         # Where watches cannot share connections, each holds one: a pool with a limit would be full of them.
         configuration.connection_pool_maxsize = 0
         # Otherwise it is looked up for each request, and a file of passwords too, in threads.
         configuration.client_session_kwargs = {"trust_env": False}
-        configuration.proxy = configuration.proxy or proxy_of_the_environment(URL(configuration.host))
+        configuration.proxy = configuration.proxy or proxy_from_environment(URL(configuration.host))
         return cls(kubernetes_client.ApiClient(configuration))
 
     async def close(self) -> None:
@@ -102,7 +110,7 @@ class Client:
         if self._fenced:
             raise Fenced("another replica is active")
         # Who leads must not lose that because its work waits in a line.
-        urgent = path.startswith(_LEASES)
+        urgent = path.startswith(_LEASE_PATH)
         try:
             async with contextlib.nullcontext() if urgent else self._gate:
                 answer = await self._exchange(
@@ -113,15 +121,19 @@ class Client:
             raise
         metrics.REQUESTS.labels(method, "ok").inc()
         if method in ("POST", "PUT", "PATCH"):
-            self._learn(answer)
+            self._update_store(answer)
         return answer
 
-    def _learn(self, written: Manifest) -> None:
+    def _update_store(self, written: Manifest) -> None:
         kind, metadata = written.get("kind", ""), written.get("metadata") or {}
         ours = (metadata.get("labels") or {}).get(MANAGED_BY_LABEL) == OPERATOR
         # Other objects without the label are not watched: nobody would tell of their further fate.
-        if self.store.synced and self.store.watches(kind) and (ours or kind in (KIND, TENANT_KIND, "Secret")):
-            self.store.put(kind, written)
+        if (
+            self.store.synced
+            and self.store.is_watched(kind)
+            and (ours or kind in (KIND, TENANT_KIND, "Secret"))
+        ):
+            self.store.upsert(kind, written)
 
     async def _exchange(
         self,
@@ -135,14 +147,14 @@ class Client:
     ) -> Manifest:
         target = f"{path}?{urlencode(query)}" if query else path
         asked = {"Accept": accept, "Content-Type": content_type}
-        url, headers = await self._addressed(method, target, asked)
+        url, headers = await self._resolve_url(method, target, asked)
         wrapped = await self._api.call_api(
             method, url, header_params=headers, body=body, _request_timeout=_TIMEOUT_SECONDS
         )
         response: ClientResponse = wrapped.response
-        return checked(response.status, await response.read(), response.headers.get("Retry-After"))
+        return parse_response(response.status, await response.read(), response.headers.get("Retry-After"))
 
-    async def _addressed(
+    async def _resolve_url(
         self, method: str, target: str, headers: dict[str, str]
     ) -> tuple[str, dict[str, str]]:
         """Return the URL of a target, and the headers with those that say who asks."""
@@ -156,10 +168,10 @@ class Client:
         self, kind: str, namespace: str | None, selector: str = "", *, metadata_only: bool = False
     ) -> AsyncIterator[Manifest]:
         """Yield the objects of a kind as lists of some hundreds, each with the version of the whole."""
-        query = {"limit": str(_PAGE)} | ({"labelSelector": selector} if selector else {})
+        query = {"limit": str(_PAGE_SIZE)} | ({"labelSelector": selector} if selector else {})
         accept = _METADATA_LIST if metadata_only else "application/json"
         while True:
-            with reading(Read("list", kind, namespace)):
+            with wrap_read_errors(Read("list", kind, namespace)):
                 page = await self.request("GET", RESOURCES[kind].path(namespace), query=query, accept=accept)
             yield page
             rest = page["metadata"].get("continue")
@@ -167,7 +179,7 @@ class Client:
                 return
             query["continue"] = rest
 
-    async def changes(
+    async def watch(
         self,
         kind: str,
         namespace: str | None,
@@ -183,21 +195,21 @@ class Client:
         """
         target = f"{RESOURCES[kind].path(namespace)}?{urlencode(watch_query(selector, version))}"
         accept = _METADATA if metadata_only else "application/json"
-        url, headers = await self._addressed("GET", target, {"Accept": accept})
+        url, headers = await self._resolve_url("GET", target, {"Accept": accept})
         async with self._streams.open(url, headers) as answer:
             decoder, read = EventDecoder(), Read("watch", kind, namespace)
-            pieces = answer.pieces(SILENCE_SECONDS)
+            pieces = answer.chunks(SILENCE_SECONDS)
             if answer.status >= 400:
                 whole = b"".join([piece async for piece in pieces])
-                with reading(read):
-                    checked(answer.status, whole, answer.retry_after)
+                with wrap_read_errors(read):
+                    parse_response(answer.status, whole, answer.retry_after)
             async for chunk in pieces:
-                with reading(read):
+                with wrap_read_errors(read):
                     events = [*decoder.feed(chunk)]
                 for event in events:
                     yield event
 
-    async def look(self, kind: str, namespace: str, name: str) -> Look:
+    async def read(self, kind: str, namespace: str, name: str) -> ReadResult:
         """Ask for an object; return what came of it, whatever that is."""
         read = Read("get", kind, namespace, name)
         try:
@@ -207,17 +219,17 @@ class Client:
         except (ApiError, ClientError, OSError, TimeoutError) as error:
             outcome = outcome_of(read, error)
             if outcome is ReadOutcome.GONE:
-                return Look(outcome)
+                return ReadResult(outcome)
             if isinstance(error, ApiError) and is_unknown(error):
                 self._offers.pop(kind, None)
-            return Look(outcome, failure=ReadFailed(read, outcome, error))
+            return ReadResult(outcome, failure=ReadFailed(read, outcome, error))
         # A list gives its items neither; here they are always told.
         whole = {**found, "apiVersion": RESOURCES[kind].api_version, "kind": kind}
-        return Look(ReadOutcome.FOUND, whole)
+        return ReadResult(ReadOutcome.FOUND, whole)
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Ask for an object; None if the API server says that there is none. Raises `ReadFailed`."""
-        look = await self.look(kind, namespace, name)
+        look = await self.read(kind, namespace, name)
         if look.failure:
             raise look.failure
         return look.manifest
@@ -225,9 +237,9 @@ class Client:
     async def namespaces(self, selector: str) -> list[str]:
         """Return the names of the namespaces with the labels of `selector`. Raises `ReadFailed`."""
         found: list[str] = []
-        query = {"limit": str(_PAGE)} | ({"labelSelector": selector} if selector else {})
+        query = {"limit": str(_PAGE_SIZE)} | ({"labelSelector": selector} if selector else {})
         while True:
-            with reading(Read("list", "Namespace", None)):
+            with wrap_read_errors(Read("list", "Namespace", None)):
                 page = await self.request("GET", "/api/v1/namespaces", query=query, accept=_METADATA_LIST)
             found += [item["metadata"]["name"] for item in page["items"] or ()]
             rest = page["metadata"].get("continue")
@@ -242,7 +254,7 @@ class Client:
         `ReadFailed`."""
         query = {"labelSelector": selector} if selector else {}
         query |= {"fieldSelector": fields} if fields else {}
-        with reading(Read("list", kind, namespace)):
+        with wrap_read_errors(Read("list", kind, namespace)):
             answer = await self.request("GET", RESOURCES[kind].path(namespace), query=query)
         items: list[Manifest] = answer["items"]
         return items
@@ -262,24 +274,24 @@ class Client:
             return
         if answer.get("kind") == kind:
             # It has a grace period or a finalizer, and stays until then.
-            self._learn(answer)
+            self._update_store(answer)
         else:
-            self.store.bury(kind, namespace, name, uid)
+            self.store.record_deletion(kind, namespace, name, uid)
 
-    async def offers(self, kind: str) -> bool:
+    async def has_kind(self, kind: str) -> bool:
         """Return whether the API server knows a kind that not every cluster has; asked every ten minutes.
         One that cannot be asked is taken to know what it knew."""
         asked, served = self._offers.get(kind, (-math.inf, False))
         now = time.monotonic()
-        if now - asked >= _OFFER_SECONDS:
+        if now - asked >= _DISCOVERY_CACHE_SECONDS:
             try:
-                served = await self.serves(RESOURCES[kind].api_version, RESOURCES[kind].plural)
+                served = await self.has_resource(RESOURCES[kind].api_version, RESOURCES[kind].plural)
             except ApiError:
                 return served
             self._offers[kind] = (now, served)
         return served
 
-    async def serves(self, api_version: str, plural: str) -> bool:
+    async def has_resource(self, api_version: str, plural: str) -> bool:
         """Return whether the API server knows a resource yet."""
         try:
             answer = await self.request("GET", f"/apis/{api_version}")

@@ -39,7 +39,7 @@ class Fenced(Exception):
     """This process is no longer the one that acts."""
 
 
-def checked(status: int, raw: bytes, retry_after: str | None = None) -> Manifest:
+def parse_response(status: int, raw: bytes, retry_after: str | None = None) -> Manifest:
     """Return a parsed answer; raises `ApiError` for any status from 400, and for what is no object."""
     try:
         answer: Manifest = json.loads(raw)

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
 from proofgate_operator.kube.resources import resource_name
-from proofgate_operator.plan.unread import HOLD_SECONDS, Unread, UnreadReason, user_of
+from proofgate_operator.plan.unread import GRACE_SECONDS, UnreadableReason, UnreadableResource, parse_user
 
 _FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 15.0
+_MAX_PAUSE_SECONDS = 15.0
 
 
 @dataclass
-class _Hold:
-    ends: float
-    until: float
+class _FailedRead:
+    expires_at: float
+    expires_at_wall: float
     failure: ReadFailed
-    due: float = 0.0
-    tries: int = 0
+    retry_at: float = 0.0
+    attempts: int = 0
 
 
-class Holds:
+class FailedReads:
     """Holds by who needs the read, and the read. `clock` is monotonic seconds, which measure them; `wall`
     are seconds since 1970, for people and for the process that follows."""
 
@@ -31,39 +31,41 @@ class Holds:
     ) -> None:
         self.clock = clock
         self.wall = wall
-        self._of: dict[str, dict[Read, _Hold]] = {}
+        self._of: dict[str, dict[Read, _FailedRead]] = {}
 
-    def spent(self, since: float | None) -> float:
+    def elapsed(self, since: float | None) -> float:
         """Return how much of a hold is over that an earlier process began at `since` (seconds since 1970): a
         restart does not move its end."""
-        return 0.0 if since is None else min(max(self.wall() - since, 0.0), HOLD_SECONDS)
+        return 0.0 if since is None else min(max(self.wall() - since, 0.0), GRACE_SECONDS)
 
-    def begin(self, owner: str, failure: ReadFailed, since: float | None = None) -> Unread:
+    def record_failure(
+        self, owner: str, failure: ReadFailed, since: float | None = None
+    ) -> UnreadableResource:
         """Note that a read was no look; return what holds now. `since` is as `spent` takes it."""
         now, held = self.clock(), self._of.setdefault(owner, {})
         hold = held.get(failure.read)
         if hold is None:
-            left = HOLD_SECONDS - self.spent(since)
-            hold = held[failure.read] = _Hold(now + left, self.wall() + left, failure)
+            left = GRACE_SECONDS - self.elapsed(since)
+            hold = held[failure.read] = _FailedRead(now + left, self.wall() + left, failure)
         hold.failure = failure
-        pause = min(_FIRST_PAUSE_SECONDS * (1 << min(hold.tries, 8)), _LONGEST_PAUSE_SECONDS)
-        hold.tries += 1
-        hold.due = now + max(pause * random.uniform(1, 1.2), failure.retry_after or 0.0)
-        if now < hold.ends:
+        pause = min(_FIRST_PAUSE_SECONDS * (1 << min(hold.attempts, 8)), _MAX_PAUSE_SECONDS)
+        hold.attempts += 1
+        hold.retry_at = now + max(pause * random.uniform(1, 1.2), failure.retry_after or 0.0)
+        if now < hold.expires_at:
             # What is over is said when it is.
-            hold.due = min(hold.due, hold.ends)
-        return described(failure, hold.until, over=now >= hold.ends)
+            hold.retry_at = min(hold.retry_at, hold.expires_at)
+        return describe_failed_read(failure, hold.expires_at_wall, over=now >= hold.expires_at)
 
     def has(self, owner: str) -> bool:
         """Return whether anything is held for `owner`, or was until it ended."""
         return owner in self._of
 
-    def due(self, owner: str) -> bool:
+    def is_retry_due(self, owner: str) -> bool:
         """Return whether it is time to look again at anything that `owner` needs."""
         now = self.clock()
-        return any(now >= hold.due for hold in self._of.get(owner, {}).values())
+        return any(now >= hold.retry_at for hold in self._of.get(owner, {}).values())
 
-    def keep(self, owner: str, reads: Collection[Read] = ()) -> None:
+    def retain(self, owner: str, reads: Collection[Read] = ()) -> None:
         """Forget what is held for `owner` but for these reads: the others were looks, or are not needed."""
         left = {read: hold for read, hold in self._of.get(owner, {}).items() if read in reads}
         if left:
@@ -72,17 +74,19 @@ class Holds:
             self._of.pop(owner, None)
 
 
-def described(failure: ReadFailed, until: float | None = None, *, over: bool = False) -> Unread:
+def describe_failed_read(
+    failure: ReadFailed, until: float | None = None, *, over: bool = False
+) -> UnreadableResource:
     """Return what is to be said of a read that was no look; without `until`, what was known has no end."""
-    reason = UnreadReason.UNAVAILABLE
+    reason = UnreadableReason.UNAVAILABLE
     if failure.outcome is ReadOutcome.MAY_NOT_LOOK:
-        reason = UnreadReason.MAY_NOT_LOOK
-    return Unread(
-        UnreadReason.HOLD_ENDED if over else reason,
+        reason = UnreadableReason.MAY_NOT_LOOK
+    return UnreadableResource(
+        UnreadableReason.HOLD_ENDED if over else reason,
         failure.read.verb,
         resource_name(failure.read.kind),
         failure.read.namespace,
         f"{failure.status} {failure.reason}",
-        user_of(failure.message),
+        parse_user(failure.message),
         until,
     )

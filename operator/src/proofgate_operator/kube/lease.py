@@ -23,7 +23,7 @@ from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.resources import RESOURCES
 
 #: What may go wrong while the API server is asked, and may go well the next time.
-MISHAPS = (ApiError, ClientError, OSError, TimeoutError)
+RETRYABLE_ERRORS = (ApiError, ClientError, OSError, TimeoutError)
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Election:
                 if await self.attempt():
                     _log.info("active: %s holds the Lease %s", self.identity, self.name)
                     return
-            except MISHAPS as error:
+            except RETRYABLE_ERRORS as error:
                 _log.warning("cannot acquire the Lease %s: %s", self.name, error)
             await asyncio.sleep(self.retry * random.uniform(0.8, 1.2))
 
@@ -79,7 +79,7 @@ class Election:
             try:
                 async with asyncio.timeout(left):
                     held = await self.attempt()
-            except MISHAPS as error:
+            except RETRYABLE_ERRORS as error:
                 _log.warning("cannot renew the Lease %s: %s", self.name, str(error) or type(error).__name__)
                 continue
             if not held:
@@ -93,11 +93,11 @@ class Election:
                     spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
                     await self._write({**self._seen, "spec": spec})
                     _log.info("released the Lease %s", self.name)
-        except MISHAPS as error:
+        except RETRYABLE_ERRORS as error:
             _log.warning("cannot release the Lease %s: %s", self.name, str(error) or type(error).__name__)
 
     @property
-    def holder(self) -> str:
+    def last_holder(self) -> str:
         """Who held the Lease when it was last seen; empty if nobody did."""
         return self._holder(self._seen) if self._seen else ""
 
@@ -105,7 +105,7 @@ class Election:
     def _holder(lease: Manifest) -> str:
         return (lease.get("spec") or {}).get("holderIdentity") or ""
 
-    def _note(self, lease: Manifest | None) -> None:
+    def _observe(self, lease: Manifest | None) -> None:
         version = lease["metadata"]["resourceVersion"] if lease else None
         if self._seen is None or self._seen["metadata"]["resourceVersion"] != version:
             self._seen_at = self.clock()
@@ -119,22 +119,22 @@ class Election:
         """Take or renew the Lease if that is allowed; return whether it is held."""
         began = self.clock()
         if self._seen is None or self._holder(self._seen) != self.identity:
-            self._note(await self.client.get("Lease", self.namespace, self.name))
+            self._observe(await self.client.get("Lease", self.namespace, self.name))
         live = self._seen
         if live and self._holder(live) not in ("", self.identity) and not self._expired(live):
             return False
         try:
-            await self._write(self._claim(live))
+            await self._write(self._claim_lease(live))
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
             # It changed meanwhile, perhaps by a write of ours whose answer was lost: whose it is now decides.
-            self._note(await self.client.get("Lease", self.namespace, self.name))
+            self._observe(await self.client.get("Lease", self.namespace, self.name))
             return self._seen is not None and self._holder(self._seen) == self.identity
         self._renewed_at = began
         return True
 
-    def _claim(self, live: Manifest | None) -> Manifest:
+    def _claim_lease(self, live: Manifest | None) -> Manifest:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before: dict[str, Any] = (live or {}).get("spec") or {}
         spec = {
@@ -157,4 +157,4 @@ class Election:
         else:
             path = RESOURCES["Lease"].path(self.namespace)
             written = await self.client.request("POST", path, body={**lease, **kind})
-        self._note(written)
+        self._observe(written)

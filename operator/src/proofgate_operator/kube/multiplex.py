@@ -30,16 +30,16 @@ from yarl import URL
 from proofgate_operator import metrics
 
 #: Streams of a connection at most, whatever the API server would take (it says 100): all end with it.
-_STREAMS = 250
+_MAX_STREAMS = 250
 #: Bytes that may be on their way before they are acknowledged, of all streams of a connection together.
 _WINDOW = 1 << 20
 #: A connection so long silent is asked whether it is there (PING), and given up after as much again.
 _PING_SECONDS = 20.0
 _CONNECT_SECONDS = 15.0
-_WINDOW_AT_FIRST = 65_535
+_INITIAL_WINDOW = 65_535
 
 
-class Answer:
+class StreamResponse:
     """One answer, whose body arrives piece by piece; reading raises `ClientConnectionError` if it broke."""
 
     __slots__ = ("_error", "_over", "_pieces", "_waiter", "retry_after", "status")
@@ -52,21 +52,21 @@ class Answer:
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    async def begin(self, silence: float) -> None:
+    async def wait_for_head(self, silence: float) -> None:
         """Return once the status is known; raises `TimeoutError` after so many seconds of silence."""
         while not self.status:
-            await self._next(silence)
+            await self._next_chunk(silence)
 
-    async def pieces(self, silence: float) -> AsyncIterator[bytes]:
+    async def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """Yield the body; raises `TimeoutError` after so many seconds of silence."""
         while True:
             while self._pieces:
                 yield self._pieces.pop(0)
             if self._over:
                 return
-            await self._next(silence)
+            await self._next_chunk(silence)
 
-    async def _next(self, silence: float) -> None:
+    async def _next_chunk(self, silence: float) -> None:
         if self._error:
             raise self._error
         if self._over:
@@ -78,17 +78,17 @@ class Answer:
         finally:
             self._waiter = None
 
-    def head(self, headers: Mapping[str, str]) -> None:
+    def receive_head(self, headers: Mapping[str, str]) -> None:
         """Take in status and headers."""
         self.status, self.retry_after = int(headers[":status"]), headers.get("retry-after")
         self._wake()
 
-    def feed(self, piece: bytes) -> None:
+    def receive_chunk(self, piece: bytes) -> None:
         """Take in a piece of the body."""
         self._pieces.append(piece)
         self._wake()
 
-    def end(self, error: Exception | None = None) -> None:
+    def finish(self, error: Exception | None = None) -> None:
         """Take in that nothing more comes."""
         self._over, self._error = error is None, error
         self._wake()
@@ -109,7 +109,7 @@ class _Connection(asyncio.Protocol):
             )
         )
         self._h2.local_settings = Settings(initial_values={SettingCodes.ENABLE_PUSH: 0})
-        self._answers: dict[int, Answer] = {}
+        self._answers: dict[int, StreamResponse] = {}
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()
@@ -121,14 +121,14 @@ class _Connection(asyncio.Protocol):
         self.closed = False
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether it takes another stream."""
-        room = min(_STREAMS, self._h2.remote_settings.max_concurrent_streams)
+        room = min(_MAX_STREAMS, self._h2.remote_settings.max_concurrent_streams)
         return not self.closed and len(self._answers) < room and self._h2.highest_outbound_stream_id < 1 << 30
 
-    def ask(self, url: URL, headers: Mapping[str, str]) -> tuple[int, Answer]:
+    def send_request(self, url: URL, headers: Mapping[str, str]) -> tuple[int, StreamResponse]:
         """Send a request for `url`; return the stream's number, and its answer."""
-        stream, answer = self._h2.get_next_available_stream_id(), Answer()
+        stream, answer = self._h2.get_next_available_stream_id(), StreamResponse()
         told = [
             (":method", "GET"),
             (":scheme", url.scheme),
@@ -141,7 +141,7 @@ class _Connection(asyncio.Protocol):
         self._send()
         return stream, answer
 
-    def leave(self, stream: int) -> None:
+    def cancel(self, stream: int) -> None:
         """Take no more of an answer."""
         if self._answers.pop(stream, None) and not self.closed:
             self._h2.reset_stream(stream, ErrorCodes.CANCEL)
@@ -168,7 +168,7 @@ class _Connection(asyncio.Protocol):
             self.close("no HTTP/2")
             return
         self._h2.initiate_connection()
-        self._h2.increment_flow_control_window(_WINDOW - _WINDOW_AT_FIRST)
+        self._h2.increment_flow_control_window(_WINDOW - _INITIAL_WINDOW)
         self._send()
         self._timer = self._loop.call_later(_PING_SECONDS, self.check)
 
@@ -177,7 +177,7 @@ class _Connection(asyncio.Protocol):
         self._heard, self._asked = self._loop.time(), False
         try:
             for event in self._h2.receive_data(data):
-                self._take(event)
+                self._handle_event(event)
             if not self.closed:
                 self._send()
         except ProtocolError as error:
@@ -198,35 +198,39 @@ class _Connection(asyncio.Protocol):
             self._send()
         self._timer = self._loop.call_later(_PING_SECONDS, self.check)
 
-    def _take(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, DataReceived):
             # By h2, which waits until it is worth a frame.
             self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             if event.stream_id in self._answers:
-                self._answers[event.stream_id].feed(event.data)
+                self._answers[event.stream_id].receive_chunk(event.data)
         elif isinstance(event, ResponseReceived):
             if event.stream_id in self._answers:
                 # With `header_encoding` they are text.
-                self._answers[event.stream_id].head(dict(cast("list[tuple[str, str]]", event.headers)))
+                self._answers[event.stream_id].receive_head(
+                    dict(cast("list[tuple[str, str]]", event.headers))
+                )
         elif isinstance(event, StreamEnded):
-            self._end(event.stream_id)
+            self._finish_stream(event.stream_id)
         elif isinstance(event, StreamReset):
-            self._end(event.stream_id, ClientConnectionError(f"the stream was reset: {event.error_code}"))
+            self._finish_stream(
+                event.stream_id, ClientConnectionError(f"the stream was reset: {event.error_code}")
+            )
         elif isinstance(event, RemoteSettingsChanged) and not self.agreed.done():
             self.agreed.set_result(True)
         elif isinstance(event, ConnectionTerminated):
             # Its streams might go on for a while; they begin anew where they are just as well.
             self.close("GOAWAY received")
 
-    def _end(self, stream: int, error: Exception | None = None) -> None:
+    def _finish_stream(self, stream: int, error: Exception | None = None) -> None:
         if answer := self._answers.pop(stream, None):
-            answer.end(error)
+            answer.finish(error)
 
     def _fail(self, error: Exception) -> None:
         if not self.agreed.done():
             self.agreed.set_exception(error)
         for stream in list(self._answers):
-            self._end(stream, error)
+            self._finish_stream(stream, error)
 
     def _send(self) -> None:
         assert self._transport
@@ -245,21 +249,23 @@ class Multiplexer:
         self._spoken = True
 
     @contextlib.asynccontextmanager
-    async def get(self, url: str, headers: Mapping[str, str], silence: float) -> AsyncIterator[Answer | None]:
+    async def get(
+        self, url: str, headers: Mapping[str, str], silence: float
+    ) -> AsyncIterator[StreamResponse | None]:
         """Ask for `url` and yield the answer, whose status is known; None if the server speaks no HTTP/2.
 
         Raises what the connection raises, and `TimeoutError` after `silence` seconds without a word.
         """
-        connection = await self._with_room(URL(url, encoded=True))
+        connection = await self._connection_with_capacity(URL(url, encoded=True))
         if connection is None:
             yield None
             return
-        stream, answer = connection.ask(URL(url, encoded=True), headers)
+        stream, answer = connection.send_request(URL(url, encoded=True), headers)
         try:
-            await answer.begin(silence)
+            await answer.wait_for_head(silence)
             yield answer
         finally:
-            connection.leave(stream)
+            connection.cancel(stream)
 
     def close(self) -> None:
         """End all connections."""
@@ -267,7 +273,7 @@ class Multiplexer:
             connection.close()
         self._connections = []
 
-    async def _with_room(self, url: URL) -> _Connection | None:
+    async def _connection_with_capacity(self, url: URL) -> _Connection | None:
         while self._spoken:
             if found := next(self._open(), None):
                 return found
@@ -277,7 +283,7 @@ class Multiplexer:
         return None
 
     def _open(self) -> Iterator[_Connection]:
-        return (connection for connection in self._connections if connection.has_room)
+        return (connection for connection in self._connections if connection.has_capacity)
 
     async def _connect(self, url: URL) -> None:
         assert url.host
@@ -293,7 +299,7 @@ class Multiplexer:
                 raise
         self._connections = [one for one in self._connections if not one.closed]
         if self._spoken:
-            if not connection.has_room:
+            if not connection.has_capacity:
                 connection.close("it accepts no streams")
                 raise ClientConnectionError("the API server accepts no streams")
             self._connections.append(connection)

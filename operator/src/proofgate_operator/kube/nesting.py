@@ -11,15 +11,15 @@ from typing import Any
 MAX_DEPTH = 64
 #: Twice the levels that the API server takes, and more: who copies an object takes two frames for each.
 #: Parsers, and who compares, need 5 MiB of the stack for so many, of the usual 8.
-_FRAMES = 21_000
+_RECURSION_LIMIT = 21_000
 
 
-def allow_for_parsers() -> None:
+def raise_recursion_limit() -> None:
     """Let parsers, kopf's among them, follow whatever the API server may hold."""
-    sys.setrecursionlimit(_FRAMES)
+    sys.setrecursionlimit(_RECURSION_LIMIT)
 
 
-def shorten(found: Any) -> None:
+def truncate_nesting(found: Any) -> None:
     """Empty what is too deep in an object."""
     level = [found]
     for _ in range(MAX_DEPTH):

@@ -5,7 +5,7 @@ from urllib.request import getproxies, proxy_bypass
 from yarl import URL
 
 
-def proxy_of_the_environment(server: URL) -> str | None:
+def proxy_from_environment(server: URL) -> str | None:
     """Return the proxy for a server, as `https_proxy` and `no_proxy` have it; None for none."""
     proxies = getproxies()
     host = f"{server.host}:{server.port}"

@@ -49,11 +49,11 @@ class ReadFailed(ApiError):
             super().__init__(503, type(error).__name__, "the API server cannot be reached")
         self.read = read
         self.outcome = outcome
-        metrics.UNREAD.labels(read.verb, read.kind, outcome).inc()
+        metrics.FAILED_READS.labels(read.verb, read.kind, outcome).inc()
 
 
 @dataclass(frozen=True, repr=False)
-class Look:
+class ReadResult:
     """The outcome of a read of one object: the object where it is Found, the failure where it is no look."""
 
     outcome: ReadOutcome
@@ -80,7 +80,7 @@ def is_unknown(error: ApiError) -> bool:
 
 
 @contextlib.contextmanager
-def reading(read: Read) -> Iterator[None]:
+def wrap_read_errors(read: Read) -> Iterator[None]:
     """Turn an `ApiError` of the block into `ReadFailed`. What the connection raises stays as it is."""
     try:
         yield

@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from sys import intern
 
 from proofgate_operator.api import KIND
-from proofgate_operator.api.tenant import TENANT_KIND, named_gateway
+from proofgate_operator.api.tenant import TENANT_KIND, referenced_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
-from proofgate_operator.kube.attached import AttachedTenants, Name
+from proofgate_operator.kube.attached import AttachedTenants, NamespacedName
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.nesting import shorten
-from proofgate_operator.kube.packing import packed, unpacked
+from proofgate_operator.kube.nesting import truncate_nesting
+from proofgate_operator.kube.packing import pack, unpack
 from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
 
-Key = tuple[str, str, str]
+ObjectKey = tuple[str, str, str]
 #: What a gateway looked like: the versions of all that is known of it.
-Mark = tuple[tuple[str, str, str], ...]
+VersionMark = tuple[tuple[str, str, str], ...]
 
 #: Kinds whose content stays with the API server.
-CONTENTLESS = frozenset({"Secret"})
+METADATA_ONLY_KINDS = frozenset({"Secret"})
 #: Seconds for which a deleted object is kept from coming back by a late event.
-_GRAVE_SECONDS = 60.0
+_TOMBSTONE_SECONDS = 60.0
 
 
 class NotSynced(Exception):
@@ -34,14 +34,14 @@ class NotSynced(Exception):
 
 
 @dataclass(frozen=True)
-class Barred:
+class BlockedKind:
     """A kind that we may not list in a namespace: why, since when (by the store's clock, and `at` in seconds
     since 1970), and whether it has never been listed."""
 
     failure: ReadFailed
-    since: float
-    at: float
-    from_the_start: bool
+    blocked_at: float
+    blocked_at_wall: float
+    since_start: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class _Entry:
     packed: bytes
 
 
-def _number(version: str) -> int:
+def _parse_version(version: str) -> int:
     """Return a version as a number; one that is none counts as the newest."""
     return int(version) if version.isdecimal() else 1 << 127
 
 
-def _discard(index: dict[tuple[str, str], set[Key]], home: tuple[str, str], key: Key) -> None:
+def _discard(index: dict[tuple[str, str], set[ObjectKey]], home: tuple[str, str], key: ObjectKey) -> None:
     index[home].discard(key)
     if not index[home]:
         del index[home]
@@ -74,15 +74,15 @@ class Store:
     ) -> None:
         self.clock = clock
         self.wall = wall
-        self._entries: dict[Key, _Entry] = {}
-        self._of: dict[tuple[str, str], set[Key]] = {}
+        self._entries: dict[ObjectKey, _Entry] = {}
+        self._of: dict[tuple[str, str], set[ObjectKey]] = {}
         #: By kind and namespace.
-        self._in: dict[tuple[str, str], set[Key]] = {}
+        self._in: dict[tuple[str, str], set[ObjectKey]] = {}
         self._graves: dict[str, float] = {}
         self._watched: frozenset[str] = frozenset()
         self._expected: set[tuple[str, str | None]] = set()
         self._behind: set[tuple[str, str | None]] = set()
-        self._barred: dict[tuple[str, str | None], Barred] = {}
+        self._barred: dict[tuple[str, str | None], BlockedKind] = {}
         self._ailing: dict[tuple[str, str | None], ReadFailed] = {}
         self.attached = AttachedTenants()
 
@@ -99,7 +99,7 @@ class Store:
         """Whether every watched kind has been listed, in every namespace but those that are barred."""
         return bool(self._watched) and not self._behind
 
-    def bar(self, kind: str, namespace: str | None, failure: ReadFailed | None = None) -> bool:
+    def block(self, kind: str, namespace: str | None, failure: ReadFailed | None = None) -> bool:
         """Take in that we may not list or watch a kind; return whether that is new.
 
         It says nothing of the objects: the namespace is gone, or our grant in it is. So what is known of them
@@ -110,29 +110,29 @@ class Store:
             read, refused = Read("list", kind, namespace), ApiError(403, "Forbidden", "")
             failure = ReadFailed(read, ReadOutcome.MAY_NOT_LOOK, refused)
         before = self._barred.get(home)
-        never_listed = home in self._behind or (before is not None and before.from_the_start)
+        never_listed = home in self._behind or (before is not None and before.since_start)
         self._barred[home] = (
-            Barred(failure, self.clock(), self.wall(), never_listed)
+            BlockedKind(failure, self.clock(), self.wall(), never_listed)
             if before is None
             else replace(before, failure=failure)
         )
         self._behind.discard(home)
-        if never_listed and not {home for _, home in self._expected} - self.barred():
+        if never_listed and not {home for _, home in self._expected} - self.blocked_namespaces():
             # Not one namespace is left: that is no operator to rely on.
             self._behind.add(home)
         if before is None:
-            self._concern(kind, namespace)
+            self._invalidate_tenants(kind, namespace)
         return before is None
 
-    def barred(self, kind: str = "") -> set[str | None]:
+    def blocked_namespaces(self, kind: str = "") -> set[str | None]:
         """Return the namespaces of which a kind cannot be listed; without one, of which anything cannot."""
         return {namespace for barred, namespace in self._barred if kind in ("", barred)}
 
-    def is_barred(self, kind: str, namespace: str | None) -> bool:
+    def is_blocked(self, kind: str, namespace: str | None) -> bool:
         """Return whether a kind may not be listed there just now."""
         return (kind, namespace) in self._barred
 
-    def barred_kinds(self, namespace: str, kinds: Iterable[str] | None = None) -> list[Barred]:
+    def blocked_kinds(self, namespace: str, kinds: Iterable[str] | None = None) -> list[BlockedKind]:
         """Return the kinds that may not be listed in a namespace, of `kinds`, or of all."""
         wanted = self._watched if kinds is None else frozenset(kinds)
         return [
@@ -141,7 +141,7 @@ class Store:
             if home in (None, namespace) and kind in wanted
         ]
 
-    def ail(self, kind: str, namespace: str | None, failure: ReadFailed) -> bool:
+    def mark_unavailable(self, kind: str, namespace: str | None, failure: ReadFailed) -> bool:
         """Take in that the API server has not answered for a kind for some time; return whether that is new.
 
         What is known stays, without an end: nobody is shut out because the API server is ill.
@@ -149,17 +149,17 @@ class Store:
         new = (kind, namespace) not in self._ailing
         self._ailing[kind, namespace] = failure
         if new:
-            self._concern(kind, namespace)
+            self._invalidate_tenants(kind, namespace)
         return new
 
-    def recover(self, kind: str, namespace: str | None) -> bool:
+    def mark_available(self, kind: str, namespace: str | None) -> bool:
         """Take in that the API server answers for a kind; return whether that is new."""
         found = self._ailing.pop((kind, namespace), None)
         if found is not None:
-            self._concern(kind, namespace)
+            self._invalidate_tenants(kind, namespace)
         return found is not None
 
-    def ailing(self, namespace: str, kinds: Iterable[str] | None = None) -> list[ReadFailed]:
+    def unavailable_reasons(self, namespace: str, kinds: Iterable[str] | None = None) -> list[ReadFailed]:
         """Return why nothing is heard of kinds in a namespace, of `kinds`, or of all."""
         wanted = self._watched if kinds is None else frozenset(kinds)
         found = sorted(self._ailing, key=lambda home: home[0])
@@ -173,23 +173,23 @@ class Store:
         if kinds:
             raise NotSynced(f"cannot be listed in {namespace}: {', '.join(kinds)}")
 
-    def _concern(self, kind: str, namespace: str | None) -> None:
+    def _invalidate_tenants(self, kind: str, namespace: str | None) -> None:
         """Have tenants judged again when it changed whether what they are made of may be looked at."""
         if kind in (TENANT_KIND, "Secret"):
-            self.attached.touch_all(namespace)
+            self.attached.invalidate_namespace(namespace)
 
-    def watches(self, kind: str) -> bool:
+    def is_watched(self, kind: str) -> bool:
         """Return whether objects of a kind are known here; raises `NotSynced` before they are."""
         if self._behind:
             raise NotSynced(f"not listed yet: {', '.join(sorted({kind for kind, _ in self._behind}))}")
         return kind in self._watched
 
-    def lacks_gateway(self, gateway: Name) -> bool:
+    def lacks_gateway(self, gateway: NamespacedName) -> bool:
         """Return whether it is known that there is no gateway of this namespace and name.
 
         It is not where gateways are not listed, or not yet.
         """
-        known = not {None, gateway[0]} & self.barred()
+        known = not {None, gateway[0]} & self.blocked_namespaces()
         return known and self._lacks(KIND, *gateway)
 
     def lacks_secret(self, namespace: str, name: str) -> bool:
@@ -197,7 +197,9 @@ class Store:
 
         It is not where nothing is heard of Secrets just now.
         """
-        heard = not self.barred_kinds(namespace, ("Secret",)) and not self.ailing(namespace, ("Secret",))
+        heard = not self.blocked_kinds(namespace, ("Secret",)) and not self.unavailable_reasons(
+            namespace, ("Secret",)
+        )
         return heard and self._lacks("Secret", namespace, name)
 
     def _lacks(self, kind: str, namespace: str, name: str) -> bool:
@@ -207,12 +209,12 @@ class Store:
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
         """Return an object, or None if none is known; what it is made of is the caller's own."""
         entry = self._entries.get((kind, namespace, name))
-        return unpacked(entry.packed) if entry and entry.packed else None
+        return unpack(entry.packed) if entry and entry.packed else None
 
-    def of_gateway(self, kind: str, namespace: str, gateway: str) -> list[Manifest]:
+    def list_for_gateway(self, kind: str, namespace: str, gateway: str) -> list[Manifest]:
         """Return the objects of a kind that bear the label of a gateway, by name."""
         keys = sorted(key for key in self._of.get((namespace, gateway), ()) if key[0] == kind)
-        return [unpacked(self._entries[key].packed) for key in keys if self._entries[key].packed]
+        return [unpack(self._entries[key].packed) for key in keys if self._entries[key].packed]
 
     def gateways(self) -> dict[str, tuple[str, str]]:
         """Return namespace and name of every gateway, by its uid."""
@@ -223,7 +225,7 @@ class Store:
         """Return the namespaces that hold a gateway."""
         return {namespace for kind, namespace in self._in if kind == KIND}
 
-    def mark(self, namespace: str, gateway: str, secrets: Iterable[str]) -> Mark:
+    def version_mark(self, namespace: str, gateway: str, secrets: Iterable[str]) -> VersionMark:
         """Return the versions of a gateway, of its objects and of the Secrets that it names."""
         keys = {
             *self._of.get((namespace, gateway), ()),
@@ -232,7 +234,7 @@ class Store:
         known = ((key, self._entries.get(key)) for key in sorted(keys))
         mark = [(key[0], key[2], entry.version if entry else "") for key, entry in known]
         # Of thousands of tenants, only that something of them changed.
-        if epoch := self.attached.epoch((namespace, gateway)):
+        if epoch := self.attached.generation((namespace, gateway)):
             mark.append((TENANT_KIND, "", str(epoch)))
         silent = (*self._barred, *self._ailing)
         mark += [(kind, "", "not heard") for kind, home in silent if home in (None, namespace)]
@@ -250,29 +252,29 @@ class Store:
             counted[kind] = counted.get(kind, 0) + len(keys)
         return counted
 
-    def put(self, kind: str, found: Manifest) -> bool:
+    def upsert(self, kind: str, found: Manifest) -> bool:
         """Take in an object; return whether it is news: late, repeated and posthumous ones are none."""
         metadata = found["metadata"]
         key = (intern(kind), intern(metadata["namespace"]), metadata["name"])
         version, uid = metadata["resourceVersion"], metadata.get("uid", "")
         before = self._entries.get(key)
-        if before and _number(before.version) >= _number(version):
+        if before and _parse_version(before.version) >= _parse_version(version):
             return False
-        if self._buried(uid):
+        if self._is_deleted(uid):
             return False
         if kind == KIND:
             # Others have schemas without a place for anything.
-            shorten(found)
-        content = b"" if kind in CONTENTLESS else packed(found)
+            truncate_nesting(found)
+        content = b"" if kind in METADATA_ONLY_KINDS else pack(found)
         gateway = key[2] if kind == KIND else (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
-        self._forget(key)
+        self._evict(key)
         self._entries[key] = _Entry(version, uid, intern(gateway), content)
         self._in.setdefault(key[:2], set()).add(key)
         if gateway:
             self._of.setdefault((key[1], gateway), set()).add(key)
         if kind == TENANT_KIND:
-            self.attached.note(key[1:], named_gateway(found))
-        self._news_of_a_secret(key)
+            self.attached.update(key[1:], referenced_gateway(found))
+        self._notify_secret_change(key)
         return True
 
     def remove(self, kind: str, found: Manifest) -> bool:
@@ -281,12 +283,12 @@ class Store:
         key = (kind, metadata["namespace"], metadata["name"])
         self._graves.pop(metadata.get("uid", ""), None)
         before = self._entries.get(key)
-        if before is None or _number(before.version) > _number(metadata["resourceVersion"]):
+        if before is None or _parse_version(before.version) > _parse_version(metadata["resourceVersion"]):
             return False
         self._drop(key)
         return True
 
-    def bury(self, kind: str, namespace: str, name: str, uid: str) -> None:
+    def record_deletion(self, kind: str, namespace: str, name: str, uid: str) -> None:
         """Take in that the API server removed the object with this uid at our request."""
         before = self._entries.get((kind, namespace, name))
         if before and before.uid == uid:
@@ -295,7 +297,7 @@ class Store:
 
     def replace(
         self, kind: str, namespace: str | None, found: Set[tuple[str, str]], version: str
-    ) -> list[tuple[Key, str]]:
+    ) -> list[tuple[ObjectKey, str]]:
         """Take in that a list of `version` held these objects (namespace and name) and no other.
 
         What is not among them is dropped, unless it is newer than the list. Returns what was dropped, and
@@ -308,36 +310,38 @@ class Store:
         gone = [
             (key, self._entries[key].gateway)
             for key in keys
-            if key[1:] not in found and _number(self._entries[key].version) <= _number(version)
+            if key[1:] not in found and _parse_version(self._entries[key].version) <= _parse_version(version)
         ]
         for key, _ in gone:
             self._drop(key)
         self._behind.discard((kind, namespace))
         if (kind, namespace) in self._barred:
             del self._barred[(kind, namespace)]
-            self._concern(kind, namespace)
+            self._invalidate_tenants(kind, namespace)
         return gone
 
-    def owner(self, key: Key) -> str:
+    def owner(self, key: ObjectKey) -> str:
         """Return the gateway whose label an object bears; empty if none or unknown."""
         entry = self._entries.get(key)
         return entry.gateway if entry else ""
 
-    def _buried(self, uid: str) -> bool:
+    def _is_deleted(self, uid: str) -> bool:
         now = self.clock()
-        if self._graves and now - next(iter(self._graves.values())) > _GRAVE_SECONDS:
-            self._graves = {grave: dug for grave, dug in self._graves.items() if now - dug <= _GRAVE_SECONDS}
+        if self._graves and now - next(iter(self._graves.values())) > _TOMBSTONE_SECONDS:
+            self._graves = {
+                grave: dug for grave, dug in self._graves.items() if now - dug <= _TOMBSTONE_SECONDS
+            }
         return uid in self._graves
 
-    def _drop(self, key: Key) -> None:
-        self._forget(key)
+    def _drop(self, key: ObjectKey) -> None:
+        self._evict(key)
         if key[0] == TENANT_KIND:
-            self.attached.note(key[1:], None)
+            self.attached.update(key[1:], None)
         if key[0] == KIND:
-            self.attached.gateway_gone(key[1:])
-        self._news_of_a_secret(key)
+            self.attached.remove_gateway(key[1:])
+        self._notify_secret_change(key)
 
-    def _forget(self, key: Key) -> None:
+    def _evict(self, key: ObjectKey) -> None:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
@@ -345,6 +349,6 @@ class Store:
         if entry.gateway:
             _discard(self._of, (key[1], entry.gateway), key)
 
-    def _news_of_a_secret(self, key: Key) -> None:
+    def _notify_secret_change(self, key: ObjectKey) -> None:
         if key[0] == "Secret":
             self.attached.secret_changed(key[1:])

@@ -17,17 +17,17 @@ from proofgate_operator.kube.watch_stream import SILENCE_SECONDS
 _CONNECT_SECONDS = 15
 
 
-class Answer(Protocol):
+class StreamResponse(Protocol):
     """One answer, whose body arrives piece by piece."""
 
     status: int
     retry_after: str | None
 
-    def pieces(self, silence: float) -> AsyncIterator[bytes]:
+    def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """Yield the body; raises `TimeoutError` after so many seconds of silence."""
 
 
-class _Single:
+class _DedicatedResponse:
     """An answer with a connection of its own, which times its silence out by itself."""
 
     def __init__(self, response: ClientResponse) -> None:
@@ -35,7 +35,7 @@ class _Single:
         self.status = response.status
         self.retry_after = response.headers.get("Retry-After")
 
-    def pieces(self, silence: float) -> AsyncIterator[bytes]:
+    def chunks(self, silence: float) -> AsyncIterator[bytes]:
         """Yield the body."""
         return self._response.content.iter_any()
 
@@ -48,7 +48,7 @@ class Streams:
         self._shared: Multiplexer | None = None
 
     @contextlib.asynccontextmanager
-    async def open(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[Answer]:
+    async def open(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[StreamResponse]:
         """Send a GET and yield its answer; raises what the connection raises."""
         if self._may_share(URL(url)):
             async with self._multiplexer().get(url, headers, SILENCE_SECONDS) as answer:
@@ -58,7 +58,7 @@ class Streams:
         silence = ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
         wrapped = await self._api.call_api("GET", url, header_params=headers, _request_timeout=silence)
         async with wrapped.response as response:
-            yield _Single(response)
+            yield _DedicatedResponse(response)
 
     def close(self) -> None:
         """End what is open and shared."""

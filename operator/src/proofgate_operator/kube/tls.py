@@ -6,7 +6,7 @@ from asyncio import sslproto
 _BUFFER = 32 * 1024
 
 
-def keep_buffers_small() -> None:
+def reduce_buffer_size() -> None:
     """Have the connections of this process do with less, those of kopf and of other libraries among them.
 
     Nothing but this attribute of a class says how large they are; a Python that has it no more keeps its own.

@@ -5,7 +5,7 @@ import re
 from urllib.parse import urlsplit
 
 #: RFC 1035, section 2.3.4: 255 octets on the wire, of which a name has 253 characters to write.
-_LONGEST_HOST = 253
+_MAX_HOST_LENGTH = 253
 
 
 def address_fault(url: str) -> str | None:
@@ -16,8 +16,8 @@ def address_fault(url: str) -> str | None:
         return "its host in brackets is not an IPv6 address"
     if "[" in url.split("/")[2]:
         return None if _is_address(host, 6) else "its host in brackets is not an IPv6 address"
-    if len(host) > _LONGEST_HOST:
-        return f"its host is longer than {_LONGEST_HOST} characters"
+    if len(host) > _MAX_HOST_LENGTH:
+        return f"its host is longer than {_MAX_HOST_LENGTH} characters"
     # TLS takes a name whose last label is a number for a broken IPv4 address (RFC 1123, section 2.1).
     if host.rstrip(".").rpartition(".")[2].isdigit() and not _is_address(host, 4):
         return "its host ends with a number but is not an IPv4 address"

@@ -13,14 +13,14 @@ _UNKNOWN_REASON = "NotAnswered"
 
 
 @dataclass(frozen=True)
-class AnswerReport:
+class RequestProbeReport:
     """What an agent tells: `reason` is empty when its last request was answered."""
 
     reason: str = ""
     message: str = ""
 
 
-def read_answer(found: Any) -> AnswerReport | None:
+def parse_request_probe(found: Any) -> RequestProbeReport | None:
     """Read the answer of `GET /answers`; None where nothing is known yet. Raises ValueError for what is
     none."""
     if not isinstance(found, dict) or not isinstance(found.get("answered"), bool | None):
@@ -28,13 +28,13 @@ def read_answer(found: Any) -> AnswerReport | None:
     if found.get("answered") is None:
         return None
     if found["answered"]:
-        return AnswerReport()
+        return RequestProbeReport()
     reason = found.get("reason")
     known = reason if isinstance(reason, str) and reason in _REASONS else _UNKNOWN_REASON
-    return AnswerReport(known, str(found.get("message") or "no response arrived")[:256])
+    return RequestProbeReport(known, str(found.get("message") or "no response arrived")[:256])
 
 
-def unanswered(answers: Mapping[str, AnswerReport]) -> Problem | None:
+def request_probe_failure(answers: Mapping[str, RequestProbeReport]) -> Problem | None:
     """Return why requests are not answered through any HAProxy that was asked; None if some are, or if
     nothing is known. `answers` are by the pods' names."""
     if not answers or not all(answer.reason for answer in answers.values()):
@@ -44,7 +44,7 @@ def unanswered(answers: Mapping[str, AnswerReport]) -> Problem | None:
     return Problem(first.reason, f"requests are not answered: {name}: {first.message}{several}")
 
 
-def answers_note(answers: Mapping[str, AnswerReport]) -> str | None:
+def request_probe_note(answers: Mapping[str, RequestProbeReport]) -> str | None:
     """Return what is to be said of HAProxy pods of which some answer."""
     failing = sorted(name for name, answer in answers.items() if answer.reason)
     if not answers:

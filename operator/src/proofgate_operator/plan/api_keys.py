@@ -15,13 +15,13 @@ from types import MappingProxyType
 from proofgate_operator.api.access import ApiKey
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.tenant_keys import KeyDigest
-from proofgate_operator.build.well_known_keys import WELL_KNOWN, is_well_known
-from proofgate_operator.plan.unread import Unread
+from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
+from proofgate_operator.plan.unread import UnreadableResource
 
 #: Below this a key could be guessed from its digest.
 MIN_KEY_LENGTH = 20
 #: A bearer token (RFC 6750, section 2.1): HAProxy and the workers read nothing else the same way.
-_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_BEARER_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -57,7 +57,7 @@ def read_keys(
     field: str,
     listed: Sequence[ApiKey],
     secrets: Mapping[str, Manifest | None],
-    unread: Mapping[str, Unread] = MappingProxyType({}),
+    unread: Mapping[str, UnreadableResource] = MappingProxyType({}),
     held: Mapping[str, str] = MappingProxyType({}),
 ) -> KeyList:
     """Return the keys of a list that stands at `field`; `secrets` are those that it names.
@@ -81,7 +81,7 @@ def read_keys(
                 else:
                     faults.append(KeyFault(item.name, blind.reason, f"{named}: {blind.message}"))
             missing.add(name)
-        result = _held(where, item, held) if blind else _read(where, item, secrets)
+        result = _previous_key(where, item, held) if blind else _read(where, item, secrets)
         if result is None:
             continue
         if isinstance(result, KeyFault):
@@ -90,13 +90,13 @@ def read_keys(
         first = found.setdefault(result.digest, result)
         if first is not result:
             # The earlier end: one that was shortened must not be undone by a copy of the key.
-            found[result.digest] = min(first, result, key=lambda key: key.end)
+            found[result.digest] = min(first, result, key=lambda key: key.expires_at)
             message = f"{where} is the same key as {first.name}: the earlier expiry applies"
             faults.append(KeyFault(item.name, "KeyTwice", message))
     return KeyList(tuple(found[digest] for digest in sorted(found)), tuple(faults))
 
 
-def _held(where: str, item: ApiKey, held: Mapping[str, str]) -> KeyDigest | KeyFault | None:
+def _previous_key(where: str, item: ApiKey, held: Mapping[str, str]) -> KeyDigest | KeyFault | None:
     """Return an item as it was known before; None if it was no key."""
     digest = held.get(item.name)
     fault = _end_fault(where, item)
@@ -119,7 +119,7 @@ def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> K
         return wrong_end
     if item.sha256 is not None:
         if is_well_known(item.sha256):
-            return KeyFault(item.name, "KeyWellKnown", f"{where}.sha256 is {WELL_KNOWN}")
+            return KeyFault(item.name, "KeyWellKnown", f"{where}.sha256 is {WELL_KNOWN_MESSAGE}")
         return KeyDigest(item.sha256, item.not_after, item.name)
     reference = item.secret_ref
     if reference is None:
@@ -139,7 +139,7 @@ def _text_fault(text: str) -> str | None:
         return "a text that contains whitespace or a line end"
     if len(text) < MIN_KEY_LENGTH:
         return f"a text shorter than {MIN_KEY_LENGTH} characters"
-    if not _TOKEN.fullmatch(text):
+    if not _BEARER_TOKEN.fullmatch(text):
         return "a character that a bearer token cannot have (RFC 6750)"
     return None
 

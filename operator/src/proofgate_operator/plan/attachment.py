@@ -6,20 +6,20 @@ from enum import StrEnum
 from typing import Any
 
 from proofgate_operator.api.access import NamespacesFrom, Plan
-from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge
+from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge_conditions
 from proofgate_operator.api.fields import LabelSelector
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.tenant import GatewayTenant
 from proofgate_operator.build.haproxy_config import MAX_ROUTED_TENANT
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.plan.api_keys import KeyFault
-from proofgate_operator.plan.kstatus import tenant_kstatus
+from proofgate_operator.plan.kstatus import tenant_kstatus_condition
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.rfc3339 import seconds_of
 from proofgate_operator.plan.unread import IN_FORCE
 
 #: Digits of a key's digest that its owner is told: as many as stand in records.
-_SHOWN_DIGITS = 8
+_DISPLAYED_DIGITS = 8
 
 
 class TenantConditionType(StrEnum):
@@ -34,7 +34,7 @@ class TenantConditionType(StrEnum):
 
 
 #: Namespace and name of a tenant.
-Name = tuple[str, str]
+NamespacedName = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Admission:
     that each of its label selectors selects, None where labels cannot be read; `beyond` the tenants whose
     namespaces have as many of their plans as those allow."""
 
-    selected: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    beyond: frozenset[Name] = frozenset()
+    selected_namespaces: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    over_share: frozenset[NamespacedName] = frozenset()
 
 
-def selectors_of(gateway: Gateway) -> frozenset[str]:
+def namespace_selectors(gateway: Gateway) -> frozenset[str]:
     """Return the label selectors of namespaces that decide who may attach, and which plans they may have."""
     allowed = gateway.spec.allowed_tenants
     if allowed is None:
@@ -64,7 +64,7 @@ def _text(selector: LabelSelector | None) -> str:
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
-def selected_before(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def previously_selected(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return the namespaces that each label selector selected for tenants that were let in; `plans` are
     theirs, by `<namespace>/<name>`. A selector by which nobody was let in has no entry."""
     allowed = gateway.spec.allowed_tenants
@@ -80,19 +80,21 @@ def selected_before(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, fro
     return {selector: frozenset(namespaces) for selector, namespaces in found.items()}
 
 
-def tenant_shares(gateway: Gateway) -> dict[str, int]:
+def tenant_limits_per_namespace(gateway: Gateway) -> dict[str, int]:
     """Return how many tenants of one namespace may take each plan that says so."""
     shared = ((plan.name, plan.per_namespace) for plan in gateway.spec.plans)
     return {name: share.tenants for name, share in shared if share is not None and share.tenants is not None}
 
 
-def beyond_share(gateway: Gateway, admission: Admission, tenants: Iterable[GatewayTenant]) -> frozenset[Name]:
+def tenants_over_share(
+    gateway: Gateway, admission: Admission, tenants: Iterable[GatewayTenant]
+) -> frozenset[NamespacedName]:
     """Return those of whole namespaces that have to do without their plans, because older ones have the
     share of their namespace. Who may not have the plan anyway takes none of it."""
-    shares = tenant_shares(gateway)
+    shares = tenant_limits_per_namespace(gateway)
     sharing: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for tenant in tenants:
-        if tenant.spec.plan in shares and refusal(gateway, tenant, admission) is None:
+        if tenant.spec.plan in shares and attachment_refusal(gateway, tenant, admission) is None:
             same = sharing.setdefault((tenant.namespace, tenant.spec.plan), [])
             same.append((tenant.created, tenant.name))
     return frozenset(
@@ -102,12 +104,14 @@ def beyond_share(gateway: Gateway, admission: Admission, tenants: Iterable[Gatew
     )
 
 
-def refusal(gateway: Gateway, tenant: GatewayTenant, admission: Admission) -> Problem | None:
+def attachment_refusal(gateway: Gateway, tenant: GatewayTenant, admission: Admission) -> Problem | None:
     """Return why a tenant may not attach; None if it may."""
-    return refusal_of(gateway, (tenant.namespace, tenant.name), tenant.spec.plan, admission)
+    return named_attachment_refusal(gateway, (tenant.namespace, tenant.name), tenant.spec.plan, admission)
 
 
-def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) -> Problem | None:
+def named_attachment_refusal(
+    gateway: Gateway, name: NamespacedName, wanted: str, admission: Admission
+) -> Problem | None:
     """Return why the tenant of a namespace and name may not attach with the plan `wanted`; None if it may."""
     namespace, full = name[0], "/".join(name)
     allowed = gateway.spec.allowed_tenants
@@ -120,7 +124,7 @@ def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) 
         case NamespacesFrom.ALL:
             lets_in = True
         case NamespacesFrom.SELECTOR:
-            selected = admission.selected.get(_text(allowed.namespaces.selector))
+            selected = admission.selected_namespaces.get(_text(allowed.namespaces.selector))
             if selected is None:
                 message = (
                     f"{named} selects namespaces by their labels, which this operator may not read, "
@@ -143,12 +147,14 @@ def refusal_of(gateway: Gateway, name: Name, wanted: str, admission: Admission) 
     return _plan_refusal(named, plan, name, admission)
 
 
-def _plan_refusal(named: str, plan: Plan, name: Name, admission: Admission) -> Problem | None:
+def _plan_refusal(named: str, plan: Plan, name: NamespacedName, admission: Admission) -> Problem | None:
     """Return why a tenant of a namespace that may attach may not have a plan."""
     namespace = name[0]
     where, wanted = f"spec.plans[{plan.name}]", plan.allowed_namespaces
     if wanted is not None and namespace not in (wanted.names or ()):
-        selected = admission.selected.get(_text(wanted.selector)) if wanted.selector else frozenset()
+        selected = (
+            admission.selected_namespaces.get(_text(wanted.selector)) if wanted.selector else frozenset()
+        )
         if selected is None:
             message = (
                 f"{where}.allowedNamespaces of {named} selects namespaces by their labels, which "
@@ -158,7 +164,7 @@ def _plan_refusal(named: str, plan: Plan, name: Name, admission: Admission) -> P
         if namespace not in selected:
             message = f"{where}.allowedNamespaces of {named} does not include namespace {namespace}"
             return Problem("PlanNotAllowed", message)
-    if plan.per_namespace is not None and name in admission.beyond:
+    if plan.per_namespace is not None and name in admission.over_share:
         message = (
             f"{where}.perNamespace.tenants of {named} is {plan.per_namespace.tenants}, and that many "
             f"older GatewayTenants of namespace {namespace} already have the plan"
@@ -185,8 +191,8 @@ def _keys_valid(
             return Condition(kind, ConditionStatus.UNKNOWN, fault.reason, told)
     if faults:
         return _condition(kind, False, faults[0].reason, "; ".join(fault.message for fault in faults))
-    if keys and all(key.end <= now for key in keys):
-        last = max(keys, key=lambda key: key.end)
+    if keys and all(key.expires_at <= now for key in keys):
+        last = max(keys, key=lambda key: key.expires_at)
         message = f"every key has expired, the last one ({last.name}) at {last.expires}: add a key"
         return _condition(kind, False, "KeysExpired", message)
     message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} accepted"
@@ -195,7 +201,7 @@ def _keys_valid(
 
 def _ready(needs: Sequence[Condition]) -> Condition:
     """Return the summary: the first need that is not met is its reason."""
-    unmet = [need for need in needs if not need.holds]
+    unmet = [need for need in needs if not need.is_true]
     if not unmet:
         return _condition(TenantConditionType.READY, True, "Ready", "the tenant matches its spec")
     # What is known to be wrong is told before what nobody may look at.
@@ -236,17 +242,17 @@ def tenant_status(
             "the tenant's keys are written for workers and HAProxy",
         )
     needs = (accepted, _keys_valid(keys, faults, refused, seconds_of(now) or 0.0), programmed)
-    conditions = (_ready(needs), *needs, *tenant_kstatus(needs))
+    conditions = (_ready(needs), *needs, *tenant_kstatus_condition(needs))
     status: dict[str, Any] = {
         "observedGeneration": tenant.generation,
-        "tenant": tenant.tenant,
+        "tenant": tenant.qualified_name,
         "keyCount": len(keys),
-        "conditions": merge(before.get("conditions") or [], conditions, tenant.generation, now),
+        "conditions": merge_conditions(before.get("conditions") or [], conditions, tenant.generation, now),
     }
     if keys:
         told = sorted(keys, key=lambda key: key.name)
         status["keys"] = [
-            {"name": key.name, "digest": key.digest[:_SHOWN_DIGITS]}
+            {"name": key.name, "digest": key.digest[:_DISPLAYED_DIGITS]}
             | ({"notAfter": key.expires} if key.expires else {})
             for key in told
         ]

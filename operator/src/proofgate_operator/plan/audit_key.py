@@ -10,33 +10,33 @@ from proofgate_operator.build import ledger_key
 from proofgate_operator.build.ledger_key import LedgerKey, SignerKey
 from proofgate_operator.build.naming import names
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.problems import Fault
 
 #: Whom a fault of the auditor's key costs.
-OWNER = "spec.auditor"
+AUDITOR_FIELD = "spec.auditor"
 _EXPORT_KEY = "index.exportKey"
 #: Whom a fault of the retention key costs.
-RETENTION = "spec.keeping"
+RETENTION_FIELD = "spec.keeping"
 
 
 def auditor_key(
-    gateway: Gateway, seen: Observed, ledger: LedgerKey | None
+    gateway: Gateway, seen: ObservedState, ledger: LedgerKey | None
 ) -> tuple[LedgerKey | None, list[Fault]]:
     """Return the auditor's key, and what is wrong with it; neither without an auditor.
 
     `ledger` is the key of the workers, None where that cannot be used. The auditor judges for itself; here it
     is told before a pod fails.
     """
-    wanted = gateway.auditor
+    wanted = gateway.enabled_auditor
     if wanted is None:
         return None, []
-    return _key(gateway, seen, ledger, OWNER, wanted.signing_key_secret_ref)
+    return _key(gateway, seen, ledger, AUDITOR_FIELD, wanted.signing_key_secret_ref)
 
 
 def retention_key(
-    gateway: Gateway, seen: Observed, ledger: LedgerKey | None, auditor: LedgerKey | None
+    gateway: Gateway, seen: ObservedState, ledger: LedgerKey | None, auditor: LedgerKey | None
 ) -> tuple[LedgerKey | None, list[Fault]]:
     """Return the retention key, and what is wrong with it; neither without a retention job.
 
@@ -45,31 +45,31 @@ def retention_key(
     wanted = gateway.spec.keeping
     if wanted is None:
         return None, []
-    key, faults = _key(gateway, seen, ledger, RETENTION, wanted.signing_key_secret_ref)
+    key, faults = _key(gateway, seen, ledger, RETENTION_FIELD, wanted.signing_key_secret_ref)
     if key is None:
         return None, faults
-    where = f"Secret {wanted.signing_key_secret_ref.name}, named by {RETENTION}.signingKeySecretRef"
+    where = f"Secret {wanted.signing_key_secret_ref.name}, named by {RETENTION_FIELD}.signingKeySecretRef"
     if isinstance(key, SignerKey):
         message = (
             f"{where}: it names a process that holds the key, but the retention job has no such process "
             "beside it"
         )
-        return None, [Fault(RETENTION, "SecretInvalid", message)]
+        return None, [Fault(RETENTION_FIELD, "SecretInvalid", message)]
     if auditor is not None and (key.public == auditor.public or _related(key.name, auditor.name)):
         message = (
             f"{where}: the key is named {key.name}, and the auditor's {auditor.name}: the names must differ, "
             "and neither may be a path below the other"
         )
-        return None, [Fault(RETENTION, "SecretInvalid", message)]
+        return None, [Fault(RETENTION_FIELD, "SecretInvalid", message)]
     told = gateway.spec.auditor.keeping_key if gateway.spec.auditor else None
-    if told is not None and told not in (key.verifying_text, *key.former):
+    if told is not None and told not in (key.verifying_text, *key.former_keys):
         message = f"spec.auditor.keepingKey is not the retention key, {key.verifying_text}: remove the field"
-        return None, [Fault(RETENTION, "KeepingKeyDiffers", message)]
+        return None, [Fault(RETENTION_FIELD, "KeepingKeyDiffers", message)]
     return key, []
 
 
 def export_key(
-    gateway: Gateway, seen: Observed, ledger: LedgerKey | None, others: Iterable[LedgerKey | None]
+    gateway: Gateway, seen: ObservedState, ledger: LedgerKey | None, others: Iterable[LedgerKey | None]
 ) -> tuple[LedgerKey | None, list[Fault]]:
     """Return the key that signs exports, and what is wrong with it; neither where exports are not signed, or
     while the operator has yet to make it.
@@ -77,7 +77,7 @@ def export_key(
     `ledger` is the key of the workers, and `others` are those of the auditor and of the retention job, None
     where those cannot be used.
     """
-    index = gateway.auditor.wanted_index if gateway.auditor else None
+    index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     own = names(gateway).export_key
     field = f"{_EXPORT_KEY}.secretRef"
     if index is None or index.export_key is None:
@@ -85,30 +85,34 @@ def export_key(
     reference = index.export_key.secret_ref
     if reference is None:
         made = seen.child("Secret", own)
-        if made is None or classify(gateway, made) is not Ownership.OURS or of_a_predecessor(gateway, made):
+        if (
+            made is None
+            or classify(gateway, made) is not Ownership.OURS
+            or is_owned_by_predecessor(gateway, made)
+        ):
             return None, []
         reference, field = SigningKeyRef(name=own), _EXPORT_KEY
         seen = replace(seen, secrets={own: made})
-    key, faults = _key(gateway, seen, ledger, OWNER, reference, field)
+    key, faults = _key(gateway, seen, ledger, AUDITOR_FIELD, reference, field)
     if key is None:
         return None, faults
-    where = f"Secret {reference.name}, named by {OWNER}.{field}"
+    where = f"Secret {reference.name}, named by {AUDITOR_FIELD}.{field}"
     if isinstance(key, SignerKey):
         message = f"{where}: it names a process that holds the key, but exports need the key itself"
-        return None, [Fault(OWNER, "SecretInvalid", message)]
+        return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
     for other in filter(None, others):
         if key.public == other.public or _related(key.name, other.name):
             message = (
                 f"{where}: the key is named {key.name}, and another key of this gateway {other.name}: the "
                 "names must differ, and neither may be a path below the other"
             )
-            return None, [Fault(OWNER, "SecretInvalid", message)]
+            return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
     return key, []
 
 
 def _key(
     gateway: Gateway,
-    seen: Observed,
+    seen: ObservedState,
     ledger: LedgerKey | None,
     owner: str,
     reference: SigningKeyRef,

@@ -8,11 +8,11 @@ from typing import Any
 from proofgate_operator.api.crd import MAX_FINDING_CODES, MAX_WITNESSES
 
 #: Findings that one answer tells one by one.
-MAX_TOLD = 50
+MAX_FINDINGS = 50
 _MICROSECONDS = 1_000_000
-_LAST_TIME = 253_402_300_799.0
+_MAX_TIME = 253_402_300_799.0
 #: From so many seconds on, each doubling of what heads have waited for witnesses is news.
-_WAITED_SECONDS = 16
+_MIN_REPORTED_WAIT_SECONDS = 16
 #: A poll reads a bounded number of bytes: an auditor whose last one is older has something in its way.
 _STALE_SECONDS = 60.0
 
@@ -35,17 +35,17 @@ class Witness:
     cosigned, and when it did, in seconds since 1970 by its clock; 0 when it never has."""
 
     name: str
-    last: str
+    last_outcome: str
     size: int
     time: float
 
 
 @dataclass(frozen=True)
-class IndexStanding:
+class IndexStatus:
     """How an index of exchanges stands: accepted records that are not in it yet, and the code of why it does
     not go on; empty while it does."""
 
-    behind: int
+    pending_records: int
     code: str
 
 
@@ -57,37 +57,37 @@ class AuditReport:
     #: The newest checkpoint of its log of heads, as it was told; empty before a quorum has cosigned one.
     checkpoint: str = ""
     #: When it accepted the newest head, in seconds since 1970; 0 before the first.
-    newest_head: float = 0.0
+    newest_head_at: float = 0.0
     #: When its last poll ended, in seconds since 1970; 0 before the first.
-    last_poll: float = 0.0
+    last_poll_at: float = 0.0
     #: The last poll is too long ago.
     stale: bool = False
     #: Since when the oldest checkpoint has waited to be verified, in seconds.
     lag: int = 0
     #: How many findings there are, by code.
-    by_code: tuple[tuple[str, int], ...] = ()
+    finding_counts: tuple[tuple[str, int], ...] = ()
     #: Findings beyond those that it keeps.
-    left_out: int = 0
+    omitted_findings: int = 0
     #: The newest of them.
     findings: tuple[Finding, ...] = ()
     #: Seconds for which tree heads have waited for a quorum of witnesses.
-    uncosigned: int = 0
+    cosignature_wait_seconds: int = 0
     witnesses: tuple[Witness, ...] = ()
     #: None where it keeps none.
-    index: IndexStanding | None = None
+    index: IndexStatus | None = None
 
     @property
-    def urgent(self) -> object:
+    def urgent_content(self) -> object:
         """What is not left for the next minute when it changes."""
-        begun = bool(self.last_poll)
-        found = self.stale, self.by_code, self.findings
-        asked = tuple((witness.name, witness.last) for witness in self.witnesses)
-        waited = (self.uncosigned // _WAITED_SECONDS).bit_length()
+        begun = bool(self.last_poll_at)
+        found = self.stale, self.finding_counts, self.findings
+        asked = tuple((witness.name, witness.last_outcome) for witness in self.witnesses)
+        waited = (self.cosignature_wait_seconds // _MIN_REPORTED_WAIT_SECONDS).bit_length()
         index = self.index.code if self.index else None
         return self.reachable, bool(self.checkpoint), begun, found, asked, waited, index
 
 
-SILENT = AuditReport(reachable=False)
+UNREACHABLE_AUDITOR = AuditReport(reachable=False)
 
 
 def _number(value: Any, name: str) -> float:
@@ -98,7 +98,7 @@ def _number(value: Any, name: str) -> float:
 
 def _time(value: Any, name: str, unit: int = 1) -> float:
     """Return a time as seconds since 1970; the API can spell none after the year 9999."""
-    return min(_number(value, name) / unit, _LAST_TIME)
+    return min(_number(value, name) / unit, _MAX_TIME)
 
 
 def _text(value: Any, most: int) -> str:
@@ -126,21 +126,21 @@ def _witness(item: Any) -> Witness:
         raise ValueError("witness")
     return Witness(
         name=_text(item.get("name"), 128),
-        last=_text(item.get("last"), 32),
+        last_outcome=_text(item.get("last"), 32),
         size=int(_number(item.get("size"), "size")),
         time=_time(item.get("time"), "time"),
     )
 
 
-def _index(item: Any) -> IndexStanding | None:
+def _index(item: Any) -> IndexStatus | None:
     if item is None:
         return None
     if not isinstance(item, Mapping):
         raise ValueError("index")
-    return IndexStanding(int(_number(item.get("behind"), "behind")), _text(item.get("code"), 64))
+    return IndexStatus(int(_number(item.get("behind"), "behind")), _text(item.get("code"), 64))
 
 
-def read_audit(status: Any) -> AuditReport:
+def parse_audit_report(status: Any) -> AuditReport:
     """Read the answer of `GET /status`; raises ValueError for what is none."""
     if not isinstance(status, Mapping):
         raise ValueError("not an object")
@@ -159,14 +159,16 @@ def read_audit(status: Any) -> AuditReport:
     )
     return AuditReport(
         checkpoint=checkpoint,
-        newest_head=_time(status.get("newest_head"), "newest_head", _MICROSECONDS),
-        last_poll=_time(status.get("last_poll"), "last_poll"),
+        newest_head_at=_time(status.get("newest_head"), "newest_head", _MICROSECONDS),
+        last_poll_at=_time(status.get("last_poll"), "last_poll"),
         stale=_number(status.get("poll_age_seconds"), "poll_age_seconds") > _STALE_SECONDS,
         lag=int(_number(status.get("lag_seconds"), "lag_seconds")),
-        by_code=tuple(counted[:MAX_FINDING_CODES]),
-        left_out=int(_number(told.get("left_out"), "left_out")),
-        findings=tuple(_finding(item) for item in newest[-MAX_TOLD:]),
-        uncosigned=int(_number(status.get("cosigning_lag_seconds", 0), "cosigning_lag_seconds")),
+        finding_counts=tuple(counted[:MAX_FINDING_CODES]),
+        omitted_findings=int(_number(told.get("left_out"), "left_out")),
+        findings=tuple(_finding(item) for item in newest[-MAX_FINDINGS:]),
+        cosignature_wait_seconds=int(
+            _number(status.get("cosigning_lag_seconds", 0), "cosigning_lag_seconds")
+        ),
         witnesses=tuple(_witness(item) for item in witnesses[:MAX_WITNESSES]),
         index=_index(status.get("index")),
     )

@@ -6,16 +6,16 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, auditor_workers, export_key, readers
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.naming import Defaults, Manifest, names
-from proofgate_operator.build.storage import kept_state_claim
+from proofgate_operator.build.storage import retained_state_claim
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.audit_key import AUDITOR_FIELD
 from proofgate_operator.plan.configuration import Configuration
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 
 
 def auditor_manifests(
-    gateway: Gateway, seen: Observed, configuration: Configuration, workers: int, defaults: Defaults
+    gateway: Gateway, seen: ObservedState, configuration: Configuration, workers: int, defaults: Defaults
 ) -> Iterator[Manifest]:
     """Yield what an auditor of that many workers needs besides its network policy and its PodMonitor, in the
     order of applying.
@@ -24,38 +24,38 @@ def auditor_manifests(
     its pod that cannot be, an auditor that runs goes on as it is. The claim of one that is gone follows the
     retain policy all the same.
     """
-    wanted = gateway.auditor
+    wanted = gateway.enabled_auditor
     if wanted is None:
         live = seen.child("PersistentVolumeClaim", names(gateway).auditor)
         if live is not None:
-            yield kept_state_claim(gateway, auditor.COMPONENT, live)
+            yield retained_state_claim(gateway, auditor.COMPONENT, live)
         return
     yield auditor.service_account(gateway)
     yield auditor.service(gateway)
     if wanted.storage.existing_claim is None:
         yield auditor.claim(gateway, wanted)
     # Before the set that mounts it. While what the spec names cannot be used, the readers before stay.
-    if not auditor_workers.are_asked(gateway):
+    if not auditor_workers.workers_serve_volumes(gateway):
         if configuration.readers is not None:
             yield readers.secret(gateway, configuration.readers)
     elif configuration.auditor_token:
-        named = _readers_beside_workers(gateway, seen, configuration)
+        named = _index_readers_secret(gateway, seen, configuration)
         yield auditor_workers.secret(gateway, configuration.auditor_token, workers, defaults, named)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
-    faulty = any(fault.field == OWNER for fault in configuration.faults)
+    faulty = any(fault.field == AUDITOR_FIELD for fault in configuration.faults)
     # One that no longer knew whose tombstones hold would take each of them for a loss.
     unknown = gateway.spec.keeping is not None and configuration.retention_key is None
-    unsigned = export_key.is_generated(wanted.wanted_index) and configuration.export_key is None
+    unsigned = export_key.is_generated(wanted.enabled_index) and configuration.export_key is None
     faulty = faulty or unsigned
     if key and ledger and digests and digests.auditor and not faulty and not unknown:
-        keeping = keeping_key(gateway, configuration)
+        keeping = trusted_retention_key(gateway, configuration)
         yield auditor.statefulset(gateway, wanted, key.name, ledger, digests.auditor, defaults, keeping)
 
 
-def _readers_beside_workers(gateway: Gateway, seen: Observed, configuration: Configuration) -> str | None:
+def _index_readers_secret(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> str | None:
     """Return the readers of the index, in a Secret that has the workers, too: those before stay by being
     written again."""
-    index = gateway.auditor.wanted_index if gateway.auditor else None
+    index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     if index is None or index.readers_secret_ref is None:
         return None
     if configuration.readers is not None:
@@ -64,24 +64,28 @@ def _readers_beside_workers(gateway: Gateway, seen: Observed, configuration: Con
     return None if live is None else entry(live, readers.READERS_FILE)
 
 
-def keeping_key(gateway: Gateway, configuration: Configuration) -> str | None:
+def trusted_retention_key(gateway: Gateway, configuration: Configuration) -> str | None:
     """Return the key by which the auditor knows whose tombstones hold; None where nobody removes anything."""
     if configuration.retention_key is not None:
         return configuration.retention_key.verifying_file
-    return gateway.auditor.keeping_key if gateway.auditor else None
+    return gateway.enabled_auditor.keeping_key if gateway.enabled_auditor else None
 
 
-def workers_mark(gateway: Gateway, configuration: Configuration, workers: int) -> str | None:
+def workers_digest(gateway: Gateway, configuration: Configuration, workers: int) -> str | None:
     """Return a digest of the list of workers that an auditor's pod mounts; None where it mounts none.
 
     The kubelet renews the files of a pod that is marked with another one, and of others about once a minute.
     """
-    if gateway.auditor is None or not auditor_workers.are_asked(gateway) or not configuration.auditor_token:
+    if (
+        gateway.enabled_auditor is None
+        or not auditor_workers.workers_serve_volumes(gateway)
+        or not configuration.auditor_token
+    ):
         return None
     return keyed_digest(configuration.auditor_token.encode(), [str(workers)])
 
 
-def is_to_stop(gateway: Gateway, seen: Observed) -> bool:
+def should_stop_auditor(gateway: Gateway, seen: ObservedState) -> bool:
     """Return whether an auditor runs that the gateway is not to have.
 
     Its set is scaled to nobody: the operator may delete no StatefulSet, so that it never could the workers'.
@@ -89,4 +93,4 @@ def is_to_stop(gateway: Gateway, seen: Observed) -> bool:
     """
     live = seen.child("StatefulSet", names(gateway).auditor)
     ours = classify(gateway, live) is Ownership.OURS
-    return gateway.auditor is None and live is not None and ours and live["spec"].get("replicas") != 0
+    return gateway.enabled_auditor is None and live is not None and ours and live["spec"].get("replicas") != 0

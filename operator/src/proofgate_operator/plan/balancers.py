@@ -11,16 +11,16 @@ from typing import Any
 
 from proofgate_operator.build import haproxy
 from proofgate_operator.build.haproxy_config import server_name
-from proofgate_operator.build.naming import FOUND_CONDITION, Manifest
-from proofgate_operator.plan.lasting import Lasting
+from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION, Manifest
+from proofgate_operator.plan.lasting import PodDurations
 from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
 
 #: A worker that serves is found by every HAProxy within a few seconds. From this many on, a roll that waits
 #: for that counts as stalled. It goes no further, and goes on by itself once the worker is found.
-FOUND_DEADLINE_SECONDS = 60
+DISCOVERY_DEADLINE_SECONDS = 60
 #: A HAProxy that is Ready and has not answered the operator for so long is not waited for.
 SILENCE_SECONDS = 60
-BLIND = (
+UNRESPONSIVE_MESSAGE = (
     "no HAProxy pod that is Ready answers the operator on port"
     f" {haproxy.AGENT_PORT}, so it is unknown which workers get connections"
 )
@@ -29,7 +29,7 @@ _STATES = (_UP, "down", "maintenance")
 
 
 @dataclass(frozen=True)
-class Line:
+class ServerState:
     """A worker as one HAProxy has it: its address, its state, and how long it has had that."""
 
     address: str | None
@@ -44,7 +44,7 @@ class BalancerReport:
     `owners` is the SHA-256 of the map of owners that HAProxy holds; None where that is not told.
     """
 
-    workers: Mapping[str, Line] | None = None
+    workers: Mapping[str, ServerState] | None = None
     silent_seconds: float = 0.0
     owners: str | None = None
 
@@ -55,17 +55,17 @@ class BalancerReport:
 
 
 @dataclass(frozen=True)
-class Sight:
+class BalancerView:
     """What the HAProxies say of one worker.
 
     `missing` is why not every one of them sends it connections, None if all do; `late` that this has lasted
     for too long; `up_at` are those that do. `blind`: there are some, and none answers.
     """
 
-    missing: str | None = None
-    late: bool = False
+    missing_reason: str | None = None
+    is_overdue: bool = False
     up_at: tuple[str, ...] = ()
-    blind: bool = False
+    is_unresponsive: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class Balancers:
     reports: Mapping[str, BalancerReport] = field(default_factory=dict)
 
     @property
-    def blind(self) -> bool:
+    def is_unresponsive(self) -> bool:
         """Whether there are some and none has answered for long."""
         return bool(self.ready) and all(self._report(name).given_up for name in self.ready)
 
-    def sight(self, pod: Manifest, served: float) -> Sight:
+    def view_of(self, pod: Manifest, served: float) -> BalancerView:
         """Return what they say of one worker, which has passed the kubelet's probe for `served` seconds."""
         missing: list[str] = []
         late, up_at = False, []
@@ -91,57 +91,57 @@ class Balancers:
             line = (report.workers or {}).get(server_name(ordinal(pod)))
             if line is not None and line.state == _UP:
                 up_at.append(name)
-            trouble = _trouble(name, report, line, pod)
+            trouble = _server_problem(name, report, line, pod)
             if trouble is None:
                 continue
             missing.append(trouble)
             # One that does not answer is not waited for after its own deadline.
-            lasts = line is None or line.seconds >= FOUND_DEADLINE_SECONDS
-            late |= report.workers is not None and lasts and served >= FOUND_DEADLINE_SECONDS
+            lasts = line is None or line.seconds >= DISCOVERY_DEADLINE_SECONDS
+            late |= report.workers is not None and lasts and served >= DISCOVERY_DEADLINE_SECONDS
         told = "; ".join(missing[:2]) or None
-        return Sight(told, late, tuple(up_at), self.blind)
+        return BalancerView(told, late, tuple(up_at), self.is_unresponsive)
 
     def _report(self, name: str) -> BalancerReport:
         return self.reports.get(name, BalancerReport())
 
 
-def counts(pod: Manifest) -> bool:
+def is_reachable(pod: Manifest) -> bool:
     """Return whether clients may reach a HAProxy."""
     return is_ready(pod) and bool((pod.get("status") or {}).get("podIP"))
 
 
 def ready_balancers(pods: Iterable[Manifest], reports: Mapping[str, BalancerReport]) -> Balancers:
     """Return the HAProxies that count, of all of a gateway's."""
-    return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if counts(pod))), reports)
+    return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if is_reachable(pod))), reports)
 
 
-def served_seconds(pod: Manifest, lasting: Lasting) -> float:
+def served_seconds(pod: Manifest, lasting: PodDurations) -> float:
     """Return for how long a worker has passed the kubelet's probe; 0 while it does not."""
     told = "ContainersReady" if "ContainersReady" in pod_conditions(pod) else "Ready"
-    return lasting.true(pod, told)
+    return lasting.condition_true_for(pod, told)
 
 
-def waits_to_be_found(pod: Manifest) -> bool:
+def awaits_discovery(pod: Manifest) -> bool:
     """Return whether all that a worker's pod lacks to be Ready is that HAProxy sends it connections."""
     gates = (pod.get("spec") or {}).get("readinessGates") or []
-    if pod["metadata"].get("deletionTimestamp") or {"conditionType": FOUND_CONDITION} not in gates:
+    if pod["metadata"].get("deletionTimestamp") or {"conditionType": LOAD_BALANCED_CONDITION} not in gates:
         return False
     conditions = pod_conditions(pod)
     served = conditions.get("ContainersReady", {}).get("status") == "True"
-    return served and conditions.get(FOUND_CONDITION, {}).get("status") != "True"
+    return served and conditions.get(LOAD_BALANCED_CONDITION, {}).get("status") != "True"
 
 
-def is_found(sight: Sight, served: float) -> bool:
+def is_discovered(sight: BalancerView, served: float) -> bool:
     """Return whether a pod that waits to be found, and has served for so many seconds, may be Ready.
 
     Where no HAProxy answers the operator, it may be after a while: a node must be possible to drain.
     """
-    if sight.blind:
-        return served >= FOUND_DEADLINE_SECONDS
-    return sight.missing is None
+    if sight.is_unresponsive:
+        return served >= DISCOVERY_DEADLINE_SECONDS
+    return sight.missing_reason is None
 
 
-def found_condition(pod: Manifest, at: str) -> Manifest:
+def load_balanced_condition(pod: Manifest, at: str) -> Manifest:
     """Return the manifest that sets the condition of a pod, as it is to be applied to its status."""
     metadata = pod["metadata"]
     return {
@@ -150,13 +150,18 @@ def found_condition(pod: Manifest, at: str) -> Manifest:
         "metadata": {name: metadata[name] for name in ("name", "namespace", "uid")},
         "status": {
             "conditions": [
-                {"type": FOUND_CONDITION, "status": "True", "reason": "Found", "lastTransitionTime": at}
+                {
+                    "type": LOAD_BALANCED_CONDITION,
+                    "status": "True",
+                    "reason": "Found",
+                    "lastTransitionTime": at,
+                }
             ]
         },
     }
 
 
-def read_balancer(answer: Any) -> BalancerReport:
+def parse_balancer_report(answer: Any) -> BalancerReport:
     """Read the answer of `GET /workers`; raises ValueError for what is none."""
     told = answer.get("workers") if isinstance(answer, dict) else None
     if not isinstance(told, list):
@@ -169,25 +174,25 @@ def read_balancer(answer: Any) -> BalancerReport:
         if not isinstance(seconds, int) or isinstance(seconds, bool):
             raise ValueError("no seconds")
         text = None if address is None else str(ipaddress.ip_address(str(address)))
-        found[str(item.get("name"))] = Line(text, item["state"], seconds)
+        found[str(item.get("name"))] = ServerState(text, item["state"], seconds)
     owners = answer.get("owners")
     return BalancerReport(found, owners=owners if isinstance(owners, str) else None)
 
 
-def _trouble(name: str, report: BalancerReport, line: Line | None, pod: Manifest) -> str | None:
+def _server_problem(name: str, report: BalancerReport, line: ServerState | None, pod: Manifest) -> str | None:
     worker = pod["metadata"]["name"]
     if report.workers is None:
         return f"{name} does not answer, so it is unknown whether it sends {worker} connections"
     if line is None:
         return f"{name} has no line for {worker}"
-    if not _is_at(line.address, pod):
+    if not _has_pod_address(line.address, pod):
         return f"{name} does not have the address of {worker} yet"
     if line.state != _UP:
         return f"{name} reports {worker} {line.state} at {line.address}"
     return None
 
 
-def _is_at(address: str | None, pod: Manifest) -> bool:
+def _has_pod_address(address: str | None, pod: Manifest) -> bool:
     told = str((pod.get("status") or {}).get("podIP") or "")
     try:
         return address == str(ipaddress.ip_address(told))

@@ -20,19 +20,19 @@ def budgets_note(gateway: Gateway) -> str | None:
     spec = gateway.spec
     if spec.default_prices:
         return None
-    unpriced = {route.name: missing for route in spec.models if (missing := _unpriced(spec, route))}
+    unpriced = {route.name: missing for route in spec.models if (missing := _unpriced_provider(spec, route))}
     notes = [
         f"{whose} has a budget in money, and {model} has no price at provider {unpriced[model]}: its requests"
         " are refused (price_unknown); add it to spec.prices"
         for whose, terms in _terms(spec)
-        for model in sorted(_counted(spec, terms) & unpriced.keys())
+        for model in sorted(_budgeted_models(spec, terms) & unpriced.keys())
     ]
     if not notes:
         return None
     return notes[0] if len(notes) == 1 else f"{notes[0]}; and {len(notes) - 1} more"
 
 
-def refuses_everybody(spec: GatewaySpec) -> bool:
+def rejects_all_requests(spec: GatewaySpec) -> bool:
     """Return whether budgets in money refuse each request, because no model that anybody may use has a
     price."""
     if spec.default_prices:
@@ -43,7 +43,7 @@ def refuses_everybody(spec: GatewaySpec) -> bool:
     unpriced = {route.name for route in spec.models if not _priced(spec, route)}
     every = {route.name for route in spec.models}
     return bool(terms) and all(
-        (set(one.models) if one.models is not None else every) <= _counted(spec, one) & unpriced
+        (set(one.models) if one.models is not None else every) <= _budgeted_models(spec, one) & unpriced
         for one in terms
     )
 
@@ -55,7 +55,7 @@ def _terms(spec: GatewaySpec) -> Iterator[tuple[str, Terms]]:
         yield f"spec.tenants[{tenant.name}]", tenant
 
 
-def _counted(spec: GatewaySpec, terms: Terms) -> set[str]:
+def _budgeted_models(spec: GatewaySpec, terms: Terms) -> set[str]:
     """Return the models whose cost a budget counts."""
     quotas = [quota for quota in (terms.limits, terms.key_limits, _shared(terms)) if quota is not None]
     if any(quota.has_budget for quota in quotas):
@@ -67,17 +67,19 @@ def _shared(terms: Terms) -> Quota | None:
     return terms.shared_limits if isinstance(terms, Plan) else None
 
 
-def _unpriced(spec: GatewaySpec, model: Model) -> str | None:
+def _unpriced_provider(spec: GatewaySpec, model: Model) -> str | None:
     """Return the provider where a model has no price."""
-    return next((provider for provider, name in _places(model) if not _has_price(spec, provider, name)), None)
+    return next(
+        (provider for provider, name in _provider_models(model) if not _has_price(spec, provider, name)), None
+    )
 
 
 def _priced(spec: GatewaySpec, model: Model) -> bool:
     """Return whether a model has a price at any of its providers."""
-    return any(_has_price(spec, provider, name) for provider, name in _places(model))
+    return any(_has_price(spec, provider, name) for provider, name in _provider_models(model))
 
 
-def _places(model: Model) -> Iterator[tuple[str, str]]:
+def _provider_models(model: Model) -> Iterator[tuple[str, str]]:
     """Yield the providers of a model, with the name that each knows it by."""
     for place in (*model.routes, *model.fallbacks):
         yield place.provider, place.upstream_model or model.name
@@ -86,10 +88,10 @@ def _places(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def _has_price(spec: GatewaySpec, provider: str, name: str) -> bool:
-    return any(price.provider in (None, provider) and _may_be(price, name) for price in spec.prices)
+    return any(price.provider in (None, provider) and _price_matches(price, name) for price in spec.prices)
 
 
-def _may_be(price: Price, name: str) -> bool:
+def _price_matches(price: Price, name: str) -> bool:
     """Return whether a price may hold for a model; `*` stands for the rest of a name in both."""
     begin, wildcard, _ = name.partition("*")
     if price.model.endswith("*"):

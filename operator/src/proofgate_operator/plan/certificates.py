@@ -21,10 +21,10 @@ MAX_CHAIN = 64 << 10
 MAX_KEY = 8 << 10
 MAX_RSA_BITS = 8192
 #: The longest chain and key that HAProxy can show, in characters: its agent hands over no more at once.
-MAX_SHOWN = 30_000
-_LONGEST_WARNING_SECONDS = 14 * 86400
+MAX_PRESENTED = 30_000
+_MAX_WARNING_SECONDS = 14 * 86400
 #: Of a certificate's lifetime. Who renews it at two thirds is not told of.
-_WARNING_PART = 10
+_WARNING_DIVISOR = 10
 _UNREADABLE = "has no readable private key without a passphrase under tls.key"
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
@@ -44,8 +44,8 @@ _SUPPORTED = re.compile(
 class Lifetime:
     """When the end of a certificate is to be told of, and when it ends, in seconds since 1970."""
 
-    warns: float = math.inf
-    ends: float = math.inf
+    warn_at: float = math.inf
+    expires_at: float = math.inf
 
 
 def lifetime(chain: str) -> Lifetime:
@@ -63,7 +63,7 @@ def lifetime(chain: str) -> Lifetime:
     begins, ends = (
         time.timestamp() for time in (found[0].not_valid_before_utc, found[0].not_valid_after_utc)
     )
-    return Lifetime(ends - min((ends - begins) / _WARNING_PART, _LONGEST_WARNING_SECONDS), ends)
+    return Lifetime(ends - min((ends - begins) / _WARNING_DIVISOR, _MAX_WARNING_SECONDS), ends)
 
 
 def authorities_fault(text: str) -> str | None:
@@ -99,12 +99,12 @@ def certificate_fault(chain: str, key: str) -> str | None:
     return None if fits else "has a key under tls.key that does not match the first certificate in tls.crt"
 
 
-def shown_fault(chain: str, key: str) -> str | None:
+def presented_certificate_fault(chain: str, key: str) -> str | None:
     """Return what is wrong with a chain and a key that HAProxy is to show; None if nothing is."""
     lines = [line.strip() for text in (chain, key) for line in text.splitlines()]
     # Blank lines are left out when they are handed over.
-    if sum(len(line) + 1 for line in lines if line) > MAX_SHOWN:
-        return f"has more than {MAX_SHOWN} characters under tls.crt and tls.key together"
+    if sum(len(line) + 1 for line in lines if line) > MAX_PRESENTED:
+        return f"has more than {MAX_PRESENTED} characters under tls.crt and tls.key together"
     return certificate_fault(chain, key)
 
 

@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
-from proofgate_operator.plan.answers import answers_note, unanswered
-from proofgate_operator.plan.audited import audited
+from proofgate_operator.plan.answers import request_probe_failure, request_probe_note
+from proofgate_operator.plan.audited import audited_condition
 from proofgate_operator.plan.budgets import budgets_note
-from proofgate_operator.plan.kept import kept
-from proofgate_operator.plan.pinning import cpu_pinned
+from proofgate_operator.plan.kept import kept_condition
+from proofgate_operator.plan.pinning import cpu_pinned_condition
 from proofgate_operator.plan.pods import pod_trouble
-from proofgate_operator.plan.scaling import Purpose
-from proofgate_operator.plan.serving import serves_nobody
+from proofgate_operator.plan.scaling import RemovalReason
+from proofgate_operator.plan.serving import serving_problem
 from proofgate_operator.plan.situation import Situation
 from proofgate_operator.plan.unread import IN_FORCE
-from proofgate_operator.plan.volume_room import no_room, scarce_note
-from proofgate_operator.plan.volumes import limits_note, storage_bound
+from proofgate_operator.plan.volume_room import capacity_note, capacity_problem
+from proofgate_operator.plan.volumes import limits_note, storage_bound_condition
 
 #: What Ready is made of, in the order in which a reader would look for the cause.
 _READY_NEEDS = (
@@ -30,16 +30,16 @@ _READY_NEEDS = (
 )
 
 #: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
-_WAITING = (
+_BLOCKED_BY_SPEC = (
     "ConfigInvalid",
     "fix the problems that ConfigValid lists; all other changes are applied",
 )
 #: Reason of Progressing while a roll goes no further.
-STALLED = "RolloutStalled"
+ROLLOUT_STALLED = "RolloutStalled"
 
 #: Reasons of StorageBound while what a worker tells of its log contradicts, or falls behind, what is held.
-FORKED = "LedgerForked"
-SET_BACK = "LedgerSetBack"
+LEDGER_FORKED = "LedgerForked"
+LEDGER_ROLLED_BACK = "LedgerSetBack"
 
 
 def _condition(kind: ConditionType, holds: bool | None, reason: str, message: str) -> Condition:
@@ -51,7 +51,7 @@ def _condition(kind: ConditionType, holds: bool | None, reason: str, message: st
     return Condition(kind, status, reason, message)
 
 
-def count(live: Manifest | None, field_name: str) -> int:
+def status_count(live: Manifest | None, field_name: str) -> int:
     """Return a number of the status of a StatefulSet or Deployment; 0 where it is not told."""
     return int(((live or {}).get("status") or {}).get(field_name) or 0)
 
@@ -75,7 +75,7 @@ def _config_valid(situation: Situation) -> Condition:
         )
     problems = situation.configuration.problems
     told = [problem.message for problem in problems]
-    if situation.configuration.holding:
+    if situation.configuration.blocking_problems:
         running = situation.seen.child("StatefulSet", names(situation.gateway).worker) is not None
         kept = " (the workers keep the last valid configuration)" if running else ""
         return _condition(kind, False, problems[0].reason, _sentences(told) + kept)
@@ -105,7 +105,7 @@ def _resolved_refs(situation: Situation) -> Condition:
     return _condition(kind, False, faults[0].reason, _sentences(fault.message for fault in faults))
 
 
-def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
+def unreadable_spec_message(faults: Iterable[str]) -> tuple[Condition, ...]:
     """Return what is to be said of a spec that this operator cannot read: another version's CRD let it in."""
     message = f"{_sentences(faults)} (nothing is changed)"
     return (
@@ -116,23 +116,23 @@ def unreadable(faults: Iterable[str]) -> tuple[Condition, ...]:
 
 
 #: A claim that is not there yet, or not bound, will be no larger than it is asked for.
-_NOT_YET = frozenset({"ClaimNotMade", "ClaimPending"})
+_CLAIM_PENDING_REASONS = frozenset({"ClaimNotMade", "ClaimPending"})
 
 
 def _storage_bound(situation: Situation) -> Condition:
-    held = situation.held
+    held = situation.held_checkpoints
     if held.forks:
         message = f"{_sentences(held.forks)}: a copy of the volume is in use elsewhere, or the key has leaked"
-        return _condition(ConditionType.STORAGE_BOUND, False, FORKED, message)
-    if held.setbacks:
-        message = f"{_sentences(held.setbacks)}: the volume was rolled back or replaced"
-        return _condition(ConditionType.STORAGE_BOUND, False, SET_BACK, message)
-    found = storage_bound(situation.gateway, situation.seen)
-    small = no_room(situation.gateway, situation.seen)
-    if small and (found.holds or found.reason in _NOT_YET):
+        return _condition(ConditionType.STORAGE_BOUND, False, LEDGER_FORKED, message)
+    if held.rollbacks:
+        message = f"{_sentences(held.rollbacks)}: the volume was rolled back or replaced"
+        return _condition(ConditionType.STORAGE_BOUND, False, LEDGER_ROLLED_BACK, message)
+    found = storage_bound_condition(situation.gateway, situation.seen)
+    small = capacity_problem(situation.gateway, situation.seen)
+    if small and (found.is_true or found.reason in _CLAIM_PENDING_REASONS):
         return _condition(ConditionType.STORAGE_BOUND, False, small.reason, small.message)
-    note = scarce_note(situation.gateway, situation.seen)
-    return replace(found, message=_noted(found.message, note)) if found.holds else found
+    note = capacity_note(situation.gateway, situation.seen)
+    return replace(found, message=_append_note(found.message, note)) if found.is_true else found
 
 
 def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
@@ -140,14 +140,16 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
     desired = situation.gateway.spec.replicas
     if live is None:
         return _condition(kind, False, "WorkersNotMade", "the workers' StatefulSet does not exist")
-    ready = count(live, "readyReplicas")
-    summary = _noted(f"{min(ready, desired)} of {desired} workers ready", _strays(situation.seen.stray_pods))
+    ready = status_count(live, "readyReplicas")
+    summary = _append_note(
+        f"{min(ready, desired)} of {desired} workers ready", _strays(situation.seen.stray_pods)
+    )
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
-    movement = situation.movement
-    if movement.purpose is Purpose.ROLLING and not movement.stalled and 1 < desired == ready + 1:
+    movement = situation.scaling_step
+    if movement.removal_reason is RemovalReason.ROLLING and not movement.stalled and 1 < desired == ready + 1:
         return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers ready")
-    troubles = [situation.seen.not_created, *(pod_trouble(shard.pod) for shard in situation.shards)]
+    troubles = [situation.seen.creation_failure, *(pod_trouble(shard.pod) for shard in situation.shards)]
     trouble = _sentences(filter(None, troubles), limit=3)
     return _condition(kind, False, "WorkersMissing", f"{summary}: {trouble}" if trouble else summary)
 
@@ -161,22 +163,22 @@ def _balancer_available(situation: Situation, live: Manifest | None) -> Conditio
     desired = situation.gateway.spec.load_balancer.replicas
     if live is None:
         return _condition(kind, False, "LoadBalancerNotMade", "HAProxy's Deployment does not exist")
-    ready = count(live, "readyReplicas")
+    ready = status_count(live, "readyReplicas")
     summary = f"{min(ready, desired)} of {desired} HAProxy pods ready"
-    silent = unanswered(situation.seen.answers)
+    silent = request_probe_failure(situation.seen.request_probes)
     if silent:
         return _condition(kind, False, silent.reason, f"{summary}; {silent.message}")
-    summary = _noted(summary, answers_note(situation.seen.answers))
+    summary = _append_note(summary, request_probe_note(situation.seen.request_probes))
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
     trouble = _sentences(
-        [*_refused_pods(live), *filter(None, map(pod_trouble, situation.seen.haproxy_pods))], 3
+        [*_pod_creation_failures(live), *filter(None, map(pod_trouble, situation.seen.haproxy_pods))], 3
     )
     message = f"{summary}: {trouble}" if trouble else summary
     return _condition(kind, ready > 0, "SomeReady" if ready else "LoadBalancerMissing", message)
 
 
-def _refused_pods(deployment: Manifest) -> Iterator[str]:
+def _pod_creation_failures(deployment: Manifest) -> Iterator[str]:
     """Yield why the API server lets no pod of a Deployment be made: a quota, an admission policy."""
     for item in (deployment.get("status") or {}).get("conditions") or []:
         if item.get("type") == "ReplicaFailure" and item.get("status") == "True":
@@ -188,9 +190,9 @@ def _rolling(live: Manifest, desired: int) -> bool:
     status = live.get("status") or {}
     return (
         status.get("observedGeneration", 0) < live["metadata"].get("generation", 0)
-        or count(live, "replicas") != desired
-        or count(live, "updatedReplicas") < desired
-        or count(live, "readyReplicas") < desired
+        or status_count(live, "replicas") != desired
+        or status_count(live, "updatedReplicas") < desired
+        or status_count(live, "readyReplicas") < desired
     )
 
 
@@ -204,27 +206,29 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
     if situation.leaving:
         left = _sentences(str(ref) for ref in situation.leaving)
         return _condition(kind, True, "WaitingForDeletion", f"{left}: will be created again once it is gone")
-    movement = situation.movement
+    movement = situation.scaling_step
     if movement.stalled:
         message = f"{movement.stalled}; the other workers continue unchanged"
-        return _condition(kind, False, STALLED, message)
-    if movement.purpose is Purpose.ROLLING:
+        return _condition(kind, False, ROLLOUT_STALLED, message)
+    if movement.removal_reason is RemovalReason.ROLLING:
         message = f"workers are replaced one by one, now {movement.waits_for}"
-        return _condition(kind, True, "Rolling", _noted(message, movement.note))
+        return _condition(kind, True, "Rolling", _append_note(message, movement.note))
     if situation.contested:
         return _condition(kind, False, "Contested", _sentences(situation.contested))
-    written = situation.writes and movement.purpose is None and not situation.taking_over
-    invalid = bool(situation.configuration.holding)
+    written = situation.has_writes and movement.removal_reason is None and not situation.taking_over
+    invalid = bool(situation.configuration.blocking_problems)
     if ((workers is None or balancer is None) and not invalid) or written:
         return _condition(kind, True, "Applying", "the gateway's objects are being written")
     if workers is None or balancer is None:
-        return _condition(kind, False, *_WAITING)
-    if movement.purpose is Purpose.SCALING_DOWN:
+        return _condition(kind, False, *_BLOCKED_BY_SPEC)
+    if movement.removal_reason is RemovalReason.SCALING_DOWN:
         asked = int(workers["spec"]["replicas"])
-        message = f"scaling from {counted(asked, 'worker')} to {spec.replicas}"
+        message = f"scaling from {format_count(asked, 'worker')} to {spec.replicas}"
         return _condition(kind, True, "ScalingDown", message)
-    if count(workers, "replicas") < spec.replicas:
-        message = f"scaling from {counted(count(workers, 'replicas'), 'worker')} to {spec.replicas}"
+    if status_count(workers, "replicas") < spec.replicas:
+        message = (
+            f"scaling from {format_count(status_count(workers, 'replicas'), 'worker')} to {spec.replicas}"
+        )
         return _condition(kind, True, "ScalingUp", message)
     if _rolling(workers, spec.replicas):
         return _condition(kind, True, "WorkersStarting", "workers are starting")
@@ -235,40 +239,40 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         takers = _sentences(f"{name}-{number}" for number in situation.taking_over)
         return _condition(kind, True, "TenantsMoving", f"tenants are moving to {takers}")
     if invalid:
-        return _condition(kind, False, *_WAITING)
+        return _condition(kind, False, *_BLOCKED_BY_SPEC)
     return _condition(kind, False, "Settled", "the gateway matches its spec")
 
 
 def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
     kind = ConditionType.SCALING_SAFE
-    movement = situation.movement
+    movement = situation.scaling_step
     if movement.forced and movement.blocked:
         message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked}"
         return _condition(kind, False, "ScaleDownForced", message)
     if movement.blocked:
-        message = f"to {counted(situation.gateway.spec.replicas, 'worker')}: {movement.blocked}"
+        message = f"to {format_count(situation.gateway.spec.replicas, 'worker')}: {movement.blocked}"
         return _condition(kind, False, "ScaleDownBlocked", message)
-    if movement.purpose is Purpose.SCALING_DOWN:
+    if movement.removal_reason is RemovalReason.SCALING_DOWN:
         message = f"{movement.waits_for} is being removed: it retires, drains and seals its log"
-        return _condition(kind, True, "OneAtATime", _noted(message, movement.note))
+        return _condition(kind, True, "OneAtATime", _append_note(message, movement.note))
     return _condition(
         kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it is removed"
     )
 
 
-def _noted(message: str, note: str | None) -> str:
+def _append_note(message: str, note: str | None) -> str:
     return f"{message}; {note}" if note else message
 
 
 def _available(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
     """Return whether anybody is served, however much is missing otherwise."""
     kind = ConditionType.AVAILABLE
-    nobody = serves_nobody(situation)
-    if not count(workers, "readyReplicas"):
+    nobody = serving_problem(situation)
+    if not status_count(workers, "readyReplicas"):
         return _condition(kind, False, "WorkersMissing", "no worker is ready")
-    if not count(balancer, "readyReplicas"):
+    if not status_count(balancer, "readyReplicas"):
         return _condition(kind, False, "LoadBalancerMissing", "no HAProxy pod is ready")
-    nobody = nobody or unanswered(situation.seen.answers)
+    nobody = nobody or request_probe_failure(situation.seen.request_probes)
     if nobody:
         return _condition(kind, False, nobody.reason, nobody.message)
     return _condition(kind, True, "Serving", "requests are served")
@@ -279,9 +283,9 @@ def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
     by_type = {condition.type: condition for condition in conditions}
     for kind in _READY_NEEDS:
         need = by_type[kind]
-        if not need.holds:
+        if not need.is_true:
             return Condition(ConditionType.READY, need.status, need.reason, need.message)
-    nobody = serves_nobody(situation)
+    nobody = serving_problem(situation)
     if nobody:
         return _condition(ConditionType.READY, False, nobody.reason, nobody.message)
     return _condition(ConditionType.READY, True, "Ready", "the gateway serves requests")
@@ -304,8 +308,8 @@ def conditions(
         _balancer_available(situation, balancer),
         _progressing(situation, workers, balancer),
         _scaling_safe(situation, workers),
-        cpu_pinned(situation.gateway.spec.worker.cpu, situation.shards),
-        *audited(situation),
-        *kept(situation),
+        cpu_pinned_condition(situation.gateway.spec.worker.cpu, situation.shards),
+        *audited_condition(situation),
+        *kept_condition(situation),
     )
     return (_ready(found, situation), *found)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofgate_schema.static_fields import LONGEST_BODY_FIELDS, MOST_BODY_FIELDS
+from proofgate_schema.static_fields import MAX_BODY_FIELDS, MAX_BODY_FIELDS_LENGTH
 
 from proofgate_operator.api.auth import SERVICE_ACCOUNT_KEY_FILE
 from proofgate_operator.api.fields import SecretKeyRef
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
-from proofgate_operator.api.static_fields import HEADERS_FOLDER, read_by_workers
+from proofgate_operator.api.static_fields import HEADERS_FOLDER, find_reserved_header
 from proofgate_operator.api.upstream import (
     CA_FILE,
     CLIENT_CERTIFICATE_FILE,
@@ -24,10 +24,10 @@ from proofgate_operator.build import export_key as export_keys
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.digests import keyed_digest
 from proofgate_operator.build.gateway_secrets import ADMIN_TOKEN, ROUTING_KEY_FILE, auditor_token, routing_key
-from proofgate_operator.build.haproxy import rendered_config
+from proofgate_operator.build.haproxy import render_config
 from proofgate_operator.build.haproxy_maps import TENANT_MAP
 from proofgate_operator.build.naming import Defaults, Manifest, names
-from proofgate_operator.build.owners import Shares, read_shares
+from proofgate_operator.build.owners import WorkerShares, read_shares
 from proofgate_operator.build.storage import claim_names
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.worker_config import fixed_config_text, worker_config_text
@@ -38,15 +38,15 @@ from proofgate_operator.plan.certificates import authorities_fault, certificate_
 from proofgate_operator.plan.credentials import credential_faults
 from proofgate_operator.plan.internal_tls import (
     NO_CERTIFICATES,
-    InternalTls,
-    Renewal,
+    CertificateRenewal,
+    InternalTlsState,
     next_renewal,
     read_internal_tls,
 )
 from proofgate_operator.plan.left_out_keys import left_out_faults
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.oidc import client_secret
-from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.pod_templates import (
     auditor_template_faults,
     balancer_template_problems,
@@ -56,12 +56,12 @@ from proofgate_operator.plan.policies import policy_problems
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.ranges import auditor_range_faults, balancer_range_problems
 from proofgate_operator.plan.readers import index_readers
-from proofgate_operator.plan.shown_certificate import shown_certificate
-from proofgate_operator.plan.shred_keys import UNWANTED, ShredKeys, read_shred_keys
+from proofgate_operator.plan.shown_certificate import presented_certificate
+from proofgate_operator.plan.shred_keys import NO_SHRED_KEYS, ShredKeysState, read_shred_keys
 from proofgate_operator.plan.tenants import expired_faults, read_tenant_keys
 from proofgate_operator.plan.upstream_addresses import upstream_faults
 from proofgate_operator.plan.witnesses import witness_ports
-from proofgate_operator.plan.worker_memory import least_memory, memory_problems
+from proofgate_operator.plan.worker_memory import memory_problems, min_worker_memory
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ class Configuration:
     missing_secrets: tuple[str, ...]
     verifying_key: str | None
     digests: Digests | None
-    shares: Shares | None = None
+    shares: WorkerShares | None = None
     #: When time alone changes what is to be said, in seconds since 1970: keys end, or HAProxy's certificate.
-    moments: frozenset[float] = frozenset()
+    change_times: frozenset[float] = frozenset()
     #: Verifying keys before the one that signs, as its Secret says.
     former_keys: tuple[str, ...] = ()
     routing_key: str = ""
-    shred_keys: ShredKeys = UNWANTED
+    shred_keys: ShredKeysState = NO_SHRED_KEYS
     #: By which an auditor reads the volumes of workers that have one each; empty without the admin token.
     auditor_token: str = ""
     #: The auditor's; None without one that can be used.
@@ -117,9 +117,9 @@ class Configuration:
     retention_key: ledger_key.LedgerKey | None = None
     #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
     witness_ports: tuple[int, ...] | None = ()
-    internal_tls: InternalTls = NO_CERTIFICATES
+    internal_tls: InternalTlsState = NO_CERTIFICATES
     #: Certificates of HAProxy and the workers to make; None while none are due.
-    renewal: Renewal | None = None
+    renewal: CertificateRenewal | None = None
     #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
     readers: str | None = None
     #: The one that signs exports; None without one that can be used.
@@ -128,23 +128,27 @@ class Configuration:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Whatever is wrong with the spec itself."""
-        return tuple(dict.fromkeys((*self.holding, *self.shred_keys.no_room)))
+        return tuple(dict.fromkeys((*self.blocking_problems, *self.shred_keys.capacity_problems)))
 
     @property
-    def holding(self) -> tuple[Problem, ...]:
+    def blocking_problems(self) -> tuple[Problem, ...]:
         """Whatever holds back more than it is about."""
         return self.file_problems + self.worker_problems + self.balancer_problems
 
 
-def _generated(gateway: Gateway, seen: Observed, name: str) -> Manifest | None:
+def _generated_secret(gateway: Gateway, seen: ObservedState, name: str) -> Manifest | None:
     """Return a generated Secret unless it is about to go."""
     secret = seen.child("Secret", name)
-    if secret is None or classify(gateway, secret) is not Ownership.OURS or of_a_predecessor(gateway, secret):
+    if (
+        secret is None
+        or classify(gateway, secret) is not Ownership.OURS
+        or is_owned_by_predecessor(gateway, secret)
+    ):
         return None
     return secret
 
 
-def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fault]]:
+def _provider_keys(gateway: Gateway, seen: ObservedState) -> tuple[list[str], list[Fault]]:
     """Return the names of providers with their keys, and which provider has none that could be used."""
     keys: list[str] = []
     faults: list[Fault] = []
@@ -177,7 +181,7 @@ def _provider_keys(gateway: Gateway, seen: Observed) -> tuple[list[str], list[Fa
     return keys, faults
 
 
-def _annotated(gateway: Gateway) -> list[str]:
+def _service_account_annotations(gateway: Gateway) -> list[str]:
     """Return the annotations of the workers' ServiceAccount: webhooks read them when a pod is made."""
     account = gateway.spec.worker.service_account
     return [f"{key}={value}" for key, value in sorted(account.annotations.items())] if account else []
@@ -199,7 +203,7 @@ def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(owner, "CertificateInvalid", f"{where} {fault}")
 
 
-def _proxy_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
+def _proxy_faults(gateway: Gateway, seen: ObservedState) -> list[Fault]:
     """Return which part of the credentials for the egress proxy could not be sent."""
 
     def fault(file: str, value: str) -> str | None:
@@ -212,7 +216,7 @@ def _proxy_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
     return list(_text_faults("spec.egress", secrets, seen, fault))
 
 
-def _telemetry_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
+def _telemetry_faults(gateway: Gateway, seen: ObservedState) -> list[Fault]:
     """Return which header field for a collector has no value that could be sent."""
 
     def fault(_file: str, value: str) -> str | None:
@@ -226,7 +230,7 @@ def _telemetry_faults(gateway: Gateway, seen: Observed) -> list[Fault]:
 def _text_faults(
     owner: str,
     secrets: Iterable[tuple[str, str, SecretKeyRef]],
-    seen: Observed,
+    seen: ObservedState,
     fault_of: Callable[[str, str], str | None],
 ) -> Iterator[Fault]:
     """Return what is wrong with texts in Secrets, of one that does not exist once.
@@ -276,13 +280,13 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
     for provider in spec.providers:
         place = f"spec.providers[{provider.name}].bodyFields"
         fields = provider.body_fields or {}
-        read = read_by_workers(fields)
+        read = find_reserved_header(fields)
         if read is not None:
             yield Problem("SpecInvalid", f"{place}: {read} is a field that workers read themselves")
-        elif len(fields) > MOST_BODY_FIELDS or len(json.dumps(fields)) > LONGEST_BODY_FIELDS:
+        elif len(fields) > MAX_BODY_FIELDS or len(json.dumps(fields)) > MAX_BODY_FIELDS_LENGTH:
             yield Problem(
                 "SpecInvalid",
-                f"{place}: more than {MOST_BODY_FIELDS} fields, or more than {LONGEST_BODY_FIELDS}"
+                f"{place}: more than {MAX_BODY_FIELDS} fields, or more than {MAX_BODY_FIELDS_LENGTH}"
                 " characters of JSON",
             )
     for cidr in spec.egress.allow or () if spec.egress else ():
@@ -296,7 +300,7 @@ def _address_problems(gateway: Gateway) -> Iterator[Problem]:
 
 
 def _signing_key(
-    gateway: Gateway, seen: Observed, generated: Manifest | None
+    gateway: Gateway, seen: ObservedState, generated: Manifest | None
 ) -> tuple[ledger_key.LedgerKey | None, list[Problem]]:
     reference = gateway.spec.ledger.signing_key_secret_ref
     if reference is None:
@@ -322,12 +326,12 @@ def _signing_key(
         return None, [Problem("SecretInvalid", f"{named}: {reference.key} is not a signing key: {error}")]
 
 
-def _evidence(gateway: Gateway, seen: Observed) -> str | None:
+def _evidence(gateway: Gateway, seen: ObservedState) -> str | None:
     """Return what was signed, or may have been, with a key that the operator made; None if nothing was."""
-    if seen.ledger.get("verifyingKey"):
-        return f"all evidence that {seen.ledger['verifyingKey']} verifies"
+    if seen.ledger_status.get("verifyingKey"):
+        return f"all evidence that {seen.ledger_status['verifyingKey']} verifies"
     checkpoints = seen.child("ConfigMap", names(gateway).checkpoints)
-    if checkpoints and checkpoints.get("data") and not of_a_predecessor(gateway, checkpoints):
+    if checkpoints and checkpoints.get("data") and not is_owned_by_predecessor(gateway, checkpoints):
         return f"the checkpoints in ConfigMap {names(gateway).checkpoints}"
     if gateway.spec.ledger.volume.existing_claim is not None:
         # Whether anything was signed there, the claim does not tell.
@@ -335,15 +339,19 @@ def _evidence(gateway: Gateway, seen: Observed) -> str | None:
     for name in claim_names(gateway, MAX_REPLICAS):
         claim = seen.child("PersistentVolumeClaim", name)
         # A claim is made only after the key. One that goes with a deleted gateway is none of ours.
-        if claim and classify(gateway, claim) is Ownership.OURS and not of_a_predecessor(gateway, claim):
+        if (
+            claim
+            and classify(gateway, claim) is Ownership.OURS
+            and not is_owned_by_predecessor(gateway, claim)
+        ):
             return f"the logs on PersistentVolumeClaim {name}"
     return None
 
 
-def _moments(keys: Mapping[str, Sequence[KeyDigest]], chain: str) -> frozenset[float]:
-    found = {key.end for own in keys.values() for key in own}
+def _change_times(keys: Mapping[str, Sequence[KeyDigest]], chain: str) -> frozenset[float]:
+    found = {key.expires_at for own in keys.values() for key in own}
     life = lifetime(chain)
-    return frozenset({*found, life.warns, life.ends} - {math.inf})
+    return frozenset({*found, life.warn_at, life.expires_at} - {math.inf})
 
 
 def _holders(live: Manifest | None) -> dict[str, str]:
@@ -352,7 +360,7 @@ def _holders(live: Manifest | None) -> dict[str, str]:
     return {words[0]: words[1] for line in lines if len(words := line.split()) == 2}
 
 
-def _read_at_start(
+def _auditor_start_inputs(
     auditor: ledger_key.LedgerKey, exports: ledger_key.LedgerKey | None, oidc_secret: str
 ) -> list[str]:
     """Return what the auditor reads only at its start of Secrets."""
@@ -363,16 +371,16 @@ def _read_at_start(
     ]
 
 
-def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> Configuration:
+def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Configuration:
     """Read the configuration that the spec and the Secrets make together."""
     own = names(gateway)
     shred_keys = read_shred_keys(gateway, seen)
-    gateway = shred_keys.served(gateway)
-    admin = _generated(gateway, seen, own.admin)
-    ledger = _generated(gateway, seen, own.ledger)
-    live = _generated(gateway, seen, own.tenants)
-    tenants = read_tenant_keys(gateway, seen.secrets, _holders(live), seen.unread, live)
-    certificate, certificate_faults = shown_certificate(gateway, seen)
+    gateway = shred_keys.without_left_out(gateway)
+    admin = _generated_secret(gateway, seen, own.admin)
+    ledger = _generated_secret(gateway, seen, own.ledger)
+    live = _generated_secret(gateway, seen, own.tenants)
+    tenants = read_tenant_keys(gateway, seen.secrets, _holders(live), seen.unreadable_secrets, live)
+    certificate, certificate_faults = presented_certificate(gateway, seen)
     provider_keys, provider_faults = _provider_keys(gateway, seen)
     signing_key, ledger_problems = _signing_key(gateway, seen, ledger)
     audit_key, audit_faults = auditor_key(gateway, seen, signing_key)
@@ -410,8 +418,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             )
             ledger_problems.append(Problem("SigningKeyLost", message))
 
-    index = gateway.auditor.wanted_index if gateway.auditor else None
-    if export_keys.is_generated(index) and _generated(gateway, seen, own.export_key) is None:
+    index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
+    if export_keys.is_generated(index) and _generated_secret(gateway, seen, own.export_key) is None:
         missing.append(own.export_key)
 
     # Without the token that it is made from, the one in use stays.
@@ -421,13 +429,17 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
     if token:
         lines = [part for name, keys in tenants.keys.items() for part in (name, *(key.line for key in keys))]
         secret = token.encode()
-        memory = least_memory(gateway, seen.worker_pods)
+        memory = min_worker_memory(gateway, seen.worker_pods)
         start = None
         if signing_key:
-            start = [fixed_config_text(gateway, defaults), signing_key.signing_text, *_annotated(gateway)]
+            start = [
+                fixed_config_text(gateway, defaults),
+                signing_key.signing_text,
+                *_service_account_annotations(gateway),
+            ]
         internal = read_internal_tls(gateway, seen)
-        at_start = [rendered_config(gateway, defaults)]
-        if gateway.hop.spoken:
+        at_start = [render_config(gateway, defaults)]
+        if gateway.tls_transition.haproxy_uses_tls:
             at_start += internal.authorities
         balancer = keyed_digest(secret, at_start)
         renewal = next_renewal(gateway, seen, balancer)
@@ -447,7 +459,7 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             ),
             haproxy=balancer,
             certificate=keyed_digest(secret, [certificate, *internal.haproxy]),
-            auditor=keyed_digest(secret, _read_at_start(audit_key, exports_key, oidc_secret))
+            auditor=keyed_digest(secret, _auditor_start_inputs(audit_key, exports_key, oidc_secret))
             if audit_key
             else "",
         )
@@ -474,8 +486,8 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
         faults=(
             *tenants.faults,
             *expired_faults(tenants.keys, seen.now),
-            *(Fault("spec", found.reason, found.message) for found in seen.unheard),
-            *(Fault("spec.allowedTenants", found.reason, found.message) for found in seen.tenants.unread),
+            *(Fault("spec", found.reason, found.message) for found in seen.unavailable_kinds),
+            *(Fault("spec.allowedTenants", found.reason, found.message) for found in seen.tenants.unreadable),
             *provider_faults,
             *upstream_faults(gateway),
             *credential_faults(gateway, seen),
@@ -494,10 +506,10 @@ def read_configuration(gateway: Gateway, seen: Observed, defaults: Defaults) -> 
             *auditor_range_faults(gateway),
         ),
         keys=tenants.keys,
-        moments=_moments(tenants.keys, certificate),
+        change_times=_change_times(tenants.keys, certificate),
         missing_secrets=tuple(missing),
         verifying_key=signing_key.verifying_text if signing_key else None,
-        former_keys=signing_key.former if signing_key else (),
+        former_keys=signing_key.former_keys if signing_key else (),
         digests=digests,
         shares=read_shares(live["metadata"].get("annotations") or {}) if live else None,
         routing_key=own_key,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.problems import Fault
 
 #: No worker that was asked has credentials for the provider: its models are refused.
@@ -12,14 +12,14 @@ UNAVAILABLE = "CredentialsUnavailable"
 NOT_RENEWED = "CredentialsNotRenewed"
 
 
-def credential_faults(gateway: Gateway, seen: Observed) -> Iterator[Fault]:
+def credential_faults(gateway: Gateway, seen: ObservedState) -> Iterator[Fault]:
     """Yield one fault for each provider, with the words of the first worker that has one to report."""
-    asked = {number: report for number, report in sorted(seen.reports.items()) if report.reachable}
+    asked = {number: report for number, report in sorted(seen.worker_reports.items()) if report.reachable}
     for provider in gateway.spec.providers:
         told = [
             (number, found)
             for number, report in asked.items()
-            for found in report.not_renewed
+            for found in report.unrenewed_credentials
             if found.provider == provider.name
         ]
         if not told:

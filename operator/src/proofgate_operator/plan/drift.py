@@ -16,43 +16,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from proofgate_operator.api.quantity import quantity
+from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.build.naming import APPLIED_ANNOTATION, Manifest
 
 #: Fields that are quantities, and those that hold nothing else, by the names of resources.
-_QUANTITIES = {"sizeLimit", "divisor"}
-_RESOURCES = {"requests", "limits"}
+_QUANTITY_FIELDS = {"sizeLimit", "divisor"}
+_RESOURCE_FIELDS = {"requests", "limits"}
 
 
-def _worth_the_same(live: Any, wanted: Any) -> bool:
-    return bool(live == wanted or (quantity(live) == quantity(wanted) is not None))
+def _is_same_quantity(live: Any, wanted: Any) -> bool:
+    return bool(live == wanted or (parse_quantity(live) == parse_quantity(wanted) is not None))
 
 
-def _field_holds(live: dict[str, Any], key: str, value: Any) -> bool:
+def _field_matches(live: dict[str, Any], key: str, value: Any) -> bool:
     if key not in live:
         return False
     have = live[key]
-    if key in _QUANTITIES:
-        return _worth_the_same(have, value)
-    if key in _RESOURCES and isinstance(have, dict) and isinstance(value, dict):
-        return all(name in have and _worth_the_same(have[name], size) for name, size in value.items())
-    return holds(have, value)
+    if key in _QUANTITY_FIELDS:
+        return _is_same_quantity(have, value)
+    if key in _RESOURCE_FIELDS and isinstance(have, dict) and isinstance(value, dict):
+        return all(name in have and _is_same_quantity(have[name], size) for name, size in value.items())
+    return contains(have, value)
 
 
-def holds(live: Any, wanted: Any) -> bool:
+def contains(live: Any, wanted: Any) -> bool:
     """Return whether `wanted` stands in `live`; lists must agree item by item."""
     if isinstance(wanted, dict):
-        return isinstance(live, dict) and all(_field_holds(live, key, value) for key, value in wanted.items())
+        return isinstance(live, dict) and all(
+            _field_matches(live, key, value) for key, value in wanted.items()
+        )
     if isinstance(wanted, list):
         return (
             isinstance(live, list)
             and len(live) == len(wanted)
-            and all(holds(have, want) for have, want in zip(live, wanted, strict=True))
+            and all(contains(have, want) for have, want in zip(live, wanted, strict=True))
         )
     return bool(live == wanted)
 
 
-def sealed(manifest: Manifest) -> Manifest:
+def with_digest(manifest: Manifest) -> Manifest:
     """Return the manifest with the annotation that holds its digest."""
     canonical = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
     metadata = manifest["metadata"]
@@ -64,7 +66,7 @@ def sealed(manifest: Manifest) -> Manifest:
 
 
 @dataclass(frozen=True)
-class Applied:
+class ApplyResult:
     """What came of applying a manifest: the object's uid, what it said in the fields of the manifest,
     and how often in a row it has been applied since `since`, in seconds since 1970.
 
@@ -72,68 +74,70 @@ class Applied:
     """
 
     uid: str
-    seal: str
+    manifest_digest: str
     fingerprint: str
     since: float = 0.0
-    times: int = 1
+    attempts: int = 1
     contested: str | None = None
 
     @property
-    def not_before(self) -> float:
+    def retry_at(self) -> float:
         """When it may be applied again, in seconds since 1970, although nothing else is wanted than then."""
-        return self.since + (0 if self.times < _PATIENCE else _CONTESTED_SECONDS)
+        return self.since + (0 if self.attempts < _MAX_RAPID_WRITES else _CONTESTED_SECONDS)
 
 
 #: An object that somebody else changes each time is written so often at once, and then once a minute.
-_PATIENCE = 5
+_MAX_RAPID_WRITES = 5
 _CONTESTED_SECONDS = 60.0
 #: Whoever left it alone for so long does not contest it.
-_PEACE_SECONDS = 150.0
+_UNCONTESTED_SECONDS = 150.0
 
 
-def seal(manifest: Manifest) -> str:
+def manifest_digest(manifest: Manifest) -> str:
     """Return the digest that a sealed manifest bears."""
     return str(manifest["metadata"]["annotations"][APPLIED_ANNOTATION])
 
 
-def is_contested(applied: Applied) -> bool:
+def is_contested(applied: ApplyResult) -> bool:
     """Return whether the object has been applied so often in a row that somebody else must undo it."""
-    return applied.times >= _PATIENCE
+    return applied.attempts >= _MAX_RAPID_WRITES
 
 
-def after(before: Applied | None, manifest: Manifest, answer: Manifest, now: float) -> Applied:
+def record_apply(before: ApplyResult | None, manifest: Manifest, answer: Manifest, now: float) -> ApplyResult:
     """Return what came of applying `manifest`, given what came of it `before`."""
     uid = answer["metadata"].get("uid", "")
-    again = before is not None and (before.uid, before.seal) == (uid, seal(manifest))
-    lately = before is not None and 0 <= now - before.since < _PEACE_SECONDS
-    times = before.times + 1 if before is not None and again and lately else 1
-    return Applied(uid, seal(manifest), fingerprint(answer, manifest), now, times)
+    again = before is not None and (before.uid, before.manifest_digest) == (uid, manifest_digest(manifest))
+    lately = before is not None and 0 <= now - before.since < _UNCONTESTED_SECONDS
+    times = before.attempts + 1 if before is not None and again and lately else 1
+    return ApplyResult(uid, manifest_digest(manifest), fingerprint(answer, manifest), now, times)
 
 
-def in_order(live: Manifest, manifest: Manifest, applied: Applied | None) -> bool:
+def is_up_to_date(live: Manifest, manifest: Manifest, applied: ApplyResult | None) -> bool:
     """Return whether an object is as a manifest says, or as what came of applying just that."""
-    if holds(live, manifest):
+    if contains(live, manifest):
         return True
     return (
-        _is_of(applied, live, manifest)
+        _is_result_of(applied, live, manifest)
         and applied is not None
         and applied.fingerprint == fingerprint(live, manifest)
     )
 
 
-def is_too_soon(live: Manifest, manifest: Manifest, applied: Applied | None, now: float) -> bool:
+def is_too_soon(live: Manifest, manifest: Manifest, applied: ApplyResult | None, now: float) -> bool:
     """Return whether somebody else changes the object each time, and it has just been written.
 
     A clock that was set back makes nobody wait for it.
     """
     return (
-        applied is not None and _is_of(applied, live, manifest) and applied.since <= now < applied.not_before
+        applied is not None
+        and _is_result_of(applied, live, manifest)
+        and applied.since <= now < applied.retry_at
     )
 
 
-def _is_of(applied: Applied | None, live: Manifest, manifest: Manifest) -> bool:
+def _is_result_of(applied: ApplyResult | None, live: Manifest, manifest: Manifest) -> bool:
     uid = live["metadata"].get("uid", "")
-    return applied is not None and (applied.uid, applied.seal) == (uid, seal(manifest))
+    return applied is not None and (applied.uid, applied.manifest_digest) == (uid, manifest_digest(manifest))
 
 
 def fingerprint(live: Manifest, manifest: Manifest) -> str:
@@ -152,7 +156,7 @@ def differences(live: Any, wanted: Any, place: tuple[str, ...] = ()) -> Iterator
     """Yield the fields in which an object is not what a manifest says, as paths; a list is one field."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         for key, value in wanted.items():
-            if not _field_holds(live, key, value):
+            if not _field_matches(live, key, value):
                 yield from differences(live.get(key), value, (*place, key))
     else:
         yield place

@@ -8,23 +8,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from proofgate_operator.api.conditions import ABNORMAL, Condition, ConditionStatus, ConditionType
+from proofgate_operator.api.conditions import ABNORMAL_CONDITIONS, Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.crd import MAX_FAULTS
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import names
-from proofgate_operator.plan.decide import Plan
-from proofgate_operator.plan.observed import Observed, Ref, other_secrets, ref_of
-from proofgate_operator.plan.shred_keys import UNWANTED
+from proofgate_operator.plan.decide import ReconcilePlan
+from proofgate_operator.plan.observed import ObservedState, Ref, non_tenant_secrets, ref_of
+from proofgate_operator.plan.shred_keys import NO_SHRED_KEYS
 from proofgate_operator.plan.unread import IN_FORCE
 
-_TYPES = {*ConditionType} - ABNORMAL
+_COMMON_CONDITIONS = {*ConditionType} - ABNORMAL_CONDITIONS
 #: Conditions that not every gateway has.
-_NOT_OF_ALL = {*ABNORMAL, ConditionType.AUDITED, ConditionType.KEPT}
+_OPTIONAL_CONDITIONS = {*ABNORMAL_CONDITIONS, ConditionType.AUDITED, ConditionType.KEPT}
 
 
-def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
+def restrict_to_keys(gateway: Gateway, seen: ObservedState, plan: ReconcilePlan) -> ReconcilePlan:
     """Return the plan, or only what of it is about keys if that is all that can be decided."""
-    blind = [(name, seen.unread[name]) for name in other_secrets(gateway) if name in seen.unread]
+    blind = [
+        (name, seen.unreadable_secrets[name])
+        for name in non_tenant_secrets(gateway)
+        if name in seen.unreadable_secrets
+    ]
     if not blind:
         return plan
     own = names(gateway)
@@ -37,10 +41,10 @@ def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
     ]
     status = replace(
         plan.status,
-        conditions=as_before(seen.conditions, blind[0][1].reason, messages),
+        conditions=retain_conditions(seen.previous_conditions, blind[0][1].reason, messages),
         faults=(*listed, *told)[:MAX_FAULTS],
-        auditor=dict(seen.audited),
-        keeping=dict(seen.kept),
+        auditor=dict(seen.auditor_status),
+        keeping=dict(seen.keeping_status),
     )
     return replace(
         plan,
@@ -54,15 +58,15 @@ def keys_alone(gateway: Gateway, seen: Observed, plan: Plan) -> Plan:
         unlabel={},
         retire=(),
         replace=(),
-        moving=False,
-        hold=None,
-        hold_aggregate=None,
-        shred_keys=UNWANTED,
-        certify=None,
+        time_driven=False,
+        newer_checkpoints=None,
+        newer_aggregate=None,
+        shred_keys=NO_SHRED_KEYS,
+        certificate_renewal=None,
     )
 
 
-def as_before(
+def retain_conditions(
     previous: Iterable[Mapping[str, Any]], reason: str, messages: Iterable[str]
 ) -> tuple[Condition, ...]:
     """Return the conditions as they were, but for ResolvedRefs, which tells what is no look. Where there were
@@ -74,8 +78,8 @@ def as_before(
             ConditionType(found["type"]), ConditionStatus(found["status"]), found["reason"], found["message"]
         )
         for found in previous
-        if found["type"] in _TYPES
+        if found["type"] in _COMMON_CONDITIONS
     }
     if ConditionType.RESOLVED_REFS not in known:
-        return tuple(replace(blind, type=kind) for kind in ConditionType if kind not in _NOT_OF_ALL)
+        return tuple(replace(blind, type=kind) for kind in ConditionType if kind not in _OPTIONAL_CONDITIONS)
     return tuple({**known, ConditionType.RESOLVED_REFS: blind}.values())

@@ -9,17 +9,17 @@ held of a log is only ever replaced by something newer, and logs of other names 
 
 from dataclasses import dataclass
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor
 from proofgate_operator.build.checkpoint import Aggregate, InvalidCheckpoint, read_aggregate
 from proofgate_operator.build.ledger_key import LedgerKey
-from proofgate_operator.build.naming import Manifest, child, names
-from proofgate_operator.build.storage import goes_with_the_gateway
-from proofgate_operator.plan.held_checkpoints import holding
-from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.build.naming import Manifest, child_manifest, names
+from proofgate_operator.build.storage import is_deleted_with_gateway
+from proofgate_operator.plan.held_checkpoints import held_manifest
+from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 
 
 @dataclass(frozen=True)
@@ -32,32 +32,32 @@ class HeldAggregate:
     """
 
     manifest: Manifest | None = None
-    told: Aggregate | None = None
+    reported: Aggregate | None = None
     fork: str | None = None
-    setback: str | None = None
+    rollback: str | None = None
 
 
-def held_aggregate(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> HeldAggregate:
+def held_aggregate(gateway: Gateway, seen: ObservedState, key: LedgerKey | None) -> HeldAggregate:
     """Return what is to be held of the log of heads of `key`, beside what is held already."""
     live = seen.child("ConfigMap", names(gateway).auditor)
     if classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN) or (
         # It goes with the evidence of a gateway that was deleted, and says nothing of this one's.
-        live is not None and of_a_predecessor(gateway, live)
+        live is not None and is_owned_by_predecessor(gateway, live)
     ):
         return HeldAggregate()
     data = dict((live or {}).get("data") or {})
     if key is None:
         return HeldAggregate(_written(gateway, seen, live, data, False))
-    name = auditor.held_entry(key.name)
-    note = seen.audit.checkpoint if seen.audit else ""
+    name = auditor.held_aggregate_entry(key.name)
+    note = seen.audit_report.checkpoint if seen.audit_report else ""
     held, told = _read(data.get(name), key), _read(note, key)
     fork = setback = None
     if held and told and told.size == held.size and told.root != held.root:
-        heads = counted(told.size, "tree head")
+        heads = format_count(told.size, "tree head")
         fork = f"the auditor signed {heads} of {key.name} with another root than before"
     if held and told and told.size < held.size:
         setback = (
-            f"the auditor reports {counted(told.size, 'tree head')} of {key.name}, but the held checkpoint "
+            f"the auditor reports {format_count(told.size, 'tree head')} of {key.name}, but the held checkpoint "
             f"has {held.size}"
         )
     first = name not in data
@@ -68,15 +68,15 @@ def held_aggregate(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> H
 
 
 def _written(
-    gateway: Gateway, seen: Observed, live: Manifest | None, data: dict[str, str], urgent: bool
+    gateway: Gateway, seen: ObservedState, live: Manifest | None, data: dict[str, str], urgent: bool
 ) -> Manifest | None:
-    owned = goes_with_the_gateway(gateway)
-    head = child(gateway, "v1", "ConfigMap", names(gateway).auditor, auditor.COMPONENT, owned=owned)
-    return holding(gateway, live, {**head, "data": data}, urgent and bool(data), seen.now)
+    owned = is_deleted_with_gateway(gateway)
+    head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).auditor, auditor.COMPONENT, owned=owned)
+    return held_manifest(gateway, live, {**head, "data": data}, urgent and bool(data), seen.now)
 
 
 def _read(note: str | None, key: LedgerKey) -> Aggregate | None:
-    for verifying_key in (key.verifying_text, *key.former) if note else ():
+    for verifying_key in (key.verifying_text, *key.former_keys) if note else ():
         try:
             return read_aggregate(note or "", verifying_key)
         except InvalidCheckpoint:

@@ -9,28 +9,28 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proofgate_schema.counts import counted
+from proofgate_schema.counts import format_count
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import checkpoint
 from proofgate_operator.build.checkpoint import Checkpoint, InvalidCheckpoint
-from proofgate_operator.build.naming import RENEWED_ANNOTATION, Manifest, child, names
-from proofgate_operator.build.storage import goes_with_the_gateway
-from proofgate_operator.plan.drift import holds, sealed
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.build.naming import RENEWED_ANNOTATION, Manifest, child_manifest, names
+from proofgate_operator.build.storage import is_deleted_with_gateway
+from proofgate_operator.plan.drift import contains, with_digest
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 
 #: At most one write in so many seconds: a worker under load signs every second, and is asked as often while
 #: it is about to leave.
-HOLD_EVERY_SECONDS = 60
+HOLD_INTERVAL_SECONDS = 60
 #: By shard, the UID of the claim that its entry speaks of.
 CLAIMS_ANNOTATION = "proofgate.dev/claims"
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldCheckpoints:
     """What is to be held now.
 
     `manifest` is the ConfigMap to apply, None when nothing is to be written; it applies only to the version
@@ -40,24 +40,26 @@ class Held:
 
     manifest: Manifest | None = None
     forks: tuple[str, ...] = ()
-    setbacks: tuple[str, ...] = ()
+    rollbacks: tuple[str, ...] = ()
 
 
 def held_checkpoints(
-    gateway: Gateway, seen: Observed, verifying_key: str | None, former_keys: Sequence[str] = ()
-) -> Held:
+    gateway: Gateway, seen: ObservedState, verifying_key: str | None, former_keys: Sequence[str] = ()
+) -> HeldCheckpoints:
     """Return what is to be held of the workers' checkpoints, beside what is held already.
 
     While workers go over to another key, some still sign with one before.
     """
     live = seen.child("ConfigMap", names(gateway).checkpoints)
     if verifying_key is None or classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN):
-        return Held()
+        return HeldCheckpoints()
     before = dict((live or {}).get("data") or {})
     claimed = _claims(live)
     entries, claims = dict[str, str](), dict[str, str]()
     forks, setbacks = list[str](), list[str]()
-    told = {str(number): report.checkpoint for number, report in seen.reports.items() if report.checkpoint}
+    told = {
+        str(number): report.checkpoint for number, report in seen.worker_reports.items() if report.checkpoint
+    }
     for shard in sorted({*before, *told}):
         claim = _claim(gateway, seen, shard)
         note = before.get(shard)
@@ -65,33 +67,33 @@ def held_checkpoints(
             note = None
         keys = (verifying_key, *former_keys)
         kept, new = _read(note, shard, keys), _read(told.get(shard), shard, keys)
-        if kept and new and kept.age == new.age and kept.root != new.root:
+        if kept and new and kept.sort_key == new.sort_key and kept.root != new.root:
             forks.append(
-                f"worker {shard} signed {counted(new.size, 'record')} of {new.incarnation} with another root "
+                f"worker {shard} signed {format_count(new.size, 'record')} of {new.incarnation} with another root "
                 "than before"
             )
-        if kept and new and kept.age > new.age:
+        if kept and new and kept.sort_key > new.sort_key:
             setbacks.append(
-                f"worker {shard} reports {counted(new.size, 'record')} of "
+                f"worker {shard} reports {format_count(new.size, 'record')} of "
                 f"{new.incarnation}, but the held checkpoint has {kept.size} of {kept.incarnation}"
             )
-        if new and (kept is None or new.age > kept.age):
+        if new and (kept is None or new.sort_key > kept.sort_key):
             note = told[shard]
         if note is not None:
             entries[shard] = note
             claims[shard] = claim or claimed.get(shard, "")
     # One that is dropped, or the first of its shard, does not wait; nor the last of a worker that leaves.
-    leaving = (str(number) for number, report in seen.reports.items() if report.idle)
+    leaving = (str(number) for number, report in seen.worker_reports.items() if report.idle)
     urgent = before.keys() != entries.keys() or any(before.get(n) != entries.get(n) for n in leaving)
-    owned = goes_with_the_gateway(gateway)
-    head = child(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=owned)
+    owned = is_deleted_with_gateway(gateway)
+    head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).checkpoints, "worker", owned=owned)
     annotations = head["metadata"].setdefault("annotations", {})
     annotations[CLAIMS_ANNOTATION] = json.dumps(claims, sort_keys=True)
-    manifest = holding(gateway, live, {**head, "data": entries}, urgent, seen.now)
-    return Held(manifest, tuple(forks), tuple(setbacks))
+    manifest = held_manifest(gateway, live, {**head, "data": entries}, urgent, seen.now)
+    return HeldCheckpoints(manifest, tuple(forks), tuple(setbacks))
 
 
-def holding(
+def held_manifest(
     gateway: Gateway, live: Manifest | None, wanted: Manifest, urgent: bool, now: float
 ) -> Manifest | None:
     """Return the ConfigMap `wanted` as it is to be applied to `live`; None when nothing is to be written.
@@ -101,17 +103,17 @@ def holding(
     """
     if not wanted["data"] and live is None:
         return None
-    owned = goes_with_the_gateway(gateway)
+    owned = is_deleted_with_gateway(gateway)
     if live is not None:
         annotations = live["metadata"].get("annotations") or {}
         renewed = seconds_of(annotations.get(RENEWED_ANNOTATION))
-        waits = renewed is not None and renewed <= now < renewed + HOLD_EVERY_SECONDS
+        waits = renewed is not None and renewed <= now < renewed + HOLD_INTERVAL_SECONDS
         owners = live["metadata"].get("ownerReferences") or []
         as_owned = any(owner["uid"] == gateway.uid for owner in owners) is owned
-        if as_owned and not urgent and (waits or holds(live, wanted)):
+        if as_owned and not urgent and (waits or contains(live, wanted)):
             return None
     wanted["metadata"].setdefault("annotations", {})[RENEWED_ANNOTATION] = time_of(now)
-    manifest = sealed(wanted)
+    manifest = with_digest(wanted)
     if live is not None:
         # Whoever wrote since has something newer, perhaps: observe again first.
         manifest["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
@@ -138,7 +140,7 @@ def _claims(live: Manifest | None) -> dict[str, str]:
     return {str(shard): str(uid) for shard, uid in found.items() if uid} if isinstance(found, dict) else {}
 
 
-def _claim(gateway: Gateway, seen: Observed, shard: str) -> str:
+def _claim(gateway: Gateway, seen: ObservedState, shard: str) -> str:
     """Return the UID of the claim that a shard's log is on; empty when it is not seen."""
     volume, own = gateway.spec.ledger.volume, names(gateway)
     name = volume.existing_claim or own.claim

@@ -12,7 +12,7 @@ from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION, Manifest
 from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: The kubelet keeps no more of them.
-_MAX_WORDS = 4096
+_MAX_REPORT_BYTES = 4096
 _VERSION = 1
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _NAME = re.compile(r"[a-z0-9#]([-a-z0-9]{0,62})")
@@ -28,38 +28,38 @@ _ANCHORS = ("", "auditor", NO_ANCHOR)
 
 
 @dataclass(frozen=True)
-class Run:
+class RetentionRun:
     """A run that has ended. `began` is when its pod was made, in seconds since 1970, by the clock of the API
     server: that of its node may be wrong. `result` is `ok`, or a code of why not;
     `retention_key_name` the name of its key, empty where it could not read that. `holds` and `known` are None
     where it did not come to read its state, or to say so; `planned` is as for `planned_holds`. `anchor` says
     for whose log it waited, `auditor` or `none`; a run of an earlier release does not say it."""
 
-    began: float
+    started_at: float
     result: str
     message: str = ""
     retention_key_name: str = ""
     plan: str = ""
-    holds: int | None = None
-    known: int | None = None
+    active_holds: int | None = None
+    known_holds: int | None = None
     planned: int = 0
-    outside: tuple[str, ...] = ()
-    outside_count: int = 0
+    holds_outside_manifest: tuple[str, ...] = ()
+    holds_outside_count: int = 0
     removed: int = 0
     erased: int = 0
     anchor: str = ""
-    staying: Mapping[str, int] = field(default_factory=dict)
+    retained_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Unreadable(ValueError):
     pass
 
 
-def ended(pods: Iterable[Manifest], retention_key_name: str) -> list[Run]:
+def finished_runs(pods: Iterable[Manifest], retention_key_name: str) -> list[RetentionRun]:
     """Return the runs of this retention job that have ended, the oldest first."""
     runs = (_run(pod) for pod in pods)
     own = (run for run in runs if run is not None and run.retention_key_name in ("", retention_key_name))
-    return sorted(own, key=lambda run: run.began)
+    return sorted(own, key=lambda run: run.started_at)
 
 
 def planned_holds(pod: Manifest) -> int:
@@ -72,24 +72,24 @@ def planned_holds(pod: Manifest) -> int:
         return 1
 
 
-def unfinished(pods: Iterable[Manifest]) -> list[Manifest]:
+def unfinished_pods(pods: Iterable[Manifest]) -> list[Manifest]:
     """Return the pods that run, or wait to."""
     return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
 
 
-def silent(pods: Iterable[Manifest], since: float) -> list[Manifest]:
+def silent_pods(pods: Iterable[Manifest], since: float) -> list[Manifest]:
     """Return the pods of which nothing is heard: they run, wait to, or have ended since without a word."""
     unheard = [pod for pod in pods if _run(pod) is None]
-    going = unfinished(unheard)
-    return [pod for pod in unheard if pod in going or (_began(pod) or since) >= since]
+    going = unfinished_pods(unheard)
+    return [pod for pod in unheard if pod in going or (_started_at(pod) or since) >= since]
 
 
-def _began(pod: Manifest) -> float | None:
+def _started_at(pod: Manifest) -> float | None:
     return seconds_of(pod["metadata"].get("creationTimestamp"))
 
 
-def _run(pod: Manifest) -> Run | None:
-    began = _began(pod)
+def _run(pod: Manifest) -> RetentionRun | None:
+    began = _started_at(pod)
     for container in (pod.get("status") or {}).get("containerStatuses") or []:
         terminated = (container.get("state") or {}).get("terminated")
         if container.get("name") != retention.CONTAINER or began is None or terminated is None:
@@ -100,14 +100,14 @@ def _run(pod: Manifest) -> Run | None:
         except _Unreadable as error:
             how = f"{terminated.get('reason') or 'Error'}, exit code {terminated.get('exitCode')}"
             message = f"the run ended ({how}) without a usable report: {error}"
-            return Run(began, UNREADABLE, message, planned=planned)
+            return RetentionRun(began, UNREADABLE, message, planned=planned)
     return None
 
 
-def _read(began: float, words: str) -> Run:
+def _read(began: float, words: str) -> RetentionRun:
     if not words:
         raise _Unreadable("no report")
-    if len(words.encode()) > _MAX_WORDS:
+    if len(words.encode()) > _MAX_REPORT_BYTES:
         raise _Unreadable("a report that is too long")
     try:
         said = json.loads(words)
@@ -116,20 +116,20 @@ def _read(began: float, words: str) -> Run:
     if not isinstance(said, dict) or said.get("v") != _VERSION:
         raise _Unreadable("a report of another version")
     state = "known" in said
-    return Run(
-        began=began,
+    return RetentionRun(
+        started_at=began,
         result=_matching(said, "result", _CODE),
         message=_line(said.get("message", "")),
         retention_key_name=_line(said.get("retentionKeyName", "")),
         plan=_matching(said, "plan", _DIGEST) if said.get("plan") else "",
-        holds=_number(said, "holds") if state else None,
-        known=_number(said, "known") if state else None,
-        outside=tuple(_names(said.get("outside", []))),
-        outside_count=_number(said, "outsideCount") if "outsideCount" in said else 0,
+        active_holds=_number(said, "holds") if state else None,
+        known_holds=_number(said, "known") if state else None,
+        holds_outside_manifest=tuple(_names(said.get("outside", []))),
+        holds_outside_count=_number(said, "outsideCount") if "outsideCount" in said else 0,
         removed=_number(said, "removed"),
         erased=_number(said, "erased"),
         anchor=_anchor(said.get("anchor", "")),
-        staying=_counts(said.get("staying", {})),
+        retained_counts=_counts(said.get("staying", {})),
     )
 
 

@@ -8,15 +8,15 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.build import retention
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan import keeping_runs
-from proofgate_operator.plan.audit_key import RETENTION
-from proofgate_operator.plan.keeping_runs import Run
+from proofgate_operator.plan.audit_key import RETENTION_FIELD
+from proofgate_operator.plan.keeping_runs import RetentionRun
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.retention import known_holds, waits_for_auditor
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 from proofgate_operator.plan.situation import Situation
 
 #: Reasons why a run did not do all of it, by the code in its report; Failed for any other.
-REASONS = {
+FAILURE_REASONS = {
     "staying": "Overdue",
     "hold_changed": "HoldChanged",
     "keeping_state_missing": "StateLost",
@@ -29,18 +29,18 @@ REASONS = {
     "auditor_log_refused": "AuditorLogRefused",
 }
 #: Reasons that are news whatever was the case before.
-NEWS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
+ALWAYS_REPORTED_REASONS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
 _OK = "ok"
 #: A run that was due for so long has to have begun, and one that waits to have started.
-_PATIENCE_SECONDS = 6 * 3600
+_MAX_DELAY_SECONDS = 6 * 3600
 
 
-def _kept(holds: bool | None, reason: str, message: str) -> Condition:
+def _condition(holds: bool | None, reason: str, message: str) -> Condition:
     status = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}[holds]
     return Condition(ConditionType.KEPT, status, reason, message)
 
 
-def kept(situation: Situation) -> tuple[Condition, ...]:
+def kept_condition(situation: Situation) -> tuple[Condition, ...]:
     """Return the condition of a gateway that shall have a retention job; none of others."""
     gateway, wanted = situation.gateway, situation.gateway.spec.keeping
     if wanted is None:
@@ -48,27 +48,27 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
     if situation.retention_conflicts:
         taken = ", ".join(str(ref) for ref in situation.retention_conflicts)
         message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
-        return (_kept(False, "NameTaken", message),)
+        return (_condition(False, "NameTaken", message),)
     for fault in situation.configuration.faults:
-        if fault.field == RETENTION:
-            return (_kept(False, fault.reason, fault.message),)
+        if fault.field == RETENTION_FIELD:
+            return (_condition(False, fault.reason, fault.message),)
     told = keeping_status(situation)
     result = told.get("result")
     if result not in (None, _OK):
-        message = f"{told.get('message') or 'it failed'}{_since(situation, told)}"
-        return (_kept(False, REASONS.get(result, "Failed"), message),)
-    missing = _missing(situation, told)
+        message = f"{told.get('message') or 'it failed'}{_outdated_note(situation, told)}"
+        return (_condition(False, FAILURE_REASONS.get(result, "Failed"), message),)
+    missing = _overdue_run(situation, told)
     if missing:
-        return (_kept(False, "NotReported", missing),)
+        return (_condition(False, "NotReported", missing),)
     if wanted.suspend:
         message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds wait"
-        return (_kept(None, "Suspended", message),)
+        return (_condition(None, "Suspended", message),)
     if waits_for_auditor(gateway, situation.seen, situation.configuration):
         message = "the auditor does not have the retention key yet, and would report removals as losses"
-        return (_kept(None, "WaitingForAuditor", message),)
+        return (_condition(None, "WaitingForAuditor", message),)
     if result is None:
         return (
-            _kept(
+            _condition(
                 None,
                 "NeverRun",
                 f"the retention job has not run yet; its schedule is {wanted.schedule}, in UTC",
@@ -77,14 +77,14 @@ def kept(situation: Situation) -> tuple[Condition, ...]:
     outside = told.get("holdsNotInManifest") or []
     if outside:
         count = told.get("holdsNotInManifestCount", len(outside))
-        since = _since(situation, told)
+        since = _outdated_note(situation, told)
         message = (
             f"active holds that are not in the manifest: {count} ({', '.join(outside)}). Release them with "
             f"`released` in the manifest, or by hand{since}"
         )
-        return (_kept(True, "HeldOutsideManifest", message),)
+        return (_condition(True, "HeldOutsideManifest", message),)
     done = f"all expired data is removed; active holds: {told['holds']}{_anchor(told)}"
-    return (_kept(True, "Kept", f"{done}{_since(situation, told)}"),)
+    return (_condition(True, "Kept", f"{done}{_outdated_note(situation, told)}"),)
 
 
 def _anchor(told: Manifest) -> str:
@@ -96,26 +96,26 @@ def _anchor(told: Manifest) -> str:
     )
 
 
-def _since(situation: Situation, told: Manifest) -> str:
+def _outdated_note(situation: Situation, told: Manifest) -> str:
     """Return that the manifest says something else by now."""
     wanted = situation.gateway.spec.keeping
     same = wanted is None or told.get("plan") in (None, retention.digest(wanted))
     return "" if same else "; spec.keeping has changed since then: the next run applies it"
 
 
-def _missing(situation: Situation, told: Manifest) -> str | None:
+def _overdue_run(situation: Situation, told: Manifest) -> str | None:
     """Return of which run that was due nothing is heard; None where none is missing."""
     seen = situation.seen
-    waiting = keeping_runs.unfinished(seen.retention_pods)
+    waiting = keeping_runs.unfinished_pods(seen.retention_pods)
     for pod in waiting:
         made = seconds_of(pod["metadata"].get("creationTimestamp"))
         started = (pod.get("status") or {}).get("phase") == "Running"
-        if not started and made is not None and seen.now - made > _PATIENCE_SECONDS:
+        if not started and made is not None and seen.now - made > _MAX_DELAY_SECONDS:
             return f"a run of the retention job does not start: {pod_trouble(pod)}"
     job = seen.child("CronJob", names(situation.gateway).retention)
     due = seconds_of(((job or {}).get("status") or {}).get("lastScheduleTime"))
     last = seconds_of(told.get("lastRunTime")) or 0.0
-    if waiting or due is None or due <= last or seen.now - due <= _PATIENCE_SECONDS:
+    if waiting or due is None or due <= last or seen.now - due <= _MAX_DELAY_SECONDS:
         return None
     return f"the run that was due at {time_of(due)} has reported no result: check the Jobs of the CronJob"
 
@@ -126,7 +126,7 @@ def keeping_status(situation: Situation) -> Manifest:
     key = situation.configuration.retention_key
     if gateway.spec.keeping is None:
         return {}
-    found = dict(seen.kept)
+    found = dict(seen.keeping_status)
     if key is not None:
         if found.get("retentionKeyName") not in (None, key.name):
             found = {}
@@ -134,26 +134,26 @@ def keeping_status(situation: Situation) -> Manifest:
         known = known_holds(gateway, seen, key)
         if known is not None:
             found["knownHolds"] = known
-    for run in keeping_runs.ended(seen.retention_pods, found.get("retentionKeyName", "")):
-        if run.began > (seconds_of(found.get("lastRunTime")) or 0.0):
-            found = _after(found, run)
+    for run in keeping_runs.finished_runs(seen.retention_pods, found.get("retentionKeyName", "")):
+        if run.started_at > (seconds_of(found.get("lastRunTime")) or 0.0):
+            found = _status_after_run(found, run)
     return found
 
 
-def _after(found: Manifest, run: Run) -> Manifest:
+def _status_after_run(found: Manifest, run: RetentionRun) -> Manifest:
     """Return the status once a run has ended."""
-    found = {**found, "lastRunTime": time_of(run.began), "result": run.result}
+    found = {**found, "lastRunTime": time_of(run.started_at), "result": run.result}
     for name, value in (("message", run.message), ("plan", run.plan), ("anchor", run.anchor)):
         found.pop(name, None)
         if value:
             found[name] = value
     if run.result == _OK:
-        found["lastSuccessTime"] = time_of(run.began)
-    if run.holds is not None:
-        found["holds"] = run.holds
-        found["holdsNotInManifest"] = list(run.outside)
-        found["holdsNotInManifestCount"] = max(run.outside_count, len(run.outside))
+        found["lastSuccessTime"] = time_of(run.started_at)
+    if run.active_holds is not None:
+        found["holds"] = run.active_holds
+        found["holdsNotInManifest"] = list(run.holds_outside_manifest)
+        found["holdsNotInManifestCount"] = max(run.holds_outside_count, len(run.holds_outside_manifest))
     if run.result in (_OK, "staying", "not_anchored"):
         found["removedLogs"], found["erasedExchanges"] = run.removed, run.erased
-        found["staying"] = [{"reason": code, "count": count} for code, count in run.staying.items()]
+        found["staying"] = [{"reason": code, "count": count} for code, count in run.retained_counts.items()]
     return found

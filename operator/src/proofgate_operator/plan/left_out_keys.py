@@ -5,18 +5,20 @@ The operator writes no such key. So somebody else wrote the Secret, or another r
 
 from collections.abc import Iterator
 
-from proofgate_operator.build.well_known_keys import WELL_KNOWN
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.problems import Fault
 
 
-def left_out_faults(seen: Observed) -> Iterator[Fault]:
+def left_out_faults(seen: ObservedState) -> Iterator[Fault]:
     """Yield one fault with the words of the worker that left out most."""
-    told = max(((report.left_out.count, -number) for number, report in seen.reports.items()), default=(0, 0))
+    told = max(
+        ((report.left_out.count, -number) for number, report in seen.worker_reports.items()), default=(0, 0)
+    )
     count, number = told[0], -told[1]
     if not count:
         return
-    first = " and ".join(f"{key} of {tenant}" for tenant, key in seen.reports[number].left_out.first)
+    first = " and ".join(f"{key} of {tenant}" for tenant, key in seen.worker_reports[number].left_out.first)
     keys = "key is" if count == 1 else "keys are"
-    message = f"worker {number}: {count} {keys} ignored, such as {first}: it is {WELL_KNOWN}"
+    message = f"worker {number}: {count} {keys} ignored, such as {first}: it is {WELL_KNOWN_MESSAGE}"
     yield Fault("spec.allowedTenants", "KeyWellKnown", message)

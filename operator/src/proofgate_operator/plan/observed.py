@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.build import auditor_workers, export_key, internal_tls, storage
 from proofgate_operator.build.naming import Manifest, names
-from proofgate_operator.plan.answers import AnswerReport
+from proofgate_operator.plan.answers import RequestProbeReport
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.plan.balancers import BalancerReport
-from proofgate_operator.plan.drift import Applied
-from proofgate_operator.plan.lasting import Lasting
+from proofgate_operator.plan.drift import ApplyResult
+from proofgate_operator.plan.lasting import PodDurations
 from proofgate_operator.plan.reports import WorkerReport
-from proofgate_operator.plan.unread import Unread
+from proofgate_operator.plan.unread import UnreadableResource
 
 
 @dataclass(frozen=True, order=True)
@@ -33,15 +33,15 @@ class TenantShards:
     gateway lets none attach; and the stamp of what was written last, empty where that is not known."""
 
     digests: tuple[str, ...] = ()
-    published: str = ""
+    published_stamp: str = ""
     #: `<namespace>/<name>` of each; only where they are to have shred keys.
     names: frozenset[str] = frozenset()
     #: Namespaces, and Secrets in them, that nobody can look at just now.
-    unread: tuple[Unread, ...] = ()
+    unreadable: tuple[UnreadableResource, ...] = ()
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedState:
     """What is seen of the cluster: the gateway's own objects, the Secrets it names, the pods of its workers
     and of HAProxy, what workers tell of themselves, and when it was taken (`now`, in seconds since 1970).
 
@@ -53,24 +53,24 @@ class Observed:
     secrets: Mapping[str, Manifest | None] = field(default_factory=dict, repr=False)
     worker_pods: tuple[Manifest, ...] = ()
     haproxy_pods: tuple[Manifest, ...] = ()
-    conditions: tuple[Manifest, ...] = ()
-    shards: tuple[Manifest, ...] = ()
-    reports: Mapping[int, WorkerReport] = field(default_factory=dict)
+    previous_conditions: tuple[Manifest, ...] = ()
+    previous_shards: tuple[Manifest, ...] = ()
+    worker_reports: Mapping[int, WorkerReport] = field(default_factory=dict)
     #: What the agents beside HAProxy tell of workers, by the pod's name; of none while nobody moves.
-    balancers: Mapping[str, BalancerReport] = field(default_factory=dict)
+    balancer_reports: Mapping[str, BalancerReport] = field(default_factory=dict)
     #: What the agents beside HAProxy tell of their requests, by the names of their pods.
-    answers: Mapping[str, AnswerReport] = field(default_factory=dict)
+    request_probes: Mapping[str, RequestProbeReport] = field(default_factory=dict)
     now: float = 0.0
     #: For how long the pods have been as they are.
-    lasting: Lasting = field(default_factory=Lasting)
+    pod_durations: PodDurations = field(default_factory=PodDurations)
     #: `.status.ledger` as the reconcile before left it.
-    ledger: Manifest = field(default_factory=dict)
+    ledger_status: Manifest = field(default_factory=dict)
     #: What came of the operator's own writes.
-    applied: Mapping[Ref, Applied] = field(default_factory=dict)
+    applied: Mapping[Ref, ApplyResult] = field(default_factory=dict)
     #: Why the API server lets no pod of the workers' set be made; None if it does, or has not said.
-    not_created: str | None = None
+    creation_failure: str | None = None
     #: Digests of the manifests that were written last, or were to be and were refused.
-    tried: Mapping[Ref, str] = field(default_factory=dict)
+    last_attempted: Mapping[Ref, str] = field(default_factory=dict)
     #: Tenants that are objects of their own.
     tenants: TenantShards = TenantShards()
     #: Names of pods that bear the workers' labels and are none.
@@ -78,20 +78,20 @@ class Observed:
     #: The auditor's pod; None where there is none.
     auditor_pod: Manifest | None = None
     #: What the auditor told last; None where it was never asked.
-    audit: AuditReport | None = None
+    audit_report: AuditReport | None = None
     #: `.status.auditor` as the reconcile before left it.
-    audited: Manifest = field(default_factory=dict)
+    auditor_status: Manifest = field(default_factory=dict)
     #: The pods of the retention job's runs, those that have ended among them.
     retention_pods: tuple[Manifest, ...] = ()
     #: `.status.keeping` as the reconcile before left it.
-    kept: Manifest = field(default_factory=dict)
+    keeping_status: Manifest = field(default_factory=dict)
     #: Of the Secrets that the spec names, those that nobody could look at: above, they are None.
-    unread: Mapping[str, Unread] = field(default_factory=dict)
+    unreadable_secrets: Mapping[str, UnreadableResource] = field(default_factory=dict)
     #: Kinds of its own of which the API server has told nothing for some time.
-    unheard: tuple[Unread, ...] = ()
+    unavailable_kinds: tuple[UnreadableResource, ...] = ()
 
     @property
-    def knows_monitors(self) -> bool:
+    def has_pod_monitors(self) -> bool:
         """Whether the cluster knows PodMonitors: only then are they looked for."""
         return any(ref.kind == "PodMonitor" for ref in self.children)
 
@@ -111,7 +111,7 @@ def is_worker(gateway: Gateway, pod: Manifest) -> bool:
     return made and bool(re.fullmatch(rf"{re.escape(worker)}-(0|[1-9][0-9]?)", pod["metadata"]["name"]))
 
 
-def is_run(gateway: Gateway, pod: Manifest) -> bool:
+def is_retention_run(gateway: Gateway, pod: Manifest) -> bool:
     """Return whether a pod with the retention job's labels is one that a Job of its CronJob made."""
     owners = pod["metadata"].get("ownerReferences") or []
     prefix = f"{names(gateway).retention}-"
@@ -123,17 +123,17 @@ def ref_of(manifest: Manifest) -> Ref:
     return Ref(manifest["kind"], manifest["metadata"]["name"])
 
 
-def looked_for_claims(gateway: Gateway) -> tuple[str, ...]:
+def worker_claim_refs(gateway: Gateway) -> tuple[str, ...]:
     """Return the claims that workers mount now or while they are replaced, whether they exist or not."""
     spec = gateway.spec
     second = spec.replicas == 1 and spec.rollout.surge
     return storage.claim_names(gateway, spec.replicas + second)
 
 
-def kept_claims(gateway: Gateway, labelled: Iterable[Manifest]) -> dict[Ref, Manifest]:
+def surplus_claims(gateway: Gateway, labelled: Iterable[Manifest]) -> dict[Ref, Manifest]:
     """Return, of the claims that bear the gateway's label, those of workers beyond the ones that it shall
     have. One that is being deleted is left to go."""
-    beyond = {*storage.claim_names(gateway, MAX_REPLICAS)} - {*looked_for_claims(gateway)}
+    beyond = {*storage.claim_names(gateway, MAX_REPLICAS)} - {*worker_claim_refs(gateway)}
     found = {claim["metadata"]["name"]: claim for claim in labelled}
     return {
         Ref("PersistentVolumeClaim", name): found[name]
@@ -151,7 +151,7 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
     own = names(gateway)
     monitored = (own.worker, own.haproxy, own.auditor) if monitors else ()
     return (
-        *(auditor_refs(gateway) if gateway.auditor else ()),
+        *(auditor_refs(gateway) if gateway.enabled_auditor else ()),
         *(retention_refs(gateway) if gateway.spec.keeping else ()),
         *(Ref("PodMonitor", name) for name in monitored),
         Ref("ServiceAccount", own.worker),
@@ -160,13 +160,17 @@ def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
         Ref("NetworkPolicy", own.haproxy),
         Ref("PodDisruptionBudget", own.worker),
         Ref("PodDisruptionBudget", own.haproxy),
-        *(Ref("PersistentVolumeClaim", name) for name in looked_for_claims(gateway)),
+        *(Ref("PersistentVolumeClaim", name) for name in worker_claim_refs(gateway)),
         Ref("Secret", own.admin),
         Ref("Secret", own.ledger),
         Ref("Secret", own.tenants),
         *((Ref("Secret", own.shred_keys),) if _makes_shred_keys(gateway) else ()),
-        *((Ref("Secret", own.internal_tls),) if internal_tls.is_made(gateway) else ()),
-        *((Ref("Service", own.inside),) if gateway.spec.load_balancer.accept_proxy_protocol else ()),
+        *((Ref("Secret", own.internal_tls),) if internal_tls.is_operator_managed(gateway) else ()),
+        *(
+            (Ref("Service", own.internal_service),)
+            if gateway.spec.load_balancer.accept_proxy_protocol
+            else ()
+        ),
         Ref("ConfigMap", own.config),
         Ref("ConfigMap", own.haproxy),
         Ref("ConfigMap", own.addresses),
@@ -186,10 +190,10 @@ def _makes_shred_keys(gateway: Gateway) -> bool:
 def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
     """Return what the operator makes for an auditor, but for its PodMonitor. The claim and the ConfigMap
     outlive the auditor; without one nothing but what bears the gateway's label is looked for."""
-    name, wanted = names(gateway).auditor, gateway.auditor
+    name, wanted = names(gateway).auditor, gateway.enabled_auditor
     brought = wanted is not None and wanted.storage.existing_claim is not None
-    index = wanted.wanted_index if wanted is not None else None
-    asked = auditor_workers.are_asked(gateway) or (index is not None and index.has_readers)
+    index = wanted.enabled_index if wanted is not None else None
+    asked = auditor_workers.workers_serve_volumes(gateway) or (index is not None and index.has_readers)
     kinds = (
         *("ServiceAccount", "NetworkPolicy", "Service", "StatefulSet", "ConfigMap"),
         *(() if brought else ("PersistentVolumeClaim",)),
@@ -211,14 +215,14 @@ def retention_refs(gateway: Gateway) -> tuple[Ref, ...]:
     return tuple(Ref(kind, name) for kind in kinds)
 
 
-def named_secrets(gateway: Gateway) -> tuple[str, ...]:
+def referenced_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to."""
     tenants = gateway.spec.tenants
     keys = (key.secret_ref.name for tenant in tenants for key in tenant.api_keys or () if key.secret_ref)
-    return tuple(dict.fromkeys((*keys, *other_secrets(gateway))))
+    return tuple(dict.fromkeys((*keys, *non_tenant_secrets(gateway))))
 
 
-def other_secrets(gateway: Gateway) -> tuple[str, ...]:
+def non_tenant_secrets(gateway: Gateway) -> tuple[str, ...]:
     """Return the Secrets that the spec refers to for anything but the keys of tenants."""
     spec, shred_keys = gateway.spec, gateway.spec.ledger.shred_keys
     found: Iterable[str] = (
@@ -233,7 +237,7 @@ def other_secrets(gateway: Gateway) -> tuple[str, ...]:
             for one in (spec.internal_tls.worker_secret_ref, spec.internal_tls.haproxy_secret_ref)
             if one
         ),
-        *(gateway.auditor.secrets() if gateway.auditor else ()),
+        *(gateway.enabled_auditor.secrets() if gateway.enabled_auditor else ()),
         *([spec.keeping.signing_key_secret_ref.name] if spec.keeping else []),
     )
     return tuple(dict.fromkeys(found))

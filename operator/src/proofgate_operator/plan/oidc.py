@@ -8,18 +8,18 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.oidc import Oidc
 from proofgate_operator.plan.addresses import address_fault
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.audit_key import AUDITOR_FIELD
 from proofgate_operator.plan.certificates import authorities_fault
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.problems import Fault
 
-_FIELD = f"{OWNER}.index.oidc"
+_FIELD = f"{AUDITOR_FIELD}.index.oidc"
 
 
-def client_secret(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault]]:
+def client_secret(gateway: Gateway, seen: ObservedState) -> tuple[str, list[Fault]]:
     """Return the secret of the client, which the auditor reads only at its start, and what is wrong; empty
     without one."""
-    index = gateway.auditor.wanted_index if gateway.auditor else None
+    index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     oidc = index.oidc if index else None
     if oidc is None:
         return "", []
@@ -29,15 +29,19 @@ def client_secret(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault]]:
         named = f"Secret {reference.name}, named by {_FIELD}.{field}"
         secret = seen.secrets.get(reference.name)
         if secret is None:
-            faults.append(Fault(OWNER, "SecretMissing", f"{named}, does not exist"))
+            faults.append(Fault(AUDITOR_FIELD, "SecretMissing", f"{named}, does not exist"))
         elif not (text := (entry(secret, reference.key) or "").strip()):
-            faults.append(Fault(OWNER, "SecretInvalid", f"{named}, has no text under {reference.key}"))
+            faults.append(
+                Fault(AUDITOR_FIELD, "SecretInvalid", f"{named}, has no text under {reference.key}")
+            )
         elif field == "caSecretRef":
             if fault := authorities_fault(text):
-                faults.append(Fault(OWNER, "CertificateInvalid", f"{named}, {fault} under {reference.key}"))
+                faults.append(
+                    Fault(AUDITOR_FIELD, "CertificateInvalid", f"{named}, {fault} under {reference.key}")
+                )
         elif not re.fullmatch(r"[ -~]{1,4096}", text):
             message = f"{reference.key} is not one line of at most 4096 characters of printable ASCII"
-            faults.append(Fault(OWNER, "SecretInvalid", f"{named}: {message}"))
+            faults.append(Fault(AUDITOR_FIELD, "SecretInvalid", f"{named}: {message}"))
         else:
             texts[field] = text
     return texts.get("clientSecretRef", ""), faults
@@ -47,4 +51,4 @@ def _spec_faults(oidc: Oidc) -> Iterator[Fault]:
     """Yield what no pattern of the schema can check."""
     for field, url in (("issuer", oidc.issuer), ("redirectUri", oidc.redirect_uri)):
         if fault := address_fault(url):
-            yield Fault(OWNER, "SpecInvalid", f"{_FIELD}.{field}: {fault}")
+            yield Fault(AUDITOR_FIELD, "SpecInvalid", f"{_FIELD}.{field}: {fault}")

@@ -34,7 +34,7 @@ def classify(gateway: Gateway, live: Manifest | None) -> Ownership:
     return Ownership.LEAVING if metadata.get("deletionTimestamp") else Ownership.OURS
 
 
-def of_a_predecessor(gateway: Gateway, live: Manifest) -> bool:
+def is_owned_by_predecessor(gateway: Gateway, live: Manifest) -> bool:
     """Return whether the garbage collector is about to take an object with a deleted gateway of the same
     name."""
     owners = [owner for owner in live["metadata"].get("ownerReferences") or [] if owner["kind"] == KIND]

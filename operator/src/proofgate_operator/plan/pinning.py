@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.api.quantity import quantity
+from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.plan.shards import Shard
 
 #: Why a kubelet refuses a pod that asks for exclusive cores, and what helps.
-_REFUSALS = {
+_REFUSAL_REASONS = {
     "SMTAlignmentError": "its node allocates only whole physical cores (full-pcpus-only): set "
     "spec.worker.cpu to a multiple of the threads of a core, usually 2",
     "TopologyAffinityError": "its node has too few free cores in one NUMA node: use another topology "
@@ -16,11 +16,11 @@ _REFUSALS = {
 }
 
 
-def _told(status: ConditionStatus, reason: str, message: str) -> Condition:
+def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
     return Condition(ConditionType.CPU_PINNED, status, reason, message)
 
 
-def cpu_pinned(cpu: str, shards: Sequence[Shard]) -> Condition:
+def cpu_pinned_condition(cpu: str, shards: Sequence[Shard]) -> Condition:
     """Return the condition; `cpu` is the quantity that a worker asks for.
 
     A worker whose CPU set is as large as its limit has most likely been given it alone: whoever shares may
@@ -28,13 +28,13 @@ def cpu_pinned(cpu: str, shards: Sequence[Shard]) -> Condition:
     """
     for shard in shards:
         status = shard.pod.get("status") or {}
-        if status.get("phase") == "Failed" and status.get("reason") in _REFUSALS:
-            message = f"{shard.name} was refused: {_REFUSALS[status['reason']]}"
-            return _told(ConditionStatus.FALSE, status["reason"], message)
-    cores = quantity(cpu)
+        if status.get("phase") == "Failed" and status.get("reason") in _REFUSAL_REASONS:
+            message = f"{shard.name} was refused: {_REFUSAL_REASONS[status['reason']]}"
+            return _condition(ConditionStatus.FALSE, status["reason"], message)
+    cores = parse_quantity(cpu)
     if cores is None or cores % 1:
         message = f"spec.worker.cpu is {cpu}: only whole cores can be exclusive"
-        return _told(ConditionStatus.FALSE, "FractionalCPU", message)
+        return _condition(ConditionStatus.FALSE, "FractionalCPU", message)
     ready = [shard for shard in shards if shard.ready]
     asked = [shard for shard in ready if shard.report and shard.report.cpus]
     shared = [shard for shard in asked if shard.report and shard.report.cpus != cores]
@@ -47,7 +47,9 @@ def cpu_pinned(cpu: str, shards: Sequence[Shard]) -> Condition:
             f"{shared[0].name} asks for {cores} and runs on any of {first.cpus} CPUs{held}{others}: a "
             "worker has exclusive cores only with the kubelet's CPU manager policy static"
         )
-        return _told(ConditionStatus.FALSE, "SharedCores", message)
+        return _condition(ConditionStatus.FALSE, "SharedCores", message)
     if len(asked) < len(ready) or not ready:
-        return _told(ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has reported its CPUs yet")
-    return _told(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} exclusively")
+        return _condition(
+            ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has reported its CPUs yet"
+        )
+    return _condition(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} exclusively")

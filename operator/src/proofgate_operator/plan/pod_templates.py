@@ -6,11 +6,11 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, haproxy, statefulset
 from proofgate_operator.build.naming import Defaults
 from proofgate_operator.build.pod_overrides import collisions
-from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.audit_key import AUDITOR_FIELD
 from proofgate_operator.plan.problems import Fault, Problem
 
 
-def _bare(gateway: Gateway) -> Gateway:
+def _without_additions(gateway: Gateway) -> Gateway:
     """Return the gateway without any addition to its pods."""
     spec = gateway.spec
     return gateway.model_copy(
@@ -30,7 +30,7 @@ def worker_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[P
     core."""
     additions = gateway.spec.worker.pod_template
     if additions:
-        template = statefulset.statefulset(_bare(gateway), defaults, 1, "")["spec"]["template"]
+        template = statefulset.statefulset(_without_additions(gateway), defaults, 1, "")["spec"]["template"]
         for fault in collisions(template, additions, guaranteed=True):
             yield Problem("PodTemplateInvalid", f"spec.worker.podTemplate.{fault}")
 
@@ -39,7 +39,7 @@ def balancer_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator
     """Yield an addition to HAProxy's pods that would replace what the operator sets."""
     additions = gateway.spec.load_balancer.pod_template
     if additions:
-        template = haproxy.deployment(_bare(gateway), defaults, "")["spec"]["template"]
+        template = haproxy.deployment(_without_additions(gateway), defaults, "")["spec"]["template"]
         for fault in collisions(template, additions, guaranteed=False):
             yield Problem("PodTemplateInvalid", f"spec.loadBalancer.podTemplate.{fault}")
 
@@ -47,9 +47,9 @@ def balancer_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator
 def auditor_template_faults(gateway: Gateway, defaults: Defaults) -> Iterator[Fault]:
     """Yield an addition to the auditor's pod that would replace what the operator sets. It costs the auditor
     alone."""
-    wanted = gateway.auditor
+    wanted = gateway.enabled_auditor
     if wanted and wanted.pod_template:
         bare = wanted.model_copy(update={"pod_template": None})
         template = auditor.statefulset(gateway, bare, "", "", "", defaults)["spec"]["template"]
         for fault in collisions(template, wanted.pod_template, guaranteed=False):
-            yield Fault(OWNER, "PodTemplateInvalid", f"{OWNER}.podTemplate.{fault}")
+            yield Fault(AUDITOR_FIELD, "PodTemplateInvalid", f"{AUDITOR_FIELD}.podTemplate.{fault}")

@@ -24,7 +24,7 @@ def is_ready(pod: Manifest) -> bool:
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
-def unfinished(pod: Manifest) -> list[Manifest]:
+def unfinished_containers(pod: Manifest) -> list[Manifest]:
     """Return the status of each container that a pod waits for: init containers first, because the others
     wait for them, and of those none that is done or runs."""
     status = pod.get("status") or {}
@@ -45,24 +45,32 @@ def _container_trouble(container: Manifest) -> str | None:
         ended = state.get("terminated") or {}
         if not ended.get("exitCode"):
             return None
-        return _sentence(str(ended.get("reason", "Error")), _which(container), _exit(ended))
+        return _describe_reason(
+            str(ended.get("reason", "Error")), _describe_container(container), _describe_exit(ended)
+        )
     reason = str(waiting.get("reason", "no reason"))
     if reason in STARTING:
         return reason
     image = f"image {container['image']}" if "mage" in reason and container.get("image") else ""
     stopped = (container.get("lastState") or {}).get("terminated") or {}
-    return _sentence(reason, _which(container), image, _exit(stopped), str(waiting.get("message") or ""))
+    return _describe_reason(
+        reason,
+        _describe_container(container),
+        image,
+        _describe_exit(stopped),
+        str(waiting.get("message") or ""),
+    )
 
 
-def _which(container: Manifest) -> str:
+def _describe_container(container: Manifest) -> str:
     return f"container {container['name']}" if container.get("name") else ""
 
 
-def _exit(ended: Manifest) -> str:
+def _describe_exit(ended: Manifest) -> str:
     return f"which exited with {ended['exitCode']}" if ended.get("exitCode") is not None else ""
 
 
-def _sentence(reason: str, *known: str) -> str:
+def _describe_reason(reason: str, *known: str) -> str:
     told = ", ".join(filter(None, known))
     return f"{reason}: {told}" if told else reason
 
@@ -77,7 +85,7 @@ def pod_trouble(pod: Manifest) -> str | None:
     if status.get("phase") == "Failed":
         # The kubelet refuses a pod this way, for example with SMTAlignmentError for half a physical core.
         return f"{name} failed: {status.get('reason', 'no reason')}: {status.get('message', '')}".rstrip(": ")
-    for container in unfinished(pod):
+    for container in unfinished_containers(pod):
         trouble = _container_trouble(container)
         if trouble:
             return f"{name} waits: {trouble}"

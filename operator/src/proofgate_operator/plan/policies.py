@@ -23,9 +23,9 @@ _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
 #: A brace that begins no repetition the workers know: Python reads `{,3}` as one, and others as they stand.
 _STRAY_BRACE = re.compile(r"\{(?![0-9]+(?:,[0-9]*)?\})")
 #: The longest match that the workers take, in bytes. No character has less than one.
-_LONGEST_MATCH = 1024
+_MAX_MATCH_BYTES = 1024
 #: How deep groups may nest. The workers' parser takes 250 levels; a repeated group of alternatives is four.
-_DEEPEST = 60
+_MAX_GROUP_DEPTH = 60
 
 
 def policy_problems(gateway: Gateway) -> Iterator[Problem]:
@@ -78,11 +78,11 @@ def regex_fault(regex: str) -> str | None:
     It is parsed, and never compiled or matched: what that costs, whoever wrote it could choose.
     """
     bare = _ESCAPE_OR_CLASS.sub("x", regex)
-    if max(accumulate((one == "(") - (one == ")") for one in bare), default=0) > _DEEPEST:
-        return f"its groups nest deeper than {_DEEPEST} levels"
+    if max(accumulate((one == "(") - (one == ")") for one in bare), default=0) > _MAX_GROUP_DEPTH:
+        return f"its groups nest deeper than {_MAX_GROUP_DEPTH} levels"
     try:
         with warnings.catch_warnings(action="error"):
-            shortest, longest = _parser.parse(_as_python_writes_it(regex)).getwidth()
+            shortest, longest = _parser.parse(_to_python_syntax(regex)).getwidth()
     except Exception as error:
         # Whatever a text makes the parser raise is that text's fault, and keeps nobody from the rest.
         return f"it is not a regular expression: {error}"
@@ -99,12 +99,12 @@ def regex_fault(regex: str) -> str | None:
         return "a brace that does not begin a repetition such as {3} or {0,80} must be written \\{"
     if shortest == 0:
         return "it matches the empty text"
-    if longest > _LONGEST_MATCH:
-        return f"a match can be longer than {_LONGEST_MATCH} bytes: limit its repetitions"
+    if longest > _MAX_MATCH_BYTES:
+        return f"a match can be longer than {_MAX_MATCH_BYTES} bytes: limit its repetitions"
     return None
 
 
-def _as_python_writes_it(regex: str) -> str:
+def _to_python_syntax(regex: str) -> str:
     """Return a regular expression with the P that Python wants before a group's name."""
     parts = re.finditer(rf"(?:{_ESCAPE_OR_CLASS.pattern})|\(\?<value>|.", regex, re.DOTALL)
     return "".join("(?P<value>" if part[0] == "(?<value>" else part[0] for part in parts)

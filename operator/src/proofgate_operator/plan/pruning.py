@@ -8,13 +8,15 @@ from collections.abc import Iterable
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import INSTANCE_LABEL, KEEP_ANNOTATIONS, Manifest
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify
 
 _KINDS = frozenset({"PersistentVolumeClaim", "Secret", "ConfigMap"})
 
 
-def unlabelled(gateway: Gateway, seen: Observed, apply: Iterable[Manifest]) -> dict[Ref, Manifest]:
+def prune_label_patches(
+    gateway: Gateway, seen: ObservedState, apply: Iterable[Manifest]
+) -> dict[Ref, Manifest]:
     """Return merge patches for what is kept when the gateway goes, and does not say so yet.
 
     One that says so already was ours to label before: whoever labels it now means it, and it asks to be kept.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.load_balancer import Peer
-from proofgate_operator.plan.audit_key import OWNER
+from proofgate_operator.plan.audit_key import AUDITOR_FIELD
 from proofgate_operator.plan.problems import Fault, Problem
 
 
@@ -21,7 +21,7 @@ def balancer_range_problems(gateway: Gateway) -> Iterator[Problem]:
 
 def auditor_range_faults(gateway: Gateway) -> Iterator[Fault]:
     """Yield the same of the auditor, whom it costs alone."""
-    wanted = gateway.auditor
+    wanted = gateway.enabled_auditor
     if wanted is None:
         return
     found = [("allowFrom", fault) for fault in _peer_faults(wanted.allow_from or ())]
@@ -31,7 +31,7 @@ def auditor_range_faults(gateway: Gateway) -> Iterator[Fault]:
         allowed = [cidr for target in targets if target.egress for cidr in target.egress.allow]
         found += [(f"{field}[].egress.allow", fault) for fault in _faults(allowed)]
     for field, fault in found:
-        yield Fault(OWNER, "SpecInvalid", f"{OWNER}.{field}: {fault}")
+        yield Fault(AUDITOR_FIELD, "SpecInvalid", f"{AUDITOR_FIELD}.{field}: {fault}")
 
 
 def _peer_faults(peers: Iterable[Peer]) -> Iterator[str]:

@@ -7,11 +7,11 @@ from typing import Any
 #: One period of the CPU's limit in so many is forgiven.
 _THROTTLED_SHARE = 20
 #: A spec has no more.
-_MOST_PROVIDERS = 16
+_MAX_PROVIDERS = 16
 
 
 @dataclass(frozen=True)
-class NotRenewed:
+class UnrenewedCredentials:
     """A provider whose credentials a worker could not renew."""
 
     provider: str
@@ -58,7 +58,7 @@ class WorkerReport:
     #: The newest signed checkpoint of its log, as it was told; empty when it told none.
     checkpoint: str = ""
     #: Providers whose credentials it could not renew.
-    not_renewed: tuple[NotRenewed, ...] = ()
+    unrenewed_credentials: tuple[UnrenewedCredentials, ...] = ()
     #: Keys that it left out.
     left_out: LeftOutKeys = LeftOutKeys()
 
@@ -91,13 +91,13 @@ def _refusal(error: Any) -> str | None:
     return "; ".join([str(error.get("code", "unknown")), *places])[:512]
 
 
-def _not_renewed(found: Any) -> Iterator[NotRenewed]:
+def _parse_unrenewed(found: Any) -> Iterator[UnrenewedCredentials]:
     """Yield what a worker tells of credentials that clouds did not issue."""
-    for source in (found if isinstance(found, list) else ())[:_MOST_PROVIDERS]:
+    for source in (found if isinstance(found, list) else ())[:_MAX_PROVIDERS]:
         if isinstance(source, dict) and source.get("error"):
             left = source.get("seconds_left")
             message = f"{source['error']}: {source.get('message') or ''}"[:256]
-            yield NotRenewed(
+            yield UnrenewedCredentials(
                 str(source.get("provider", ""))[:63], isinstance(left, int) and left > 0, message
             )
 
@@ -114,7 +114,7 @@ def _left_out(shards: Any) -> LeftOutKeys:
     )
 
 
-def read_report(status: Any) -> WorkerReport:
+def parse_worker_report(status: Any) -> WorkerReport:
     """Read the answer of `GET /status`; raises ValueError for what is none."""
     if not isinstance(status, dict):
         raise ValueError("not an object")
@@ -136,6 +136,6 @@ def read_report(status: Any) -> WorkerReport:
         and isinstance(throttled, int)
         and throttled * _THROTTLED_SHARE > periods,
         checkpoint=checkpoint if isinstance(checkpoint, str) else "",
-        not_renewed=tuple(_not_renewed(status.get("credentials"))),
+        unrenewed_credentials=tuple(_parse_unrenewed(status.get("credentials"))),
         left_out=_left_out(status.get("tenant_shards")),
     )

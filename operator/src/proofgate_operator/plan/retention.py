@@ -13,25 +13,25 @@ from dataclasses import replace
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.volume import RetainPolicy
 from proofgate_operator.build import retention
-from proofgate_operator.build.auditor import held_entry
+from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.naming import Defaults, Manifest, names
-from proofgate_operator.build.storage import goes_with_the_gateway, kept_state_claim
+from proofgate_operator.build.storage import is_deleted_with_gateway, retained_state_claim
 from proofgate_operator.plan import keeping_runs
-from proofgate_operator.plan.auditor import keeping_key
+from proofgate_operator.plan.auditor import trusted_retention_key
 from proofgate_operator.plan.configuration import Configuration
-from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.ownership import Ownership, classify, of_a_predecessor
+from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import seconds_of
 
 #: Ends the entry beside a retention job's own: how many of its holds are active, by its newest report.
-_STANDING = ".holds"
-_POLICY = "spec.ledger.volume.retainPolicy"
+_ACTIVE_HOLDS_SUFFIX = ".holds"
+_RETAIN_POLICY_FIELD = "spec.ledger.volume.retainPolicy"
 
 
 def retention_manifests(
-    gateway: Gateway, seen: Observed, configuration: Configuration, defaults: Defaults
+    gateway: Gateway, seen: ObservedState, configuration: Configuration, defaults: Defaults
 ) -> Iterator[Manifest]:
     """Yield what the retention job needs besides its network policy, in the order of applying.
 
@@ -40,13 +40,13 @@ def retention_manifests(
     """
     wanted = gateway.spec.keeping
     own, key, ledger = names(gateway).retention, configuration.retention_key, configuration.verifying_key
-    data = memory(gateway, seen, key)
+    data = retention_state(gateway, seen, key)
     if data:
-        yield retention.memory(gateway, data)
+        yield retention.state_config_map(gateway, data)
     if wanted is None:
         live = seen.child("PersistentVolumeClaim", own)
         if live is not None:
-            yield kept_state_claim(gateway, retention.COMPONENT, live)
+            yield retained_state_claim(gateway, retention.COMPONENT, live)
         return
     yield retention.service_account(gateway)
     if wanted.storage.existing_claim is None:
@@ -58,91 +58,102 @@ def retention_manifests(
         suspend = wanted.suspend or waits
         # Named by the key alone: of an auditor that cannot be asked, nothing that waits for it is destroyed.
         waited = configuration.auditor_key
-        anchor = waited.verifying_file if gateway.auditor is not None and waited is not None else None
+        anchor = waited.verifying_file if gateway.enabled_auditor is not None and waited is not None else None
         yield retention.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults, anchor)
 
 
-def waits_for_auditor(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
+def waits_for_auditor(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> bool:
     """Return whether the auditor does not know yet whose tombstones hold: it would take each for a loss; or
     nobody knows by which key it signs, so that nothing could wait for its log."""
-    if gateway.auditor is None:
+    if gateway.enabled_auditor is None:
         return False
     if configuration.auditor_key is None:
         return True
-    key = keeping_key(gateway, configuration)
+    key = trusted_retention_key(gateway, configuration)
     live = seen.child("StatefulSet", names(gateway).auditor)
     if live is None or key is None:
         return True
     pods = [live["spec"]["template"], *([seen.auditor_pod] if seen.auditor_pod else [])]
-    return not all(_knows(pod, key) for pod in pods)
+    return not all(_knows_retention_key(pod, key) for pod in pods)
 
 
-def _knows(pod: Manifest, key: str) -> bool:
+def _knows_retention_key(pod: Manifest, key: str) -> bool:
     containers = (pod.get("spec") or {}).get("containers") or []
     return any(key in (container.get("command") or []) for container in containers)
 
 
-def known_holds(gateway: Gateway, seen: Observed, key: LedgerKey) -> int | None:
+def known_holds(gateway: Gateway, seen: ObservedState, key: LedgerKey) -> int | None:
     """Return how many holds the state of this retention key has had; None while nothing is known of one."""
-    noted = memory(gateway, seen, key).get(held_entry(key.name))
+    noted = retention_state(gateway, seen, key).get(held_aggregate_entry(key.name))
     return int(noted) if noted is not None else None
 
 
-def memory(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> dict[str, str]:
+def retention_state(gateway: Gateway, seen: ObservedState, key: LedgerKey | None) -> dict[str, str]:
     """Return what is to be remembered, by retention key, beside what is remembered already. Without a key it
     is that of the retention job in the status."""
     live = seen.child("ConfigMap", names(gateway).retention)
     usable = classify(gateway, live) is Ownership.OURS and live is not None
-    data = dict(live.get("data") or {}) if usable and live and not of_a_predecessor(gateway, live) else {}
-    name = key.name if key else str(seen.kept.get("retentionKeyName", ""))
+    data = (
+        dict(live.get("data") or {}) if usable and live and not is_owned_by_predecessor(gateway, live) else {}
+    )
+    name = key.name if key else str(seen.keeping_status.get("retentionKeyName", ""))
     if not name:
         return data
-    entry, status = held_entry(name), seen.kept if seen.kept.get("retentionKeyName") == name else {}
+    entry, status = (
+        held_aggregate_entry(name),
+        seen.keeping_status if seen.keeping_status.get("retentionKeyName") == name else {},
+    )
     # What somebody wrote there is none of ours, and no reason to begin.
     before = _number(data.get(entry)) if entry in data else None
-    told = [run.known for run in keeping_runs.ended(seen.retention_pods, name)]
+    told = [run.known_holds for run in keeping_runs.finished_runs(seen.retention_pods, name)]
     known = [number for number in (before, status.get("knownHolds"), *told) if number is not None]
     if known:
         data[entry] = str(max(known))
-    standing = _standing(seen, name, status, data)
+    standing = _active_holds(seen, name, status, data)
     if known or standing:
-        data[f"{entry}{_STANDING}"] = str(standing)
+        data[f"{entry}{_ACTIVE_HOLDS_SUFFIX}"] = str(standing)
     return data
 
 
-def _standing(seen: Observed, name: str, status: Manifest, data: dict[str, str]) -> int:
+def _active_holds(seen: ObservedState, name: str, status: Manifest, data: dict[str, str]) -> int:
     """Return how many holds of this retention key hold by its newest run that said so. Where none has, as
     many as there ever were, and a run that said nothing, or goes on, may have brought in what it was to."""
-    entry = held_entry(name)
-    noted = data.get(f"{entry}{_STANDING}")
+    entry = held_aggregate_entry(name)
+    noted = data.get(f"{entry}{_ACTIVE_HOLDS_SUFFIX}")
     told = [] if noted is None else [_number(noted)]
     count = max([*told, *([status["holds"]] if "holds" in status else [])], default=_number(data.get(entry)))
     last = seconds_of(status.get("lastRunTime")) or 0.0
-    for run in keeping_runs.ended(seen.retention_pods, name):
+    for run in keeping_runs.finished_runs(seen.retention_pods, name):
         # Of those before the last one, the pods may be gone.
-        if run.began >= last:
-            count = max(count, run.planned) if run.holds is None else run.holds
-    return max(count, *map(keeping_runs.planned_holds, keeping_runs.silent(seen.retention_pods, last)), 0)
+        if run.started_at >= last:
+            count = max(count, run.planned) if run.active_holds is None else run.active_holds
+    return max(
+        count, *map(keeping_runs.planned_holds, keeping_runs.silent_pods(seen.retention_pods, last)), 0
+    )
 
 
-def holds_stand(gateway: Gateway, seen: Observed, key: LedgerKey | None) -> bool:
+def has_active_holds(gateway: Gateway, seen: ObservedState, key: LedgerKey | None) -> bool:
     """Return whether anything may be held, by any retention key that there was, or is to be."""
     wanted = gateway.spec.keeping
     if wanted is not None and any(hold.released is None for hold in wanted.holds):
         return True
-    noted = memory(gateway, seen, key)
-    return any(count != "0" for entry, count in noted.items() if f"{entry}{_STANDING}" not in noted)
+    noted = retention_state(gateway, seen, key)
+    return any(
+        count != "0" for entry, count in noted.items() if f"{entry}{_ACTIVE_HOLDS_SUFFIX}" not in noted
+    )
 
 
-def retaining(
-    gateway: Gateway, seen: Observed, configuration: Configuration
+def retain_held(
+    gateway: Gateway, seen: ObservedState, configuration: Configuration
 ) -> tuple[Gateway, Configuration]:
     """Return the gateway with what it is made of: while holds stand, nothing that they hold goes with it,
     whatever its retain policy says, and a fault tells."""
-    if not goes_with_the_gateway(gateway) or not holds_stand(gateway, seen, configuration.retention_key):
+    if not is_deleted_with_gateway(gateway) or not has_active_holds(
+        gateway, seen, configuration.retention_key
+    ):
         return gateway, configuration
     message = (
-        f"{_POLICY} is Delete, but holds are active: the ledger and the retention job's state are "
+        f"{_RETAIN_POLICY_FIELD} is Delete, but holds are active: the ledger and the retention job's state are "
         "kept when the gateway is deleted, as with Retain. Set Retain, or release the holds: see "
         "status.keeping"
     )
@@ -150,7 +161,7 @@ def retaining(
     volume = spec.ledger.volume.model_copy(update={"retain_policy": RetainPolicy.RETAIN})
     ledger = spec.ledger.model_copy(update={"volume": volume})
     kept = gateway.model_copy(update={"spec": spec.model_copy(update={"ledger": ledger})})
-    fault = Fault(_POLICY, "HoldsNeedRetain", message)
+    fault = Fault(_RETAIN_POLICY_FIELD, "HoldsNeedRetain", message)
     return kept, replace(configuration, faults=(*configuration.faults, fault))
 
 
@@ -158,7 +169,7 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 17 else 0
 
 
-def is_to_go(gateway: Gateway, seen: Observed, configuration: Configuration) -> bool:
+def should_remove_retention(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> bool:
     """Return whether a retention job is there that is not to run: the gateway is to have none, or something
     is wrong with its key. Its state and its holds stay."""
     live = seen.child("CronJob", names(gateway).retention)

@@ -4,13 +4,13 @@ HAProxy sends it connections."""
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proofgate_operator.plan.balancers import BLIND, waits_to_be_found
+from proofgate_operator.plan.balancers import UNRESPONSIVE_MESSAGE, awaits_discovery
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
 
 
 @dataclass(frozen=True)
-class Rollout:
+class RolloutStep:
     """A roll that is under way: who is replaced next, or what is waited for, or why it goes no further."""
 
     candidate: Shard | None
@@ -23,9 +23,9 @@ def needs_surge(replicas: int, surge: bool, shards: Iterable[Shard]) -> bool:
     return surge and replicas == 1 and any(shard.outdated for shard in shards if shard.ordinal < replicas)
 
 
-def next_rollout(
+def next_rollout_step(
     shards: Sequence[Shard], target: int, asked: int, begun: bool, obstacle: str | None
-) -> Rollout | None:
+) -> RolloutStep | None:
     """Return the roll of the workers that are to stay, `target` of `asked`; None when there is none.
 
     `begun` says that one was under way a moment ago: it ends when every worker is ready. `obstacle` is why no
@@ -38,28 +38,32 @@ def next_rollout(
     if not outdated and (not begun or settled):
         return None
     if obstacle:
-        return Rollout(None, "the volume", obstacle)
+        return RolloutStep(None, "the volume", obstacle)
     stuck = [shard for shard in staying if not shard.outdated and shard.stuck]
     if stuck:
-        unfound = stuck[0].sight.missing if waits_to_be_found(stuck[0].pod) else None
-        return Rollout(None, stuck[0].name, unfound or pod_trouble(stuck[0].pod))
+        unfound = stuck[0].balancer_view.missing_reason if awaits_discovery(stuck[0].pod) else None
+        return RolloutStep(None, stuck[0].name, unfound or pod_trouble(stuck[0].pod))
     gone = [shard for shard in shards if shard.ordinal >= asked]
     if gone:
-        return Rollout(None, gone[-1].name)
+        return RolloutStep(None, gone[-1].name)
     # A worker that is not ready is replaced first: nobody would notice.
     order = sorted(outdated, key=lambda shard: (shard.serving, not shard.retiring, -shard.ordinal))
     candidate = order[0] if order else None
     for number in range(asked):
         shard = among.get(number)
         if (shard is None and number < target) or (shard and shard.terminating):
-            return Rollout(None, f"the successor of worker {number}")
+            return RolloutStep(None, f"the successor of worker {number}")
         if shard is None or number >= target or shard is candidate:
             continue
         # Whoever is outdated and serves nobody is replaced in its turn, and not waited for.
         if shard.outdated and not shard.serving:
             continue
-        if not shard.ready or shard.sight.missing:
-            return Rollout(None, shard.name, shard.sight.missing if shard.sight.late else None)
-    if candidate is not None and candidate.serving and candidate.sight.blind:
-        return Rollout(None, candidate.name, BLIND)
-    return Rollout(candidate, candidate.name if candidate else "the workers")
+        if not shard.ready or shard.balancer_view.missing_reason:
+            return RolloutStep(
+                None,
+                shard.name,
+                shard.balancer_view.missing_reason if shard.balancer_view.is_overdue else None,
+            )
+    if candidate is not None and candidate.serving and candidate.balancer_view.is_unresponsive:
+        return RolloutStep(None, candidate.name, UNRESPONSIVE_MESSAGE)
+    return RolloutStep(candidate, candidate.name if candidate else "the workers")

@@ -12,14 +12,14 @@ from enum import StrEnum
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.balancers import BLIND
-from proofgate_operator.plan.drain import drain
+from proofgate_operator.plan.balancers import UNRESPONSIVE_MESSAGE
+from proofgate_operator.plan.drain import drain_status
 from proofgate_operator.plan.pods import pod_trouble
-from proofgate_operator.plan.rollout import needs_surge, next_rollout
+from proofgate_operator.plan.rollout import needs_surge, next_rollout_step
 from proofgate_operator.plan.shards import Shard
 
 
-class Purpose(StrEnum):
+class RemovalReason(StrEnum):
     """Why a worker leaves."""
 
     ROLLING = "Rolling"
@@ -27,7 +27,7 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True)
-class Movement:
+class ScalingStep:
     """The step to take.
 
     `replicas` is what the StatefulSet is asked for, `retire` the worker that is to be on its way out since
@@ -37,10 +37,10 @@ class Movement:
     """
 
     replicas: int
-    purpose: Purpose | None = None
+    removal_reason: RemovalReason | None = None
     retire: Shard | None = None
     since: float | None = None
-    stay: tuple[Shard, ...] = ()
+    cancel_retirements: tuple[Shard, ...] = ()
     replace: Shard | None = None
     waits_for: str = ""
     blocked: str | None = None
@@ -49,23 +49,25 @@ class Movement:
     note: str | None = None
 
     @property
-    def leaves(self) -> int | None:
+    def leaving_ordinal(self) -> int | None:
         """The number of the worker that is to leave now, whether it retires first or not."""
         shard = self.retire or self.replace
         return None if shard is None else shard.ordinal
 
     @property
-    def in_motion(self) -> bool:
+    def is_time_driven(self) -> bool:
         """Whether time alone moves it on."""
-        return self.purpose is not None and not (self.stalled or (self.blocked and self.retire is None))
+        return self.removal_reason is not None and not (
+            self.stalled or (self.blocked and self.retire is None)
+        )
 
 
-def everybody_stays(asked: int, shards: Iterable[Shard]) -> Movement:
+def no_scaling_step(asked: int, shards: Iterable[Shard]) -> ScalingStep:
     """Return the step of a gateway in which nothing is to move now."""
-    return Movement(asked, stay=_staying(shards, None, asked))
+    return ScalingStep(asked, cancel_retirements=_retirements_to_cancel(shards, None, asked))
 
 
-def _staying(shards: Iterable[Shard], candidate: Shard | None, asked: int) -> tuple[Shard, ...]:
+def _retirements_to_cancel(shards: Iterable[Shard], candidate: Shard | None, asked: int) -> tuple[Shard, ...]:
     """Return the workers that were retired and are not to leave now."""
     return tuple(
         shard
@@ -74,7 +76,7 @@ def _staying(shards: Iterable[Shard], candidate: Shard | None, asked: int) -> tu
     )
 
 
-def _unready(shards: Iterable[Shard], target: int, worker: str) -> str | None:
+def _unready_reason(shards: Iterable[Shard], target: int, worker: str) -> str | None:
     """Return which of the workers that stay is not ready, and why."""
     by_number = {shard.ordinal: shard for shard in shards}
     for number in range(target):
@@ -83,14 +85,14 @@ def _unready(shards: Iterable[Shard], target: int, worker: str) -> str | None:
             return f"{worker}-{number} does not exist"
         if not shard.ready and not (shard.retiring and not shard.terminating):
             return pod_trouble(shard.pod) or f"{shard.name} is leaving"
-        if shard.sight.missing and not shard.retiring:
-            return shard.sight.missing
-        if shard.sight.blind:
-            return BLIND
+        if shard.balancer_view.missing_reason and not shard.retiring:
+            return shard.balancer_view.missing_reason
+        if shard.balancer_view.is_unresponsive:
+            return UNRESPONSIVE_MESSAGE
     return None
 
 
-def next_movement(
+def next_scaling_step(
     gateway: Gateway,
     statefulset: Manifest | None,
     shards: tuple[Shard, ...],
@@ -99,7 +101,7 @@ def next_movement(
     now: float,
     obstacle: str | None,
     unfit: str | None = None,
-) -> Movement:
+) -> ScalingStep:
     """Return the step to take towards the workers that the spec asks for.
 
     `begun` says that a roll was under way at the last reconcile, `obstacle` why no new worker could start
@@ -108,7 +110,7 @@ def next_movement(
     """
     desired = gateway.spec.replicas
     if statefulset is None:
-        return Movement(desired)
+        return ScalingStep(desired)
     asked: int = statefulset["spec"]["replicas"]
     surges = (unfit is None and needs_surge(desired, gateway.spec.rollout.surge, shards)) or (
         # The surplus worker stays until the one that it stands in for is back.
@@ -117,32 +119,39 @@ def next_movement(
     forced = gateway.force_scale_down == desired and asked > desired
     target = desired + 1 if surges and not forced else desired
     if target > asked:
-        purpose = Purpose.ROLLING if surges else None
-        return Movement(target, purpose, stay=_staying(shards, None, asked), waits_for="a second worker")
+        purpose = RemovalReason.ROLLING if surges else None
+        return ScalingStep(
+            target,
+            purpose,
+            cancel_retirements=_retirements_to_cancel(shards, None, asked),
+            waits_for="a second worker",
+        )
 
-    roll = next_rollout(shards, target, asked, begun, obstacle or unfit)
+    roll = next_rollout_step(shards, target, asked, begun, obstacle or unfit)
     if surges and roll is None:
         # The roll is done: what is left is to take the surplus worker away.
         target = desired
     if roll and not forced:
-        movement = _leave(gateway, roll.candidate, shards, asked, now)
+        movement = _drain_step(gateway, roll.candidate, shards, asked, now)
         blocked = f"workers are being replaced, now {roll.waits_for}" if asked > target else None
         return replace(
             movement,
-            purpose=Purpose.ROLLING,
+            removal_reason=RemovalReason.ROLLING,
             waits_for=roll.waits_for,
             blocked=blocked,
             stalled=roll.stalled,
         )
     gone = [shard for shard in shards if shard.ordinal >= asked]
     if gone:
-        return replace(everybody_stays(asked, shards), purpose=Purpose.SCALING_DOWN, waits_for=gone[-1].name)
+        return replace(
+            no_scaling_step(asked, shards), removal_reason=RemovalReason.SCALING_DOWN, waits_for=gone[-1].name
+        )
     if asked == target:
-        return everybody_stays(asked, shards)
-    unsafe = obstacle or _unready(shards, target, statefulset["metadata"]["name"])
+        return no_scaling_step(asked, shards)
+    unsafe = obstacle or _unready_reason(shards, target, statefulset["metadata"]["name"])
     return replace(
         _scale_down(gateway, shards, asked, now, None if forced else unsafe),
-        purpose=Purpose.SCALING_DOWN,
+        removal_reason=RemovalReason.SCALING_DOWN,
         forced=forced,
         blocked=unsafe,
     )
@@ -150,33 +159,33 @@ def next_movement(
 
 def _scale_down(
     gateway: Gateway, shards: tuple[Shard, ...], asked: int, now: float, unsafe: str | None
-) -> Movement:
+) -> ScalingStep:
     """Return the next step of the highest worker's leaving, or of what it has to wait for."""
-    idle = everybody_stays(asked, shards)
+    idle = no_scaling_step(asked, shards)
     if unsafe:
         return replace(idle, waits_for=unsafe)
     last = next((shard for shard in shards if shard.ordinal == asked - 1), None)
     if last is None or last.terminating:
         return replace(idle, replicas=asked - 1)
-    movement = _leave(gateway, last, shards, asked, now)
+    movement = _drain_step(gateway, last, shards, asked, now)
     # Its pod is not deleted: the StatefulSet does that, and makes no successor.
     replicas = asked - 1 if movement.replace else asked
     return replace(movement, replicas=replicas, replace=None, waits_for=last.name)
 
 
-def _leave(
+def _drain_step(
     gateway: Gateway, candidate: Shard | None, shards: tuple[Shard, ...], asked: int, now: float
-) -> Movement:
+) -> ScalingStep:
     """Return the next step of a worker's leaving; `replace` is set once it may go."""
-    stay = _staying(shards, candidate, asked)
+    stay = _retirements_to_cancel(shards, candidate, asked)
     if candidate is None:
-        return Movement(asked, stay=stay)
-    found = drain(candidate, now, gateway.spec.timeouts.drain_seconds)
-    return Movement(
+        return ScalingStep(asked, cancel_retirements=stay)
+    found = drain_status(candidate, now, gateway.spec.timeouts.drain_seconds)
+    return ScalingStep(
         asked,
         retire=candidate if found.since is not None else None,
         since=found.since,
-        stay=stay,
-        replace=candidate if found.may_go else None,
+        cancel_retirements=stay,
+        replace=candidate if found.can_terminate else None,
         note=found.note,
     )

@@ -2,49 +2,51 @@
 
 from collections.abc import Iterable
 
-from proofgate_operator.plan.budgets import refuses_everybody
+from proofgate_operator.plan.budgets import rejects_all_requests
 from proofgate_operator.plan.credentials import NOT_RENEWED
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.shown_certificate import CERTIFICATE_EXPIRED
 from proofgate_operator.plan.situation import Situation
 from proofgate_operator.plan.unread import IN_FORCE
 from proofgate_operator.plan.upstream_addresses import PLAIN_HTTP
-from proofgate_operator.plan.volume_room import no_room
+from proofgate_operator.plan.volume_room import capacity_problem
 
 #: Faults with which a provider is served all the same, of what nobody may look at as before.
-_HARMLESS = frozenset({NOT_RENEWED, PLAIN_HTTP, *IN_FORCE})
+_HARMLESS_REASONS = frozenset({NOT_RENEWED, PLAIN_HTTP, *IN_FORCE})
 #: Faults of a provider's address, by which its key does not matter.
-_ADDRESS = frozenset({"AddressForbidden", "AddressNotAllowed"})
+_ADDRESS_REASONS = frozenset({"AddressForbidden", "AddressNotAllowed"})
 
 
-def serves_nobody(situation: Situation) -> Problem | None:
+def serving_problem(situation: Situation) -> Problem | None:
     """Return why nobody is served; None if somebody may be."""
     spec, configuration, seen = situation.gateway.spec, situation.configuration, situation.seen
-    broken = [fault for fault in configuration.faults if fault.reason not in _HARMLESS]
+    broken = [fault for fault in configuration.faults if fault.reason not in _HARMLESS_REASONS]
     if spec.jwt is None and spec.allowed_tenants is None:
         keys = [key for found in configuration.keys.values() for key in found]
         tenants = [fault for fault in configuration.faults if fault.field.startswith("spec.tenants[")]
         if not keys:
-            return _because("no tenant has a key", tenants)
-        if all(key.end <= seen.now for key in keys):
-            return _because("every tenant's keys have expired", tenants)
+            return _combined_problem("no tenant has a key", tenants)
+        if all(key.expires_at <= seen.now for key in keys):
+            return _combined_problem("every tenant's keys have expired", tenants)
     ended = [fault for fault in configuration.faults if fault.reason == CERTIFICATE_EXPIRED]
     if ended:
-        return _because("no client can connect", ended)
+        return _combined_problem("no client can connect", ended)
     names = {f"spec.providers[{provider.name}]" for provider in spec.providers}
     providers = [fault for fault in broken if fault.field in names]
     if names <= {fault.field for fault in providers}:
-        unreachable = any(fault.reason in _ADDRESS for fault in providers)
-        return _because("no provider can be reached" if unreachable else "no provider has a key", providers)
-    if refuses_everybody(spec):
+        unreachable = any(fault.reason in _ADDRESS_REASONS for fault in providers)
+        return _combined_problem(
+            "no provider can be reached" if unreachable else "no provider has a key", providers
+        )
+    if rejects_all_requests(spec):
         message = (
             "every tenant has a budget in money, but no model that it may use has a price: see ConfigValid"
         )
         return Problem("PriceUnknown", message)
-    return no_room(situation.gateway, seen)
+    return capacity_problem(situation.gateway, seen)
 
 
-def _because(summary: str, faults: Iterable[Fault]) -> Problem:
+def _combined_problem(summary: str, faults: Iterable[Fault]) -> Problem:
     """Return a problem with the reason of the first of the faults that it is made of."""
     first = next(iter(faults), None)
     if first is None:

@@ -19,7 +19,7 @@ def namespace_of(tenant: str) -> str:
     return tenant.partition("/")[0]
 
 
-class ShardPlaces:
+class ShardAllocation:
     """Where lines of one kind stand; each takes `size` bytes of the `most` of its shard.
 
     `before` are the shards of the lines that were written, which stand there again while there is room.
@@ -31,7 +31,7 @@ class ShardPlaces:
         self._bytes = [0] * SHARDS
         self._of: Counter[str] = Counter()
 
-    def taken(self, shard: int) -> int:
+    def used_bytes(self, shard: int) -> int:
         """Return how many bytes of a shard are taken."""
         return self._bytes[shard]
 
@@ -39,13 +39,13 @@ class ShardPlaces:
         """Return the shard of a line; None if it stands in none."""
         return self._placed[line][0] if line in self._placed else None
 
-    def place(self, line: str, tenant: str, size: int, most: int, *, had: bool) -> int | None:
+    def allocate(self, line: str, tenant: str, size: int, most: int, *, had: bool) -> int | None:
         """Return the shard that a line of a tenant stands in from now on; None if there is no room.
 
         One namespace has a share of all room. A line that it `had` stays, whatever the share.
         """
         namespace = namespace_of(tenant)
-        if not had and not self.in_share(tenant, size, most):
+        if not had and not self.is_within_share(tenant, size, most):
             return None
         shard = self._before.pop(line, None)
         if shard is None or self._bytes[shard] + size > most:
@@ -69,14 +69,14 @@ class ShardPlaces:
             del self._of[namespace]
         return shard
 
-    def keep(self, line: str, shard: int) -> None:
+    def reserve(self, line: str, shard: int) -> None:
         """Have a line that is placed next stand in a shard, if there is room."""
         self._before[line] = shard
 
-    def forget_before(self) -> None:
+    def discard_previous(self) -> None:
         """Forget where lines stood that are not placed again."""
         self._before.clear()
 
-    def in_share(self, tenant: str, size: int, most: int) -> bool:
+    def is_within_share(self, tenant: str, size: int, most: int) -> bool:
         """Return whether so much more is within the share of a tenant's namespace."""
         return self._of[namespace_of(tenant)] + size <= SHARDS * most // MIN_NAMESPACES

@@ -7,10 +7,10 @@ from typing import Any
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.balancers import Sight, ready_balancers, served_seconds
-from proofgate_operator.plan.lasting import Lasting
-from proofgate_operator.plan.observed import Observed
-from proofgate_operator.plan.pods import STARTING, is_ready, ordinal, pod_conditions, unfinished
+from proofgate_operator.plan.balancers import BalancerView, ready_balancers, served_seconds
+from proofgate_operator.plan.lasting import PodDurations
+from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.pods import STARTING, is_ready, ordinal, pod_conditions, unfinished_containers
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.rfc3339 import seconds_of
 
@@ -19,7 +19,7 @@ STUCK_SECONDS = 600
 _REVISION_LABEL = "controller-revision-hash"
 
 
-class Phase(StrEnum):
+class WorkerPhase(StrEnum):
     """Where a shard's worker is in its life."""
 
     PENDING = "Pending"
@@ -41,9 +41,9 @@ class Shard:
     #: Its pod was made from another template than the one that holds now.
     outdated: bool = False
     #: What every HAProxy says of it.
-    sight: Sight = field(default_factory=Sight)
+    balancer_view: BalancerView = field(default_factory=BalancerView)
     #: For how long it has been as it is.
-    lasting: Lasting = field(default_factory=Lasting)
+    pod_durations: PodDurations = field(default_factory=PodDurations)
 
     @property
     def ordinal(self) -> int:
@@ -67,12 +67,12 @@ class Shard:
 
     def ready_for(self, seconds: float) -> bool:
         """Whether it has been ready for so long, as far as this operator saw."""
-        return self.ready and self.lasting.true(self.pod, "Ready") >= seconds
+        return self.ready and self.pod_durations.condition_true_for(self.pod, "Ready") >= seconds
 
     @property
     def served_seconds(self) -> float:
         """For how long it has passed the kubelet's probe; 0 while it does not."""
-        return served_seconds(self.pod, self.lasting)
+        return served_seconds(self.pod, self.pod_durations)
 
     @property
     def retiring(self) -> bool:
@@ -93,7 +93,7 @@ class Shard:
         status = self.pod.get("status") or {}
         if self.ready or self.terminating:
             return False
-        for container in unfinished(self.pod):
+        for container in unfinished_containers(self.pod):
             waiting = (container.get("state") or {}).get("waiting") or {}
             if waiting.get("reason", "ContainerCreating") not in STARTING:
                 return True
@@ -105,20 +105,20 @@ class Shard:
     @property
     def stuck(self) -> bool:
         """Whether there is no use in waiting for it."""
-        return self.failed or (not self.ready and self.lasting.seen(self.pod) > STUCK_SECONDS)
+        return self.failed or (not self.ready and self.pod_durations.observed_for(self.pod) > STUCK_SECONDS)
 
-    def phase(self, asked: int) -> Phase:
+    def phase(self, asked: int) -> WorkerPhase:
         """Return where it is in its life; `asked` is how many workers its StatefulSet is to have."""
         if self.terminating or self.ordinal >= asked:
-            return Phase.LEAVING
+            return WorkerPhase.LEAVING
         if self.retiring:
-            return Phase.RETIRING
+            return WorkerPhase.RETIRING
         if self.ready:
-            return Phase.READY
+            return WorkerPhase.READY
         if self.failed:
-            return Phase.FAILED
+            return WorkerPhase.FAILED
         placed = (self.pod.get("spec") or {}).get("nodeName")
-        return Phase.STARTING if placed else Phase.PENDING
+        return WorkerPhase.STARTING if placed else WorkerPhase.PENDING
 
 
 def _retiring_since(pod: Manifest, before: Mapping[str, Any] | None, now: float) -> float | None:
@@ -141,36 +141,36 @@ def update_revision(statefulset: Manifest | None) -> str | None:
     return status.get("updateRevision")
 
 
-def read_shards(seen: Observed, statefulset: Manifest | None) -> tuple[Shard, ...]:
+def read_shards(seen: ObservedState, statefulset: Manifest | None) -> tuple[Shard, ...]:
     """Return the shards that have a pod, the lowest number first."""
-    before = {item.get("ordinal"): item for item in seen.shards}
+    before = {item.get("ordinal"): item for item in seen.previous_shards}
     revision = update_revision(statefulset)
-    balancers = ready_balancers(seen.haproxy_pods, seen.balancers)
+    balancers = ready_balancers(seen.haproxy_pods, seen.balancer_reports)
 
     def shard(pod: Manifest) -> Shard:
         number = ordinal(pod)
         made_from = (pod["metadata"].get("labels") or {}).get(_REVISION_LABEL)
         return Shard(
             pod,
-            seen.reports.get(number),
+            seen.worker_reports.get(number),
             _retiring_since(pod, before.get(number), seen.now),
             bool(revision and made_from and made_from != revision),
-            balancers.sight(pod, served_seconds(pod, seen.lasting)),
-            seen.lasting,
+            balancers.view_of(pod, served_seconds(pod, seen.pod_durations)),
+            seen.pod_durations,
         )
 
     return tuple(sorted(map(shard, seen.worker_pods), key=lambda found: found.ordinal))
 
 
-def are_balancers_asked(seen: Observed, shards: Iterable[Shard], asked: int, desired: int) -> bool:
+def should_query_balancers(seen: ObservedState, shards: Iterable[Shard], asked: int, desired: int) -> bool:
     """Return whether it matters whom HAProxy sends connections to: while nobody moves, it does not."""
-    progress = {condition["type"]: condition.get("reason") for condition in seen.conditions}
+    progress = {condition["type"]: condition.get("reason") for condition in seen.previous_conditions}
     found = list(shards)
     settled = progress.get(ConditionType.PROGRESSING) == "Settled" and asked == desired == len(found)
     return not settled or any(not shard.ready or shard.retiring or shard.outdated for shard in found)
 
 
-def whom_to_ask(shards: Iterable[Shard]) -> frozenset[int]:
+def shards_to_query(shards: Iterable[Shard]) -> frozenset[int]:
     """Return the shards whose workers have to be asked anew, however fresh their last answer is."""
     return frozenset(
         shard.ordinal for shard in shards if shard.retiring or (shard.report and shard.report.refused)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.certificates import Lifetime, lifetime, shown_fault
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.certificates import Lifetime, lifetime, presented_certificate_fault
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import time_of
 
@@ -14,7 +14,7 @@ CERTIFICATE_EXPIRED = "CertificateExpired"
 CERTIFICATE_EXPIRES = "CertificateExpires"
 
 
-def shown_certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault]]:
+def presented_certificate(gateway: Gateway, seen: ObservedState) -> tuple[str, list[Fault]]:
     """Return the chain that HAProxy is to show, and what is wrong with it or its key."""
     tls = gateway.spec.load_balancer.tls
     if tls is None:
@@ -29,7 +29,7 @@ def shown_certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault
     if missing:
         return "", [Fault(owner, "SecretInvalid", f"{where} has no text under {' and '.join(missing)}")]
     chain, key = entry(secret, "tls.crt") or "", entry(secret, "tls.key") or ""
-    fault = shown_fault(chain, key)
+    fault = presented_certificate_fault(chain, key)
     if fault:
         return chain, [Fault(owner, "CertificateInvalid", f"{where} {fault}")]
     return chain, list(_life_faults(owner, where, lifetime(chain), seen.now))
@@ -37,9 +37,9 @@ def shown_certificate(gateway: Gateway, seen: Observed) -> tuple[str, list[Fault
 
 def _life_faults(owner: str, where: str, life: Lifetime, now: float) -> Iterator[Fault]:
     """Yield whether a certificate is over, or soon will be."""
-    if life.ends <= now:
-        message = f"{where} has a certificate that expired at {time_of(life.ends)}: clients refuse it"
+    if life.expires_at <= now:
+        message = f"{where} has a certificate that expired at {time_of(life.expires_at)}: clients refuse it"
         yield Fault(owner, CERTIFICATE_EXPIRED, message)
-    elif life.warns <= now:
-        message = f"{where} has a certificate that expires at {time_of(life.ends)}: renew it"
+    elif life.warn_at <= now:
+        message = f"{where} has a certificate that expires at {time_of(life.expires_at)}: renew it"
         yield Fault(owner, CERTIFICATE_EXPIRES, message)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.plan.configuration import Configuration
 from proofgate_operator.plan.held_aggregate import HeldAggregate
-from proofgate_operator.plan.held_checkpoints import Held
-from proofgate_operator.plan.observed import Observed, Ref
-from proofgate_operator.plan.scaling import Movement
+from proofgate_operator.plan.held_checkpoints import HeldCheckpoints
+from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.scaling import ScalingStep
 from proofgate_operator.plan.shards import Shard
 
 
@@ -16,7 +16,7 @@ class Situation:
     """Everything the status is made of."""
 
     gateway: Gateway
-    seen: Observed
+    seen: ObservedState
     configuration: Configuration
     conflicts: tuple[Ref, ...] = ()
     #: What bears the auditor's name and is none of the gateway's. It costs the auditor alone.
@@ -24,14 +24,14 @@ class Situation:
     #: What bears the retention job's. It costs the retention job alone.
     retention_conflicts: tuple[Ref, ...] = ()
     leaving: tuple[Ref, ...] = ()
-    writes: bool = False
+    has_writes: bool = False
     shards: tuple[Shard, ...] = ()
-    movement: Movement = field(default_factory=lambda: Movement(0))
+    scaling_step: ScalingStep = field(default_factory=lambda: ScalingStep(0))
     #: Workers whose tenants move to them, or back.
     taking_over: tuple[int, ...] = ()
     #: What is held of the workers' checkpoints, and what they tell against it.
-    held: Held = field(default_factory=Held)
+    held_checkpoints: HeldCheckpoints = field(default_factory=HeldCheckpoints)
     #: What is held of the auditor's log of heads, and what it tells against it.
-    aggregate: HeldAggregate = field(default_factory=HeldAggregate)
+    held_aggregate: HeldAggregate = field(default_factory=HeldAggregate)
     #: Whose fields somebody else sets otherwise again and again.
     contested: tuple[str, ...] = ()

@@ -8,11 +8,11 @@ from proofgate_operator.build import checkpoint, statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
 from proofgate_operator.plan.audited import auditor_status
-from proofgate_operator.plan.conditions import conditions, count
+from proofgate_operator.plan.conditions import conditions, status_count
 from proofgate_operator.plan.kept import keeping_status
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.plan.shards import Phase, Shard
+from proofgate_operator.plan.shards import Shard, WorkerPhase
 from proofgate_operator.plan.situation import Situation
 
 
@@ -37,7 +37,7 @@ class Status:
         return next(condition for condition in self.conditions if condition.type is kind)
 
 
-def report(situation: Situation, defaults: Defaults) -> Status:
+def gateway_status(situation: Situation, defaults: Defaults) -> Status:
     """Return the status of a gateway."""
     gateway, seen = situation.gateway, situation.seen
     own = names(gateway)
@@ -45,13 +45,13 @@ def report(situation: Situation, defaults: Defaults) -> Status:
     balancer = seen.child("Deployment", own.haproxy)
     labels = selector_labels(gateway, statefulset.COMPONENT)
     return Status(
-        replicas=count(workers, "replicas"),
-        ready_replicas=count(workers, "readyReplicas"),
+        replicas=status_count(workers, "replicas"),
+        ready_replicas=status_count(workers, "readyReplicas"),
         selector=",".join(f"{key}={value}" for key, value in sorted(labels.items())),
         endpoint=endpoint(gateway, defaults.cluster_domain),
         ledger=_ledger(situation),
         conditions=conditions(situation, workers, balancer),
-        updated_replicas=count(workers, "updatedReplicas"),
+        updated_replicas=status_count(workers, "updatedReplicas"),
         shards=_shards(situation, workers),
         auditor=auditor_status(situation),
         keeping=keeping_status(situation),
@@ -64,7 +64,7 @@ def report(situation: Situation, defaults: Defaults) -> Status:
 
 def _ledger(situation: Situation) -> Manifest:
     """Return `.status.ledger`. Keys that signed evidence are never forgotten."""
-    before = situation.seen.ledger
+    before = situation.seen.ledger_status
     current = situation.configuration.verifying_key or before.get("verifyingKey")
     known = [*before.get("formerVerifyingKeys", ()), *filter(None, [before.get("verifyingKey")])]
     former = [key for key in dict.fromkeys(known) if key != current][-MAX_FORMER_KEYS:]
@@ -82,7 +82,7 @@ def _signing(situation: Situation, known: list[str]) -> list[Manifest]:
     """
     before = {
         shard: item.get("verifyingKey")
-        for item in situation.seen.ledger.get("signing", ())
+        for item in situation.seen.ledger_status.get("signing", ())
         for shard in item.get("shards", ())
     }
     keys = [*known, *dict.fromkeys(key for key in situation.configuration.former_keys if key not in known)]
@@ -99,12 +99,15 @@ def _signing(situation: Situation, known: list[str]) -> list[Manifest]:
 def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, ...]:
     """Return `.status.shards`: every worker that is to be or still is there."""
     asked = int(workers["spec"]["replicas"]) if workers else 0
-    before = {item.get("ordinal"): item for item in situation.seen.shards}
+    before = {item.get("ordinal"): item for item in situation.seen.previous_shards}
     by_number = {shard.ordinal: shard for shard in situation.shards}
     items: list[Manifest] = []
     for number in sorted({*range(asked), *by_number}):
         shard = by_number.get(number)
-        item: Manifest = {"ordinal": number, "phase": (shard.phase(asked) if shard else Phase.PENDING).value}
+        item: Manifest = {
+            "ordinal": number,
+            "phase": (shard.phase(asked) if shard else WorkerPhase.PENDING).value,
+        }
         if shard is not None:
             item |= _shard(situation, shard, before.get(number) or {})
         items.append(item)
@@ -112,21 +115,21 @@ def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, .
 
 
 def _shard(situation: Situation, shard: Shard, before: Manifest) -> Manifest:
-    movement, item = situation.movement, Manifest()
+    movement, item = situation.scaling_step, Manifest()
     if movement.retire is not None and movement.retire.ordinal == shard.ordinal:
         assert movement.since is not None
-        item = {"phase": Phase.RETIRING.value, "retiringSince": time_of(movement.since)}
+        item = {"phase": WorkerPhase.RETIRING.value, "retiringSince": time_of(movement.since)}
     elif situation.gateway.spec.paused and shard.retiring_since is not None:
         item["retiringSince"] = time_of(shard.retiring_since)
     elif shard.ready and shard.retiring:
-        item["phase"] = Phase.READY.value
+        item["phase"] = WorkerPhase.READY.value
     # A worker that could not be asked just now has not changed by that.
     told = shard.report.config_digest if shard.report else ""
     digest = told or before.get("configDigest")
     if digest:
         item["configDigest"] = digest
     trouble = pod_trouble(shard.pod)
-    if item.get("phase") != Phase.RETIRING.value and trouble and not shard.terminating:
+    if item.get("phase") != WorkerPhase.RETIRING.value and trouble and not shard.terminating:
         item["message"] = trouble[:1024]
     if movement.note and movement.retire is shard:
         item["message"] = movement.note[:1024]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.load_balancer import Affinity
-from proofgate_operator.build.owners import STAGES, Shares, Stage
-from proofgate_operator.plan.scaling import Movement
+from proofgate_operator.build.owners import RAMP_PERCENTAGES, RampStage, WorkerShares
+from proofgate_operator.plan.scaling import ScalingStep
 from proofgate_operator.plan.shards import Shard
 
 #: A stage lasts so long, at least.
@@ -19,8 +19,12 @@ STAGE_SECONDS = 2
 
 
 def next_shares(
-    gateway: Gateway, before: Shares | None, shards: tuple[Shard, ...], movement: Movement, now: float
-) -> Shares:
+    gateway: Gateway,
+    before: WorkerShares | None,
+    shards: tuple[Shard, ...],
+    movement: ScalingStep,
+    now: float,
+) -> WorkerShares:
     """Return how much of its tenants each worker shall have.
 
     `before` is what they have had until now; None when there was none: then all begin with the whole. `now`
@@ -28,7 +32,7 @@ def next_shares(
     """
     count = movement.replicas
     if before is None:
-        return Shares(count)
+        return WorkerShares(count)
     by_number = {shard.ordinal: shard for shard in shards}
     members = min(before.members, count)
     joining = {
@@ -36,47 +40,47 @@ def next_shares(
         for number in range(members, count)
         if (stage := _stage(before.joining.get(number), by_number.get(number), now))
     }
-    while members in joining and joining[members].percent == STAGES[-1]:
+    while members in joining and joining[members].percent == RAMP_PERCENTAGES[-1]:
         del joining[members]
         members += 1
-    reached = Shares(members, joining)
-    return Shares(members, joining, _away(gateway, before, reached, by_number, movement, now))
+    reached = WorkerShares(members, joining)
+    return WorkerShares(members, joining, _absent_workers(gateway, before, reached, by_number, movement, now))
 
 
-def _stage(stage: Stage | None, shard: Shard | None, now: float) -> Stage | None:
+def _stage(stage: RampStage | None, shard: Shard | None, now: float) -> RampStage | None:
     """Return the stage that a new worker is to be in; None for the first."""
-    if not _takes_over(shard):
+    if not _can_take_tenants(shard):
         return stage
     assert shard is not None
     if stage is None:
         due = shard.ready_for(STAGE_SECONDS)
-        return Stage(STAGES[1], math.ceil(now)) if due else None
+        return RampStage(RAMP_PERCENTAGES[1], math.ceil(now)) if due else None
     # A clock that was set back must not make anybody wait for it.
-    if stage.percent == STAGES[-1] or abs(now - stage.since) < STAGE_SECONDS:
+    if stage.percent == RAMP_PERCENTAGES[-1] or abs(now - stage.started_at) < STAGE_SECONDS:
         return stage
-    return Stage(next(percent for percent in STAGES if percent > stage.percent), math.ceil(now))
+    return RampStage(next(percent for percent in RAMP_PERCENTAGES if percent > stage.percent), math.ceil(now))
 
 
-def _takes_over(shard: Shard | None) -> bool:
+def _can_take_tenants(shard: Shard | None) -> bool:
     return shard is not None and shard.ready and not shard.retiring
 
 
-def _away(
+def _absent_workers(
     gateway: Gateway,
-    before: Shares,
-    reached: Shares,
+    before: WorkerShares,
+    reached: WorkerShares,
     by_number: Mapping[int, Shard],
-    movement: Movement,
+    movement: ScalingStep,
     now: float,
 ) -> tuple[int, ...]:
     """Return the workers for which another one is to stand in, the one that leaves at the end."""
     if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED:
         return ()
-    leaving = movement.leaves
+    leaving = movement.leaving_ordinal
     kept = [
         number
-        for number in before.away
-        if number < movement.replicas and number != leaving and not _back(by_number.get(number))
+        for number in before.absent
+        if number < movement.replicas and number != leaving and not _has_returned(by_number.get(number))
     ]
     # Somebody else deleted its pod, to drain a node for example.
     kept += [
@@ -87,17 +91,17 @@ def _away(
     return (*kept, *([leaving] if leaving is not None and leaving < movement.replicas else []))
 
 
-def _back(shard: Shard | None) -> bool:
-    return _takes_over(shard) and shard is not None and shard.sight.missing is None
+def _has_returned(shard: Shard | None) -> bool:
+    return _can_take_tenants(shard) and shard is not None and shard.balancer_view.missing_reason is None
 
 
-def taking_over(shares: Shares, shards: tuple[Shard, ...], movement: Movement) -> tuple[int, ...]:
+def taking_over(shares: WorkerShares, shards: tuple[Shard, ...], movement: ScalingStep) -> tuple[int, ...]:
     """Return the workers whose tenants time alone brings: those that are new, and those that have just come
     back."""
     moving = []
     for shard in shards:
-        new = shard.ordinal < movement.replicas and shares.percent(shard.ordinal) < STAGES[-1]
-        returns = shard.ordinal in shares.away and shard.ordinal != movement.leaves
-        if _takes_over(shard) and (new or returns):
+        new = shard.ordinal < movement.replicas and shares.percent(shard.ordinal) < RAMP_PERCENTAGES[-1]
+        returns = shard.ordinal in shares.absent and shard.ordinal != movement.leaving_ordinal
+        if _can_take_tenants(shard) and (new or returns):
             moving.append(shard.ordinal)
     return tuple(moving)

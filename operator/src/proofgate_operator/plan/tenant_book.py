@@ -19,27 +19,27 @@ from proofgate_operator.build.tenant_shards import (
     key_line,
     shard_digest,
 )
-from proofgate_operator.plan.shard_places import ShardPlaces
+from proofgate_operator.plan.shard_places import ShardAllocation
 
 #: Bytes of keys in one shard: with its tenants and their owners, it has to fit into a Secret of a mebibyte.
 MAX_KEY_BYTES = 640 << 10
 #: Bytes of tenants in one shard. A line of owners is no longer than one of these.
 MAX_TENANT_BYTES = 176 << 10
 #: What a tenant's line may take, with whatever stands in for its owner.
-_LINE = 256
+_MAX_OWNER_LINE = 256
 
 
 @dataclass(frozen=True, repr=False)
-class Attached:
+class AttachedTenant:
     """A tenant that the gateway accepted: its name, its plan, when its object was made, and its keys."""
 
     name: str
     plan: str
-    created: str
+    created_at: str
     keys: tuple[KeyDigest, ...]
 
 
-class TenantBook:
+class TenantRegistry:
     """The tenants of one gateway.
 
     `holders` are tenants by the digests of the keys that they had before, `names` all that were in, and
@@ -57,8 +57,8 @@ class TenantBook:
         self._holders = dict(holders)
         #: Names and keys of before the first were put.
         self._before, self._unsettled = frozenset(names), set(holders)
-        self._key_places, self._name_places = ShardPlaces(key_shards), ShardPlaces(name_shards)
-        self._tenants: dict[str, Attached] = {}
+        self._key_places, self._name_places = ShardAllocation(key_shards), ShardAllocation(name_shards)
+        self._tenants: dict[str, AttachedTenant] = {}
         self._claims: dict[str, dict[str, KeyDigest]] = {}
         self._reserved: Set[str] = frozenset()
         self._key_lines: list[dict[str, str]] = [{} for _ in range(SHARDS)]
@@ -85,22 +85,24 @@ class TenantBook:
         """Number of accepted keys."""
         return sum(map(len, self._key_lines))
 
-    def put(self, *tenants: Attached) -> set[str]:
+    def update_tenants(self, *tenants: AttachedTenant) -> set[str]:
         """Take in tenants as they are now, all at once; return those that there is no room for."""
         refused: set[str] = set()
         digests, self._unsettled = self._unsettled, set()
-        for tenant in sorted(tenants, key=lambda new: (new.name not in self._before, new.created, new.name)):
-            if not self._enter(tenant, digests):
+        for tenant in sorted(
+            tenants, key=lambda new: (new.name not in self._before, new.created_at, new.name)
+        ):
+            if not self._add_tenant(tenant, digests):
                 refused.add(tenant.name)
         self._before = frozenset()
-        for digest in sorted(digests, key=self._turn):
-            self._settle(digest)
+        for digest in sorted(digests, key=self._key_priority):
+            self._assign_key(digest)
         # What nobody has now is placed as new when it comes again.
-        self._key_places.forget_before()
-        self._name_places.forget_before()
+        self._key_places.discard_previous()
+        self._name_places.discard_previous()
         return refused
 
-    def _enter(self, tenant: Attached, digests: set[str]) -> bool:
+    def _add_tenant(self, tenant: AttachedTenant, digests: set[str]) -> bool:
         """Note a tenant, if there is room for it, what it claims, and the digests that are to be settled."""
         before = self._tenants.get(tenant.name)
         if before == tenant and self._same_names(before, tenant):
@@ -108,7 +110,9 @@ class TenantBook:
         shard = self._name_places.get(tenant.name)
         if shard is None:
             had = tenant.name in self._before
-            shard = self._name_places.place(tenant.name, tenant.name, _LINE, MAX_TENANT_BYTES, had=had)
+            shard = self._name_places.allocate(
+                tenant.name, tenant.name, _MAX_OWNER_LINE, MAX_TENANT_BYTES, had=had
+            )
             if shard is None:
                 return False
         self._tenants[tenant.name] = tenant
@@ -118,13 +122,13 @@ class TenantBook:
         old = {key.digest for key in before.keys} if before else set()
         new = {key.digest: key for key in tenant.keys}
         for digest in old - new.keys():
-            self._unclaim(digest, tenant.name)
+            self._remove_claim(digest, tenant.name)
         for digest, key in new.items():
             self._claims.setdefault(digest, {})[tenant.name] = key
         digests |= old | new.keys()
         return True
 
-    def drop(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Take in that a tenant is gone, or no longer accepted."""
         tenant = self._tenants.pop(name, None)
         if tenant is None:
@@ -134,24 +138,24 @@ class TenantBook:
         self._names[shard].discard(name)
         self._digests.pop(shard, None)
         for key in tenant.keys:
-            self._unclaim(key.digest, name)
-            self._settle(key.digest)
+            self._remove_claim(key.digest, name)
+            self._assign_key(key.digest)
 
     def reserve(self, digests: Set[str]) -> None:
         """Take in the keys of the gateway's own list of tenants: nobody else gets one of them."""
         changed = self._reserved ^ digests
         self._reserved = digests
         for digest in changed & self._claims.keys():
-            self._settle(digest)
+            self._assign_key(digest)
 
-    def lacks(self, name: str) -> tuple[KeyDigest, ...]:
+    def missing_keys(self, name: str) -> tuple[KeyDigest, ...]:
         """Return the keys of a tenant that it did not get: another one has them, or there is no room."""
         tenant = self._tenants.get(name)
         return tuple(key for key in tenant.keys if self._holders.get(key.digest) != name) if tenant else ()
 
-    def is_crowded(self, tenant: str) -> bool:
+    def is_over_share(self, tenant: str) -> bool:
         """Return whether no key of a tenant finds room because its namespace has its share."""
-        return not self._key_places.in_share(tenant, _LINE, MAX_KEY_BYTES)
+        return not self._key_places.is_within_share(tenant, _MAX_OWNER_LINE, MAX_KEY_BYTES)
 
     def shards_of(self, tenant: str, keys: Iterable[KeyDigest]) -> set[int]:
         """Return the shards that a tenant and those of its keys that it got are in."""
@@ -176,10 +180,10 @@ class TenantBook:
         }
 
     @property
-    def emptiest_first(self) -> list[int]:
+    def shards_in_write_order(self) -> list[int]:
         """The shards in the order in which to write them: what moves, moves to an emptier one, and is written
         there before it is taken out of the other."""
-        return sorted(range(SHARDS), key=self._key_places.taken)
+        return sorted(range(SHARDS), key=self._key_places.used_bytes)
 
     def digest(self, shard: int) -> str:
         """Return a digest of a shard's keys and tenants."""
@@ -189,16 +193,16 @@ class TenantBook:
         return self._digests[shard]
 
     @staticmethod
-    def _same_names(before: Attached, now: Attached) -> bool:
+    def _same_names(before: AttachedTenant, now: AttachedTenant) -> bool:
         return [key.name for key in before.keys] == [key.name for key in now.keys]
 
-    def _unclaim(self, digest: str, name: str) -> None:
+    def _remove_claim(self, digest: str, name: str) -> None:
         claims = self._claims.get(digest, {})
         claims.pop(name, None)
         if not claims:
             self._claims.pop(digest, None)
 
-    def _settle(self, digest: str) -> None:
+    def _assign_key(self, digest: str) -> None:
         """Give a key to the one that is to have it, and to nobody else."""
         before = self._key_places.remove(digest)
         line_before = None if before is None else self._key_lines[before].pop(digest)
@@ -208,8 +212,8 @@ class TenantBook:
         if digest not in self._reserved and winner is not None:
             line = key_line(claims[winner], winner)
             if before is not None:
-                self._key_places.keep(digest, before)
-            shard = self._key_places.place(digest, winner, len(line), MAX_KEY_BYTES, had=holder == winner)
+                self._key_places.reserve(digest, before)
+            shard = self._key_places.allocate(digest, winner, len(line), MAX_KEY_BYTES, had=holder == winner)
             if shard is not None:
                 self._key_lines[shard][digest] = line
                 self._holders[digest] = winner
@@ -222,12 +226,16 @@ class TenantBook:
     def _winner(self, digest: str) -> str | None:
         """Return who is to have a key; None if nobody claims it."""
         claims, holder = self._claims.get(digest, {}), self._holders.get(digest)
-        return holder if holder in claims else min(claims, key=self._age, default=None)
+        return holder if holder in claims else min(claims, key=self._creation_order, default=None)
 
-    def _turn(self, digest: str) -> tuple[bool, tuple[str, str], str]:
+    def _key_priority(self, digest: str) -> tuple[bool, tuple[str, str], str]:
         """Return what sorts keys by when they get room: those that have it, then those of older tenants."""
         winner = self._winner(digest)
-        return winner != self._holders.get(digest), self._age(winner) if winner else ("", ""), digest
+        return (
+            winner != self._holders.get(digest),
+            self._creation_order(winner) if winner else ("", ""),
+            digest,
+        )
 
-    def _age(self, name: str) -> tuple[str, str]:
-        return self._tenants[name].created, name
+    def _creation_order(self, name: str) -> tuple[str, str]:
+        return self._tenants[name].created_at, name

@@ -10,13 +10,13 @@ from types import MappingProxyType
 
 from proofgate_operator.api.access import ApiKey
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.build.gateway_secrets import KEY_SOURCES, key_source
+from proofgate_operator.build.gateway_secrets import KEY_SOURCES, key_source_id
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.tenant_keys import KeyDigest, keys_entry
 from proofgate_operator.plan.api_keys import entry, read_keys
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.problems import Fault
-from proofgate_operator.plan.unread import Unread
+from proofgate_operator.plan.unread import UnreadableResource
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +31,7 @@ def read_tenant_keys(
     gateway: Gateway,
     secrets: Mapping[str, Manifest | None],
     holders: Mapping[str, str],
-    unread: Mapping[str, Unread] = MappingProxyType({}),
+    unread: Mapping[str, UnreadableResource] = MappingProxyType({}),
     live: Manifest | None = None,
 ) -> TenantKeys:
     """Return each tenant's keys, and every fault found on the way.
@@ -46,7 +46,7 @@ def read_tenant_keys(
         if tenant.api_keys is None:
             continue
         owner = _field(tenant.name)
-        held = held_digests(tenant.name, tenant.api_keys, unread, live)
+        held = previous_digests(tenant.name, tenant.api_keys, unread, live)
         found = read_keys(f"{owner}.apiKeys", tenant.api_keys, secrets, unread, held)
         claims[tenant.name] = {key.digest: key for key in found.keys}
         faults += [Fault(owner, fault.reason, fault.message) for fault in found.faults]
@@ -60,8 +60,8 @@ def read_tenant_keys(
 def expired_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Iterator[Fault]:
     """Yield the tenants whose keys have all expired; `now` is in seconds since 1970."""
     for tenant, found in keys.items():
-        if found and all(key.end <= now for key in found):
-            last = max(found, key=lambda key: key.end)
+        if found and all(key.expires_at <= now for key in found):
+            last = max(found, key=lambda key: key.expires_at)
             message = (
                 f"every key in {_field(tenant)}.apiKeys has expired, the last of them {last.name} at"
                 f" {last.expires}: requests get 401. Add a key, or give one a later notAfter"
@@ -69,25 +69,31 @@ def expired_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Ite
             yield Fault(_field(tenant), "KeysExpired", message)
 
 
-def listed_digests(gateway: Gateway, seen: Observed) -> frozenset[str]:
+def listed_digests(gateway: Gateway, seen: ObservedState) -> frozenset[str]:
     """Return the digests of all keys that the gateway's own list claims."""
     live = seen.child("Secret", names(gateway).tenants)
     found = (
-        read_keys("", listed, seen.secrets, seen.unread, held_digests(tenant.name, listed, seen.unread, live))
+        read_keys(
+            "",
+            listed,
+            seen.secrets,
+            seen.unreadable_secrets,
+            previous_digests(tenant.name, listed, seen.unreadable_secrets, live),
+        )
         for tenant in gateway.spec.tenants
         if (listed := tenant.api_keys)
     )
     return frozenset(key.digest for read in found for key in read.keys)
 
 
-def held_digests(
-    tenant: str, listed: Sequence[ApiKey], unread: Mapping[str, Unread], live: Manifest | None
+def previous_digests(
+    tenant: str, listed: Sequence[ApiKey], unread: Mapping[str, UnreadableResource], live: Manifest | None
 ) -> dict[str, str]:
     """Return the digests, by the names of items, that `live` has from Secrets that nobody can look at.
 
     An item that names another Secret or entry than then is another one.
     """
-    if live is None or not any(not blind.over for blind in unread.values()):
+    if live is None or not any(not blind.is_expired for blind in unread.values()):
         return {}
     digests = [line.split()[0] for line in (entry(live, keys_entry(tenant)) or "").splitlines() if line]
     lines = (line.split() for line in (entry(live, KEY_SOURCES) or "").splitlines())
@@ -96,9 +102,9 @@ def held_digests(
     held: dict[str, str] = {}
     for item in listed:
         reference = item.secret_ref
-        if reference is None or reference.name not in unread or unread[reference.name].over:
+        if reference is None or reference.name not in unread or unread[reference.name].is_expired:
             continue
-        digest = by_source.get(key_source(item))
+        digest = by_source.get(key_source_id(item))
         if digest is not None:
             held[item.name] = digest
     return held

@@ -30,7 +30,7 @@ _METADATA_NAMES = frozenset(
     ("metadata.google.internal", "metadata.goog", "metadata", "instance-data.ec2.internal")
 )
 #: Ends of names that no public server has (RFC 6761, RFC 6762, RFC 8375; ICANN's .internal), and Kubernetes'.
-_PRIVATE = (".svc", ".local", ".localhost", ".internal", ".lan", ".home.arpa", ".test", ".invalid")
+_PRIVATE_SUFFIXES = (".svc", ".local", ".localhost", ".internal", ".lan", ".home.arpa", ".test", ".invalid")
 
 
 def upstream_faults(gateway: Gateway) -> Iterator[Fault]:
@@ -66,7 +66,7 @@ def _unreachable(owner: str, host: str, allow: tuple[str, ...] | None) -> Fault 
         return None
     if allow is not None and any(address in ipaddress.ip_network(cidr) for cidr in allow):
         return None
-    if _is_of_the_machine(address):
+    if _is_node_local(address):
         why = "is link-local, multicast, or a metadata address of the machine"
         return _forbidden(owner, host, f"{why}, and {outside}" if allow is not None else why)
     if allow is not None:
@@ -91,16 +91,16 @@ def _address(host: str) -> Address | None:
     return (found.version == 6 and found.ipv4_mapped) or found
 
 
-def _is_of_the_machine(address: Address) -> bool:
+def _is_node_local(address: Address) -> bool:
     if address in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
         return True
     if isinstance(address, ipaddress.IPv4Address):
         return address == ipaddress.IPv4Address("255.255.255.255")
-    within = _translated(address)
-    return within is not None and _is_of_the_machine(within)
+    within = _embedded_ipv4(address)
+    return within is not None and _is_node_local(within)
 
 
-def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """Return the IPv4 address that a translator on the way makes of one: NAT64, 6to4, IPv4-compatible."""
     octets = address.packed
     if address.sixtofour is not None:
@@ -115,4 +115,4 @@ def _is_public(host: str) -> bool:
     if address is not None:
         return address.is_global
     name = host.lower()
-    return "." in name and ".svc." not in name and not name.endswith(_PRIVATE)
+    return "." in name and ".svc." not in name and not name.endswith(_PRIVATE_SUFFIXES)

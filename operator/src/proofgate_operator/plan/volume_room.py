@@ -4,10 +4,10 @@ A worker begins a segment where 40 MiB are free, and holds two (docs/how-to/mana
 """
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.api.quantity import quantity
+from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build.storage import claim_names
-from proofgate_operator.plan.observed import Observed
+from proofgate_operator.plan.observed import ObservedState
 from proofgate_operator.plan.problems import Problem
 
 _MEBIBYTE = 1 << 20
@@ -15,9 +15,9 @@ _MEBIBYTE = 1 << 20
 _FIRST, _BOTH = 40 * _MEBIBYTE, 72 * _MEBIBYTE
 
 
-def no_room(gateway: Gateway, seen: Observed) -> Problem | None:
+def capacity_problem(gateway: Gateway, seen: ObservedState) -> Problem | None:
     """Return why no worker could begin a log; None if there is room for one on every volume."""
-    claim, size = _smallest(gateway, seen)
+    claim, size = _smallest_volume(gateway, seen)
     if size is None or size >= _FIRST:
         return None
     message = (
@@ -27,9 +27,9 @@ def no_room(gateway: Gateway, seen: Observed) -> Problem | None:
     return Problem("VolumeTooSmall", message)
 
 
-def scarce_note(gateway: Gateway, seen: Observed) -> str | None:
+def capacity_note(gateway: Gateway, seen: ObservedState) -> str | None:
     """Return what is to be said of a volume that not all of its workers have room on; None if they have."""
-    claim, size = _smallest(gateway, seen)
+    claim, size = _smallest_volume(gateway, seen)
     least = _BOTH * _writers(gateway)
     if size is None or size >= least or size < _FIRST:
         return None
@@ -49,7 +49,7 @@ def _writers(gateway: Gateway) -> int:
     return gateway.spec.replicas if gateway.spec.ledger.volume.mode is VolumeMode.SHARED else 1
 
 
-def _smallest(gateway: Gateway, seen: Observed) -> tuple[str, int | None]:
+def _smallest_volume(gateway: Gateway, seen: ObservedState) -> tuple[str, int | None]:
     """Return the claim with the least room, and its bytes: those of its volume, or those that are asked for;
     None where that cannot be told."""
     volume = gateway.spec.ledger.volume
@@ -60,7 +60,7 @@ def _smallest(gateway: Gateway, seen: Observed) -> tuple[str, int | None]:
         capacity = ((live.get("status") or {}).get("capacity") or {}).get("storage")
         asked = (((live.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
         wanted = None if volume.existing_claim is not None else volume.size
-        size = quantity(capacity or asked or wanted)
+        size = parse_quantity(capacity or asked or wanted)
         if size is not None:
             found.append((int(size), name))
     if not found:

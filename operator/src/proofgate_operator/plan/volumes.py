@@ -8,18 +8,25 @@ from proofgate_operator.api.load_balancer import Affinity
 from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
-from proofgate_operator.plan.drift import holds
-from proofgate_operator.plan.observed import Observed, looked_for_claims
+from proofgate_operator.plan.drift import contains
+from proofgate_operator.plan.observed import ObservedState, worker_claim_refs
 from proofgate_operator.plan.volume_growth import GROWTH_REASONS, growth
 
 _PENDING = "ClaimPending"
 #: Of several claims, the one that is worst off gives the reason.
-_WORST_FIRST = ("ClaimLost", "ClaimMissing", "ClaimLeaving", "ClaimNotMade", _PENDING, *GROWTH_REASONS)
+_REASONS_WORST_FIRST = (
+    "ClaimLost",
+    "ClaimMissing",
+    "ClaimLeaving",
+    "ClaimNotMade",
+    _PENDING,
+    *GROWTH_REASONS,
+)
 #: Claims that are named in one message.
-_NAMED = 5
+_MAX_NAMED = 5
 
 
-def claims(gateway: Gateway, seen: Observed, workers: int) -> list[Manifest]:
+def claims(gateway: Gateway, seen: ObservedState, workers: int) -> list[Manifest]:
     """Return the claims that the operator makes for so many workers, and those that it made for more.
 
     The latter keep the evidence of workers that were scaled away. They follow the retain policy, and are left
@@ -27,7 +34,7 @@ def claims(gateway: Gateway, seen: Observed, workers: int) -> list[Manifest]:
     """
     if gateway.spec.ledger.volume.existing_claim is not None:
         return []
-    needed = {*storage.claim_names(gateway, workers)} & {*looked_for_claims(gateway)}
+    needed = {*storage.claim_names(gateway, workers)} & {*worker_claim_refs(gateway)}
     found: list[Manifest] = []
     for name in storage.claim_names(gateway, MAX_REPLICAS):
         live = seen.child("PersistentVolumeClaim", name)
@@ -45,10 +52,10 @@ def claim_templates(gateway: Gateway, live_set: Manifest | None) -> list[Manifes
     stay, whatever the spec says now."""
     wanted = storage.claim_templates(gateway)
     live = ((live_set or {}).get("spec") or {}).get("volumeClaimTemplates") or []
-    return live if wanted and live and not holds(live, wanted) else wanted
+    return live if wanted and live and not contains(live, wanted) else wanted
 
 
-def storage_bound(gateway: Gateway, seen: Observed) -> Condition:
+def storage_bound_condition(gateway: Gateway, seen: ObservedState) -> Condition:
     """Return whether there is a volume to write evidence to, for every worker that is to be there now and to
     stay: one that is about to come gets its claim together with its pod."""
     live_set = seen.child("StatefulSet", names(gateway).worker)
@@ -56,15 +63,15 @@ def storage_bound(gateway: Gateway, seen: Observed) -> Condition:
     # Somebody may have scaled the set itself, also to nothing.
     workers = min(replicas, live_set["spec"]["replicas"] or replicas) if live_set else replicas
     mounted = storage.claim_names(gateway, workers)
-    told = [_standing(gateway, seen, name) for name in mounted]
+    told = [_claim_state(gateway, seen, name) for name in mounted]
     missing = [(reason, message) for bound, reason, message in told if not bound]
     growing = [(reason, message) for bound, reason, message in told if bound and reason in GROWTH_REASONS]
-    notable = sorted(missing or growing, key=lambda found: _WORST_FIRST.index(found[0]))
+    notable = sorted(missing or growing, key=lambda found: _REASONS_WORST_FIRST.index(found[0]))
     if notable:
         status = ConditionStatus.FALSE if missing else ConditionStatus.TRUE
-        message = "; ".join(sentence for _, sentence in notable[:_NAMED])
-        if len(notable) > _NAMED:
-            message += f"; and {len(notable) - _NAMED} more"
+        message = "; ".join(sentence for _, sentence in notable[:_MAX_NAMED])
+        if len(notable) > _MAX_NAMED:
+            message += f"; and {len(notable) - _MAX_NAMED} more"
         return Condition(ConditionType.STORAGE_BOUND, status, notable[0][0], message)
     message = f"PersistentVolumeClaim {mounted[0]} is bound"
     if len(mounted) > 1:
@@ -72,7 +79,7 @@ def storage_bound(gateway: Gateway, seen: Observed) -> Condition:
     return Condition(ConditionType.STORAGE_BOUND, ConditionStatus.TRUE, "Bound", message)
 
 
-def _standing(gateway: Gateway, seen: Observed, name: str) -> tuple[bool, str, str]:
+def _claim_state(gateway: Gateway, seen: ObservedState, name: str) -> tuple[bool, str, str]:
     """Return of one claim whether it is bound, a reason, and a sentence."""
     live = seen.child("PersistentVolumeClaim", name)
     claim = f"PersistentVolumeClaim {name}"
@@ -89,14 +96,14 @@ def _standing(gateway: Gateway, seen: Observed, name: str) -> tuple[bool, str, s
     return True, *(growth(live) or ("Bound", f"{claim} is bound"))
 
 
-def obstacle(gateway: Gateway, seen: Observed) -> str | None:
+def storage_obstacle(gateway: Gateway, seen: ObservedState) -> str | None:
     """Return why no new worker could start, or an old one seal its log; None if nothing is in the way.
 
     A claim that is Pending never is: no worker has run on it, and where its class waits for the first pod, a
     pod that cannot be placed has to be replaced before the claim can be bound.
     """
-    found = storage_bound(gateway, seen)
-    return None if found.holds or found.reason == _PENDING else found.message
+    found = storage_bound_condition(gateway, seen)
+    return None if found.is_true or found.reason == _PENDING else found.message
 
 
 def limits_note(gateway: Gateway) -> str | None:

@@ -6,33 +6,33 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import worker_addresses
 from proofgate_operator.build.naming import ADDRESSES_ANNOTATION, Manifest, names
 from proofgate_operator.plan.haproxy_sidecar import live_pods
-from proofgate_operator.plan.observed import Observed, Ref, ref_of
+from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.pods import ordinal
 
 #: Such a pod has ended, and its address may be another one's by now.
-_ENDED = ("Failed", "Succeeded")
+_TERMINAL_PHASES = ("Failed", "Succeeded")
 
 
-def address_of_each(pods: Iterable[Manifest], workers: int) -> Mapping[int, str | None]:
+def worker_addresses_by_ordinal(pods: Iterable[Manifest], workers: int) -> Mapping[int, str | None]:
     """Return the address of every worker that is to be, of `workers`, and of one beyond that has not been
     told to end yet; None for one that has none."""
     found: dict[int, str | None] = dict.fromkeys(range(workers))
     for pod in live_pods(pods):
         status = pod.get("status") or {}
-        if status.get("phase") not in _ENDED:
+        if status.get("phase") not in _TERMINAL_PHASES:
             found[ordinal(pod)] = status.get("podIP") or None
     return found
 
 
-def addresses(gateway: Gateway, seen: Observed, workers: int) -> Manifest:
+def addresses_config_map(gateway: Gateway, seen: ObservedState, workers: int) -> Manifest:
     """Return the ConfigMap of addresses: what is, and not what is wanted."""
-    return worker_addresses.config_map(gateway, address_of_each(seen.worker_pods, workers))
+    return worker_addresses.config_map(gateway, worker_addresses_by_ordinal(seen.worker_pods, workers))
 
 
-def marked(
+def with_address_annotations(
     gateway: Gateway,
-    seen: Observed,
+    seen: ObservedState,
     workers: int,
     apply: Iterable[Manifest],
     renew: Mapping[str, Mapping[str, str]],
@@ -46,7 +46,7 @@ def marked(
     ref = Ref("ConfigMap", names(gateway).addresses)
     if ref in map(ref_of, apply) or classify(gateway, seen.children.get(ref)) is not Ownership.OURS:
         return told
-    wanted = worker_addresses.digest(addresses(gateway, seen, workers))
+    wanted = worker_addresses.digest(addresses_config_map(gateway, seen, workers))
     for pod in live_pods(seen.haproxy_pods):
         if (pod["metadata"].get("annotations") or {}).get(ADDRESSES_ANNOTATION) != wanted:
             told.setdefault(pod["metadata"]["name"], {})[ADDRESSES_ANNOTATION] = wanted

@@ -8,7 +8,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.tenant_shards import KEYS, TENANTS
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.plan.tenant_book import Attached
+from proofgate_operator.plan.tenant_book import AttachedTenant
 
 
 @dataclass(repr=False)
@@ -43,10 +43,10 @@ class WrittenShards:
         """The tenants by the digests of their keys."""
         return {key.digest: tenant for tenant, keys in self.keys.items() for key in keys}
 
-    def attached(self, tenant: str) -> Attached:
+    def attached_tenant(self, tenant: str) -> AttachedTenant:
         """Return a tenant that is in them. When its object was made, they do not tell."""
         keys = sorted(self.keys.get(tenant, ()), key=lambda key: key.digest)
-        return Attached(tenant, self.plans[tenant], "", tuple(keys))
+        return AttachedTenant(tenant, self.plans[tenant], "", tuple(keys))
 
     def digests(self, tenant: str) -> dict[str, str]:
         """Return the digests of a tenant's keys by their names."""

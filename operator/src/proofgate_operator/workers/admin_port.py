@@ -12,15 +12,15 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from proofgate_operator.build import auditor, haproxy
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
-from proofgate_operator.plan.answers import AnswerReport, read_answer
-from proofgate_operator.plan.audit_reports import SILENT, AuditReport, read_audit
-from proofgate_operator.plan.balancers import BalancerReport, read_balancer
-from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, read_report
+from proofgate_operator.plan.answers import RequestProbeReport, parse_request_probe
+from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, parse_audit_report
+from proofgate_operator.plan.balancers import BalancerReport, parse_balancer_report
+from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, parse_worker_report
 
 _TIMEOUT = ClientTimeout(total=2)
 #: Requests at a time, to the workers of all gateways together.
 _CONNECTIONS = 32
-_MAX_ANSWER_BYTES = 256 * 1024
+_MAX_RESPONSE_BYTES = 256 * 1024
 #: Below what a worker's admin port keeps an idle connection for.
 _KEEP_ALIVE_SECONDS = 3
 
@@ -52,45 +52,47 @@ class AdminPort:
         if self._session is not None:
             await self._session.close()
 
-    async def report(self, pod: Manifest) -> WorkerReport:
+    async def fetch_worker_report(self, pod: Manifest) -> WorkerReport:
         """Ask a worker what it tells of itself."""
         try:
-            return read_report(json.loads(await self._call("GET", pod, "/status", None)))
+            return parse_worker_report(json.loads(await self._call("GET", pod, "/status", None)))
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return UNREACHABLE
 
-    async def audit(self, pod: Manifest) -> AuditReport:
+    async def fetch_audit_report(self, pod: Manifest) -> AuditReport:
         """Ask an auditor what it tells of itself and of the ledger."""
         try:
             answer = await self._call("GET", pod, "/status", None, self._auditor_port)
-            return read_audit(json.loads(answer))
+            return parse_audit_report(json.loads(answer))
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
-            return SILENT
+            return UNREACHABLE_AUDITOR
 
-    async def balancer(self, pod: Manifest) -> BalancerReport | None:
+    async def fetch_balancer_report(self, pod: Manifest) -> BalancerReport | None:
         """Ask the agent beside a HAProxy what that says of each worker; None when it does not tell."""
         try:
             answer = await self._call("GET", pod, "/workers", None, self._agent_port)
-            return read_balancer(json.loads(answer))
+            return parse_balancer_report(json.loads(answer))
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return None
 
-    async def answers(self, pod: Manifest) -> AnswerReport | None:
+    async def fetch_request_probe(self, pod: Manifest) -> RequestProbeReport | None:
         """Ask the agent beside a HAProxy whether requests are answered; None when it does not tell."""
         try:
-            return read_answer(json.loads(await self._call("GET", pod, "/answers", None, self._agent_port)))
+            return parse_request_probe(
+                json.loads(await self._call("GET", pod, "/answers", None, self._agent_port))
+            )
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return None
 
     async def retire(self, pod: Manifest, token: str) -> bool:
         """Tell a worker to retire; return whether it does."""
-        return await self._tell("PUT", pod, token)
+        return await self._set_retirement("PUT", pod, token)
 
-    async def stay(self, pod: Manifest, token: str) -> bool:
+    async def cancel_retirement(self, pod: Manifest, token: str) -> bool:
         """Take a retirement back; return whether the worker stays."""
-        return await self._tell("DELETE", pod, token)
+        return await self._set_retirement("DELETE", pod, token)
 
-    async def _tell(self, method: str, pod: Manifest, token: str) -> bool:
+    async def _set_retirement(self, method: str, pod: Manifest, token: str) -> bool:
         try:
             await self._call(method, pod, "/retirement", token)
         except (ClientError, OSError, TimeoutError, ValueError):
@@ -116,6 +118,6 @@ class AdminPort:
             body = bytearray()
             async for piece in response.content.iter_any():
                 body += piece
-                if len(body) > _MAX_ANSWER_BYTES:
+                if len(body) > _MAX_RESPONSE_BYTES:
                     raise ValueError("too long")
             return bytes(body)

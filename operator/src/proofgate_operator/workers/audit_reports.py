@@ -14,22 +14,22 @@ from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.workers.admin_port import AdminPort
 
 #: Between two questions to one auditor.
-ASK_SECONDS = 10.0
+POLL_SECONDS = 10.0
 #: Numbers that changed are told so often; that it has looked again and found all as it was, more rarely.
-_NUMBERS_SECONDS = 60.0
-_LOOKED_SECONDS = 600.0
+_COUNTS_REPORT_SECONDS = 60.0
+_UNCHANGED_REPORT_SECONDS = 600.0
 #: So many questions in a row without an answer, and it counts as silent.
-_SILENCES = 3
+_MAX_FAILED_POLLS = 3
 
 
 @dataclass
-class _Kept:
+class _CachedReport:
     uid: str
-    asked: float
+    polled_at: float
     report: AuditReport
-    told_at: float
+    reported_at: float
     epoch: int = 1
-    silences: int = 0
+    failed_polls: int = 0
 
 
 @dataclass
@@ -38,56 +38,58 @@ class AuditReports:
 
     admin_port: AdminPort
     clock: Callable[[], float] = time.monotonic
-    _kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
-    _told: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    _cached: dict[tuple[str, str], _CachedReport] = field(default_factory=dict)
+    _reported: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     async def report(self, namespace: str, gateway: str, pod: Manifest | None) -> AuditReport | None:
         """Return what an auditor told, and ask it if that is due; None for one without a pod."""
         key = (namespace, gateway)
         if pod is None:
-            self._kept.pop(key, None)
+            self._cached.pop(key, None)
             return None
-        uid, kept, now = pod["metadata"]["uid"], self._kept.get(key), self.clock()
-        if kept is None or kept.uid != uid or now - kept.asked >= ASK_SECONDS:
-            report = await self.admin_port.audit(pod)
-            self._keep(key, uid, report, now)
-        return self._kept[key].report
+        uid, kept, now = pod["metadata"]["uid"], self._cached.get(key), self.clock()
+        if kept is None or kept.uid != uid or now - kept.polled_at >= POLL_SECONDS:
+            report = await self.admin_port.fetch_audit_report(pod)
+            self._store_report(key, uid, report, now)
+        return self._cached[key].report
 
-    def known(self) -> list[tuple[str, str]]:
+    def known_gateways(self) -> list[tuple[str, str]]:
         """Return the gateways, with their namespaces, of the auditors that were asked before."""
-        return list(self._kept)
+        return list(self._cached)
 
-    def epoch(self, namespace: str, gateway: str) -> int:
+    def change_count(self, namespace: str, gateway: str) -> int:
         """Return a number that is another one whenever another thing is told."""
-        kept = self._kept.get((namespace, gateway))
+        kept = self._cached.get((namespace, gateway))
         return kept.epoch if kept else 0
 
-    def told(self, namespace: str, gateway: str) -> set[str]:
+    def reported_findings(self, namespace: str, gateway: str) -> set[str]:
         """Return the names of the Events that were made of its findings; the caller's to change."""
-        return self._told.setdefault((namespace, gateway), set())
+        return self._reported.setdefault((namespace, gateway), set())
 
-    def forget(self, namespace: str, gateway: str) -> None:
+    def remove_gateway(self, namespace: str, gateway: str) -> None:
         """Drop what is kept of a gateway that is gone."""
-        self._kept.pop((namespace, gateway), None)
-        self._told.pop((namespace, gateway), None)
+        self._cached.pop((namespace, gateway), None)
+        self._reported.pop((namespace, gateway), None)
 
-    def _keep(self, key: tuple[str, str], uid: str, report: AuditReport, now: float) -> None:
-        before = self._kept.get(key)
+    def _store_report(self, key: tuple[str, str], uid: str, report: AuditReport, now: float) -> None:
+        before = self._cached.get(key)
         if before is None:
-            self._kept[key] = _Kept(uid, now, report, now)
+            self._cached[key] = _CachedReport(uid, now, report, now)
             return
-        before.silences = 0 if report.reachable else before.silences + 1
-        waits = before.uid == uid and before.report.reachable and 0 < before.silences < _SILENCES
+        before.failed_polls = 0 if report.reachable else before.failed_polls + 1
+        waits = before.uid == uid and before.report.reachable and 0 < before.failed_polls < _MAX_FAILED_POLLS
         if before.uid != uid or (not waits and self._is_due(before, report, now)):
-            self._kept[key] = _Kept(uid, now, report, now, before.epoch + 1)
+            self._cached[key] = _CachedReport(uid, now, report, now, before.epoch + 1)
         else:
-            before.asked = now
+            before.polled_at = now
 
     @staticmethod
-    def _is_due(kept: _Kept, report: AuditReport, now: float) -> bool:
-        if report.urgent != kept.report.urgent:
+    def _is_due(kept: _CachedReport, report: AuditReport, now: float) -> bool:
+        if report.urgent_content != kept.report.urgent_content:
             return True
         if report == kept.report:
             return False
-        only_looked = replace(report, last_poll=kept.report.last_poll) == kept.report
-        return now - kept.told_at >= (_LOOKED_SECONDS if only_looked else _NUMBERS_SECONDS)
+        only_looked = replace(report, last_poll_at=kept.report.last_poll_at) == kept.report
+        return now - kept.reported_at >= (
+            _UNCHANGED_REPORT_SECONDS if only_looked else _COUNTS_REPORT_SECONDS
+        )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from proofgate_operator.build.naming import Manifest
-from proofgate_operator.plan.balancers import BalancerReport, counts
+from proofgate_operator.plan.balancers import BalancerReport, is_reachable
 from proofgate_operator.workers.admin_port import AdminPort
 
 
@@ -17,15 +17,15 @@ class BalancerReports:
     admin_port: AdminPort
     clock: Callable[[], float] = time.monotonic
     #: Since when a pod that is Ready has not answered, by namespace, gateway and the pod's uid.
-    _silent: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    _silent_since: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest]
     ) -> dict[str, BalancerReport]:
         """Ask every HAProxy that counts; return the answers by the pod's name."""
-        ready = [pod for pod in pods if counts(pod)]
-        answers = await asyncio.gather(*(self.admin_port.balancer(pod) for pod in ready))
-        before, now = self._silent.get((namespace, gateway), {}), self.clock()
+        ready = [pod for pod in pods if is_reachable(pod)]
+        answers = await asyncio.gather(*(self.admin_port.fetch_balancer_report(pod) for pod in ready))
+        before, now = self._silent_since.get((namespace, gateway), {}), self.clock()
         silent: dict[str, float] = {}
         found = {}
         for pod, answer in zip(ready, answers, strict=True):
@@ -34,9 +34,9 @@ class BalancerReports:
                 silent[uid] = before.get(uid, now)
             told = answer or BalancerReport(None, now - silent[uid])
             found[pod["metadata"]["name"]] = told
-        self._silent[(namespace, gateway)] = silent
+        self._silent_since[(namespace, gateway)] = silent
         return found
 
-    def forget(self, namespace: str, gateway: str) -> None:
+    def remove_gateway(self, namespace: str, gateway: str) -> None:
         """Drop what is kept of a gateway that is gone."""
-        self._silent.pop((namespace, gateway), None)
+        self._silent_since.pop((namespace, gateway), None)

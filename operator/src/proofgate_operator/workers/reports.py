@@ -10,33 +10,33 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
-from proofgate_operator.plan.lasting import FirstSights, Lasting
+from proofgate_operator.plan.lasting import PodDurations, PodFirstSeenTimes
 from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.admin_port import AdminPort, address_of
-from proofgate_operator.workers.answer_reports import AnswerReports
+from proofgate_operator.workers.answer_reports import RequestProbeReports
 from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.balancers import BalancerReports
 
 #: A worker's answer is good for so long; an unreachable one's silence for less.
-_KEPT_SECONDS = 300.0
-_SILENCE_KEPT_SECONDS = 10.0
+_CACHE_SECONDS = 300.0
+_FAILURE_CACHE_SECONDS = 10.0
 #: While it gets no credentials for a provider, which the next attempt may change.
-_NOT_RENEWED_KEPT_SECONDS = 30.0
+_NOT_RENEWED_CACHE_SECONDS = 30.0
 #: The kubelet needs a while to bring a new configuration to a worker, and the worker to refuse it.
 _DELIVERY_SECONDS = 20.0
 _DELIVERY_POLL_SECONDS = 3.0
 
 
 @dataclass
-class _Kept:
+class _CachedReport:
     """A worker's last answer, and when and in which state of its pod it was given."""
 
     report: WorkerReport
-    asked: float
-    ready: object
-    mark: object
-    marked: float
+    polled_at: float
+    pod_readiness: object
+    config_mark: object
+    config_marked_at: float
 
 
 class WorkerReports:
@@ -54,35 +54,38 @@ class WorkerReports:
         self.admin_port = admin_port or AdminPort()
         self.audits = AuditReports(self.admin_port, clock)
         self.balancers = BalancerReports(self.admin_port, clock)
-        self.answers = AnswerReports(self.admin_port, clock)
+        self.answers = RequestProbeReports(self.admin_port, clock)
         self._clock = clock
         self._time = time_now
         #: By the pod's namespace, gateway and uid.
-        self._kept: dict[tuple[str, str], dict[str, _Kept]] = {}
-        self._first: dict[tuple[str, str], FirstSights] = {}
+        self._kept: dict[tuple[str, str], dict[str, _CachedReport]] = {}
+        self._first: dict[tuple[str, str], PodFirstSeenTimes] = {}
 
     def now(self) -> float:
         """Return the time of a reconcile, in seconds since 1970."""
         return self._time()
 
-    def forget(self, namespace: str, gateway: str) -> None:
+    def remove_gateway(self, namespace: str, gateway: str) -> None:
         """Drop what is kept of a gateway that is gone."""
         self._kept.pop((namespace, gateway), None)
         self._first.pop((namespace, gateway), None)
-        self.audits.forget(namespace, gateway)
-        self.balancers.forget(namespace, gateway)
-        self.answers.forget(namespace, gateway)
+        self.audits.remove_gateway(namespace, gateway)
+        self.balancers.remove_gateway(namespace, gateway)
+        self.answers.remove_gateway(namespace, gateway)
 
-    def lasting(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> Lasting:
+    def pod_durations(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> PodDurations:
         """Return for how long a gateway's pods have been as they are."""
-        return self._first.setdefault((namespace, gateway), FirstSights()).look(pods, self._clock())
+        return self._first.setdefault((namespace, gateway), PodFirstSeenTimes()).observe(pods, self._clock())
 
-    def awaited(self, namespace: str, gateway: str) -> bool:
+    def awaits_reload(self, namespace: str, gateway: str) -> bool:
         """Return whether a worker may soon tell something else: it may not have said yet what it makes of a
         new configuration, or waits for credentials."""
         now = self._clock()
         kept = self._kept.get((namespace, gateway), {}).values()
-        return any(now - found.marked < _DELIVERY_SECONDS or found.report.not_renewed for found in kept)
+        return any(
+            now - found.config_marked_at < _DELIVERY_SECONDS or found.report.unrenewed_credentials
+            for found in kept
+        )
 
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest], ask: frozenset[int]
@@ -92,35 +95,43 @@ class WorkerReports:
         here = {pod["metadata"]["uid"]: pod for pod in pods if address_of(pod)}
         for uid in kept.keys() - here.keys():
             del kept[uid]
-        stale = [pod for uid, pod in here.items() if ordinal(pod) in ask or self._stale(kept.get(uid), pod)]
-        reports = await asyncio.gather(*(self.admin_port.report(pod) for pod in stale))
+        stale = [
+            pod for uid, pod in here.items() if ordinal(pod) in ask or self._is_stale(kept.get(uid), pod)
+        ]
+        reports = await asyncio.gather(*(self.admin_port.fetch_worker_report(pod) for pod in stale))
         for pod, report in zip(stale, reports, strict=True):
-            self._keep(kept, pod, report)
+            self._store_report(kept, pod, report)
         return {ordinal(pod): kept[uid].report for uid, pod in here.items()}
 
-    def last(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> dict[int, WorkerReport]:
+    def cached(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> dict[int, WorkerReport]:
         """Return what is kept of the workers, by shard, however old."""
         kept = self._kept.get((namespace, gateway), {})
         uids = {pod["metadata"]["uid"]: ordinal(pod) for pod in pods}
         return {number: kept[uid].report for uid, number in uids.items() if uid in kept}
 
-    def _stale(self, kept: _Kept | None, pod: Manifest) -> bool:
-        if kept is None or (_readiness(pod), _mark(pod)) != (kept.ready, kept.mark):
+    def _is_stale(self, kept: _CachedReport | None, pod: Manifest) -> bool:
+        if kept is None or (_readiness(pod), _mark(pod)) != (kept.pod_readiness, kept.config_mark):
             return True
         now = self._clock()
-        age = now - kept.asked
-        if now - kept.marked < _DELIVERY_SECONDS and age >= _DELIVERY_POLL_SECONDS:
+        age = now - kept.polled_at
+        if now - kept.config_marked_at < _DELIVERY_SECONDS and age >= _DELIVERY_POLL_SECONDS:
             return True
         if not kept.report.reachable:
-            return age >= _SILENCE_KEPT_SECONDS
-        return age >= (_NOT_RENEWED_KEPT_SECONDS if kept.report.not_renewed else _KEPT_SECONDS)
+            return age >= _FAILURE_CACHE_SECONDS
+        return age >= (_NOT_RENEWED_CACHE_SECONDS if kept.report.unrenewed_credentials else _CACHE_SECONDS)
 
-    def _keep(self, kept: dict[str, _Kept], pod: Manifest, report: WorkerReport) -> None:
+    def _store_report(self, kept: dict[str, _CachedReport], pod: Manifest, report: WorkerReport) -> None:
         uid, now, mark = pod["metadata"]["uid"], self._clock(), _mark(pod)
         before = kept.get(uid)
         # A worker that is new has read the newest configuration at its start.
-        marked = float("-inf") if before is None else before.marked if before.mark == mark else now
-        kept[uid] = _Kept(report, now, _readiness(pod), mark, marked)
+        marked = (
+            float("-inf")
+            if before is None
+            else before.config_marked_at
+            if before.config_mark == mark
+            else now
+        )
+        kept[uid] = _CachedReport(report, now, _readiness(pod), mark, marked)
 
 
 def _readiness(pod: Manifest) -> object:

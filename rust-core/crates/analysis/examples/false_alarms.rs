@@ -5,7 +5,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use proofgate_analysis::{Monitor, Settings, WindowReport};
+use proofgate_analysis::{AnalysisSettings, DriftMonitor, WindowReport};
 use std::sync::Arc;
 use support::{Model, Random};
 
@@ -20,14 +20,14 @@ fn main() {
     println!("| stated, for each window | found in first windows | in the long run | windows each |");
     println!("|---|---|---|---|");
     for stated in [0.001, 0.01, 0.1] {
-        let settings = Settings {
-            false_alarms: stated,
-            ..Settings::default()
+        let settings = AnalysisSettings {
+            max_false_alarms: stated,
+            ..AnalysisSettings::default()
         };
         let mut random = Random::new(1);
         let (mut first, mut later) = (0, 0);
         for _ in 0..windows {
-            let mut monitor = Monitor::new(settings.clone());
+            let mut monitor = DriftMonitor::new(settings.clone());
             first += u64::from(
                 next_compared(&mut monitor, &mut random)
                     .findings()
@@ -35,7 +35,7 @@ fn main() {
                     .is_some(),
             );
         }
-        let mut monitor = Monitor::new(settings);
+        let mut monitor = DriftMonitor::new(settings);
         for _ in 0..windows {
             later += u64::from(
                 next_compared(&mut monitor, &mut random)
@@ -59,7 +59,7 @@ fn main() {
         let mut delays = [0u32; 3];
         for trial in 0..100 {
             let mut random = Random::new(trial + 100);
-            let mut monitor = Monitor::new(Settings::default());
+            let mut monitor = DriftMonitor::new(AnalysisSettings::default());
             while next(&mut monitor, Model::A, &mut random).is_none() {}
             let mut delay = 0;
             while delay < CHANGED {
@@ -78,12 +78,12 @@ fn main() {
     }
 }
 
-fn next(monitor: &mut Monitor, model: Model, random: &mut Random) -> Option<WindowReport> {
+fn next(monitor: &mut DriftMonitor, model: Model, random: &mut Random) -> Option<WindowReport> {
     let (tenant, name): (Arc<str>, Arc<str>) = ("acme".into(), "large".into());
-    monitor.take(&tenant, &name, &model.answer(random)).window
+    monitor.observe(&tenant, &name, &model.answer(random)).window
 }
 
-fn next_compared(monitor: &mut Monitor, random: &mut Random) -> WindowReport {
+fn next_compared(monitor: &mut DriftMonitor, random: &mut Random) -> WindowReport {
     loop {
         if let Some(window) = next(monitor, Model::A, random)
             && !window.tests.is_empty()

@@ -6,13 +6,13 @@ mod openai;
 mod part;
 mod reading;
 
-use crate::{Measures, Settings};
-use part::Part;
-use reading::Reading;
+use crate::{AnalysisSettings, Measures};
+use part::JsonValue;
+use reading::ResponseReader;
 
 /// What an answer is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum ResponseDialect {
     /// OpenAI's chat completions.
     Chat,
     /// OpenAI's completions.
@@ -27,56 +27,56 @@ pub enum Dialect {
 
 /// It is no answer of its dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreadable;
+pub struct UnreadableResponse;
 
 /// An answer as its client gets it. Of several choices or candidates, the first is read.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct CapturedResponse<'a> {
     /// What it is written in.
-    pub dialect: Dialect,
+    pub dialect: ResponseDialect,
     /// Whether it is a stream of events.
-    pub events: bool,
+    pub is_event_stream: bool,
     /// Its body, or the beginning of it.
     pub body: &'a [u8],
     /// Whether more of it came.
-    pub partly: bool,
+    pub is_truncated: bool,
 }
 
-impl Answer<'_> {
+impl CapturedResponse<'_> {
     /// What it tells. This takes at most some four times its bytes of memory, and 1 MiB.
     ///
     /// # Errors
-    /// [`Unreadable`] when no part of it can be read; also when it is no stream and only partly there.
-    pub fn measure(&self, settings: &Settings) -> Result<Measures, Unreadable> {
-        let mut reading = Reading::new(settings);
-        if self.events {
-            for data in events(self.body) {
+    /// [`UnreadableResponse`] when no part of it can be read; also when it is no stream and only partly there.
+    pub fn measure(&self, settings: &AnalysisSettings) -> Result<Measures, UnreadableResponse> {
+        let mut reading = ResponseReader::new(settings);
+        if self.is_event_stream {
+            for data in event_data(self.body) {
                 // What is cut, or belongs to nobody, tells nothing.
-                if let Some(event) = Part::whole(data) {
-                    take(&mut reading, self.dialect, event, true);
+                if let Some(event) = JsonValue::parse(data) {
+                    read_value(&mut reading, self.dialect, event, true);
                 }
             }
         } else {
-            let whole = Part::whole(self.body).ok_or(Unreadable)?;
+            let whole = JsonValue::parse(self.body).ok_or(UnreadableResponse)?;
             match self.dialect {
                 // Gemini's streams without `alt=sse`.
-                Dialect::Gemini if whole.is_list() => {
+                ResponseDialect::Gemini if whole.is_list() => {
                     for part in whole.elements() {
-                        take(&mut reading, self.dialect, part, true);
+                        read_value(&mut reading, self.dialect, part, true);
                     }
                 }
-                _ => take(&mut reading, self.dialect, whole, false),
+                _ => read_value(&mut reading, self.dialect, whole, false),
             }
         }
         if !reading.is_answer {
-            return Err(Unreadable);
+            return Err(UnreadableResponse);
         }
-        Ok(reading.finish(self.partly))
+        Ok(reading.finish(self.is_truncated))
     }
 }
 
 /// The data of a stream's events, each of which stands in one line.
-fn events(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn event_data(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split(|byte| matches!(byte, b'\n' | b'\r'))
         .filter_map(|line| {
             let data = line.strip_prefix(b"data:")?;
@@ -84,14 +84,19 @@ fn events(body: &[u8]) -> impl Iterator<Item = &[u8]> {
         })
 }
 
-fn take(reading: &mut Reading<'_>, dialect: Dialect, value: Part<'_>, is_event: bool) {
+fn read_value(
+    reading: &mut ResponseReader<'_>,
+    dialect: ResponseDialect,
+    value: JsonValue<'_>,
+    is_event: bool,
+) {
     match dialect {
-        Dialect::Chat => openai::chat(reading, value),
-        Dialect::Completions => openai::completion(reading, value),
-        Dialect::Responses if is_event => openai::response_event(reading, value),
-        Dialect::Responses => openai::response(reading, value),
-        Dialect::Messages if is_event => anthropic::event(reading, value),
-        Dialect::Messages => anthropic::message(reading, value),
-        Dialect::Gemini => google::content(reading, value),
+        ResponseDialect::Chat => openai::read_chat(reading, value),
+        ResponseDialect::Completions => openai::read_completion(reading, value),
+        ResponseDialect::Responses if is_event => openai::read_response_event(reading, value),
+        ResponseDialect::Responses => openai::read_response(reading, value),
+        ResponseDialect::Messages if is_event => anthropic::read_event(reading, value),
+        ResponseDialect::Messages => anthropic::read_message(reading, value),
+        ResponseDialect::Gemini => google::read_content(reading, value),
     }
 }

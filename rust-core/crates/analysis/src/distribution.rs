@@ -9,7 +9,7 @@ pub struct TokenId(pub u64);
 impl TokenId {
     /// Of a token's bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         TokenId(hasher.finish())
@@ -18,7 +18,7 @@ impl TokenId {
 
 /// A token and how likely it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct TokenProbability {
     /// Which one.
     pub token: TokenId,
     /// 0 to 1.
@@ -26,30 +26,30 @@ pub struct Outcome {
 }
 
 /// How far the logarithm of a probability may be above that of 1, and the sum of probabilities above 1, by rounding.
-const ROUNDING: f64 = 0.01;
+const ROUNDING_TOLERANCE: f64 = 0.01;
 /// What is left untold and yet nothing.
-const NOTHING: f64 = 1e-6;
+const NEGLIGIBLE: f64 = 1e-6;
 
 /// The distribution of one token: what was told of it, and how likely all the rest is together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Distribution {
+pub struct TokenDistribution {
     /// Most likely first; no token twice. Those that were told to be impossible are there, too.
-    told: Vec<Outcome>,
-    rest: f64,
+    reported: Vec<TokenProbability>,
+    unreported: f64,
 }
 
-impl Distribution {
+impl TokenDistribution {
     /// Of natural logarithms of probabilities, as providers tell them. A token that is told twice counts once, with the
     /// larger one; `-inf`, and sentinels such as -9999, are the probability 0. What is no probability is passed over.
     /// Probabilities whose sum is above 1 by rounding are made to sum to 1.
     ///
     /// `None` when nothing was told, all was told to be impossible, or the sum is far above 1.
     #[must_use]
-    pub fn from_logarithms(told: impl IntoIterator<Item = (TokenId, f64)>) -> Option<Self> {
-        let mut outcomes: Vec<Outcome> = told
+    pub fn from_log_probabilities(told: impl IntoIterator<Item = (TokenId, f64)>) -> Option<Self> {
+        let mut outcomes: Vec<TokenProbability> = told
             .into_iter()
-            .filter(|(_, logarithm)| *logarithm <= ROUNDING)
-            .map(|(token, logarithm)| Outcome {
+            .filter(|(_, logarithm)| *logarithm <= ROUNDING_TOLERANCE)
+            .map(|(token, logarithm)| TokenProbability {
                 token,
                 probability: logarithm.min(0.0).exp(),
             })
@@ -66,7 +66,7 @@ impl Distribution {
                 .then(a.token.cmp(&b.token))
         });
         let sum: f64 = outcomes.iter().map(|outcome| outcome.probability).sum();
-        if sum <= 0.0 || sum > 1.0 + ROUNDING {
+        if sum <= 0.0 || sum > 1.0 + ROUNDING_TOLERANCE {
             return None;
         }
         if sum > 1.0 {
@@ -74,71 +74,74 @@ impl Distribution {
                 outcome.probability /= sum;
             }
         }
-        Some(Distribution {
-            told: outcomes,
-            rest: (1.0 - sum).max(0.0),
+        Some(TokenDistribution {
+            reported: outcomes,
+            unreported: (1.0 - sum).max(0.0),
         })
     }
 
     /// What was told, most likely first.
     #[must_use]
-    pub fn told(&self) -> &[Outcome] {
-        &self.told
+    pub fn told(&self) -> &[TokenProbability] {
+        &self.reported
     }
 
     /// How likely what was not told is together.
     #[must_use]
     pub fn rest(&self) -> f64 {
-        self.rest
+        self.unreported
     }
 
     /// The same with only the `depth` most likely tokens told; `None` when fewer were told and something is left, for then
     /// it is not known which they are.
     #[must_use]
-    pub fn truncated(mut self, depth: usize) -> Option<Self> {
-        if self.told.len() < depth && self.rest > NOTHING {
+    pub fn truncated_to(mut self, depth: usize) -> Option<Self> {
+        if self.reported.len() < depth && self.unreported > NEGLIGIBLE {
             return None;
         }
         let cut: f64 = self
-            .told
-            .drain(depth.min(self.told.len())..)
+            .reported
+            .drain(depth.min(self.reported.len())..)
             .map(|outcome| outcome.probability)
             .sum();
         // It is kept for as long as its window.
-        self.told.shrink_to_fit();
-        self.rest = (self.rest + cut).min(1.0);
+        self.reported.shrink_to_fit();
+        self.unreported = (self.unreported + cut).min(1.0);
         Some(self)
     }
 
     /// The least entropy that it can have, in bits: all that was not told is one outcome (Shannon 1948, the grouping
     /// property). It is at most `log2(k + 1)` where `k` tokens were told.
     #[must_use]
-    pub fn entropy_at_least(&self) -> f64 {
-        self.entropy_of_told() + surprise(self.rest)
+    pub fn min_entropy(&self) -> f64 {
+        self.reported_entropy() + surprisal_term(self.unreported)
     }
 
     /// The most entropy that it can have, in bits, where `vocabulary` tokens exist: what was not told is spread evenly over
     /// them. `None` when there are not more tokens than were told, though something is left.
     #[must_use]
-    pub fn entropy_at_most(&self, vocabulary: u64) -> Option<f64> {
-        if self.rest <= 0.0 {
-            return Some(self.entropy_of_told());
+    pub fn max_entropy(&self, vocabulary: u64) -> Option<f64> {
+        if self.unreported <= 0.0 {
+            return Some(self.reported_entropy());
         }
-        let untold = vocabulary.checked_sub(self.told.len() as u64)?;
-        (untold > 0)
-            .then(|| self.entropy_of_told() + surprise(self.rest) + self.rest * (untold as f64).log2())
+        let untold = vocabulary.checked_sub(self.reported.len() as u64)?;
+        (untold > 0).then(|| {
+            self.reported_entropy()
+                + surprisal_term(self.unreported)
+                + self.unreported * (untold as f64).log2()
+        })
     }
 
-    fn entropy_of_told(&self) -> f64 {
-        self.told
+    fn reported_entropy(&self) -> f64 {
+        self.reported
             .iter()
-            .map(|outcome| surprise(outcome.probability))
+            .map(|outcome| surprisal_term(outcome.probability))
             .sum()
     }
 }
 
 /// `p log2(1/p)`, which is 0 at 0.
-pub(crate) fn surprise(probability: f64) -> f64 {
+pub(crate) fn surprisal_term(probability: f64) -> f64 {
     if probability <= 0.0 {
         return 0.0;
     }

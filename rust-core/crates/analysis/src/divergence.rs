@@ -1,6 +1,6 @@
 //! How far two distributions are apart, token by token.
 
-use crate::distribution::{Distribution, TokenId, surprise};
+use crate::distribution::{TokenDistribution, TokenId, surprisal_term};
 use std::collections::BTreeMap;
 
 /// The Jensen-Shannon divergence (Lin 1991) of what was told of two distributions, in bits: 0 when they are the same, 1 when
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// impossible on the other side, though it may stand in its rest: the value is then that of what was told, and
 /// bounds nothing.
 #[must_use]
-pub fn jensen_shannon(one: &Distribution, other: &Distribution) -> f64 {
+pub fn jensen_shannon(one: &TokenDistribution, other: &TokenDistribution) -> f64 {
     let mut outcomes: BTreeMap<TokenId, (f64, f64)> = BTreeMap::new();
     for outcome in one.told() {
         outcomes.entry(outcome.token).or_default().0 = outcome.probability;
@@ -30,5 +30,5 @@ pub fn jensen_shannon(one: &Distribution, other: &Distribution) -> f64 {
 
 /// What one outcome adds: `s(m) - (s(p) + s(q)) / 2` with `m = (p + q) / 2` and `s(x) = x log2(1/x)`.
 pub(crate) fn contribution(p: f64, q: f64) -> f64 {
-    surprise((p + q) / 2.0) - (surprise(p) + surprise(q)) / 2.0
+    surprisal_term((p + q) / 2.0) - (surprisal_term(p) + surprisal_term(q)) / 2.0
 }

@@ -2,24 +2,29 @@
 
 use crate::distribution::TokenId;
 use crate::divergence::contribution;
-use crate::feature::{Feature, Test};
+use crate::feature::{Feature, FeatureTest};
 use crate::random::Random;
 use crate::two_samples::{fisher_exact, kolmogorov_smirnov};
-use crate::window::Window;
-use crate::{Distribution, Settings};
+use crate::window::ResponseWindow;
+use crate::{AnalysisSettings, TokenDistribution};
 use std::collections::HashMap;
 
 /// With fewer values nothing is compared.
-const FEWEST: usize = 30;
+const MIN_VALUES: usize = 30;
 /// Tokens that first tokens are told apart by; the others count together.
-const TOKENS: usize = 64;
+const MAX_TOKENS: usize = 64;
 /// Permutations as far apart as what was seen, after which there is nothing to find (Besag and Clifford 1991).
-const EXCEEDED: usize = 10;
+const MAX_EXCEEDANCES: usize = 10;
 
 /// Compares a window with the reference. All features together find a difference where there is none with at most the probability
-/// [`Settings::level`] (Bonferroni). `seed` chooses the permutations.
-pub(crate) fn compare(reference: &Window, window: &Window, settings: &Settings, seed: u64) -> Vec<Test> {
-    let level = settings.level() / Feature::ALL.len() as f64;
+/// [`AnalysisSettings::significance_level`] (Bonferroni). `seed` chooses the permutations.
+pub(crate) fn compare(
+    reference: &ResponseWindow,
+    window: &ResponseWindow,
+    settings: &AnalysisSettings,
+    seed: u64,
+) -> Vec<FeatureTest> {
+    let level = settings.significance_level() / Feature::ALL.len() as f64;
     let smirnov = |one: &[f32], other: &[f32]| {
         let values = one.len().min(other.len());
         let (distance, p) = kolmogorov_smirnov(one, other);
@@ -33,36 +38,38 @@ pub(crate) fn compare(reference: &Window, window: &Window, settings: &Settings, 
     let test = |feature| {
         let (values, distance, p) = match feature {
             Feature::Entropy => smirnov(&reference.entropies, &window.entropies),
-            Feature::Opening => openings(&reference.openings, &window.openings, level, seed)?,
+            Feature::FirstToken => {
+                compare_first_tokens(&reference.first_tokens, &window.first_tokens, level, seed)?
+            }
             Feature::Length => smirnov(&reference.lengths, &window.lengths),
             Feature::Repetition => smirnov(&reference.repetitions, &window.repetitions),
             Feature::Refusal => fisher(reference.refusals, window.refusals),
-            Feature::Cut => fisher(reference.cuts, window.cuts),
+            Feature::LengthLimit => fisher(reference.length_limited, window.length_limited),
         };
-        (values >= FEWEST).then_some(Test {
+        (values >= MIN_VALUES).then_some(FeatureTest {
             feature,
-            values,
+            sample_size: values,
             distance,
-            p,
-            differs: p <= level,
+            p_value: p,
+            is_significant: p <= level,
         })
     };
     Feature::ALL.into_iter().filter_map(test).collect()
 }
 
 /// The divergence of the mean distributions of first tokens, and its p-value among random divisions of all of them.
-fn openings(
-    one: &[Distribution],
-    other: &[Distribution],
+fn compare_first_tokens(
+    one: &[TokenDistribution],
+    other: &[TokenDistribution],
     level: f64,
     seed: u64,
 ) -> Option<(usize, f64, f64)> {
     let size = one.len().min(other.len());
-    if size < FEWEST {
+    if size < MIN_VALUES {
         return None;
     }
-    let pooled: Vec<&Distribution> = one[..size].iter().chain(&other[..size]).collect();
-    let places = places(&pooled);
+    let pooled: Vec<&TokenDistribution> = one[..size].iter().chain(&other[..size]).collect();
+    let places = token_columns(&pooled);
     // The last place is of all the rest.
     let mut total = vec![0.0; places.len() + 1];
     let rows: Vec<Vec<(usize, f64)>> = pooled.iter().map(|told| row(told, &places)).collect();
@@ -93,7 +100,7 @@ fn openings(
         }
         // Sums of the same numbers in another order are the same number here.
         exceeded += usize::from(divergence(&order[..size]) >= seen - 1e-12);
-        if exceeded == EXCEEDED {
+        if exceeded == MAX_EXCEEDANCES {
             return Some((size, seen, exceeded as f64 / drawn as f64));
         }
     }
@@ -101,14 +108,14 @@ fn openings(
 }
 
 /// The places of the tokens that are likeliest in all of them together.
-fn places(pooled: &[&Distribution]) -> HashMap<TokenId, usize> {
+fn token_columns(pooled: &[&TokenDistribution]) -> HashMap<TokenId, usize> {
     let mut sums: HashMap<TokenId, f64> = HashMap::new();
     for outcome in pooled.iter().flat_map(|told| told.told()) {
         *sums.entry(outcome.token).or_default() += outcome.probability;
     }
     let mut likely: Vec<(TokenId, f64)> = sums.into_iter().collect();
     likely.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    likely.truncate(TOKENS);
+    likely.truncate(MAX_TOKENS);
     likely
         .into_iter()
         .enumerate()
@@ -116,7 +123,7 @@ fn places(pooled: &[&Distribution]) -> HashMap<TokenId, usize> {
         .collect()
 }
 
-fn row(told: &Distribution, places: &HashMap<TokenId, usize>) -> Vec<(usize, f64)> {
+fn row(told: &TokenDistribution, places: &HashMap<TokenId, usize>) -> Vec<(usize, f64)> {
     let mut rest = told.rest();
     let mut row = Vec::with_capacity(told.told().len() + 1);
     for outcome in told.told() {

@@ -8,11 +8,11 @@ pub enum Refusal {
     /// The answer has the field that is there for refusals.
     Declared,
     /// The text begins as refusals do. A guess: models also begin so and help, or refuse in other words.
-    Opening,
+    Prefix,
 }
 
 /// Beginnings of refusals, in lower case, with straight apostrophes.
-const OPENINGS: [&str; 26] = [
+const REFUSAL_PREFIXES: [&str; 26] = [
     "i can't help",
     "i cannot help",
     "i can't assist",
@@ -41,18 +41,20 @@ const OPENINGS: [&str; 26] = [
     "mi dispiace, ma non posso",
 ];
 /// Characters of a text that are looked at.
-const LOOKED_AT: usize = 64;
+const MAX_PREFIX_CHARS: usize = 64;
 
 /// Whether a text begins as refusals do.
-pub(crate) fn begins_so(text: &str) -> bool {
+pub(crate) fn starts_like_refusal(text: &str) -> bool {
     let beginning: String = text
         .trim_start_matches(|letter: char| !letter.is_alphanumeric())
         .chars()
-        .take(LOOKED_AT)
+        .take(MAX_PREFIX_CHARS)
         .flat_map(char::to_lowercase)
         .map(|letter| if letter == '\u{2019}' { '\'' } else { letter })
         .collect();
-    OPENINGS.iter().any(|opening| beginning.starts_with(opening))
+    REFUSAL_PREFIXES
+        .iter()
+        .any(|opening| beginning.starts_with(opening))
 }
 
 #[cfg(test)]
@@ -67,7 +69,7 @@ mod tests {
             "**I'm sorry, but I cannot** do this",
             "Lo siento, pero no puedo ayudarte",
         ] {
-            assert!(begins_so(text), "{text}");
+            assert!(starts_like_refusal(text), "{text}");
         }
     }
 
@@ -80,7 +82,7 @@ mod tests {
             "I can help",
             "Sorry about the wait: here it is",
         ] {
-            assert!(!begins_so(text), "{text}");
+            assert!(!starts_like_refusal(text), "{text}");
         }
     }
 }

@@ -4,23 +4,23 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Words that are looked at, from the beginning: memory and time are bounded by them.
-const MOST_WORDS: usize = 8192;
+const MAX_WORDS: usize = 8192;
 /// Words in a group.
-const GROUP: usize = 4;
+const GROUP_WORDS: usize = 4;
 /// The longest block, in words, whose repetition in a row is found.
-const LONGEST_PERIOD: usize = 48;
+const MAX_PERIOD: usize = 48;
 /// With fewer words nothing is concluded.
-const FEWEST_WORDS: usize = 64;
+const MIN_WORDS: usize = 64;
 /// How often a block must stand in a row to be a loop.
-const ROUNDS: usize = 8;
+const MIN_LOOP_REPEATS: usize = 8;
 
 /// How much a text repeats itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repetition {
     /// Of the groups of four words, the share that stood before: 0 for a text that repeats none, near 1 for a loop.
-    pub share: f64,
+    pub repeated_share: f64,
     /// Of the words, the share in the longest stretch that is one block of at most 48 words again and again.
-    pub stretch: f64,
+    pub longest_run_share: f64,
     /// Whether that stretch is a loop: at least 64 words, and the block eight times in a row.
     pub is_loop: bool,
 }
@@ -29,18 +29,21 @@ impl Repetition {
     /// Of a text; `None` when it has fewer than 64 words. A word is what stands between white space, or one
     /// character of a script that is written without it.
     #[must_use]
-    pub fn of(text: &str) -> Option<Self> {
-        let words = words(text);
-        if words.len() < FEWEST_WORDS {
+    pub fn measure(text: &str) -> Option<Self> {
+        let words = hash_words(text);
+        if words.len() < MIN_WORDS {
             return None;
         }
         let mut seen = HashSet::with_capacity(words.len());
-        let groups = words.len() + 1 - GROUP;
-        let new = words.windows(GROUP).filter(|group| seen.insert(*group)).count();
-        let (longest, is_loop) = longest_stretch(&words);
+        let groups = words.len() + 1 - GROUP_WORDS;
+        let new = words
+            .windows(GROUP_WORDS)
+            .filter(|group| seen.insert(*group))
+            .count();
+        let (longest, is_loop) = longest_run(&words);
         Some(Repetition {
-            share: (groups - new) as f64 / groups as f64,
-            stretch: longest as f64 / words.len() as f64,
+            repeated_share: (groups - new) as f64 / groups as f64,
+            longest_run_share: longest as f64 / words.len() as f64,
             is_loop,
         })
     }
@@ -48,9 +51,9 @@ impl Repetition {
 
 /// The longest stretch in which each word is the one a period before, in words; and whether it, or one of another period, is a
 /// loop.
-fn longest_stretch(words: &[u64]) -> (usize, bool) {
+fn longest_run(words: &[u64]) -> (usize, bool) {
     let (mut longest, mut is_loop) = (0, false);
-    for period in 1..=LONGEST_PERIOD {
+    for period in 1..=MAX_PERIOD {
         let mut same = 0;
         for at in period..words.len() {
             same = if words[at] == words[at - period] {
@@ -61,38 +64,38 @@ fn longest_stretch(words: &[u64]) -> (usize, bool) {
             if same >= period {
                 let stretch = same + period;
                 longest = longest.max(stretch);
-                is_loop |= stretch >= FEWEST_WORDS && stretch >= ROUNDS * period;
+                is_loop |= stretch >= MIN_WORDS && stretch >= MIN_LOOP_REPEATS * period;
             }
         }
     }
     (longest, is_loop)
 }
 
-fn words(text: &str) -> Vec<u64> {
+fn hash_words(text: &str) -> Vec<u64> {
     let mut words = Vec::new();
     let mut start = None;
     for (at, letter) in text.char_indices() {
         let stands_alone = letter >= '\u{2e80}';
         let ends = stands_alone || letter.is_whitespace();
         if ends && let Some(start) = start.take() {
-            words.push(digest(&text[start..at]));
+            words.push(hash_word(&text[start..at]));
         }
         if stands_alone {
-            words.push(digest(&text[at..at + letter.len_utf8()]));
+            words.push(hash_word(&text[at..at + letter.len_utf8()]));
         } else if !ends && start.is_none() {
             start = Some(at);
         }
-        if words.len() >= MOST_WORDS {
+        if words.len() >= MAX_WORDS {
             return words;
         }
     }
     if let Some(start) = start {
-        words.push(digest(&text[start..]));
+        words.push(hash_word(&text[start..]));
     }
     words
 }
 
-fn digest(word: &str) -> u64 {
+fn hash_word(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     word.hash(&mut hasher);
     hasher.finish()
@@ -110,8 +113,10 @@ mod tests {
 
     #[test]
     fn prose_repeats_almost_nothing() {
-        let repetition = Repetition::of(PROSE).unwrap();
-        assert!(repetition.share < 0.05 && repetition.stretch < 0.1 && !repetition.is_loop);
+        let repetition = Repetition::measure(PROSE).unwrap();
+        assert!(
+            repetition.repeated_share < 0.05 && repetition.longest_run_share < 0.1 && !repetition.is_loop
+        );
     }
 
     #[test]
@@ -122,9 +127,9 @@ mod tests {
             "one two three four five six seven eight nine ten eleven twelve ",
         ] {
             let text = format!("{PROSE} {}", block.repeat(200));
-            let repetition = Repetition::of(&text).unwrap();
+            let repetition = Repetition::measure(&text).unwrap();
             assert!(
-                repetition.share > 0.6 && repetition.stretch > 0.6 && repetition.is_loop,
+                repetition.repeated_share > 0.6 && repetition.longest_run_share > 0.6 && repetition.is_loop,
                 "{block}"
             );
         }
@@ -132,19 +137,19 @@ mod tests {
 
     #[test]
     fn scripts_without_spaces_have_a_word_for_each_character() {
-        let repetition = Repetition::of(&"我不知道。".repeat(40)).unwrap();
-        assert!(repetition.is_loop && repetition.share > 0.9);
+        let repetition = Repetition::measure(&"我不知道。".repeat(40)).unwrap();
+        assert!(repetition.is_loop && repetition.repeated_share > 0.9);
     }
 
     #[test]
     fn a_sentence_said_three_times_is_no_loop() {
-        let repetition = Repetition::of(&PROSE.repeat(3)).unwrap();
-        assert!(repetition.share > 0.6 && !repetition.is_loop);
+        let repetition = Repetition::measure(&PROSE.repeat(3)).unwrap();
+        assert!(repetition.repeated_share > 0.6 && !repetition.is_loop);
     }
 
     #[test]
     fn of_a_short_answer_nothing_is_concluded() {
-        assert_eq!(Repetition::of(&"no ".repeat(63)), None);
-        assert_eq!(Repetition::of(""), None);
+        assert_eq!(Repetition::measure(&"no ".repeat(63)), None);
+        assert_eq!(Repetition::measure(""), None);
     }
 }

@@ -22,11 +22,14 @@ pub fn kolmogorov_smirnov(one: &[f32], other: &[f32]) -> (f64, f64) {
         right += other[right..].iter().take_while(|other| **other <= value).count();
         greatest = greatest.max(left.abs_diff(right));
     }
-    (greatest as f64 / size as f64, exceeds(size, greatest))
+    (
+        greatest as f64 / size as f64,
+        exceedance_probability(size, greatest),
+    )
 }
 
 /// `P(n D >= k)` for two samples of `n` values: `2 sum_i (-1)^(i-1) C(2n, n - ik) / C(2n, n)`.
-fn exceeds(size: usize, greatest: usize) -> f64 {
+fn exceedance_probability(size: usize, greatest: usize) -> f64 {
     if greatest == 0 {
         return 1.0;
     }
@@ -50,7 +53,7 @@ fn exceeds(size: usize, greatest: usize) -> f64 {
 pub fn fisher_exact((a, n): (usize, usize), (b, m): (usize, usize)) -> f64 {
     let (a, b) = (a.min(n), b.min(m));
     let (hits, all) = (a + b, n + m);
-    let logarithms = factorials(all);
+    let logarithms = log_factorials(all);
     let choose = |n: usize, k: usize| logarithms[n] - logarithms[k] - logarithms[n - k];
     let probability = |x: usize| (choose(n, x) + choose(m, hits - x) - choose(all, hits)).exp();
     let observed = probability(a) * (1.0 + 1e-9);
@@ -60,7 +63,7 @@ pub fn fisher_exact((a, n): (usize, usize), (b, m): (usize, usize)) -> f64 {
 }
 
 /// The logarithms of 0! to `most`!.
-fn factorials(most: usize) -> Vec<f64> {
+fn log_factorials(most: usize) -> Vec<f64> {
     let mut sum = 0.0;
     let more = (1..=most).map(|factor| {
         sum += (factor as f64).ln();
@@ -104,7 +107,10 @@ mod tests {
         for least in 1..=size {
             let as_far: u32 = counts[least..].iter().sum();
             assert!(
-                close(exceeds(size, least), f64::from(as_far) / f64::from(all)),
+                close(
+                    exceedance_probability(size, least),
+                    f64::from(as_far) / f64::from(all)
+                ),
                 "{least}"
             );
         }

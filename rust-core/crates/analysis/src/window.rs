@@ -1,8 +1,8 @@
-use crate::{Distribution, Measures, Test};
+use crate::{FeatureTest, Measures, TokenDistribution};
 
 /// What a window of answers leaves for comparison.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Window {
+pub(crate) struct ResponseWindow {
     pub(crate) answers: usize,
     /// Comparable entropies, in bits per token.
     pub(crate) entropies: Vec<f32>,
@@ -11,14 +11,14 @@ pub(crate) struct Window {
     /// Shares of repeated groups of words.
     pub(crate) repetitions: Vec<f32>,
     /// Distributions of first tokens.
-    pub(crate) openings: Vec<Distribution>,
+    pub(crate) first_tokens: Vec<TokenDistribution>,
     pub(crate) refusals: usize,
     /// Those that ended because they were long enough.
-    pub(crate) cuts: usize,
+    pub(crate) length_limited: usize,
 }
 
-impl Window {
-    pub(crate) fn take(&mut self, measures: &Measures) {
+impl ResponseWindow {
+    pub(crate) fn add(&mut self, measures: &Measures) {
         self.answers += 1;
         if let Some(entropy) = measures.entropy.and_then(|entropy| entropy.comparable) {
             self.entropies.push(entropy as f32);
@@ -27,13 +27,13 @@ impl Window {
             self.lengths.push(tokens as f32);
         }
         if let Some(repetition) = measures.repetition {
-            self.repetitions.push(repetition.share as f32);
+            self.repetitions.push(repetition.repeated_share as f32);
         }
-        if let Some(opening) = &measures.opening {
-            self.openings.push(opening.clone());
+        if let Some(opening) = &measures.first_token {
+            self.first_tokens.push(opening.clone());
         }
         self.refusals += usize::from(measures.refusal.is_some());
-        self.cuts += usize::from(measures.cut);
+        self.length_limited += usize::from(measures.hit_length_limit);
     }
 }
 
@@ -45,40 +45,40 @@ pub struct WindowReport {
     /// Answers in it.
     pub answers: usize,
     /// Of how many of them entropies can be compared.
-    pub with_entropy: usize,
+    pub entropy_count: usize,
     /// Mean comparable entropy, in bits per token.
-    pub entropy: Option<f64>,
+    pub mean_entropy: Option<f64>,
     /// Mean length, in tokens.
-    pub length: Option<f64>,
+    pub mean_length: Option<f64>,
     /// Mean share of repeated groups of words, of the answers that are long enough.
-    pub repetition: Option<f64>,
+    pub mean_repetition: Option<f64>,
     /// Share of refusals.
-    pub refusals: f64,
+    pub refusal_share: f64,
     /// Share of answers that ended because they were long enough.
-    pub cuts: f64,
+    pub length_limited_share: f64,
     /// What was tested against the reference; empty when the window became the reference itself.
-    pub tests: Vec<Test>,
+    pub tests: Vec<FeatureTest>,
 }
 
 impl WindowReport {
-    pub(crate) fn of(window: &Window, number: u64, tests: Vec<Test>) -> Self {
+    pub(crate) fn from_window(window: &ResponseWindow, number: u64, tests: Vec<FeatureTest>) -> Self {
         let share = |count: usize| count as f64 / window.answers.max(1) as f64;
         WindowReport {
             number,
             answers: window.answers,
-            with_entropy: window.entropies.len(),
-            entropy: mean(&window.entropies),
-            length: mean(&window.lengths),
-            repetition: mean(&window.repetitions),
-            refusals: share(window.refusals),
-            cuts: share(window.cuts),
+            entropy_count: window.entropies.len(),
+            mean_entropy: mean(&window.entropies),
+            mean_length: mean(&window.lengths),
+            mean_repetition: mean(&window.repetitions),
+            refusal_share: share(window.refusals),
+            length_limited_share: share(window.length_limited),
             tests,
         }
     }
 
     /// The tests that found a difference.
-    pub fn findings(&self) -> impl Iterator<Item = &Test> {
-        self.tests.iter().filter(|test| test.differs)
+    pub fn findings(&self) -> impl Iterator<Item = &FeatureTest> {
+        self.tests.iter().filter(|test| test.is_significant)
     }
 }
 

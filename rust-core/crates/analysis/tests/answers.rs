@@ -1,30 +1,32 @@
 //! Answers of each dialect are read, whole and as streams.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_analysis::{Answer, Dialect, Measures, Refusal, Settings, Unreadable};
+use proofgate_analysis::{
+    AnalysisSettings, CapturedResponse, Measures, Refusal, ResponseDialect, UnreadableResponse,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn measure(dialect: Dialect, events: bool, body: &[u8]) -> Result<Measures, Unreadable> {
-    let settings = Settings {
-        depth: 2,
-        vocabulary: Some(1000),
-        ..Settings::default()
+fn measure(dialect: ResponseDialect, events: bool, body: &[u8]) -> Result<Measures, UnreadableResponse> {
+    let settings = AnalysisSettings {
+        entropy_depth: 2,
+        vocabulary_size: Some(1000),
+        ..AnalysisSettings::default()
     };
-    let answer = Answer {
+    let answer = CapturedResponse {
         dialect,
-        events,
+        is_event_stream: events,
         body,
-        partly: false,
+        is_truncated: false,
     };
     answer.measure(&settings)
 }
 
-fn whole(dialect: Dialect, body: &Value) -> Measures {
+fn whole(dialect: ResponseDialect, body: &Value) -> Measures {
     measure(dialect, false, body.to_string().as_bytes()).unwrap()
 }
 
-fn stream(dialect: Dialect, events: &[Value]) -> Measures {
+fn stream(dialect: ResponseDialect, events: &[Value]) -> Measures {
     let lines: Vec<String> = events
         .iter()
         .map(|event| format!("event: x\ndata: {event}\n\n"))
@@ -44,10 +46,10 @@ fn half(token: &str) -> Value {
 fn has_half_tokens(measures: &Measures, tokens: u64) {
     let entropy = measures.entropy.unwrap();
     assert_eq!(entropy.tokens, tokens);
-    assert!((entropy.at_least - 1.5).abs() < 1e-9 && (entropy.told - 0.75).abs() < 1e-9);
-    assert_eq!(entropy.comparable, Some(entropy.at_least));
-    assert!(entropy.at_most.unwrap() > 3.0);
-    assert_eq!(measures.opening.as_ref().unwrap().told().len(), 2);
+    assert!((entropy.min - 1.5).abs() < 1e-9 && (entropy.reported_probability - 0.75).abs() < 1e-9);
+    assert_eq!(entropy.comparable, Some(entropy.min));
+    assert!(entropy.max.unwrap() > 3.0);
+    assert_eq!(measures.first_token.as_ref().unwrap().told().len(), 2);
 }
 
 #[test]
@@ -55,12 +57,12 @@ fn chat_completions_tell_their_tokens_whole_and_as_a_stream() {
     let body = json!({"choices": [
         {"index": 1, "message": {"content": "I can't help with that."}, "finish_reason": "content_filter"},
         {"index": 0, "message": {"content": "Hi you"}, "finish_reason": "length", "logprobs": {"content": [half("Hi"), half(" you")]}}]});
-    let measures = whole(Dialect::Chat, &body);
+    let measures = whole(ResponseDialect::Chat, &body);
     has_half_tokens(&measures, 2);
-    assert!(measures.cut && measures.refusal.is_none() && measures.text_bytes == 6);
+    assert!(measures.hit_length_limit && measures.refusal.is_none() && measures.text_bytes == 6);
     let chunk = |delta: Value, told: Value, finish: Value| json!({"choices": [{"index": 0, "delta": delta, "logprobs": told, "finish_reason": finish}]});
     let measures = stream(
-        Dialect::Chat,
+        ResponseDialect::Chat,
         &[
             chunk(
                 json!({"role": "assistant", "content": ""}),
@@ -82,7 +84,7 @@ fn chat_completions_tell_their_tokens_whole_and_as_a_stream() {
         ],
     );
     has_half_tokens(&measures, 2);
-    assert!(!measures.cut && measures.text_bytes == 6);
+    assert!(!measures.hit_length_limit && measures.text_bytes == 6);
 }
 
 #[test]
@@ -90,10 +92,10 @@ fn completions_tell_their_tokens_by_lists_and_maps() {
     let half = json!({"Hi": 0.5f64.ln(), "else": 0.25f64.ln()});
     let body = json!({"choices": [{"index": 0, "text": "Hi", "finish_reason": "stop", "logprobs":
         {"tokens": ["Hi"], "token_logprobs": [0.5f64.ln()], "top_logprobs": [half]}}]});
-    has_half_tokens(&whole(Dialect::Completions, &body), 1);
+    has_half_tokens(&whole(ResponseDialect::Completions, &body), 1);
     // Without alternatives only the token itself is told: that is not comparable.
     let body = json!({"choices": [{"text": "Hi", "logprobs": {"tokens": ["Hi", "!"], "token_logprobs": [null, -0.5], "top_logprobs": null}}]});
-    let entropy = whole(Dialect::Completions, &body).entropy.unwrap();
+    let entropy = whole(ResponseDialect::Completions, &body).entropy.unwrap();
     assert!(entropy.tokens == 1 && entropy.comparable.is_none());
 }
 
@@ -101,11 +103,11 @@ fn completions_tell_their_tokens_by_lists_and_maps() {
 fn responses_tell_their_tokens_whole_and_as_a_stream() {
     let body = json!({"incomplete_details": {"reason": "max_output_tokens"}, "output": [{"type": "reasoning"}, {"type": "message",
         "content": [{"type": "output_text", "text": "Hi", "logprobs": [half("Hi")]}]}]});
-    let measures = whole(Dialect::Responses, &body);
+    let measures = whole(ResponseDialect::Responses, &body);
     has_half_tokens(&measures, 1);
-    assert!(measures.cut && measures.text_bytes == 2);
+    assert!(measures.hit_length_limit && measures.text_bytes == 2);
     let measures = stream(
-        Dialect::Responses,
+        ResponseDialect::Responses,
         &[
             json!({"type": "response.created", "response": {"output": []}}),
             json!({"type": "response.output_text.delta", "delta": "Hi", "logprobs": [half("Hi")]}),
@@ -114,17 +116,17 @@ fn responses_tell_their_tokens_whole_and_as_a_stream() {
         ],
     );
     has_half_tokens(&measures, 1);
-    assert!(measures.cut && measures.text_bytes == 2);
+    assert!(measures.hit_length_limit && measures.text_bytes == 2);
 }
 
 #[test]
 fn messages_tell_no_probabilities_and_all_else() {
     let body =
         json!({"content": [{"type": "text", "text": "I cannot help with that."}], "stop_reason": "end_turn"});
-    let measures = whole(Dialect::Messages, &body);
-    assert!(measures.entropy.is_none() && measures.refusal == Some(Refusal::Opening));
+    let measures = whole(ResponseDialect::Messages, &body);
+    assert!(measures.entropy.is_none() && measures.refusal == Some(Refusal::Prefix));
     let measures = stream(
-        Dialect::Messages,
+        ResponseDialect::Messages,
         &[
             json!({"type": "message_start", "message": {"content": []}}),
             json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Well"}}),
@@ -143,16 +145,16 @@ fn gemini_tells_its_tokens_whole_and_in_both_kinds_of_streams() {
         {"token": "Hi", "logProbability": 0.5f64.ln()}, {"token": "else", "logProbability": 0.25f64.ln()}]}]});
     let part = json!({"candidates": [{"content": {"parts": [{"text": "hm", "thought": true}, {"text": "Hi"}]}, "logprobsResult": told}]});
     let end = json!({"candidates": [{"finishReason": "MAX_TOKENS"}]});
-    has_half_tokens(&whole(Dialect::Gemini, &part), 1);
+    has_half_tokens(&whole(ResponseDialect::Gemini, &part), 1);
     for measures in [
-        stream(Dialect::Gemini, &[part.clone(), end.clone()]),
-        whole(Dialect::Gemini, &json!([part, end])),
+        stream(ResponseDialect::Gemini, &[part.clone(), end.clone()]),
+        whole(ResponseDialect::Gemini, &json!([part, end])),
     ] {
         has_half_tokens(&measures, 1);
-        assert!(measures.cut && measures.text_bytes == 2);
+        assert!(measures.hit_length_limit && measures.text_bytes == 2);
     }
     let blocked = whole(
-        Dialect::Gemini,
+        ResponseDialect::Gemini,
         &json!({"promptFeedback": {"blockReason": "SAFETY"}}),
     );
     assert_eq!(blocked.refusal, Some(Refusal::Filtered));
@@ -162,7 +164,10 @@ fn gemini_tells_its_tokens_whole_and_in_both_kinds_of_streams() {
 fn a_refusal_that_is_declared_is_no_guess() {
     let body =
         json!({"choices": [{"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"}]});
-    assert_eq!(whole(Dialect::Chat, &body).refusal, Some(Refusal::Declared));
+    assert_eq!(
+        whole(ResponseDialect::Chat, &body).refusal,
+        Some(Refusal::Declared)
+    );
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn tokens_that_look_the_same_and_have_other_bytes_are_different() {
     let mut token = broken([0x80], 0.5f64.ln());
     token["top_logprobs"] = json!([broken([0x80], 0.5f64.ln()), broken([0x81], 0.5f64.ln())]);
     let body = json!({"choices": [{"message": {"content": "x"}, "logprobs": {"content": [token]}}]});
-    assert!((whole(Dialect::Chat, &body).entropy.unwrap().at_least - 1.0).abs() < 1e-9);
+    assert!((whole(ResponseDialect::Chat, &body).entropy.unwrap().min - 1.0).abs() < 1e-9);
 }
 
 #[test]
@@ -186,15 +191,15 @@ fn what_is_no_answer_is_unreadable() {
         (true, "data: {}\n\n"),
     ] {
         for dialect in [
-            Dialect::Chat,
-            Dialect::Completions,
-            Dialect::Responses,
-            Dialect::Messages,
-            Dialect::Gemini,
+            ResponseDialect::Chat,
+            ResponseDialect::Completions,
+            ResponseDialect::Responses,
+            ResponseDialect::Messages,
+            ResponseDialect::Gemini,
         ] {
             assert_eq!(
                 measure(dialect, events, body.as_bytes()),
-                Err(Unreadable),
+                Err(UnreadableResponse),
                 "{dialect:?} {events} {body}"
             );
         }
@@ -203,20 +208,20 @@ fn what_is_no_answer_is_unreadable() {
 
 #[test]
 fn the_events_of_a_stream_that_is_partly_there_are_read() {
-    let answer = Answer {
-        dialect: Dialect::Chat,
-        events: true,
+    let answer = CapturedResponse {
+        dialect: ResponseDialect::Chat,
+        is_event_stream: true,
         body: b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: {\"choices\":[{\"del",
-        partly: true,
+        is_truncated: true,
     };
-    let measures = answer.measure(&Settings::default()).unwrap();
-    assert!(measures.partly_read && measures.text_bytes == 2);
+    let measures = answer.measure(&AnalysisSettings::default()).unwrap();
+    assert!(measures.is_truncated && measures.text_bytes == 2);
 }
 
 proptest! {
     #[test]
     fn no_bytes_make_it_fail(body in prop::collection::vec(any::<u8>(), 0..200), events: bool) {
-        for dialect in [Dialect::Chat, Dialect::Completions, Dialect::Responses, Dialect::Messages, Dialect::Gemini] {
+        for dialect in [ResponseDialect::Chat, ResponseDialect::Completions, ResponseDialect::Responses, ResponseDialect::Messages, ResponseDialect::Gemini] {
             let _ = measure(dialect, events, &body);
         }
     }
@@ -239,6 +244,6 @@ proptest! {
         if at < 3 {
             body["choices"][0]["logprobs"]["content"] = json!([token]);
         }
-        let _ = measure(Dialect::Chat, false, body.to_string().as_bytes());
+        let _ = measure(ResponseDialect::Chat, false, body.to_string().as_bytes());
     }
 }

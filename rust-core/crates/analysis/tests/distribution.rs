@@ -1,18 +1,18 @@
 //! What is told of a token's distribution is bounded honestly, and compared token by token.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_analysis::{Distribution, TokenId, jensen_shannon};
+use proofgate_analysis::{TokenDistribution, TokenId, jensen_shannon};
 use proptest::prelude::*;
 
-fn told(logarithms: &[(u64, f64)]) -> Option<Distribution> {
-    Distribution::from_logarithms(
+fn told(logarithms: &[(u64, f64)]) -> Option<TokenDistribution> {
+    TokenDistribution::from_log_probabilities(
         logarithms
             .iter()
             .map(|(token, logarithm)| (TokenId(*token), *logarithm)),
     )
 }
 
-fn of_probabilities(probabilities: &[(u64, f64)]) -> Distribution {
+fn of_probabilities(probabilities: &[(u64, f64)]) -> TokenDistribution {
     let logarithms: Vec<(u64, f64)> = probabilities.iter().map(|(token, p)| (*token, p.ln())).collect();
     told(&logarithms).unwrap()
 }
@@ -24,19 +24,19 @@ fn close(value: f64, wanted: f64) {
 #[test]
 fn of_a_whole_distribution_both_bounds_are_its_entropy() {
     let fair = of_probabilities(&[(1, 0.5), (2, 0.25), (3, 0.25)]);
-    close(fair.entropy_at_least(), 1.5);
-    close(fair.entropy_at_most(3).unwrap(), 1.5);
+    close(fair.min_entropy(), 1.5);
+    close(fair.max_entropy(3).unwrap(), 1.5);
 }
 
 #[test]
 fn what_was_not_told_is_one_outcome_below_and_spread_evenly_above() {
     let half = of_probabilities(&[(1, 0.5)]);
     close(half.rest(), 0.5);
-    close(half.entropy_at_least(), 1.0);
+    close(half.min_entropy(), 1.0);
     // Half of it over 1024 other tokens: 0.5 + 0.5 * (1 + 10).
-    close(half.entropy_at_most(1025).unwrap(), 6.0);
-    assert_eq!(half.entropy_at_most(1), None);
-    assert_eq!(half.entropy_at_most(0), None);
+    close(half.max_entropy(1025).unwrap(), 6.0);
+    assert_eq!(half.max_entropy(1), None);
+    assert_eq!(half.max_entropy(0), None);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn sentinels_for_impossible_tokens_are_told_and_impossible() {
     for impossible in [f64::NEG_INFINITY, -9999.0] {
         let distribution = told(&[(1, 0.0), (2, impossible)]).unwrap();
         assert_eq!(distribution.told().len(), 2);
-        close(distribution.entropy_at_least(), 0.0);
+        close(distribution.min_entropy(), 0.0);
         assert_eq!(told(&[(2, impossible)]), None);
     }
 }
@@ -76,11 +76,11 @@ fn sums_above_one_by_rounding_are_one_and_sums_far_above_are_no_distribution() {
 
 #[test]
 fn fewer_alternatives_than_are_compared_are_not_comparable_unless_they_are_all() {
-    assert_eq!(of_probabilities(&[(1, 0.5), (2, 0.2)]).truncated(3), None);
+    assert_eq!(of_probabilities(&[(1, 0.5), (2, 0.2)]).truncated_to(3), None);
     let all = of_probabilities(&[(1, 0.75), (2, 0.25)]);
-    assert_eq!(all.clone().truncated(3), Some(all));
+    assert_eq!(all.clone().truncated_to(3), Some(all));
     let cut = of_probabilities(&[(1, 0.5), (2, 0.25), (3, 0.125)])
-        .truncated(2)
+        .truncated_to(2)
         .unwrap();
     assert_eq!(cut.told().len(), 2);
     close(cut.rest(), 0.25);
@@ -110,7 +110,7 @@ fn whole() -> impl Strategy<Value = Vec<f64>> {
     })
 }
 
-fn top(whole: &[f64], count: usize) -> Distribution {
+fn top(whole: &[f64], count: usize) -> TokenDistribution {
     let mut ranked: Vec<(u64, f64)> = (0..).zip(whole.iter().copied()).collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
     of_probabilities(&ranked[..count])
@@ -125,11 +125,11 @@ proptest! {
     fn the_entropy_lies_between_its_bounds_and_more_told_brings_them_closer(whole in whole(), count in 1usize..19) {
         let (few, more) = (top(&whole, count), top(&whole, count + 1));
         let entropy = entropy(&whole);
-        prop_assert!(few.entropy_at_least() <= entropy + 1e-9);
-        prop_assert!(entropy <= few.entropy_at_most(20).unwrap() + 1e-9);
-        prop_assert!(few.entropy_at_least() <= more.entropy_at_least() + 1e-9);
-        prop_assert!(more.entropy_at_most(20).unwrap() <= few.entropy_at_most(20).unwrap() + 1e-9);
-        prop_assert!(few.entropy_at_least() <= ((count + 1) as f64).log2() + 1e-9);
+        prop_assert!(few.min_entropy() <= entropy + 1e-9);
+        prop_assert!(entropy <= few.max_entropy(20).unwrap() + 1e-9);
+        prop_assert!(few.min_entropy() <= more.min_entropy() + 1e-9);
+        prop_assert!(more.max_entropy(20).unwrap() <= few.max_entropy(20).unwrap() + 1e-9);
+        prop_assert!(few.min_entropy() <= ((count + 1) as f64).log2() + 1e-9);
     }
 
     #[test]
@@ -148,12 +148,12 @@ proptest! {
     #[test]
     fn whatever_is_told_the_numbers_are_finite(told in prop::collection::vec((0u64..5, any::<f64>()), 0..12)) {
         let outcomes = told.iter().map(|(token, logarithm)| (TokenId(*token), *logarithm));
-        if let Some(distribution) = Distribution::from_logarithms(outcomes) {
+        if let Some(distribution) = TokenDistribution::from_log_probabilities(outcomes) {
             let sum: f64 = distribution.told().iter().map(|outcome| outcome.probability).sum();
             prop_assert!((sum + distribution.rest() - 1.0).abs() < 1e-9);
-            prop_assert!(distribution.entropy_at_least() >= 0.0 && distribution.entropy_at_least().is_finite());
-            if let Some(most) = distribution.entropy_at_most(1_000_000) {
-                prop_assert!(most + 1e-9 >= distribution.entropy_at_least() && most.is_finite());
+            prop_assert!(distribution.min_entropy() >= 0.0 && distribution.min_entropy().is_finite());
+            if let Some(most) = distribution.max_entropy(1_000_000) {
+                prop_assert!(most + 1e-9 >= distribution.min_entropy() && most.is_finite());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What reading an answer takes of memory is bounded by its length, whatever a provider writes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_analysis::{Answer, Dialect, Settings};
+use proofgate_analysis::{AnalysisSettings, CapturedResponse, ResponseDialect};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -35,16 +35,16 @@ static ALLOCATOR: Counting = Counting;
 const LENGTH: usize = 512 << 10;
 
 /// The most bytes that are held while an answer is read; buffers that grow count with what they grow from.
-fn held(dialect: Dialect, events: bool, body: &[u8]) -> usize {
+fn held(dialect: ResponseDialect, events: bool, body: &[u8]) -> usize {
     HELD.set(0);
     MOST.set(0);
-    let answer = Answer {
+    let answer = CapturedResponse {
         dialect,
-        events,
+        is_event_stream: events,
         body,
-        partly: false,
+        is_truncated: false,
     };
-    let _ = answer.measure(&Settings::default());
+    let _ = answer.measure(&AnalysisSettings::default());
     MOST.get()
 }
 
@@ -92,11 +92,11 @@ fn reading_an_answer_takes_four_times_its_bytes_and_a_mebibyte_at_most() {
         ),
     ];
     let dialects = [
-        Dialect::Chat,
-        Dialect::Completions,
-        Dialect::Responses,
-        Dialect::Messages,
-        Dialect::Gemini,
+        ResponseDialect::Chat,
+        ResponseDialect::Completions,
+        ResponseDialect::Responses,
+        ResponseDialect::Messages,
+        ResponseDialect::Gemini,
     ];
     for body in &bodies {
         assert!(serde_json::from_str::<&serde_json::value::RawValue>(body).is_ok());
@@ -115,5 +115,5 @@ fn reading_an_answer_takes_four_times_its_bytes_and_a_mebibyte_at_most() {
     }
     // A text as long as may be, of as many words.
     let text = chat(&"a b ".repeat(64 << 10));
-    assert!(held(Dialect::Chat, false, text.as_bytes()) <= 1 << 20);
+    assert!(held(ResponseDialect::Chat, false, text.as_bytes()) <= 1 << 20);
 }

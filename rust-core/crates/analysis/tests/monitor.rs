@@ -1,19 +1,21 @@
 //! What is followed is bounded, and what is wrong with an answer is told.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_analysis::{AnswerOutcome, Flag, Measures, Monitor, Repetition, Settings};
+use proofgate_analysis::{
+    AnalysisSettings, DriftMonitor, Measures, MonitorOutcome, Repetition, ResponseFlag,
+};
 use std::sync::Arc;
 
-fn take(monitor: &mut Monitor, model: &str, measures: &Measures) -> AnswerOutcome {
+fn take(monitor: &mut DriftMonitor, model: &str, measures: &Measures) -> MonitorOutcome {
     let (tenant, model): (Arc<str>, Arc<str>) = ("acme".into(), model.into());
-    monitor.take(&tenant, &model, measures)
+    monitor.observe(&tenant, &model, measures)
 }
 
 fn looping() -> Measures {
     Measures {
         repetition: Some(Repetition {
-            share: 0.9,
-            stretch: 0.8,
+            repeated_share: 0.9,
+            longest_run_share: 0.8,
             is_loop: true,
         }),
         ..Measures::default()
@@ -22,18 +24,18 @@ fn looping() -> Measures {
 
 #[test]
 fn the_pair_that_was_least_recently_seen_is_forgotten() {
-    let settings = Settings {
-        pairs: 2,
-        window: 2,
-        ..Settings::default()
+    let settings = AnalysisSettings {
+        max_pairs: 2,
+        window_size: 2,
+        ..AnalysisSettings::default()
     };
-    let mut monitor = Monitor::new(settings);
+    let mut monitor = DriftMonitor::new(settings);
     let answer = Measures::default();
     for model in ["one", "two", "one"] {
-        assert_eq!(take(&mut monitor, model, &answer).forgotten, None);
+        assert_eq!(take(&mut monitor, model, &answer).evicted, None);
     }
-    let forgotten = take(&mut monitor, "three", &answer).forgotten.unwrap();
-    assert_eq!((&*forgotten.1, monitor.pairs()), ("two", 2));
+    let forgotten = take(&mut monitor, "three", &answer).evicted.unwrap();
+    assert_eq!((&*forgotten.1, monitor.pair_count()), ("two", 2));
     // Whoever comes back begins anew.
     assert!(take(&mut monitor, "two", &answer).window.is_none());
     assert_eq!(take(&mut monitor, "two", &answer).window.unwrap().number, 1);
@@ -41,28 +43,28 @@ fn the_pair_that_was_least_recently_seen_is_forgotten() {
 
 #[test]
 fn an_answer_that_repeats_itself_is_flagged_and_ten_of_a_window_are_worth_records() {
-    let mut monitor = Monitor::new(Settings {
-        window: 20,
-        ..Settings::default()
+    let mut monitor = DriftMonitor::new(AnalysisSettings {
+        window_size: 20,
+        ..AnalysisSettings::default()
     });
-    let worth = |monitor: &mut Monitor| {
+    let worth = |monitor: &mut DriftMonitor| {
         (0..20)
-            .filter(|_| take(monitor, "one", &looping()).is_worth_a_record)
+            .filter(|_| take(monitor, "one", &looping()).should_record)
             .count()
     };
     assert_eq!([worth(&mut monitor), worth(&mut monitor)], [10, 10]);
     assert_eq!(
         take(&mut monitor, "one", &looping()).flags,
-        [Flag::Repetition, Flag::Loop]
+        [ResponseFlag::Repetition, ResponseFlag::Loop]
     );
     assert_eq!(take(&mut monitor, "one", &Measures::default()).flags, []);
 }
 
 #[test]
 fn with_few_values_nothing_is_compared() {
-    let mut monitor = Monitor::new(Settings {
-        window: 29,
-        ..Settings::default()
+    let mut monitor = DriftMonitor::new(AnalysisSettings {
+        window_size: 29,
+        ..AnalysisSettings::default()
     });
     let mut windows = (0..58).filter_map(|_| take(&mut monitor, "one", &looping()).window);
     assert!(windows.all(|window| window.tests.is_empty() && window.answers == 29));

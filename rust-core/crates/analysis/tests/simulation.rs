@@ -3,14 +3,14 @@
 
 mod support;
 
-use proofgate_analysis::{Feature, Measures, Monitor, Settings, WindowReport};
+use proofgate_analysis::{AnalysisSettings, DriftMonitor, Feature, Measures, WindowReport};
 use std::sync::Arc;
 use support::{Model, Random};
 
-fn windows(settings: &Settings, answers: impl Iterator<Item = Measures>) -> Vec<WindowReport> {
-    let mut monitor = Monitor::new(settings.clone());
+fn windows(settings: &AnalysisSettings, answers: impl Iterator<Item = Measures>) -> Vec<WindowReport> {
+    let mut monitor = DriftMonitor::new(settings.clone());
     let (tenant, model): (Arc<str>, Arc<str>) = ("acme".into(), "large".into());
-    let mut seen = answers.map(|measures| monitor.take(&tenant, &model, &measures));
+    let mut seen = answers.map(|measures| monitor.observe(&tenant, &model, &measures));
     seen.by_ref().filter_map(|seen| seen.window).collect()
 }
 
@@ -18,10 +18,10 @@ fn windows(settings: &Settings, answers: impl Iterator<Item = Measures>) -> Vec<
 fn false_findings_are_as_rare_as_stated_however_often_is_looked() {
     // 400 pairs of 6 windows each, nothing changed in any of them.
     for (stated, most) in [(0.1, 0.1), (0.01, 0.01)] {
-        let settings = Settings {
-            window: 60,
-            false_alarms: stated,
-            ..Settings::default()
+        let settings = AnalysisSettings {
+            window_size: 60,
+            max_false_alarms: stated,
+            ..AnalysisSettings::default()
         };
         let mut random = Random::new(42);
         let (mut compared, mut found) = (0u32, 0u32);
@@ -44,10 +44,10 @@ fn false_findings_are_as_rare_as_stated_however_often_is_looked() {
 
 #[test]
 fn the_tests_are_not_so_careful_that_they_find_nothing() {
-    let settings = Settings {
-        window: 60,
-        false_alarms: 0.5,
-        ..Settings::default()
+    let settings = AnalysisSettings {
+        window_size: 60,
+        max_false_alarms: 0.5,
+        ..AnalysisSettings::default()
     };
     let mut random = Random::new(7);
     let answers = (0..60 * 200).map(|_| Model::A.answer(&mut random));
@@ -64,11 +64,11 @@ fn each_change_is_found_in_the_first_window_after_it_and_told_once() {
         (Model::Unsure, Feature::Entropy),
         (Model::Longer, Feature::Length),
         (Model::Refusing, Feature::Refusal),
-        (Model::OtherWords, Feature::Opening),
+        (Model::OtherWords, Feature::FirstToken),
         (Model::Looping, Feature::Repetition),
-        (Model::CutShort, Feature::Cut),
+        (Model::CutShort, Feature::LengthLimit),
     ] {
-        let settings = Settings::default();
+        let settings = AnalysisSettings::default();
         let mut random = Random::new(11);
         let answers = (0..1400).map(|at| {
             let model = if at < 600 { Model::A } else { changed };
@@ -95,7 +95,7 @@ fn each_change_is_found_in_the_first_window_after_it_and_told_once() {
 #[test]
 fn tokens_are_compared_by_what_they_are_and_not_by_their_rank() {
     // The same probabilities in the same order, of other tokens: by rank there is no difference at all.
-    let settings = Settings::default();
+    let settings = AnalysisSettings::default();
     let mut random = Random::new(5);
     let answers = (0..400).map(|at| {
         let model = if at < 200 { Model::A } else { Model::OtherWords };
@@ -103,5 +103,5 @@ fn tokens_are_compared_by_what_they_are_and_not_by_their_rank() {
     });
     let last = windows(&settings, answers).pop().unwrap();
     let features: Vec<Feature> = last.findings().map(|test| test.feature).collect();
-    assert_eq!(features, [Feature::Opening]);
+    assert_eq!(features, [Feature::FirstToken]);
 }

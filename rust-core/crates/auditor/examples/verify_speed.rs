@@ -15,7 +15,7 @@ use proofgate_auditor::{Auditor, Settings, StateDirectory};
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Usage};
 use proofgate_ledger::{Mmr, SigningKey, TrustPolicy, leaf_hash};
-use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, succession};
+use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, succession};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -120,19 +120,19 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
         ledger: LEDGER,
         number: 0,
         key,
-        former: None,
+        previous_key: None,
     };
-    let terms = succession::Terms {
+    let terms = succession::StartOptions {
         shard,
-        until: None,
+        key_valid_until: None,
         successions: &[],
-        options: Options::default(),
-        config: ConfigDigests::of([1; 32]),
+        options: LogOptions::default(),
+        config: ConfigDigests::from_config([1; 32]),
         version: "0",
         now: 1,
     };
     let storage: Arc<dyn Storage> = Arc::new(FileStorage);
-    let mut log = succession::begin(&storage, &terms, None).unwrap().log;
+    let mut log = succession::start(&storage, &terms, None).unwrap().log;
     let mut bytes = 0;
     let (killed, records) = (ending == Ending::Killed, records());
     let followed = if killed { records - LEFT } else { records };
@@ -142,7 +142,7 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
             follow(&mut log, number, followed);
             if number == followed {
                 log.follower.sync().unwrap();
-                log.follower.checkpoint(key).unwrap();
+                log.follower.sign_checkpoint(key).unwrap();
             }
             continue;
         }
@@ -190,12 +190,12 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
     if killed {
         let incarnation = log.incarnation;
         drop(log);
-        succession::begin(&storage, &terms, None).unwrap();
+        succession::start(&storage, &terms, None).unwrap();
         return (incarnation, bytes);
     }
-    while log.follower.step().unwrap().behind {}
+    while log.follower.step().unwrap().has_more {}
     log.follower.sync().unwrap();
-    log.follower.checkpoint(key).unwrap();
+    log.follower.sign_checkpoint(key).unwrap();
     (log.incarnation, bytes)
 }
 
@@ -206,7 +206,7 @@ fn follow(log: &mut Incarnation, number: u64, followed: u64) {
     }
     log.writer.flush().unwrap();
     log.follower.prepare();
-    while number < followed && log.follower.step().unwrap().behind {}
+    while number < followed && log.follower.step().unwrap().has_more {}
 }
 
 fn complete(log: &mut Incarnation, number: u64) {
@@ -246,11 +246,11 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
     let settings = Settings {
         ledger: ledger.to_owned(),
         key: key.verifying_key(),
-        keeping: None,
-        beat: 1,
-        second_look: 1,
-        stall: u64::MAX,
-        configurations: false,
+        retention_key: None,
+        heartbeat: 1,
+        recheck_delay: 1,
+        stall_timeout: u64::MAX,
+        check_configurations: false,
         policy: Arc::new(TrustPolicy::unconditional()),
     };
     let state = Arc::new(StateDirectory::open(state).unwrap().unwrap());

@@ -2,27 +2,27 @@
 //! auditor's own key.
 //!
 //! An append writes bundles and tiles, then `signed`, the note over them, then `checkpoint`, the same note for everybody;
-//! where the policy asks for cosignatures that is written once witnesses have given them ([`Cosigning`](crate::Cosigning)).
+//! where the policy asks for cosignatures that is written once witnesses have given them ([`CosigningCoordinator`](crate::Cosigning)).
 //! `signed` is what this auditor has committed itself to. After a crash, or a call that failed, the log is what `signed`
 //! says: whatever tiles lie behind it were never under a signature and are written anew. So no size ever gets two roots.
 
-use crate::files::{CHECKPOINT, LENGTH, read, write};
-use crate::published::{Published, tile_hashes};
-use crate::tile::{LEVELS, Tile, WIDTH, root_of};
+use crate::files::{CHECKPOINT_FILE, LENGTH_PREFIX_LEN, read, write};
+use crate::published::{PublishedLog, tile_hashes};
+use crate::tile::{LEVELS, Tile, WIDTH, subtree_root};
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash};
 use std::sync::Arc;
 
-/// The note that was committed to; never behind [`CHECKPOINT`]. Witnesses are asked for it.
-const SIGNED: &str = "signed";
+/// The note that was committed to; never behind [`CHECKPOINT_FILE`]. Witnesses are asked for it.
+const SIGNED_FILE: &str = "signed";
 /// The writer of an aggregate log.
-pub struct Aggregate {
+pub struct AggregateWriter {
     state: Arc<dyn StateStorage>,
     key: SigningKey,
     edge: Edge,
-    published: Arc<Published>,
+    published: Arc<PublishedLog>,
     /// A call failed while something was appended: the state says what holds.
-    unsure: bool,
+    needs_recovery: bool,
 }
 
 /// What an append starts from: the tiles at the right edge of the tree.
@@ -72,7 +72,7 @@ impl Edge {
                 width: WIDTH,
             };
             full(tile, &hashes.concat())?;
-            hash = root_of(&hashes);
+            hash = subtree_root(&hashes);
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Edge {
             let mut rest = hashes.as_slice();
             while !rest.is_empty() {
                 let (peak, others) = rest.split_at(1 << rest.len().ilog2());
-                peaks.push(root_of(peak));
+                peaks.push(subtree_root(peak));
                 rest = others;
             }
         }
@@ -91,7 +91,7 @@ impl Edge {
     }
 
     /// The tiles and the bundle that are not full, with their bytes.
-    fn partial(&self) -> Vec<(Tile, Vec<u8>)> {
+    fn partial_tiles(&self) -> Vec<(Tile, Vec<u8>)> {
         let levels = std::iter::once(None).chain((0..LEVELS).map(Some));
         let edges = levels.filter_map(|level| Tile::edge(level, self.size));
         edges
@@ -103,7 +103,7 @@ impl Edge {
     }
 }
 
-impl Aggregate {
+impl AggregateWriter {
     /// Begins a log, and signs that it is empty. `policy` says what has to be cosigned before it is published.
     ///
     /// # Errors
@@ -113,20 +113,20 @@ impl Aggregate {
         key: SigningKey,
         policy: Arc<TrustPolicy>,
     ) -> Result<Self, AuditorError> {
-        if read(&*state, SIGNED)?.is_some() || read(&*state, CHECKPOINT)?.is_some() {
+        if read(&*state, SIGNED_FILE)?.is_some() || read(&*state, CHECKPOINT_FILE)?.is_some() {
             return Err(AuditorError::StateExists);
         }
         let edge = Edge::default();
-        let note = sign(&key, &edge)?;
-        write(&*state, SIGNED, note.as_bytes())?;
-        let published = Arc::new(Published::new(Arc::clone(&state), policy));
-        published.advance(0, note)?;
+        let note = sign_checkpoint(&key, &edge)?;
+        write(&*state, SIGNED_FILE, note.as_bytes())?;
+        let published = Arc::new(PublishedLog::new(Arc::clone(&state), policy));
+        published.set_signed(0, note)?;
         Ok(Self {
             state,
             key,
             edge,
             published,
-            unsure: false,
+            needs_recovery: false,
         })
     }
 
@@ -140,20 +140,20 @@ impl Aggregate {
         key: SigningKey,
         policy: Arc<TrustPolicy>,
     ) -> Result<Self, AuditorError> {
-        let published = Arc::new(Published::new(Arc::clone(&state), policy));
-        let edge = settle(&*state, &key, &published)?;
+        let published = Arc::new(PublishedLog::new(Arc::clone(&state), policy));
+        let edge = recover(&*state, &key, &published)?;
         Ok(Self {
             state,
             key,
             edge,
             published,
-            unsure: false,
+            needs_recovery: false,
         })
     }
 
     /// What readers have of it, without waiting for the writer.
     #[must_use]
-    pub fn published(&self) -> Arc<Published> {
+    pub fn published(&self) -> Arc<PublishedLog> {
         Arc::clone(&self.published)
     }
 
@@ -164,7 +164,7 @@ impl Aggregate {
     }
 
     /// A signed note of a log whose name lies below this one's.
-    pub(crate) fn sign_below(&self, checkpoint: &Checkpoint) -> Result<String, AuditorError> {
+    pub(crate) fn sign_for_sublog(&self, checkpoint: &Checkpoint) -> Result<String, AuditorError> {
         Ok(checkpoint.sign(&self.key)?)
     }
 
@@ -176,33 +176,33 @@ impl Aggregate {
 
     /// Appends entries, durably, and signs a checkpoint over them, which is published where no cosignature is needed.
     ///
-    /// After an error it is not known whether they were appended, until [`Self::settle`] returns.
+    /// After an error it is not known whether they were appended, until [`Self::recover`] returns.
     ///
     /// # Errors
     /// [`AuditorError::EntryTooLarge`], and nothing was appended; [`AuditorError::State`]; [`AuditorError::StateCorrupt`].
     pub fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), AuditorError> {
-        self.settle()?;
+        self.recover()?;
         if let Some(large) = entries.iter().find(|entry| entry.len() > usize::from(u16::MAX)) {
             return Err(AuditorError::EntryTooLarge(large.len()));
         }
         if entries.is_empty() {
             return Ok(());
         }
-        self.unsure = true;
-        let before = self.edge.partial();
+        self.needs_recovery = true;
+        let before = self.edge.partial_tiles();
         let mut edge = self.edge.clone();
         for entry in entries {
             edge.push(entry, &mut |tile, bytes| write(&*self.state, &tile.path(), bytes))?;
         }
-        let partial = edge.partial();
+        let partial = edge.partial_tiles();
         for (tile, bytes) in partial.iter().filter(|tile| !before.contains(tile)) {
             write(&*self.state, &tile.path(), bytes)?;
         }
-        let note = sign(&self.key, &edge)?;
-        write(&*self.state, SIGNED, note.as_bytes())?;
-        self.published.advance(edge.size, note)?;
+        let note = sign_checkpoint(&self.key, &edge)?;
+        write(&*self.state, SIGNED_FILE, note.as_bytes())?;
+        self.published.set_signed(edge.size, note)?;
         self.edge = edge;
-        self.unsure = false;
+        self.needs_recovery = false;
         for (tile, _) in before.iter().filter(|tile| !partial.contains(tile)) {
             // What is not removed takes room, and no more.
             let _ = self.state.remove(&tile.path());
@@ -214,10 +214,10 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn settle(&mut self) -> Result<(), AuditorError> {
-        if self.unsure {
-            self.edge = settle(&*self.state, &self.key, &self.published)?;
-            self.unsure = false;
+    pub fn recover(&mut self) -> Result<(), AuditorError> {
+        if self.needs_recovery {
+            self.edge = recover(&*self.state, &self.key, &self.published)?;
+            self.needs_recovery = false;
         }
         Ok(())
     }
@@ -226,14 +226,14 @@ impl Aggregate {
     ///
     /// # Errors
     /// [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
-    pub fn entries(&self, from: u64) -> Result<Vec<Vec<u8>>, AuditorError> {
+    pub fn read_entries(&self, from: u64) -> Result<Vec<Vec<u8>>, AuditorError> {
         let mut entries = Vec::new();
         let mut index = from / WIDTH;
         while let Some(tile) = Tile::at(None, index, self.edge.size) {
             let bundle = self.published.tile(tile)?;
             let skipped = from.saturating_sub(index * WIDTH) as usize;
             entries.extend(
-                split(&tile.path(), &bundle)?
+                split_bundle(&tile.path(), &bundle)?
                     .into_iter()
                     .skip(skipped)
                     .map(<[u8]>::to_vec),
@@ -246,13 +246,17 @@ impl Aggregate {
 
 /// Reads what was committed to, checks the edge of the tree against it, and makes sure that it is durable and, where no
 /// cosignature is needed, published.
-fn settle(state: &dyn StateStorage, key: &SigningKey, published: &Published) -> Result<Edge, AuditorError> {
+fn recover(
+    state: &dyn StateStorage,
+    key: &SigningKey,
+    published: &PublishedLog,
+) -> Result<Edge, AuditorError> {
     let _writing = published.writing();
-    let checkpoint = read_note(state, CHECKPOINT, key)?;
-    let Some((note, signed)) = read_note(state, SIGNED, key)? else {
+    let checkpoint = read_note(state, CHECKPOINT_FILE, key)?;
+    let Some((note, signed)) = read_note(state, SIGNED_FILE, key)? else {
         return Err(match checkpoint {
             None => AuditorError::NoState,
-            Some(_) => AuditorError::corrupt(SIGNED, "it is missing, but a checkpoint is there"),
+            Some(_) => AuditorError::corrupt(SIGNED_FILE, "it is missing, but a checkpoint is there"),
         });
     };
     if let Some((_, public)) = &checkpoint
@@ -262,20 +266,20 @@ fn settle(state: &dyn StateStorage, key: &SigningKey, published: &Published) -> 
             "it states {} entries, but only {} were signed",
             public.size, signed.size
         );
-        return Err(AuditorError::corrupt(CHECKPOINT, reason));
+        return Err(AuditorError::corrupt(CHECKPOINT_FILE, reason));
     }
     let edge = read_edge(state, signed.size)?;
     if edge.root()? != signed.root {
         return Err(AuditorError::corrupt(
-            SIGNED,
+            SIGNED_FILE,
             "the tiles do not hash to the signed root",
         ));
     }
     if checkpoint.as_ref().is_none_or(|(_, public)| *public != signed) {
         // It may have been renamed and not synced.
-        write(state, SIGNED, note.as_bytes())?;
+        write(state, SIGNED_FILE, note.as_bytes())?;
     }
-    published.adopt((edge.size, note), checkpoint)?;
+    published.restore((edge.size, note), checkpoint)?;
     Ok(edge)
 }
 
@@ -293,7 +297,10 @@ fn read_edge(state: &dyn StateStorage, size: u64) -> Result<Edge, AuditorError> 
     if let Some(tile) = Tile::edge(None, size) {
         let name = tile.path();
         edge.bundle = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is missing"))?;
-        let leaves: Vec<Hash> = split(&name, &edge.bundle)?.into_iter().map(leaf_hash).collect();
+        let leaves: Vec<Hash> = split_bundle(&name, &edge.bundle)?
+            .into_iter()
+            .map(leaf_hash)
+            .collect();
         if edge.levels.first() != Some(&leaves) {
             return Err(AuditorError::corrupt(
                 &name,
@@ -327,7 +334,7 @@ fn read_note(
     Ok(Some((note, checkpoint)))
 }
 
-fn sign(key: &SigningKey, edge: &Edge) -> Result<String, AuditorError> {
+fn sign_checkpoint(key: &SigningKey, edge: &Edge) -> Result<String, AuditorError> {
     let checkpoint = Checkpoint {
         origin: key.name().to_owned(),
         size: edge.size,
@@ -337,10 +344,10 @@ fn sign(key: &SigningKey, edge: &Edge) -> Result<String, AuditorError> {
 }
 
 /// The entries of a bundle.
-fn split<'b>(name: &str, bundle: &'b [u8]) -> Result<Vec<&'b [u8]>, AuditorError> {
+fn split_bundle<'b>(name: &str, bundle: &'b [u8]) -> Result<Vec<&'b [u8]>, AuditorError> {
     let mut entries = Vec::new();
     let mut rest = bundle;
-    while let Some((length, behind)) = rest.split_first_chunk::<LENGTH>() {
+    while let Some((length, behind)) = rest.split_first_chunk::<LENGTH_PREFIX_LEN>() {
         let length = usize::from(u16::from_be_bytes(*length));
         let (entry, behind) = behind
             .split_at_checked(length)

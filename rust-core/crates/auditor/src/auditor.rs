@@ -1,26 +1,26 @@
 //! The auditor: one poll after the other, each in the order listing, checkpoints, records, chains, state, aggregate log.
 
-use crate::aggregate::Aggregate;
+use crate::aggregate::AggregateWriter;
 use crate::catalogue;
-use crate::chain::{self, Successions, Successors};
-use crate::configurations::Configurations;
-use crate::cosigning::Cosigning;
+use crate::chain::{self, SuccessionGraph, Successors};
+use crate::configurations::ConfigurationChecks;
+use crate::cosigning::CosigningCoordinator;
 use crate::entry::Entry;
-use crate::finding::{Code, Finding, Findings, Raised, Suspected};
-use crate::intake::{self, There};
+use crate::finding::{Finding, FindingCode, Findings, RaisedFindings, SuspectedFindings};
+use crate::intake::{self, ListedLogs};
 use crate::keys;
-use crate::ledger_statements::Statements;
+use crate::ledger_statements::StatementTracker;
 use crate::log::{Catalogue, Log};
-use crate::look::{REST, look, rest};
+use crate::look::{RETRY_DELAY, back_off, check_log};
 use crate::parties::{identity, require_known};
-use crate::published::Published;
+use crate::published::PublishedLog;
 use crate::reach::{self, WorkerState, Workers};
-use crate::reads::{Reads, ReadsHead};
+use crate::reads::{AccessLogHead, AccessLogReporter};
 use crate::removal;
-use crate::scrub::{Next, Scrub};
+use crate::scrub::{NextLog, Scrub};
 use crate::settings::Settings;
-use crate::tail::Budget;
-use crate::view::View;
+use crate::tail::ReadBudget;
+use crate::view::CheckContext;
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::layout;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, key_successions};
@@ -31,11 +31,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Logs that have ended and are glanced at in one poll: files and checkpoint, not records.
-const GLANCES: usize = 256;
+const MAX_QUICK_CHECKS: usize = 256;
 
 /// What a poll did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Poll {
+pub struct PollSummary {
     /// Records verified for the first time.
     pub records: u64,
     /// Their bytes, as they are stored.
@@ -89,17 +89,17 @@ pub struct Auditor {
     volume: Arc<dyn ReadStorage>,
     state: Arc<dyn StateStorage>,
     settings: Settings,
-    aggregate: Aggregate,
-    cosigning: Arc<Cosigning>,
+    aggregate: AggregateWriter,
+    cosigning: Arc<CosigningCoordinator>,
     catalogue: Catalogue,
     findings: Findings,
     unsaved_findings: bool,
-    suspected: Suspected,
-    reads: Reads,
+    suspected: SuspectedFindings,
+    reads: AccessLogReporter,
     /// Statements of the retention job beside the shards.
-    statements: Statements,
+    statements: StatementTracker,
     scrub: Scrub,
-    configurations: Configurations,
+    configurations: ConfigurationChecks,
     last_beat: u64,
     /// The time of the last poll; before the first one it is later than any: what is stored may be of a wrong clock.
     polled: u64,
@@ -115,7 +115,7 @@ impl Auditor {
     /// Begins with an empty state.
     ///
     /// # Errors
-    /// [`AuditorError::Key`] when the key could speak for the ledger, or the ledger's for the aggregate log;
+    /// [`AuditorError::InvalidKey`] when the key could speak for the ledger, or the ledger's for the aggregate log;
     /// [`AuditorError::StateExists`]; [`AuditorError::State`].
     pub fn create(
         volume: Arc<dyn ReadStorage>,
@@ -126,25 +126,25 @@ impl Auditor {
         let identity = identity(&settings, &signing)?;
         require_known(&settings.policy, &signing)?;
         let policy = || Arc::clone(&settings.policy);
-        match catalogue::begin(&*state, &identity) {
+        match catalogue::initialize(&*state, &identity) {
             // A first start that was cut short.
             Err(AuditorError::StateExists)
-                if Aggregate::open(Arc::clone(&state), signing.clone(), policy())
+                if AggregateWriter::open(Arc::clone(&state), signing.clone(), policy())
                     .is_err_and(|error| matches!(error, AuditorError::NoState)) =>
             {
                 let keys = (&settings.key, &signing.verifying_key());
-                catalogue::recognise(&*state, &identity, keys)?;
+                catalogue::verify_identity(&*state, &identity, keys)?;
             }
             other => other?,
         }
-        Aggregate::create(Arc::clone(&state), signing.clone(), policy())?;
+        AggregateWriter::create(Arc::clone(&state), signing.clone(), policy())?;
         Self::open(volume, state, signing, settings)
     }
 
     /// Goes on with a state.
     ///
     /// # Errors
-    /// [`AuditorError::Key`]; [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
+    /// [`AuditorError::InvalidKey`]; [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
     pub fn open(
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,
@@ -152,26 +152,26 @@ impl Auditor {
         mut settings: Settings,
     ) -> Result<Self, AuditorError> {
         // What is wrong with them, the polls tell.
-        if let Ok(line) = key_successions::follow(&*volume, &settings.ledger, &settings.key) {
+        if let Ok(line) = key_successions::follow_successions(&*volume, &settings.ledger, &settings.key) {
             settings.key = line;
         }
         let keys = (&settings.key, &signing.verifying_key());
-        catalogue::recognise(&*state, &identity(&settings, &signing)?, keys)?;
+        catalogue::verify_identity(&*state, &identity(&settings, &signing)?, keys)?;
         require_known(&settings.policy, &signing)?;
-        let aggregate = Aggregate::open(Arc::clone(&state), signing, Arc::clone(&settings.policy))?;
-        let cosigning = Cosigning::open(
+        let aggregate = AggregateWriter::open(Arc::clone(&state), signing, Arc::clone(&settings.policy))?;
+        let cosigning = CosigningCoordinator::open(
             Arc::clone(&state),
             aggregate.published(),
             Arc::clone(&settings.policy),
         )?;
-        let mut statements = Statements::open(&*state)?;
+        let mut statements = StatementTracker::open(&*state)?;
         let (catalogue, newest_reads) = catalogue::load(
             &*state,
             &settings.ledger,
             settings.key.name(),
             (&aggregate, &mut statements),
         )?;
-        let reads = Reads::open(&*state, newest_reads.as_ref())?;
+        let reads = AccessLogReporter::open(&*state, newest_reads.as_ref())?;
         let findings = catalogue::load_findings(&*state)?;
         Ok(Self {
             volume,
@@ -182,11 +182,11 @@ impl Auditor {
             catalogue,
             findings,
             unsaved_findings: false,
-            suspected: Suspected::default(),
+            suspected: SuspectedFindings::default(),
             reads,
             statements,
             scrub: Scrub::default(),
-            configurations: Configurations::default(),
+            configurations: ConfigurationChecks::default(),
             last_beat: 0,
             polled: u64::MAX,
             glanced: None,
@@ -197,19 +197,19 @@ impl Auditor {
 
     /// Takes how the workers stand that each serve their own shard: the volume has what the answering ones serve. Told
     /// before each poll.
-    pub fn take_reach(&mut self, workers: Workers) {
+    pub fn set_workers(&mut self, workers: Workers) {
         self.workers = Some(workers);
     }
 
     /// What readers have of the aggregate log.
     #[must_use]
-    pub fn published(&self) -> Arc<Published> {
+    pub fn published(&self) -> Arc<PublishedLog> {
         self.aggregate.published()
     }
 
     /// Asks witnesses, without waiting for a poll.
     #[must_use]
-    pub fn cosigning(&self) -> Arc<Cosigning> {
+    pub fn cosigning(&self) -> Arc<CosigningCoordinator> {
         Arc::clone(&self.cosigning)
     }
 
@@ -221,24 +221,24 @@ impl Auditor {
 
     /// Findings beyond those that are kept.
     #[must_use]
-    pub fn findings_left_out(&self) -> u64 {
-        self.findings.left_out()
+    pub fn omitted_finding_count(&self) -> u64 {
+        self.findings.omitted_count()
     }
 
     /// The newest head of an access log that was reported.
     #[must_use]
-    pub fn reads_told(&self) -> Option<&ReadsHead> {
-        self.reads.newest()
+    pub fn reported_access_head(&self) -> Option<&AccessLogHead> {
+        self.reads.reported_head()
     }
 
     /// Takes how the access log stands; the next poll reports it. One that is not what was reported before is a finding.
-    pub fn take_reads(&mut self, head: ReadsHead) {
-        self.reads.take(head);
+    pub fn set_access_head(&mut self, head: AccessLogHead) {
+        self.reads.set_head(head);
     }
 
     /// Takes that the access log is not what was reported of it, and why; the next poll finds it.
-    pub fn reads_changed(&mut self, why: String) {
-        self.reads.change(why);
+    pub fn report_access_log_change(&mut self, why: String) {
+        self.reads.report_change(why);
     }
 
     /// Looks at the ledger once: reads up to `budget` bytes of what is new and `scrub` bytes of what is not. `now` is in
@@ -246,65 +246,67 @@ impl Auditor {
     ///
     /// # Errors
     /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]: what was seen is not lost, the next poll writes it.
-    pub fn poll(&mut self, now: u64, budget: u64, scrub: u64) -> Result<Poll, AuditorError> {
+    pub fn poll(&mut self, now: u64, budget: u64, scrub: u64) -> Result<PollSummary, AuditorError> {
         if now < self.polled {
-            self.turn_back(now);
+            self.clamp_times(now);
         }
         self.polled = now;
-        let mut raised = Raised::default();
-        let (mut fresh, mut again) = (Budget::of(budget), Budget::of(scrub));
+        let mut raised = RaisedFindings::default();
+        let (mut fresh, mut again) = (ReadBudget::with_bytes(budget), ReadBudget::with_bytes(scrub));
         let mut unsettled = false;
-        if let Some(there) = self.list(&mut raised) {
-            keys::follow(
+        if let Some(there) = self.list_ledger(&mut raised) {
+            keys::follow_successions(
                 &*self.volume,
                 &self.settings.ledger,
                 &mut self.settings.key,
                 &mut raised,
             );
-            self.cosigning.raise(&mut raised);
-            self.look(now, &there, &mut fresh, &mut raised);
-            let view = View {
+            self.cosigning.raise_claims(&mut raised);
+            self.check_logs(now, &there, &mut fresh, &mut raised);
+            let view = CheckContext {
                 storage: &*self.volume,
                 key: &self.settings.key,
-                keeping: self.settings.keeping.as_ref(),
+                retention_key: self.settings.retention_key.as_ref(),
                 now,
-                stall: self.settings.stall,
+                stall_timeout: self.settings.stall_timeout,
             };
             // Workers that serve their folders serve none of these.
             if self.workers.is_none() {
-                self.statements.look(&view, &self.settings.ledger, &mut raised);
+                self.statements.check(&view, &self.settings.ledger, &mut raised);
             }
             for (shard, logs) in &mut self.catalogue {
                 if self.away.contains(shard) {
                     continue;
                 }
                 let there = there.get(shard);
-                chain::end(logs);
-                chain::raise_steps(logs, &mut raised);
-                chain::judge(
+                chain::mark_ended(logs);
+                chain::raise_clock_steps(logs, &mut raised);
+                chain::check_chain(
                     &*self.volume,
                     logs,
                     there.unwrap_or(&BTreeSet::new()),
                     &mut raised,
                 );
             }
-            self.read_again(now, &mut again, &mut raised);
-            unsettled = self.look_at_configurations(&mut raised);
+            self.scrub_logs(now, &mut again, &mut raised);
+            unsettled = self.check_configurations(&mut raised);
         }
         self.reads.raise(self.aggregate.name(), &mut raised);
-        let delay = self.settings.second_look.max(1);
-        self.unsaved_findings |= self.suspected.weigh(&raised, &mut self.findings, now, delay);
-        let mut poll = Poll {
-            records: fresh.records,
-            bytes: fresh.bytes,
-            scrubbed_records: again.records,
-            scrubbed_bytes: again.bytes,
+        let delay = self.settings.recheck_delay.max(1);
+        self.unsaved_findings |= self
+            .suspected
+            .update_findings(&raised, &mut self.findings, now, delay);
+        let mut poll = PollSummary {
+            records: fresh.records_read,
+            bytes: fresh.bytes_read,
+            scrubbed_records: again.records_read,
+            scrubbed_bytes: again.bytes_read,
             scrub_rounds: self.scrub.rounds,
             changed: self.unsaved_findings,
-            ..Poll::default()
+            ..PollSummary::default()
         };
-        self.let_rest(now);
-        poll.appended = self.tell(now)?;
+        self.back_off_failed(now);
+        poll.appended = self.report_changes(now)?;
         poll.entries = self.aggregate.size();
         poll.behind = self
             .logs()
@@ -315,7 +317,7 @@ impl Auditor {
             })
             .sum();
         poll.removed = self.logs().filter(|log| log.row.removed.is_some()).count() as u64;
-        poll.suspicious = !self.suspected.is_empty() || self.scrub.suspects() || unsettled;
+        poll.suspicious = !self.suspected.is_empty() || self.scrub.has_suspect() || unsettled;
         Ok(poll)
     }
 
@@ -328,7 +330,7 @@ impl Auditor {
             let head = newest.row.head.as_ref()?;
             let since = logs
                 .values()
-                .filter_map(|log| Some(log.target.as_ref()?.since))
+                .filter_map(|log| Some(log.target.as_ref()?.first_seen))
                 .min();
             Some(ShardHead {
                 shard: shard.clone(),
@@ -342,7 +344,7 @@ impl Auditor {
                 worker: self
                     .workers
                     .as_ref()
-                    .map(|workers| reach::standing(workers, shard)),
+                    .map(|workers| reach::worker_state(workers, shard)),
             })
         });
         heads.collect()
@@ -350,7 +352,7 @@ impl Auditor {
 
     /// The logs whose heads were accepted at a time or later (unix microseconds, as polls were told): their directories and
     /// the signed notes.
-    pub fn accepted(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
+    pub fn accepted_since(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
         let heads = self.logs().filter_map(|log| Some((log, log.row.head.as_ref()?)));
         heads
             .filter(move |(_, head)| head.at >= since)
@@ -362,7 +364,7 @@ impl Auditor {
     }
 
     /// Lists the ledger, notes what is new and tells what is gone; `None` when it cannot be listed.
-    fn list(&mut self, raised: &mut Raised) -> Option<There> {
+    fn list_ledger(&mut self, raised: &mut RaisedFindings) -> Option<ListedLogs> {
         let ledger = self.settings.key.name().to_owned();
         let shards = match layout::shards(&*self.volume, &self.settings.ledger) {
             Ok(shards) => shards,
@@ -373,14 +375,14 @@ impl Auditor {
                 for log in self.catalogue.values().flat_map(BTreeMap::values) {
                     raised.unsettled(&log.origin);
                 }
-                raised.raise(Code::Unreadable, &ledger, "", error.to_string());
+                raised.raise(FindingCode::Unreadable, &ledger, "", error.to_string());
                 return None;
             }
         };
         if let Some(workers) = &self.workers {
-            self.away = reach::judge(workers, &self.catalogue, &ledger, raised);
+            self.away = reach::check_workers(workers, &self.catalogue, &ledger, raised);
         }
-        Some(intake::take_in(
+        Some(intake::update_catalogue(
             shards,
             &mut self.catalogue,
             &ledger,
@@ -392,38 +394,44 @@ impl Auditor {
     /// Looks at every log that goes on or is suspected of something, the newest of each shard first, and at some of the
     /// others.
     /// Lets no pause last until a time that the clock had been wrong about: of what is waited for, nothing has passed.
-    fn turn_back(&mut self, now: u64) {
+    fn clamp_times(&mut self, now: u64) {
         self.last_beat = self.last_beat.min(now);
-        self.suspected.turn_back(now);
+        self.suspected.clamp_times(now);
         self.scrub
-            .turn_back(now.saturating_add(self.settings.second_look));
+            .clamp_times(now.saturating_add(self.settings.recheck_delay));
         for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
-            log.turn_back(now);
+            log.clamp_times(now);
         }
     }
 
-    fn look(&mut self, now: u64, there: &There, budget: &mut Budget, raised: &mut Raised) {
-        let view = View {
+    fn check_logs(
+        &mut self,
+        now: u64,
+        there: &ListedLogs,
+        budget: &mut ReadBudget,
+        raised: &mut RaisedFindings,
+    ) {
+        let view = CheckContext {
             storage: &*self.volume,
             key: &self.settings.key,
-            keeping: self.settings.keeping.as_ref(),
+            retention_key: self.settings.retention_key.as_ref(),
             now,
-            stall: self.settings.stall,
+            stall_timeout: self.settings.stall_timeout,
         };
         let mut due = Vec::new();
         let mut ended = Vec::new();
         let mut named = BTreeMap::new();
         for (shard, logs) in &self.catalogue {
-            named.insert(shard.clone(), Successions::of(logs));
+            named.insert(shard.clone(), SuccessionGraph::from_logs(logs));
             let present = logs
                 .iter()
                 .filter(|(incarnation, _)| there.get(shard).is_some_and(|there| there.contains(incarnation)));
             for (back, (incarnation, log)) in present.rev().enumerate() {
                 let place = (shard.clone(), *incarnation);
-                match log.row.ended && !self.suspected.of(&log.origin) {
+                match log.row.ended && !self.suspected.is_suspected(&log.origin) {
                     true => ended.push(place),
                     // Those that nobody signed come last, and by turns: anybody can make them.
-                    false => due.push(((back > 1, log.turn(), place.1), place)),
+                    false => due.push(((back > 1, log.priority(), place.1), place)),
                 }
             }
         }
@@ -437,9 +445,9 @@ impl Auditor {
             .iter()
             .chain(&ended[..start])
             .take(if self.workers.is_some() {
-                reach::GLANCES
+                reach::MAX_QUICK_CHECKS
             } else {
-                GLANCES
+                MAX_QUICK_CHECKS
             })
             .cloned()
             .collect();
@@ -451,8 +459,8 @@ impl Auditor {
             };
             let Some(log) = logs.get(&place.1) else { continue };
             let waits = match log.is_unsigned() {
-                true => budget.is_spent() || now < log.rests_until.max(log.passed_until),
-                false => budget.is_spent() && !self.suspected.of(&log.origin),
+                true => budget.is_exhausted() || now < log.retry_at.max(log.skip_until),
+                false => budget.is_exhausted() && !self.suspected.is_suspected(&log.origin),
             };
             if old && waits {
                 // Of many that were never read, those behind wait for their turn.
@@ -463,10 +471,10 @@ impl Auditor {
                 true => Successors::default(),
                 false => named
                     .get(&place.0)
-                    .map_or_else(Successors::default, |named| named.of_log(logs, place.1)),
+                    .map_or_else(Successors::default, |named| named.successors_of(logs, place.1)),
             };
             if let Some(log) = logs.get_mut(&place.1) {
-                look(&view, log, &successors, budget, raised);
+                check_log(&view, log, &successors, budget, raised);
                 // One that was accepted just now may name others.
                 named.entry(place.0).or_default().add(log);
             }
@@ -474,27 +482,27 @@ impl Auditor {
     }
 
     /// Whether some were never looked at.
-    fn look_at_configurations(&mut self, raised: &mut Raised) -> bool {
-        if !self.settings.configurations {
+    fn check_configurations(&mut self, raised: &mut RaisedFindings) -> bool {
+        if !self.settings.check_configurations {
             return false;
         }
         let logs = self.catalogue.values().flat_map(BTreeMap::values);
         self.configurations
-            .look(&*self.volume, &self.settings.ledger, logs, raised);
-        !self.configurations.settled
+            .check(&*self.volume, &self.settings.ledger, logs, raised);
+        !self.configurations.pass_completed
     }
 
-    fn read_again(&mut self, now: u64, budget: &mut Budget, raised: &mut Raised) {
+    fn scrub_logs(&mut self, now: u64, budget: &mut ReadBudget, raised: &mut RaisedFindings) {
         // At most once around in one poll.
         for _ in 0..=self.logs().count() {
-            if budget.is_spent() || self.scrub.waits(now) {
+            if budget.is_exhausted() || self.scrub.is_retry_pending(now) {
                 return;
             }
             let places = self.catalogue.iter().flat_map(|(shard, logs)| {
                 let accepted = logs.iter().filter(|(_, log)| log.row.head.is_some());
                 accepted.map(move |(incarnation, _)| (shard, incarnation))
             });
-            let Next::Read(place) = self.scrub.next(places) else {
+            let NextLog::Read(place) = self.scrub.next(places) else {
                 return;
             };
             let logs = self.catalogue.get_mut(&place.0);
@@ -503,34 +511,37 @@ impl Auditor {
                 self.scrub.skip(place);
                 continue;
             };
-            let view = View {
+            let view = CheckContext {
                 storage: &*self.volume,
                 key: &self.settings.key,
-                keeping: self.settings.keeping.as_ref(),
+                retention_key: self.settings.retention_key.as_ref(),
                 now,
-                stall: self.settings.stall,
+                stall_timeout: self.settings.stall_timeout,
             };
             // It may have been removed since it was looked at. A directory that is gone is for the next listing to tell.
-            if removal::look(&view, log, raised).unwrap_or(true) {
+            if removal::check_removal(&view, log, raised).unwrap_or(true) {
                 self.scrub.skip(place);
                 continue;
             }
-            let delay = self.settings.second_look.max(1);
+            let delay = self.settings.recheck_delay.max(1);
             self.scrub.read(&*self.volume, log, budget, (now, delay), raised);
         }
     }
 
     /// Leaves logs alone for a while whose records were found not to verify, and passes over such as nobody signed and whose
     /// checkpoint is refused.
-    fn let_rest(&mut self, now: u64) {
+    fn back_off_failed(&mut self, now: u64) {
         let found = self.findings.keys();
         let (mut of_records, mut of_checkpoints) = (BTreeSet::new(), BTreeSet::new());
         for (code, origin) in found {
             match code {
-                Code::RecordsChanged | Code::RecordsDamaged | Code::Truncated | Code::PlantedLog => {
+                FindingCode::RecordsChanged
+                | FindingCode::RecordsDamaged
+                | FindingCode::Truncated
+                | FindingCode::PlantedLog => {
                     of_records.insert(origin);
                 }
-                Code::CheckpointRefused | Code::CheckpointForeign => {
+                FindingCode::CheckpointRefused | FindingCode::CheckpointForeign => {
                     of_checkpoints.insert(origin);
                 }
                 _ => {}
@@ -538,26 +549,26 @@ impl Auditor {
         }
         for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
             if of_records.contains(&log.origin) {
-                rest(log, now);
+                back_off(log, now);
             }
-            if log.passed_until <= now && log.is_unsigned() && of_checkpoints.contains(&log.origin) {
-                log.passed_until = now.saturating_add(REST);
+            if log.skip_until <= now && log.is_unsigned() && of_checkpoints.contains(&log.origin) {
+                log.skip_until = now.saturating_add(RETRY_DELAY);
             }
         }
     }
 
     /// Writes what changed: findings and rows first, so that whatever the aggregate log says the state knows.
-    fn tell(&mut self, now: u64) -> Result<u64, AuditorError> {
+    fn report_changes(&mut self, now: u64) -> Result<u64, AuditorError> {
         if self.unsaved_findings {
             catalogue::save_findings(&*self.state, &self.findings)?;
             self.unsaved_findings = false;
         }
-        self.aggregate.settle()?;
-        let beat = now.saturating_sub(self.last_beat) >= self.settings.beat;
-        let due = |log: &Log| Entry::due(log, beat);
+        self.aggregate.recover()?;
+        let beat = now.saturating_sub(self.last_beat) >= self.settings.heartbeat;
+        let due = |log: &Log| Entry::for_log_if_due(log, beat);
         let entries: Vec<Entry> = self.logs().filter_map(due).collect();
-        let mut statements: Vec<Entry> = self.logs().flat_map(|log| log.statements(now)).collect();
-        statements.extend(self.statements.entries(self.settings.key.name(), now));
+        let mut statements: Vec<Entry> = self.logs().flat_map(|log| log.pending_entries(now)).collect();
+        statements.extend(self.statements.pending_entries(self.settings.key.name(), now));
         let reads = self.reads.entry(&self.aggregate, beat, now)?;
         if !beat && entries.is_empty() && statements.is_empty() && reads.is_none() {
             return Ok(0);
@@ -571,15 +582,15 @@ impl Auditor {
         let encoded: Vec<Vec<u8>> = told.map(Entry::encode).collect::<Result<_, _>>()?;
         self.aggregate.append(&encoded)?;
         let logs = self.catalogue.values_mut().flat_map(BTreeMap::values_mut);
-        let due = logs.filter(|log| Entry::due(log, beat).is_some());
+        let due = logs.filter(|log| Entry::for_log_if_due(log, beat).is_some());
         for ((log, entry), index) in due.zip(&entries).zip(first..) {
-            log.row.told = Some(entry.told(index));
+            log.row.told = Some(entry.to_aggregated_log(index));
             log.dirty = true;
         }
         let mut index = first + entries.len() as u64;
         for log in self.catalogue.values_mut().flat_map(BTreeMap::values_mut) {
-            let count = log.erasures.waiting.len() as u64;
-            log.statements_told(index);
+            let count = log.erasures.pending.len() as u64;
+            log.mark_reported(index);
             index += count;
         }
         self.statements.told();

@@ -1,12 +1,12 @@
 //! What the auditor keeps in its state beside the aggregate log: whose it is, a row for each log, and the findings.
 
-use crate::aggregate::Aggregate;
-use crate::entry::{Entry, Kind};
-use crate::erasures::ErasuresSeen;
+use crate::aggregate::AggregateWriter;
+use crate::entry::{Entry, EntryKind};
+use crate::erasures::ErasureFileState;
 use crate::files::{read, write};
 use crate::finding::Findings;
-use crate::ledger_statements::Statements;
-use crate::log::{Catalogue, Log, Row};
+use crate::ledger_statements::StatementTracker;
+use crate::log::{Catalogue, Log, LogRow};
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::parse_incarnation;
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Whose state it is; written first.
-const IDENTITY: &str = "auditor";
-const FINDINGS: &str = "findings";
+const IDENTITY_FILE: &str = "auditor";
+const FINDINGS_FILE: &str = "findings";
 const LOGS: &str = "logs";
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,32 +30,32 @@ pub(crate) struct Identity {
 }
 
 /// Says in an empty state whose it is.
-pub(crate) fn begin(state: &dyn StateStorage, identity: &Identity) -> Result<(), AuditorError> {
-    if read(state, IDENTITY)?.is_some() || !list(state, LOGS)?.is_empty() {
+pub(crate) fn initialize(state: &dyn StateStorage, identity: &Identity) -> Result<(), AuditorError> {
+    if read(state, IDENTITY_FILE)?.is_some() || !list(state, LOGS)?.is_empty() {
         return Err(AuditorError::StateExists);
     }
-    write(state, IDENTITY, &encode(IDENTITY, identity)?)
+    write(state, IDENTITY_FILE, &encode(IDENTITY_FILE, identity)?)
 }
 
 /// Refuses a state of another ledger or another auditor; `keys` are the ledger's and the auditor's, with their lines.
-pub(crate) fn recognise(
+pub(crate) fn verify_identity(
     state: &dyn StateStorage,
     identity: &Identity,
     keys: (&VerifyingKey, &VerifyingKey),
 ) -> Result<(), AuditorError> {
-    let Some(bytes) = read(state, IDENTITY)? else {
+    let Some(bytes) = read(state, IDENTITY_FILE)? else {
         return Err(AuditorError::NoState);
     };
-    let found: Identity = decode(IDENTITY, &bytes)?;
+    let found: Identity = decode(IDENTITY_FILE, &bytes)?;
     // A key that follows the one with which the state was begun is the same party's.
     let is_of = |text: &str, line: &VerifyingKey| {
         VerifyingKey::from_text(text)
-            .is_ok_and(|key| key.name() == line.name() && line.place_of(&key).is_some())
+            .is_ok_and(|key| key.name() == line.name() && line.position_of(&key).is_some())
     };
     match found.v == identity.v && is_of(&found.ledger, keys.0) && is_of(&found.auditor, keys.1) {
         true => Ok(()),
         false => Err(AuditorError::corrupt(
-            IDENTITY,
+            IDENTITY_FILE,
             format!(
                 "it belongs to the auditor {} of the ledger {}",
                 found.auditor, found.ledger
@@ -70,7 +70,7 @@ pub(crate) fn load(
     state: &dyn StateStorage,
     volume: &Path,
     ledger: &str,
-    (aggregate, statements): (&Aggregate, &mut Statements),
+    (aggregate, statements): (&AggregateWriter, &mut StatementTracker),
 ) -> Result<(Catalogue, Option<Entry>), AuditorError> {
     let mut catalogue = Catalogue::new();
     let mut from = 0;
@@ -83,13 +83,13 @@ pub(crate) fn load(
             let Some(bytes) = read(state, &file)? else {
                 continue;
             };
-            let row: Row = decode(&file, &bytes)?;
+            let row: LogRow = decode(&file, &bytes)?;
             if (row.shard.as_str(), row.incarnation) != (&shard, incarnation) {
                 return Err(AuditorError::corrupt(&file, "it belongs to another log"));
             }
             from = from.max(row.told.map_or(0, |told| told.index + 1));
             let mut log = Log::new(row, volume.join(&shard).join(&name), ledger);
-            log.erasures = ErasuresSeen::since(statements.visited(&shard));
+            log.erasures = ErasureFileState::with_checked_at(statements.visited(&shard));
             catalogue
                 .entry(shard.clone())
                 .or_default()
@@ -97,9 +97,9 @@ pub(crate) fn load(
         }
     }
     let mut reads = None;
-    for (at, entry) in aggregate.entries(from)?.iter().enumerate() {
+    for (at, entry) in aggregate.read_entries(from)?.iter().enumerate() {
         let entry = Entry::decode(entry)?;
-        if entry.kind == Kind::Access {
+        if entry.kind == EntryKind::Access {
             reads = Some(entry);
             continue;
         }
@@ -107,14 +107,14 @@ pub(crate) fn load(
             match find(&mut catalogue, ledger, &entry.origin) {
                 Some(log) => {
                     let told = log.row.erasures.get_or_insert_default();
-                    told.take(statement, from + at as u64);
+                    told.record(statement, from + at as u64);
                     log.dirty = true;
                 }
                 None => statements.replay(statement),
             }
             continue;
         }
-        let told = entry.told(from + at as u64);
+        let told = entry.to_aggregated_log(from + at as u64);
         if let Some(log) = find(&mut catalogue, ledger, &entry.origin) {
             log.row.told = Some(told);
             log.dirty = true;
@@ -134,7 +134,7 @@ pub(crate) fn save(state: &dyn StateStorage, catalogue: &mut Catalogue) -> Resul
     for log in catalogue.values_mut().flat_map(BTreeMap::values_mut) {
         // A log of which nothing was accepted is found again.
         if log.dirty && log.row.head.is_some() {
-            write(state, &log.file(), &encode(&log.origin, &log.row)?)?;
+            write(state, &log.row_file(), &encode(&log.origin, &log.row)?)?;
             log.dirty = false;
         }
     }
@@ -142,14 +142,14 @@ pub(crate) fn save(state: &dyn StateStorage, catalogue: &mut Catalogue) -> Resul
 }
 
 pub(crate) fn load_findings(state: &dyn StateStorage) -> Result<Findings, AuditorError> {
-    match read(state, FINDINGS)? {
-        Some(bytes) => decode(FINDINGS, &bytes).map(Findings::indexed),
+    match read(state, FINDINGS_FILE)? {
+        Some(bytes) => decode(FINDINGS_FILE, &bytes).map(Findings::rebuild_index),
         None => Ok(Findings::default()),
     }
 }
 
 pub(crate) fn save_findings(state: &dyn StateStorage, findings: &Findings) -> Result<(), AuditorError> {
-    write(state, FINDINGS, &encode(FINDINGS, findings)?)
+    write(state, FINDINGS_FILE, &encode(FINDINGS_FILE, findings)?)
 }
 
 fn list(state: &dyn StateStorage, name: &str) -> Result<Vec<String>, AuditorError> {

@@ -1,10 +1,10 @@
 //! The logs of a shard against each other, as far as they were accepted.
 
-use crate::facts::NamedLog;
-use crate::finding::{Code, Raised};
+use crate::facts::LogReference;
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Log, Logs};
-use crate::reach::is_away;
-use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, consistency};
+use crate::reach::is_unreachable;
+use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove_consistency};
 use proofgate_ledger::Checkpoint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) struct Successors {
 
 /// Raises what logs say of their workers' clocks that go on, or that one follows which goes on: behind a clock that had been
 /// wrong another log is begun.
-pub(crate) fn raise_steps(logs: &Logs, raised: &mut Raised) {
+pub(crate) fn raise_clock_steps(logs: &Logs, raised: &mut RaisedFindings) {
     let goes_on = |log: &Log| !log.row.ended;
     let is_followed = |log: &Log| {
         let next = log.row.facts.successor.and_then(|next| logs.get(&next));
@@ -28,22 +28,22 @@ pub(crate) fn raise_steps(logs: &Logs, raised: &mut Raised) {
     };
     for log in logs.values().filter(|log| goes_on(log) || is_followed(log)) {
         let Some(step) = log.row.facts.step else { continue };
-        let direction = if step.is_back() { "back" } else { "ahead" };
+        let direction = if step.is_backward() { "back" } else { "ahead" };
         let message = format!(
             "record {} says that its worker's clock was set {direction} by {} seconds: record times jump there, so rely on record numbers for the order",
             step.seq,
             step.seconds()
         );
-        raised.raise(Code::ClockStep, &log.origin, &log.row.shard, message);
+        raised.raise(FindingCode::ClockStep, &log.origin, &log.row.shard, message);
     }
 }
 
 /// Which logs of a shard name which others.
 #[derive(Debug, Default)]
-pub(crate) struct Successions(BTreeMap<Ulid, BTreeSet<Ulid>>);
+pub(crate) struct SuccessionGraph(BTreeMap<Ulid, BTreeSet<Ulid>>);
 
-impl Successions {
-    pub(crate) fn of(logs: &Logs) -> Self {
+impl SuccessionGraph {
+    pub(crate) fn from_logs(logs: &Logs) -> Self {
         let mut all = Self::default();
         logs.values().for_each(|log| all.add(log));
         all
@@ -59,7 +59,7 @@ impl Successions {
     }
 
     /// The logs that name `incarnation`. They came after it.
-    pub(crate) fn of_log(&self, logs: &Logs, incarnation: Ulid) -> Successors {
+    pub(crate) fn successors_of(&self, logs: &Logs, incarnation: Ulid) -> Successors {
         let mut found = Successors::default();
         let by = self.0.get(&incarnation).into_iter();
         for by in by.flat_map(|by| by.range(incarnation..)) {
@@ -73,16 +73,21 @@ impl Successions {
 }
 
 /// Compares the logs of a shard; `there` are the directories that were listed.
-pub(crate) fn judge(storage: &dyn ReadStorage, logs: &mut Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
-    forks(logs, raised);
-    links(logs, there, raised);
-    let pairs: Vec<(Ulid, NamedLog, bool)> = logs
+pub(crate) fn check_chain(
+    storage: &dyn ReadStorage,
+    logs: &mut Logs,
+    there: &BTreeSet<Ulid>,
+    raised: &mut RaisedFindings,
+) {
+    check_forks(logs, raised);
+    check_links(logs, there, raised);
+    let pairs: Vec<(Ulid, LogReference, bool)> = logs
         .values()
         .filter(|log| log.row.head.is_some())
         .flat_map(|log| {
             let facts = &log.row.facts;
             let running = facts.predecessor.iter().filter(|named| named.running);
-            let said = running.chain(facts.ends());
+            let said = running.chain(facts.stated_ends());
             said.map(|named| {
                 (
                     log.row.incarnation,
@@ -93,12 +98,12 @@ pub(crate) fn judge(storage: &dyn ReadStorage, logs: &mut Logs, there: &BTreeSet
         })
         .collect();
     for (by, named, agreed) in pairs {
-        agree(storage, logs, by, &named, agreed, raised);
+        check_agreement(storage, logs, by, &named, agreed, raised);
     }
 }
 
 /// Two logs that served and name one predecessor; and more than one that names none.
-fn forks(logs: &Logs, raised: &mut Raised) {
+fn check_forks(logs: &Logs, raised: &mut RaisedFindings) {
     let mut next: BTreeMap<Option<Ulid>, Vec<&Log>> = BTreeMap::new();
     for log in logs.values().filter(|log| log.row.facts.served) {
         let before = log.row.facts.predecessor.map(|named| named.incarnation);
@@ -112,7 +117,7 @@ fn forks(logs: &Logs, raised: &mut Raised) {
                 let below = first.origin.strip_suffix(&first.row.incarnation.to_string());
                 let origin = format!("{}{before}", below.unwrap_or_default());
                 let message = format!("{} name it as their predecessor", names.join(" and "));
-                raised.raise(Code::Fork, &origin, &first.row.shard, message);
+                raised.raise(FindingCode::Fork, &origin, &first.row.shard, message);
             }
             None => {
                 for log in &by[1..] {
@@ -120,7 +125,7 @@ fn forks(logs: &Logs, raised: &mut Raised) {
                         "it starts the shard again, although {} had already started it",
                         by[0].row.incarnation
                     );
-                    raised.raise(Code::BrokenChain, &log.origin, &log.row.shard, message);
+                    raised.raise(FindingCode::BrokenChain, &log.origin, &log.row.shard, message);
                 }
             }
         }
@@ -128,7 +133,7 @@ fn forks(logs: &Logs, raised: &mut Raised) {
 }
 
 /// Logs that are named and not there, and such as nobody names.
-fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
+fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings) {
     let newest = logs
         .values()
         .filter(|log| log.row.facts.served)
@@ -148,7 +153,7 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
         {
             let message =
                 format!("its predecessor {before} is missing, and already was when the auditor first looked");
-            raise(Code::PredecessorMissing, message);
+            raise(FindingCode::PredecessorMissing, message);
         }
         if let Some(successor) = facts.successor {
             let names_another = logs
@@ -159,12 +164,12 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
                 });
             if names_another {
                 raise(
-                    Code::BrokenChain,
+                    FindingCode::BrokenChain,
                     format!("its seal names {successor}, but that log names another predecessor"),
                 );
             } else if !there.contains(&successor) && !logs.contains_key(&successor) {
                 raise(
-                    Code::LogMissing,
+                    FindingCode::LogMissing,
                     format!("its seal names {successor} as its successor, but that log is missing"),
                 );
             }
@@ -172,7 +177,7 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
         let orphan = facts.served && !named.contains(&log.row.incarnation);
         if orphan && !unread && newest.is_some_and(|newest| log.row.incarnation < newest) {
             raise(
-                Code::NoSuccessor,
+                FindingCode::NoSuccessor,
                 "no later log names it as its predecessor".to_owned(),
             );
         }
@@ -180,46 +185,49 @@ fn links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut Raised) {
 }
 
 /// Compares what log `by` says of another one with what was accepted of that.
-fn agree(
+fn check_agreement(
     storage: &dyn ReadStorage,
     logs: &mut Logs,
-    by: Ulid,
-    named: &NamedLog,
+    source: Ulid,
+    reference: &LogReference,
     agreed: bool,
-    raised: &mut Raised,
+    raised: &mut RaisedFindings,
 ) {
-    let Some(log) = logs.get(&named.incarnation) else {
+    let Some(log) = logs.get(&reference.incarnation) else {
         return;
     };
     let Some(head) = &log.row.head else { return };
     let (origin, shard) = (log.origin.clone(), log.row.shard.clone());
-    let same = match named.size.cmp(&head.size) {
-        std::cmp::Ordering::Equal => Ok(named.root == head.root),
+    let same = match reference.size.cmp(&head.size) {
+        std::cmp::Ordering::Equal => Ok(reference.root == head.root),
         std::cmp::Ordering::Greater if log.target.is_some() => return,
         std::cmp::Ordering::Greater => {
             let message = format!(
-                "{by} says that this log has {} records, but only {} are signed and present",
-                named.size, head.size
+                "{source} says that this log has {} records, but only {} are signed and present",
+                reference.size, head.size
             );
-            return raised.raise(Code::Truncated, &origin, &shard, message);
+            return raised.raise(FindingCode::Truncated, &origin, &shard, message);
         }
-        std::cmp::Ordering::Less if !named.running && !log.row.ended => {
+        std::cmp::Ordering::Less if !reference.running && !log.row.ended => {
             let message = format!(
-                "{by} recorded the end of this log with {} records, but a checkpoint covers {}",
-                named.size, head.size
+                "{source} recorded the end of this log with {} records, but a checkpoint covers {}",
+                reference.size, head.size
             );
-            return raised.raise(Code::TwoWriters, &origin, &shard, message);
+            return raised.raise(FindingCode::TwoWriters, &origin, &shard, message);
         }
-        std::cmp::Ordering::Less if agreed || named.size == 0 => return,
+        std::cmp::Ordering::Less if agreed || reference.size == 0 => return,
         std::cmp::Ordering::Less => {
             let signed = |size, root| Checkpoint {
                 origin: origin.clone(),
                 size,
                 root,
             };
-            let (old, new) = (signed(named.size, named.root), signed(head.size, head.root));
+            let (old, new) = (
+                signed(reference.size, reference.root),
+                signed(head.size, head.root),
+            );
             let dir = log.dir.parent().unwrap_or(&log.dir);
-            match consistency(storage, dir, &old, &new) {
+            match prove_consistency(storage, dir, &old, &new) {
                 Ok(_) => Ok(true),
                 Err(EvidenceError::Inconsistent(_) | EvidenceError::Corruption { .. }) => Ok(false),
                 Err(error) => Err(error),
@@ -229,29 +237,29 @@ fn agree(
     match same {
         Ok(false) => {
             let message = format!(
-                "the end of this log that {by} recorded does not match its first {} records",
-                named.size
+                "the end of this log that {source} recorded does not match its first {} records",
+                reference.size
             );
-            raised.raise(Code::BrokenChain, &origin, &shard, message);
+            raised.raise(FindingCode::BrokenChain, &origin, &shard, message);
         }
         Ok(true) if !agreed => {
-            if let Some(log) = logs.get_mut(&by) {
-                log.row.agreed.push(named.incarnation);
+            if let Some(log) = logs.get_mut(&source) {
+                log.row.agreed.push(reference.incarnation);
                 log.dirty = true;
             }
         }
         Ok(true) => {}
-        Err(error) if is_away(&error) => {}
-        Err(error) => raised.raise(Code::Unreadable, &origin, &shard, error.to_string()),
+        Err(error) if is_unreachable(&error) => {}
+        Err(error) => raised.raise(FindingCode::Unreadable, &origin, &shard, error.to_string()),
     }
 }
 
 /// Marks the logs that have ended: sealed ones, and such whose end a successor recorded as it is.
-pub(crate) fn end(logs: &mut Logs) {
-    let ends: Vec<NamedLog> = logs
+pub(crate) fn mark_ended(logs: &mut Logs) {
+    let ends: Vec<LogReference> = logs
         .values()
         .filter(|log| log.row.head.is_some())
-        .flat_map(|log| log.row.facts.ends().copied())
+        .flat_map(|log| log.row.facts.stated_ends().copied())
         .collect();
     let recorded: BTreeSet<Ulid> = ends
         .iter()
@@ -266,7 +274,7 @@ pub(crate) fn end(logs: &mut Logs) {
         .filter(|log| log.row.head.is_some() && log.target.is_none())
     {
         if log.row.ended || recorded.contains(&log.row.incarnation) {
-            log.end();
+            log.clear_running_state();
         }
     }
 }

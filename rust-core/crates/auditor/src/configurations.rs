@@ -1,11 +1,11 @@
 //! The configurations that accepted records name, in turn and within a budget: which rules decided is evidence, and lies
 //! beside the logs.
 
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
-use crate::reach::is_away;
+use crate::reach::is_unreachable;
 use proofgate_evidence::ReadStorage;
-use proofgate_evidence::configurations::{self, Archived};
+use proofgate_evidence::configurations::{self, ArchiveState};
 use proofgate_ledger::Hash;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,29 +13,29 @@ use std::path::Path;
 
 /// How much of them one poll looks at, beside those that were not as they should be: how many, and how many bytes, except for
 /// those of the last one.
-const TURN: (usize, u64) = (8, 16 << 20);
+const POLL_LIMITS: (usize, u64) = (8, 16 << 20);
 /// The same until all were looked at once.
-const FIRST: (usize, u64) = (1024, 1 << 30);
+const FIRST_PASS_LIMITS: (usize, u64) = (1024, 1 << 30);
 
 /// What is known of them.
 #[derive(Debug, Default)]
-pub(crate) struct Configurations {
+pub(crate) struct ConfigurationChecks {
     /// The one that was looked at last in its turn.
-    last: Option<Hash>,
+    last_checked: Option<Hash>,
     /// What was wrong with them when they were looked at last.
-    wrong: BTreeMap<Hash, (Code, String)>,
+    problems: BTreeMap<Hash, (FindingCode, String)>,
     /// Whether the turns came round to the end.
-    pub(crate) settled: bool,
+    pub(crate) pass_completed: bool,
 }
 
-impl Configurations {
+impl ConfigurationChecks {
     /// Looks at some, those first that were not as they should be, and raises what is wrong, of the first log that names each.
-    pub(crate) fn look<'l>(
+    pub(crate) fn check<'l>(
         &mut self,
         volume: &dyn ReadStorage,
         ledger: &Path,
         logs: impl Iterator<Item = &'l Log>,
-        raised: &mut Raised,
+        raised: &mut RaisedFindings,
     ) {
         let mut named: BTreeMap<Hash, &Log> = BTreeMap::new();
         for log in logs.filter(|log| log.row.head.is_some() && log.row.removed.is_none()) {
@@ -43,10 +43,14 @@ impl Configurations {
                 named.entry(*digest).or_insert(log);
             }
         }
-        let (most, bytes) = if self.settled { TURN } else { FIRST };
-        self.wrong.retain(|digest, _| named.contains_key(digest));
-        let again: Vec<Hash> = self.wrong.keys().copied().collect();
-        let from = self.last.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let (most, bytes) = if self.pass_completed {
+            POLL_LIMITS
+        } else {
+            FIRST_PASS_LIMITS
+        };
+        self.problems.retain(|digest, _| named.contains_key(digest));
+        let again: Vec<Hash> = self.problems.keys().copied().collect();
+        let from = self.last_checked.take().map_or(Bound::Unbounded, Bound::Excluded);
         let turn: Vec<Hash> = named
             .range((from, Bound::Unbounded))
             .map(|(digest, _)| *digest)
@@ -55,7 +59,7 @@ impl Configurations {
         let mut read = 0;
         for digest in &again {
             if read < bytes {
-                read += self.look_at(volume, ledger, digest);
+                read += self.check_one(volume, ledger, digest);
             }
         }
         let mut done = 0;
@@ -64,15 +68,15 @@ impl Configurations {
                 break;
             }
             if again.binary_search(digest).is_err() {
-                read += self.look_at(volume, ledger, digest);
+                read += self.check_one(volume, ledger, digest);
             }
-            self.last = Some(*digest);
+            self.last_checked = Some(*digest);
             done += 1;
         }
         if turn.len() < most && done == turn.len() {
-            (self.last, self.settled) = (None, true);
+            (self.last_checked, self.pass_completed) = (None, true);
         }
-        for (digest, (code, message)) in &self.wrong {
+        for (digest, (code, message)) in &self.problems {
             if let Some(log) = named.get(digest) {
                 raised.raise(*code, &log.origin, &log.row.shard, message.clone());
             }
@@ -80,25 +84,25 @@ impl Configurations {
     }
 
     /// Looks at one; the bytes that were read.
-    fn look_at(&mut self, volume: &dyn ReadStorage, ledger: &Path, digest: &Hash) -> u64 {
-        let path = configurations::path_of(ledger, digest);
-        let (wrong, read) = match configurations::look(volume, ledger, digest) {
-            Ok((Archived::Kept, read)) => (None, read),
-            Ok((Archived::Missing, read)) => {
+    fn check_one(&mut self, volume: &dyn ReadStorage, ledger: &Path, digest: &Hash) -> u64 {
+        let path = configurations::archive_path(ledger, digest);
+        let (wrong, read) = match configurations::check_archived(volume, ledger, digest) {
+            Ok((ArchiveState::Present, read)) => (None, read),
+            Ok((ArchiveState::Missing, read)) => {
                 let message = format!("a record names {}, which is missing", path.display());
-                (Some((Code::ConfigurationMissing, message)), read)
+                (Some((FindingCode::ConfigurationMissing, message)), read)
             }
-            Ok((Archived::Changed(why), read)) => {
+            Ok((ArchiveState::Changed(why), read)) => {
                 let message = format!("a record names {}, but {why}", path.display());
-                (Some((Code::ConfigurationChanged, message)), read)
+                (Some((FindingCode::ConfigurationChanged, message)), read)
             }
             // What was known of it stays so.
-            Err(error) if is_away(&error) => return 0,
-            Err(error) => (Some((Code::Unreadable, error.to_string())), 0),
+            Err(error) if is_unreachable(&error) => return 0,
+            Err(error) => (Some((FindingCode::Unreadable, error.to_string())), 0),
         };
         match wrong {
-            Some(wrong) => self.wrong.insert(*digest, wrong),
-            None => self.wrong.remove(digest),
+            Some(wrong) => self.problems.insert(*digest, wrong),
+            None => self.problems.remove(digest),
         };
         read
     }
@@ -107,14 +111,14 @@ impl Configurations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Head;
+    use crate::log::AcceptedHead;
     use proofgate_evidence::Ulid;
     use proofgate_wal::simulated::SimulatedDisk;
 
     #[test]
     fn those_that_are_gone_keep_none_behind_them_from_its_turn() {
-        let mut log = Log::found("0", Ulid::nil(), "/0/log".into(), "a");
-        log.row.head = Some(Head {
+        let mut log = Log::from_listing("0", Ulid::nil(), "/0/log".into(), "a");
+        log.row.head = Some(AcceptedHead {
             size: 1,
             root: [0; 32],
             note: String::new(),
@@ -122,20 +126,29 @@ mod tests {
         });
         log.row.facts.configurations = (0..50).map(|number| [number; 32]).collect();
         let (disk, ledger) = (SimulatedDisk::new(), Path::new("/"));
-        let mut configurations = Configurations {
-            settled: true,
-            ..Configurations::default()
+        let mut configurations = ConfigurationChecks {
+            pass_completed: true,
+            ..ConfigurationChecks::default()
         };
         for poll in 1..=7 {
-            let mut raised = Raised::default();
-            configurations.look(&disk, ledger, std::iter::once(&log), &mut raised);
-            assert_eq!(configurations.wrong.len(), (TURN.0 * poll).min(50), "poll {poll}");
+            let mut raised = RaisedFindings::default();
+            configurations.check(&disk, ledger, std::iter::once(&log), &mut raised);
+            assert_eq!(
+                configurations.problems.len(),
+                (POLL_LIMITS.0 * poll).min(50),
+                "poll {poll}"
+            );
         }
-        assert!(configurations.last.is_none(), "the turns begin anew");
+        assert!(configurations.last_checked.is_none(), "the turns begin anew");
         log.row.facts.configurations.truncate(1);
-        configurations.look(&disk, ledger, std::iter::once(&log), &mut Raised::default());
+        configurations.check(
+            &disk,
+            ledger,
+            std::iter::once(&log),
+            &mut RaisedFindings::default(),
+        );
         assert_eq!(
-            configurations.wrong.len(),
+            configurations.problems.len(),
             1,
             "of those that nobody names nothing is kept"
         );

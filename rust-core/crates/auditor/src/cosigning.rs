@@ -1,6 +1,6 @@
 //! Asking witnesses to cosign the aggregate log (c2sp.org/tlog-witness), and publishing what a quorum of them has cosigned.
 //!
-//! Whoever has a connection takes a [`Question`], asks, and brings the [`Answer`]; nothing here waits for a network, and a
+//! Whoever has a connection takes a [`WitnessRequest`], asks, and brings the [`WitnessResponse`]; nothing here waits for a network, and a
 //! poll waits for nothing here but a write of the state. All witnesses are asked for one checkpoint, the target, so that their cosignatures come
 //! together under one text. The target moves on to the newest once each has cosigned it, or has failed and waits for its
 //! next turn: one that is down or lies holds up nobody else.
@@ -8,8 +8,8 @@
 //! What each witness has cosigned last, and what it has said against this log, is kept in the state.
 
 use crate::files::{read, write};
-use crate::finding::{Code, Raised};
-use crate::published::Published;
+use crate::finding::{FindingCode, RaisedFindings};
+use crate::published::PublishedLog;
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{AddCheckpoint, Cosignature, SignedCheckpoint, TrustPolicy};
 use serde::{Deserialize, Serialize};
@@ -17,32 +17,32 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the witnesses have cosigned and said.
-const COSIGNATURES: &str = "cosignatures";
+const COSIGNATURES_FILE: &str = "cosignatures";
 /// Microseconds until a witness that failed is asked again, doubled with each failure up to the second.
-const FIRST_DELAY: u64 = 1_000_000;
-const MOST_DELAY: u64 = 300_000_000;
+const MIN_RETRY_DELAY: u64 = 1_000_000;
+const MAX_RETRY_DELAY: u64 = 300_000_000;
 /// Microseconds after which one that is being asked is not waited for by the others: a name server may not answer.
-const PATIENCE: u64 = 10_000_000;
+const SLOW_WITNESS_TIMEOUT: u64 = 10_000_000;
 /// Seconds that a witness's clock may be ahead.
-const AHEAD: u64 = 300;
+const MAX_CLOCK_SKEW_SECONDS: u64 = 300;
 /// The media type of the size in a 409.
 const SIZE_TYPE: &str = "text/x.tlog.size";
 
 /// What to ask a witness.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct WitnessRequest {
     /// Its place in the policy.
     pub witness: usize,
     /// The body of the request to `<url>/add-checkpoint`.
     pub body: String,
-    old: u64,
+    old_size: u64,
     size: u64,
     text: String,
 }
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
-pub enum Answer<'a> {
+pub enum WitnessResponse<'a> {
     /// An answer of HTTP, whose body is bounded and whole.
     Http {
         /// Its status.
@@ -58,7 +58,7 @@ pub enum Answer<'a> {
 
 /// How a witness stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct WitnessStanding {
+pub struct WitnessStatus {
     /// Its name in the policy.
     pub name: String,
     /// Whether the policy says where it is, so that it is asked.
@@ -76,7 +76,7 @@ pub struct WitnessStanding {
 /// What a witness says against this log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Claim {
+enum WitnessClaim {
     /// It has cosigned this many entries, and there are fewer.
     Ahead(u64),
     /// It has cosigned this many entries with another root.
@@ -85,18 +85,18 @@ enum Claim {
 
 /// What is kept of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct WitnessState {
     /// Its verifying key.
     witness: String,
     /// Entries that it has cosigned last, as far as it has said.
     known: u64,
-    claim: Option<Claim>,
+    claim: Option<WitnessClaim>,
     /// Its newest cosignature.
-    cosigned: Option<Cosigned>,
+    cosigned: Option<StoredCosignature>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Cosigned {
+struct StoredCosignature {
     size: u64,
     /// The checkpoint's text.
     text: String,
@@ -105,8 +105,8 @@ struct Cosigned {
     line: String,
 }
 
-struct Row {
-    kept: Kept,
+struct WitnessRow {
+    kept: WitnessState,
     /// Since when it is being asked.
     asking: Option<u64>,
     /// Conflicts since a request ended otherwise.
@@ -124,33 +124,33 @@ struct Target {
     note: String,
 }
 
-struct Held {
-    rows: Vec<Row>,
+struct CosigningState {
+    rows: Vec<WitnessRow>,
     target: Option<Target>,
     /// A quorum has cosigned, and that could not be written.
     unpublished: bool,
 }
 
 /// Asks the witnesses of a policy.
-pub struct Cosigning {
+pub struct CosigningCoordinator {
     state: Arc<dyn StateStorage>,
-    published: Arc<Published>,
+    published: Arc<PublishedLog>,
     policy: Arc<TrustPolicy>,
-    held: Mutex<Held>,
+    inner: Mutex<CosigningState>,
 }
 
-impl Cosigning {
+impl CosigningCoordinator {
     /// Goes on with what the state holds. Of witnesses that the policy does not name any more nothing is kept.
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
     pub(crate) fn open(
         state: Arc<dyn StateStorage>,
-        published: Arc<Published>,
+        published: Arc<PublishedLog>,
         policy: Arc<TrustPolicy>,
     ) -> Result<Self, AuditorError> {
-        let corrupt = |reason: String| AuditorError::corrupt(COSIGNATURES, reason);
-        let all: Vec<Kept> = match read(&*state, COSIGNATURES)? {
+        let corrupt = |reason: String| AuditorError::corrupt(COSIGNATURES_FILE, reason);
+        let all: Vec<WitnessState> = match read(&*state, COSIGNATURES_FILE)? {
             Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?,
             None => Vec::new(),
         };
@@ -159,11 +159,11 @@ impl Cosigning {
             let vkey = witness.key.to_text();
             let kept = all.iter().find(|kept| kept.witness == vkey).cloned();
             if let Some(cosigned) = kept.as_ref().and_then(|kept| kept.cosigned.as_ref()) {
-                Cosignature::from_answer(&cosigned.text, &cosigned.line, &witness.key)
+                Cosignature::from_response(&cosigned.text, &cosigned.line, &witness.key)
                     .map_err(|error| corrupt(error.to_string()))?;
             }
-            rows.push(Row {
-                kept: kept.unwrap_or(Kept {
+            rows.push(WitnessRow {
+                kept: kept.unwrap_or(WitnessState {
                     witness: vkey,
                     known: 0,
                     claim: None,
@@ -181,7 +181,7 @@ impl Cosigning {
             state,
             published,
             policy,
-            held: Mutex::new(Held {
+            inner: Mutex::new(CosigningState {
                 rows,
                 target: None,
                 unpublished: true,
@@ -189,8 +189,8 @@ impl Cosigning {
         })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, CosigningState> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What to ask a witness now, by its place in the policy; `None` when there is nothing to ask or it is not its turn.
@@ -198,9 +198,9 @@ impl Cosigning {
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
-    pub fn question(&self, witness: usize, now: u64) -> Result<Option<Question>, AuditorError> {
+    pub fn next_request(&self, witness: usize, now: u64) -> Result<Option<WitnessRequest>, AuditorError> {
         let mut held = self.held();
-        self.aim(&mut held, now)?;
+        self.select_target(&mut held, now)?;
         if held.unpublished {
             self.publish(&mut held)?;
         }
@@ -219,30 +219,30 @@ impl Cosigning {
         }
         let old = row.kept.known.min(target.size);
         let asked = AddCheckpoint {
-            old,
+            old_size: old,
             proof: self.published.proof_for_witness(old, target.size)?,
             note: &target.note,
         };
         let body = asked.encode();
         row.asking = Some(now);
-        Ok(Some(Question {
+        Ok(Some(WitnessRequest {
             witness,
             body,
-            old,
+            old_size: old,
             size: target.size,
             text: target.text,
         }))
     }
 
-    /// Takes the answer to a question and returns how it ended, as [`WitnessStanding::last`] tells it. `now` as in
-    /// [`Self::question`], `seconds` in unix seconds.
+    /// Takes the answer to a question and returns how it ended, as [`WitnessStatus::last`] tells it. `now` as in
+    /// [`Self::next_request`], `seconds` in unix seconds.
     ///
     /// # Errors
     /// [`AuditorError::State`]: what was answered is lost, and asked for again.
-    pub fn answer(
+    pub fn handle_response(
         &self,
-        question: &Question,
-        answer: Answer<'_>,
+        question: &WitnessRequest,
+        answer: WitnessResponse<'_>,
         now: u64,
         seconds: u64,
     ) -> Result<&'static str, AuditorError> {
@@ -258,19 +258,21 @@ impl Cosigning {
         row.asking = None;
         let before = row.kept.clone();
         let result = match answer {
-            Answer::None(why) => named(why),
-            Answer::Http {
+            WitnessResponse::None(why) => failure_label(why),
+            WitnessResponse::Http {
                 status: 200, body, ..
             } => {
                 let text = std::str::from_utf8(body).ok();
                 let cosignature =
-                    text.map(|body| Cosignature::from_answer(&question.text, body, &witness.key));
+                    text.map(|body| Cosignature::from_response(&question.text, body, &witness.key));
                 match cosignature {
-                    Some(Ok(cosignature)) if cosignature.time <= seconds.saturating_add(AHEAD) => {
-                        row.kept = Kept {
+                    Some(Ok(cosignature))
+                        if cosignature.time <= seconds.saturating_add(MAX_CLOCK_SKEW_SECONDS) =>
+                    {
+                        row.kept = WitnessState {
                             known: question.size,
                             claim: None,
-                            cosigned: Some(Cosigned {
+                            cosigned: Some(StoredCosignature {
                                 size: question.size,
                                 text: question.text.clone(),
                                 time: cosignature.time,
@@ -283,25 +285,25 @@ impl Cosigning {
                     _ => "bad_cosignature",
                 }
             }
-            Answer::Http {
+            WitnessResponse::Http {
                 status: 409,
                 media_type,
                 body,
-            } => row.conflict(question, size_of(media_type, body), signed),
-            Answer::Http { status: 422, .. } if question.old > 0 => {
-                row.kept.claim = Some(Claim::Other(question.old));
+            } => row.handle_conflict(question, parse_conflict_size(media_type, body), signed),
+            WitnessResponse::Http { status: 422, .. } if question.old_size > 0 => {
+                row.kept.claim = Some(WitnessClaim::Other(question.old_size));
                 "fork"
             }
-            Answer::Http { status: 404, .. } => "unknown_log",
-            Answer::Http { status: 403, .. } => "unknown_key",
-            Answer::Http { .. } => "refused",
+            WitnessResponse::Http { status: 404, .. } => "unknown_log",
+            WitnessResponse::Http { status: 403, .. } => "unknown_key",
+            WitnessResponse::Http { .. } => "refused",
         };
         if result == "conflict" && row.kept.known > question.size {
             // It has cosigned a newer one, whose cosignature was lost.
             held.target = None;
         }
         let changed = row.kept != before;
-        let ended = match changed.then(|| self.keep(&held.rows)) {
+        let ended = match changed.then(|| self.save(&held.rows)) {
             Some(Err(error)) => Err(error),
             _ => Ok(result),
         };
@@ -309,7 +311,7 @@ impl Cosigning {
         if ended.is_err() {
             row.kept = before;
         }
-        row.end(ended.as_ref().map_or("state", |result| result), now);
+        row.finish(ended.as_ref().map_or("state", |result| result), now);
         if ended.as_ref().is_ok_and(|result| *result == "cosigned") {
             held.unpublished = true;
             self.publish(held)?;
@@ -319,11 +321,11 @@ impl Cosigning {
 
     /// How the witnesses stand, in the order of the policy.
     #[must_use]
-    pub fn standing(&self) -> Vec<WitnessStanding> {
+    pub fn witness_statuses(&self) -> Vec<WitnessStatus> {
         let held = self.held();
         let witnesses = self.policy.witnesses().iter().zip(&held.rows);
         witnesses
-            .map(|(witness, row)| WitnessStanding {
+            .map(|(witness, row)| WitnessStatus {
                 name: witness.name.clone(),
                 asked: witness.url.is_some(),
                 size: row.kept.cosigned.as_ref().map_or(0, |cosigned| cosigned.size),
@@ -341,23 +343,23 @@ impl Cosigning {
     }
 
     /// Says what witnesses say against this log.
-    pub(crate) fn raise(&self, raised: &mut Raised) {
+    pub(crate) fn raise_claims(&self, raised: &mut RaisedFindings) {
         let (origin, (signed, _)) = (self.origin(), self.published.signed());
         let held = self.held();
         for (witness, row) in self.policy.witnesses().iter().zip(&held.rows) {
             let name = &witness.name;
             match row.kept.claim {
                 None => {}
-                Some(Claim::Ahead(size)) => raised.raise(
-                    Code::AggregateRollback,
+                Some(WitnessClaim::Ahead(size)) => raised.raise(
+                    FindingCode::AggregateRollback,
                     &origin,
                     "",
                     format!(
                         "the witness {name} says that it has cosigned {size} entries, but there are only {signed} here: the state was rolled back, or the key also signs elsewhere"
                     ),
                 ),
-                Some(Claim::Other(size)) => raised.raise(
-                    Code::AggregateFork,
+                Some(WitnessClaim::Other(size)) => raised.raise(
+                    FindingCode::AggregateFork,
                     &origin,
                     "",
                     format!(
@@ -369,12 +371,12 @@ impl Cosigning {
     }
 
     /// Chooses what all are asked for.
-    fn aim(&self, held: &mut Held, now: u64) -> Result<(), AuditorError> {
+    fn select_target(&self, held: &mut CosigningState, now: u64) -> Result<(), AuditorError> {
         let (size, note) = self.published.signed();
         if let Some(target) = &held.target {
-            let waits = |(row, url): (&Row, &Option<String>)| {
+            let waits = |(row, url): (&WitnessRow, &Option<String>)| {
                 let waits = match row.asking {
-                    Some(since) => now.saturating_sub(since) < PATIENCE,
+                    Some(since) => now.saturating_sub(since) < SLOW_WITNESS_TIMEOUT,
                     None => !row.has_cosigned(target) && now >= row.not_before,
                 };
                 url.is_some() && waits
@@ -390,7 +392,7 @@ impl Cosigning {
     }
 
     /// Publishes the target with its cosignatures, if they are a quorum.
-    fn publish(&self, held: &mut Held) -> Result<(), AuditorError> {
+    fn publish(&self, held: &mut CosigningState) -> Result<(), AuditorError> {
         let Some(target) = &held.target else {
             return Ok(());
         };
@@ -407,42 +409,42 @@ impl Cosigning {
         Ok(())
     }
 
-    fn keep(&self, rows: &[Row]) -> Result<(), AuditorError> {
-        let all: Vec<&Kept> = rows.iter().map(|row| &row.kept).collect();
+    fn save(&self, rows: &[WitnessRow]) -> Result<(), AuditorError> {
+        let all: Vec<&WitnessState> = rows.iter().map(|row| &row.kept).collect();
         let bytes = serde_json::to_vec(&all)
-            .map_err(|error| AuditorError::corrupt(COSIGNATURES, error.to_string()))?;
-        write(&*self.state, COSIGNATURES, &bytes)
+            .map_err(|error| AuditorError::corrupt(COSIGNATURES_FILE, error.to_string()))?;
+        write(&*self.state, COSIGNATURES_FILE, &bytes)
     }
 }
 
-impl Row {
+impl WitnessRow {
     fn has_cosigned(&self, target: &Target) -> bool {
         let cosigned = self.kept.cosigned.as_ref();
         cosigned.is_some_and(|cosigned| cosigned.text == target.text)
     }
 
     /// What a 409 says, of a witness that has cosigned so many entries while so many are signed here.
-    fn conflict(&mut self, question: &Question, size: Option<u64>, signed: u64) -> &'static str {
+    fn handle_conflict(&mut self, question: &WitnessRequest, size: Option<u64>, signed: u64) -> &'static str {
         match size {
             Some(size) if size > signed => {
                 self.kept.known = size;
-                self.kept.claim = Some(Claim::Ahead(size));
+                self.kept.claim = Some(WitnessClaim::Ahead(size));
                 "rollback"
             }
-            Some(size) if size != question.old => {
+            Some(size) if size != question.old_size => {
                 self.kept.known = size;
                 "conflict"
             }
             // It is where it was said to be, and yet they do not agree.
-            Some(_) | None if question.old == question.size => {
-                self.kept.claim = Some(Claim::Other(question.old));
+            Some(_) | None if question.old_size == question.size => {
+                self.kept.claim = Some(WitnessClaim::Other(question.old_size));
                 "fork"
             }
             _ => "bad_answer",
         }
     }
 
-    fn end(&mut self, result: &'static str, now: u64) {
+    fn finish(&mut self, result: &'static str, now: u64) {
         *self.results.entry(result).or_default() += 1;
         self.last = result;
         match result {
@@ -451,16 +453,16 @@ impl Row {
             "conflict" if self.conflicts == 0 => self.conflicts = 1,
             _ => {
                 self.conflicts = 0;
-                let delay = FIRST_DELAY << self.failures.min(16);
+                let delay = MIN_RETRY_DELAY << self.failures.min(16);
                 self.failures = self.failures.saturating_add(1);
-                self.not_before = now.saturating_add(delay.min(MOST_DELAY));
+                self.not_before = now.saturating_add(delay.min(MAX_RETRY_DELAY));
             }
         }
     }
 }
 
 /// The size that a witness tells in a 409.
-fn size_of(media_type: &str, body: &[u8]) -> Option<u64> {
+fn parse_conflict_size(media_type: &str, body: &[u8]) -> Option<u64> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case(SIZE_TYPE) {
         return None;
@@ -471,7 +473,7 @@ fn size_of(media_type: &str, body: &[u8]) -> Option<u64> {
 }
 
 /// A reason that there was no answer, as metrics name it.
-fn named(why: &str) -> &'static str {
+fn failure_label(why: &str) -> &'static str {
     const KNOWN: [&str; 5] = ["timeout", "tls", "redirect", "too_large", "bad_answer"];
     KNOWN
         .into_iter()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Why a head is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum EntryKind {
     /// The first that was accepted of a log.
     Open,
     /// A newer one.
@@ -30,7 +30,7 @@ pub struct Entry {
     /// Version of the format: 1.
     pub v: u32,
     /// Why it is told.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// When the head was accepted, in unix microseconds, by the auditor's clock.
     pub time: u64,
     /// The log.
@@ -56,14 +56,14 @@ pub struct Entry {
 impl Entry {
     /// What is to be told of a log that has a head; `None` when the newest entry says it already. Of a log that goes on,
     /// heads after the first wait for the `beat`.
-    pub(crate) fn due(log: &Log, beat: bool) -> Option<Self> {
+    pub(crate) fn for_log_if_due(log: &Log, beat: bool) -> Option<Self> {
         let head = log.row.head.as_ref()?;
         let kind = match log.row.told {
-            told if log.row.removed.is_some() && !told.is_some_and(|told| told.removed) => Kind::Removed,
-            None if log.row.ended => Kind::End,
-            None => Kind::Open,
-            Some(told) if log.row.ended && !told.end => Kind::End,
-            Some(told) if beat && told.size < head.size => Kind::Head,
+            told if log.row.removed.is_some() && !told.is_some_and(|told| told.removed) => EntryKind::Removed,
+            None if log.row.ended => EntryKind::End,
+            None => EntryKind::Open,
+            Some(told) if log.row.ended && !told.end => EntryKind::End,
+            Some(told) if beat && told.size < head.size => EntryKind::Head,
             Some(_) => return None,
         };
         Some(Self {
@@ -84,12 +84,12 @@ impl Entry {
         })
     }
 
-    pub(crate) fn told(&self, index: u64) -> AggregatedLog {
+    pub(crate) fn to_aggregated_log(&self, index: u64) -> AggregatedLog {
         AggregatedLog {
             index,
             size: self.size,
-            end: matches!(self.kind, Kind::End | Kind::Removed),
-            removed: self.kind == Kind::Removed,
+            end: matches!(self.kind, EntryKind::End | EntryKind::Removed),
+            removed: self.kind == EntryKind::Removed,
         }
     }
 
@@ -109,10 +109,10 @@ impl Entry {
 
 impl Statement {
     /// The entry that tells it, about a log or about the ledger.
-    pub(crate) fn entry(self, origin: &str, size: u64, now: u64) -> Entry {
+    pub(crate) fn into_entry(self, origin: &str, size: u64, now: u64) -> Entry {
         Entry {
             v: 1,
-            kind: Kind::Statement,
+            kind: EntryKind::Statement,
             time: now,
             origin: origin.to_owned(),
             size,

@@ -47,24 +47,24 @@ pub enum AuditorError {
     #[error(
         "the auditor's state was rolled back, or another auditor continues the log elsewhere: a held checkpoint covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
     )]
-    StateSetBack(String),
+    StateRolledBack(String),
     /// What is held of the aggregate log is not of this one.
     #[error(
         "the held checkpoint does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
     )]
-    HeldRefused(String),
+    HeldCheckpointRefused(String),
     /// The signing key must not be an auditor's.
     #[error("{0}")]
-    Key(String),
+    InvalidKey(String),
     /// The trust policy is not one for this aggregate log.
     #[error("the trust policy: {0}")]
-    Policy(String),
+    InvalidPolicy(String),
     /// An entry does not fit into a bundle.
     #[error("an entry of {0} bytes is larger than the limit of 65,535")]
     EntryTooLarge(usize),
     /// What was asked for is not in the aggregate log.
     #[error("{0}")]
-    Range(String),
+    OutOfRange(String),
     /// A key, note, or proof was refused.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -100,12 +100,12 @@ impl AuditorError {
             Self::StateExists => "auditor_state_exists",
             Self::StateCorrupt { .. } => "auditor_state_corrupt",
             Self::StateLost(_) => "auditor_state_lost",
-            Self::StateSetBack(_) => "auditor_state_set_back",
-            Self::HeldRefused(_) => "auditor_held_refused",
-            Self::Key(_) => "auditor_key",
-            Self::Policy(_) => "auditor_policy",
+            Self::StateRolledBack(_) => "auditor_state_set_back",
+            Self::HeldCheckpointRefused(_) => "auditor_held_refused",
+            Self::InvalidKey(_) => "auditor_key",
+            Self::InvalidPolicy(_) => "auditor_policy",
             Self::EntryTooLarge(_) => "entry_too_large",
-            Self::Range(_) => "out_of_range",
+            Self::OutOfRange(_) => "out_of_range",
             Self::Ledger(error) => error.code(),
             Self::Evidence(error) => error.code(),
         }

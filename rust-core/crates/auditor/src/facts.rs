@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a log says of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NamedLog {
+pub(crate) struct LogReference {
     pub(crate) incarnation: Ulid,
     pub(crate) size: u64,
     #[serde(with = "crate::text::hash")]
@@ -26,9 +26,9 @@ pub(crate) struct NamedLog {
 pub(crate) struct LogFacts {
     /// The origin that `open` states.
     pub(crate) origin: Option<String>,
-    pub(crate) predecessor: Option<NamedLog>,
+    pub(crate) predecessor: Option<LogReference>,
     /// What `takeover` records say.
-    pub(crate) takeovers: Vec<NamedLog>,
+    pub(crate) takeovers: Vec<LogReference>,
     /// The last record is a seal.
     pub(crate) sealed: bool,
     /// The log that goes on, as the seal says.
@@ -59,28 +59,28 @@ impl ClockStep {
         self.from.abs_diff(self.to) / 1_000_000
     }
 
-    pub(crate) fn is_back(self) -> bool {
+    pub(crate) fn is_backward(self) -> bool {
         self.to < self.from
     }
 }
 
 /// Smaller steps are as a machine's clock is kept.
-const STEP_SECONDS: u64 = 60;
+const MIN_STEP_SECONDS: u64 = 60;
 /// What such a gap says; in a text it would stand with escapes.
 const CLOCK_STEP: &str = "clock_step";
-const SAYS_STEP: &[u8] = b"\"reason\":\"clock_step\"";
+const CLOCK_STEP_JSON: &[u8] = b"\"reason\":\"clock_step\"";
 
 /// Configurations of one log that are known; of more, a look at its files tells.
-const MOST_CONFIGURATIONS: usize = 1024;
+const MAX_CONFIGURATIONS: usize = 1024;
 /// What every record begins with, before its kind.
-const BEFORE_KIND: &[u8] = b"{\"v\":1,\"kind\":\"";
+const KIND_PREFIX: &[u8] = b"{\"v\":1,\"kind\":\"";
 
 impl LogFacts {
     /// Takes record `seq`.
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    pub(crate) fn take(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
+    pub(crate) fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
         if self.sealed {
             return Err(format!("record {seq} follows a seal"));
         }
@@ -90,24 +90,24 @@ impl LogFacts {
                 | b"analysis"),
             ) if seq > 0 => {
                 if kind == b"gap" {
-                    self.note_step(payload);
+                    self.record_clock_step(payload);
                 }
                 if kind == b"config"
                     && let Ok(record) = record::parse(payload)
                 {
-                    self.configure(&record);
+                    self.record_configuration(&record);
                 }
                 self.served = true;
                 Ok(())
             }
             Some(b"aborted") if seq > 0 => Ok(()),
-            _ => self.read(seq, payload),
+            _ => self.process_parsed(seq, payload),
         }
     }
 
-    fn configure(&mut self, record: &Record<'_>) {
-        if let Some(digest) = configurations::named(record)
-            && self.configurations.len() < MOST_CONFIGURATIONS
+    fn record_configuration(&mut self, record: &Record<'_>) {
+        if let Some(digest) = configurations::configuration_digest(record)
+            && self.configurations.len() < MAX_CONFIGURATIONS
             && !self.configurations.contains(&digest)
         {
             self.configurations.push(digest);
@@ -115,8 +115,10 @@ impl LogFacts {
     }
 
     /// Notes the step of a clock, if that is what a gap is of.
-    fn note_step(&mut self, payload: &[u8]) {
-        let says_step = payload.windows(SAYS_STEP.len()).any(|window| window == SAYS_STEP);
+    fn record_clock_step(&mut self, payload: &[u8]) {
+        let says_step = payload
+            .windows(CLOCK_STEP_JSON.len())
+            .any(|window| window == CLOCK_STEP_JSON);
         let Some(Record::Gap(gap)) = says_step.then(|| record::parse(payload).ok()).flatten() else {
             return;
         };
@@ -125,13 +127,13 @@ impl LogFacts {
             from: gap.first_ts,
             to: gap.last_ts,
         };
-        let largest = self.step.map_or(STEP_SECONDS, ClockStep::seconds);
+        let largest = self.step.map_or(MIN_STEP_SECONDS, ClockStep::seconds);
         if gap.reason == CLOCK_STEP && step.seconds() >= largest {
             self.step = Some(step);
         }
     }
 
-    fn read(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
+    fn process_parsed(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
         let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
         if record.seq() != seq {
             return Err(format!("record {seq} says that it is record {}", record.seq()));
@@ -141,11 +143,11 @@ impl LogFacts {
         };
         match &record {
             Record::Open(open) if seq == 0 => {
-                self.configure(&record);
+                self.record_configuration(&record);
                 self.origin = Some(format!("{}/{}/{}", open.ledger, open.shard, open.incarnation));
                 self.predecessor = match &open.predecessor {
                     None => None,
-                    Some(named) => Some(NamedLog {
+                    Some(named) => Some(LogReference {
                         incarnation: incarnation(&named.incarnation)?,
                         size: named.size,
                         root: named.root,
@@ -155,7 +157,7 @@ impl LogFacts {
             }
             Record::Open(_) => return Err(format!("record {seq} is a second open record")),
             _ if seq == 0 => return Err("the first record is not an open record".to_owned()),
-            Record::Takeover(takeover) => self.takeovers.push(NamedLog {
+            Record::Takeover(takeover) => self.takeovers.push(LogReference {
                 incarnation: incarnation(&takeover.incarnation)?,
                 size: takeover.size,
                 root: takeover.root,
@@ -166,14 +168,14 @@ impl LogFacts {
                 self.served = true;
                 self.successor = seal.successor.as_deref().map(incarnation).transpose()?;
             }
-            Record::Aborted(_) => {}
+            Record::Abort(_) => {}
             _ => self.served = true,
         }
         Ok(())
     }
 
     /// How other logs ended, as this one says.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = &NamedLog> {
+    pub(crate) fn stated_ends(&self) -> impl Iterator<Item = &LogReference> {
         self.predecessor
             .iter()
             .filter(|named| !named.running)
@@ -183,7 +185,7 @@ impl LogFacts {
 
 /// The kind of a record that is written as a worker writes it.
 fn kind(payload: &[u8]) -> Option<&[u8]> {
-    let rest = payload.strip_prefix(BEFORE_KIND)?;
+    let rest = payload.strip_prefix(KIND_PREFIX)?;
     let end = rest.iter().take(32).position(|byte| *byte == b'"')?;
     Some(&rest[..end])
 }

@@ -3,16 +3,16 @@
 use crate::{AuditorError, StateStorage};
 
 /// The note that everybody may have.
-pub const CHECKPOINT: &str = "checkpoint";
+pub const CHECKPOINT_FILE: &str = "checkpoint";
 /// Bytes of the length before an entry in a bundle.
-pub(crate) const LENGTH: usize = 2;
+pub(crate) const LENGTH_PREFIX_LEN: usize = 2;
 
 /// The bytes of the first `width` entries of a bundle; `None` when it holds fewer.
 pub(crate) fn first_entries(bundle: &[u8], width: u64) -> Option<&[u8]> {
     let mut at = 0usize;
     for _ in 0..width {
-        let length = bundle.get(at..at + LENGTH)?;
-        at += LENGTH + usize::from(u16::from_be_bytes([length[0], length[1]]));
+        let length = bundle.get(at..at + LENGTH_PREFIX_LEN)?;
+        at += LENGTH_PREFIX_LEN + usize::from(u16::from_be_bytes([length[0], length[1]]));
     }
     bundle.get(..at)
 }

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings that are kept; more of them are counted.
-const MOST: usize = 1000;
+const MAX_FINDINGS: usize = 1000;
 /// Of so many more it is known which they are, so that none is counted twice.
-const MOST_LEFT_OUT: usize = 10_000;
+const MAX_OMITTED: usize = 10_000;
 /// Characters of a message.
-const MOST_CHARS: usize = 512;
+const MAX_MESSAGE_CHARS: usize = 512;
 
 /// What kind of thing is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum FindingCode {
     /// A shard that had logs is not there.
     ShardMissing,
     /// A log that was accepted, or is named by one that was, is not there.
@@ -83,7 +83,7 @@ pub enum Code {
     AggregateFork,
 }
 
-impl Code {
+impl FindingCode {
     /// How bad it is.
     #[must_use]
     pub fn verdict(self) -> Verdict {
@@ -129,19 +129,19 @@ impl Code {
     /// Whether it is a state that may end. All else is evidence: it happened, whatever is there later. What a witness says is
     /// its word, and stands for as long as it says so.
     #[must_use]
-    pub fn passes(self) -> bool {
+    pub fn is_transient(self) -> bool {
         self.verdict() == Verdict::Incomplete || matches!(self, Self::AggregateRollback | Self::AggregateFork)
     }
 }
 
 /// What a finding is about: a log's origin, or a shard as `<ledger>/<shard>`.
-pub(crate) type Key = (Code, String);
+pub(crate) type FindingKey = (FindingCode, String);
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// What kind of thing.
-    pub code: Code,
+    pub code: FindingCode,
     /// The origin of the log, or of the shard.
     pub origin: String,
     /// The shard: the name of its directory.
@@ -153,7 +153,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn key(&self) -> Key {
+    fn key(&self) -> FindingKey {
         (self.code, self.origin.clone())
     }
 }
@@ -166,9 +166,9 @@ pub(crate) struct Findings {
     uncounted: u64,
     /// Those that found no room.
     #[serde(default)]
-    left_out: BTreeSet<Key>,
+    left_out: BTreeSet<FindingKey>,
     #[serde(skip)]
-    index: BTreeSet<Key>,
+    index: BTreeSet<FindingKey>,
     /// The least weight of those that are kept.
     #[serde(skip)]
     lightest: u8,
@@ -176,9 +176,9 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Makes what is not stored.
-    pub(crate) fn indexed(mut self) -> Self {
+    pub(crate) fn rebuild_index(mut self) -> Self {
         self.index = self.kept.iter().map(Finding::key).collect();
-        self.weigh_kept();
+        self.update_lightest();
         self
     }
 
@@ -186,36 +186,36 @@ impl Findings {
         &self.kept
     }
 
-    pub(crate) fn left_out(&self) -> u64 {
+    pub(crate) fn omitted_count(&self) -> u64 {
         self.uncounted.saturating_add(self.left_out.len() as u64)
     }
 
     /// What all are about, also those that found no room.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &FindingKey> {
         self.index.iter().chain(&self.left_out)
     }
 
-    fn weigh_kept(&mut self) {
+    fn update_lightest(&mut self) {
         let weights = self.kept.iter().map(|kept| kept.code.weight());
         self.lightest = weights.min().unwrap_or_default();
     }
 
-    fn has_room(&self, code: Code) -> bool {
-        self.kept.len() < MOST || self.lightest < code.weight()
+    fn has_capacity(&self, code: FindingCode) -> bool {
+        self.kept.len() < MAX_FINDINGS || self.lightest < code.weight()
     }
 
     /// Whether nothing would change if it was found again.
-    fn knows(&self, key: &Key) -> bool {
-        self.index.contains(key) || self.left_out.contains(key) && !self.has_room(key.0)
+    fn contains(&self, key: &FindingKey) -> bool {
+        self.index.contains(key) || self.left_out.contains(key) && !self.has_capacity(key.0)
     }
 
     /// Takes a finding; whether anything changed.
     fn add(&mut self, finding: Finding) -> bool {
         let key = finding.key();
-        if !self.has_room(finding.code) {
-            return self.leave_out(key);
+        if !self.has_capacity(finding.code) {
+            return self.omit(key);
         }
-        if self.kept.len() >= MOST
+        if self.kept.len() >= MAX_FINDINGS
             && let Some(newest) = self
                 .kept
                 .iter()
@@ -223,64 +223,64 @@ impl Findings {
         {
             let lighter = self.kept.remove(newest).key();
             self.index.remove(&lighter);
-            self.leave_out(lighter);
+            self.omit(lighter);
         }
         self.left_out.remove(&key);
         self.index.insert(key);
         self.kept.push(finding);
-        self.weigh_kept();
+        self.update_lightest();
         true
     }
 
-    fn leave_out(&mut self, key: Key) -> bool {
-        self.left_out.len() < MOST_LEFT_OUT && self.left_out.insert(key)
+    fn omit(&mut self, key: FindingKey) -> bool {
+        self.left_out.len() < MAX_OMITTED && self.left_out.insert(key)
     }
 
     /// Forgets states that have ended; whether there were any.
-    fn pass(&mut self, stays: impl Fn(&Key) -> bool) -> bool {
+    fn remove_resolved(&mut self, stays: impl Fn(&FindingKey) -> bool) -> bool {
         let before = self.index.len() + self.left_out.len();
-        let keeps = |key: &Key| !key.0.passes() || stays(key);
+        let keeps = |key: &FindingKey| !key.0.is_transient() || stays(key);
         self.kept.retain(|kept| keeps(&kept.key()));
         self.index.retain(keeps);
         self.left_out.retain(keeps);
-        self.weigh_kept();
+        self.update_lightest();
         self.index.len() + self.left_out.len() != before
     }
 }
 
 /// What looks wrong in one poll.
 #[derive(Debug, Default)]
-pub(crate) struct Raised {
-    seen: BTreeMap<Key, (String, String)>,
+pub(crate) struct RaisedFindings {
+    seen: BTreeMap<FindingKey, (String, String)>,
     /// Logs of which this poll cannot tell everything, so that what was suspected of them stays so.
-    unsettled: BTreeSet<String>,
+    inconclusive: BTreeSet<String>,
     /// Suspicions that a second look has confirmed already.
-    sure: BTreeSet<Key>,
+    confirmed: BTreeSet<FindingKey>,
 }
 
-impl Raised {
-    pub(crate) fn raise(&mut self, code: Code, origin: &str, shard: &str, message: String) {
+impl RaisedFindings {
+    pub(crate) fn raise(&mut self, code: FindingCode, origin: &str, shard: &str, message: String) {
         self.seen
             .entry((code, origin.to_owned()))
-            .or_insert_with(|| (shard.to_owned(), cut(message)));
+            .or_insert_with(|| (shard.to_owned(), truncate_message(message)));
     }
 
     /// As `raise`, of what needs no second look.
-    pub(crate) fn raise_now(&mut self, code: Code, origin: &str, shard: &str, message: String) {
+    pub(crate) fn raise_confirmed(&mut self, code: FindingCode, origin: &str, shard: &str, message: String) {
         self.raise(code, origin, shard, message);
-        self.sure.insert((code, origin.to_owned()));
+        self.confirmed.insert((code, origin.to_owned()));
     }
 
     pub(crate) fn unsettled(&mut self, origin: &str) {
-        if !self.unsettled.contains(origin) {
-            self.unsettled.insert(origin.to_owned());
+        if !self.inconclusive.contains(origin) {
+            self.inconclusive.insert(origin.to_owned());
         }
     }
 }
 
 /// A message without what is too long: it may repeat what somebody wrote who has no key.
-fn cut(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(MOST_CHARS)
+fn truncate_message(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS)
         && let Some((last, _)) = message[..end].char_indices().next_back()
     {
         message.truncate(last);
@@ -291,40 +291,46 @@ fn cut(mut message: String) -> String {
 
 /// What looked wrong once, and since when.
 #[derive(Debug, Default)]
-pub(crate) struct Suspected {
-    since: BTreeMap<Key, u64>,
+pub(crate) struct SuspectedFindings {
+    first_seen: BTreeMap<FindingKey, u64>,
     /// What they are about.
     origins: BTreeSet<String>,
 }
 
-impl Suspected {
+impl SuspectedFindings {
     pub(crate) fn is_empty(&self) -> bool {
-        self.since.is_empty()
+        self.first_seen.is_empty()
     }
 
     /// Whether anything is suspected of a log.
-    pub(crate) fn of(&self, origin: &str) -> bool {
+    pub(crate) fn is_suspected(&self, origin: &str) -> bool {
         self.origins.contains(origin)
     }
 
     /// Nothing is suspected since a time behind `now`.
-    pub(crate) fn turn_back(&mut self, now: u64) {
-        for since in self.since.values_mut() {
+    pub(crate) fn clamp_times(&mut self, now: u64) {
+        for since in self.first_seen.values_mut() {
             *since = now.min(*since);
         }
     }
 
     /// Takes what a poll has raised: what still looks wrong `delay` microseconds after it first did is found, and what
     /// looks right again is forgotten. Whether the findings changed.
-    pub(crate) fn weigh(&mut self, raised: &Raised, findings: &mut Findings, now: u64, delay: u64) -> bool {
+    pub(crate) fn update_findings(
+        &mut self,
+        raised: &RaisedFindings,
+        findings: &mut Findings,
+        now: u64,
+        delay: u64,
+    ) -> bool {
         let mut changed = false;
         for (key, (shard, message)) in &raised.seen {
-            if findings.knows(key) {
+            if findings.contains(key) {
                 continue;
             }
-            let since = *self.since.entry(key.clone()).or_insert(now);
-            if raised.sure.contains(key) || now.saturating_sub(since) >= delay {
-                self.since.remove(key);
+            let since = *self.first_seen.entry(key.clone()).or_insert(now);
+            if raised.confirmed.contains(key) || now.saturating_sub(since) >= delay {
+                self.first_seen.remove(key);
                 changed |= findings.add(Finding {
                     code: key.0,
                     origin: key.1.clone(),
@@ -334,31 +340,34 @@ impl Suspected {
                 });
             }
         }
-        let stays = |key: &Key| raised.seen.contains_key(key) || raised.unsettled.contains(&key.1);
-        self.since.retain(|key, _| stays(key));
-        self.origins = self.since.keys().map(|(_, origin)| origin.clone()).collect();
-        changed | findings.pass(stays)
+        let stays = |key: &FindingKey| raised.seen.contains_key(key) || raised.inconclusive.contains(&key.1);
+        self.first_seen.retain(|key, _| stays(key));
+        self.origins = self.first_seen.keys().map(|(_, origin)| origin.clone()).collect();
+        changed | findings.remove_resolved(stays)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Findings, MOST, MOST_CHARS, Raised, Suspected};
+    use super::{FindingCode, Findings, MAX_FINDINGS, MAX_MESSAGE_CHARS, RaisedFindings, SuspectedFindings};
 
     /// As many findings as are kept, of logs that somebody planted; and the suspicions from which they came.
-    fn full() -> (Suspected, Findings) {
-        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
-        let mut planted = Raised::default();
-        for number in 0..MOST {
+    fn full() -> (SuspectedFindings, Findings) {
+        let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
+        let mut planted = RaisedFindings::default();
+        for number in 0..MAX_FINDINGS {
             planted.raise(
-                Code::PlantedLog,
+                FindingCode::PlantedLog,
                 &format!("a/0/{number}"),
                 "0",
                 "it served".to_owned(),
             );
         }
-        suspected.weigh(&planted, &mut findings, 0, 0);
-        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 0));
+        suspected.update_findings(&planted, &mut findings, 0, 0);
+        assert_eq!(
+            (findings.all().len(), findings.omitted_count()),
+            (MAX_FINDINGS, 0)
+        );
         (suspected, findings)
     }
 
@@ -366,74 +375,107 @@ mod tests {
     fn a_finding_that_finds_no_room_is_counted_once() {
         let (mut suspected, mut findings) = full();
         for (now, changes) in [(0, false), (5, true), (10, false), (15, false)] {
-            let changed = suspected.weigh(&raised(Code::PlantedLog), &mut findings, now, 5);
+            let changed = suspected.update_findings(&raised(FindingCode::PlantedLog), &mut findings, now, 5);
             assert_eq!(changed, changes, "at {now}");
         }
-        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 1));
+        assert_eq!(
+            (findings.all().len(), findings.omitted_count()),
+            (MAX_FINDINGS, 1)
+        );
         assert!(suspected.is_empty());
         let stored = serde_json::to_vec(&findings).unwrap();
-        let mut again = serde_json::from_slice::<Findings>(&stored).unwrap().indexed();
-        suspected.weigh(&raised(Code::PlantedLog), &mut again, 20, 0);
-        assert_eq!((again.all().len(), again.left_out()), (MOST, 1), "a restart");
+        let mut again = serde_json::from_slice::<Findings>(&stored)
+            .unwrap()
+            .rebuild_index();
+        suspected.update_findings(&raised(FindingCode::PlantedLog), &mut again, 20, 0);
+        assert_eq!(
+            (again.all().len(), again.omitted_count()),
+            (MAX_FINDINGS, 1),
+            "a restart"
+        );
     }
 
     #[test]
     fn what_is_worse_takes_the_place_of_what_anybody_can_bring_about() {
         let (mut suspected, mut findings) = full();
-        for code in [Code::Rollback, Code::RecordsChanged, Code::Stalled] {
-            suspected.weigh(&raised(code), &mut findings, 1, 0);
+        for code in [
+            FindingCode::Rollback,
+            FindingCode::RecordsChanged,
+            FindingCode::Stalled,
+        ] {
+            suspected.update_findings(&raised(code), &mut findings, 1, 0);
         }
         let worse = |code| findings.all().iter().any(|found| found.code == code);
-        assert!(worse(Code::Rollback) && worse(Code::RecordsChanged) && !worse(Code::Stalled));
-        assert_eq!(findings.all().len(), MOST);
+        assert!(
+            worse(FindingCode::Rollback)
+                && worse(FindingCode::RecordsChanged)
+                && !worse(FindingCode::Stalled)
+        );
+        assert_eq!(findings.all().len(), MAX_FINDINGS);
         // The state that found no room has ended.
-        suspected.weigh(&Raised::default(), &mut findings, 2, 0);
-        assert_eq!(findings.left_out(), 2);
+        suspected.update_findings(&RaisedFindings::default(), &mut findings, 2, 0);
+        assert_eq!(findings.omitted_count(), 2);
     }
 
     #[test]
     fn a_state_that_found_no_room_is_kept_once_there_is_some() {
-        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
+        let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
         let stalled = |numbers: std::ops::Range<usize>| {
-            let mut raised = Raised::default();
+            let mut raised = RaisedFindings::default();
             for number in numbers {
-                raised.raise(Code::Stalled, &format!("a/0/{number}"), "0", String::new());
+                raised.raise(FindingCode::Stalled, &format!("a/0/{number}"), "0", String::new());
             }
             raised
         };
-        suspected.weigh(&stalled(0..MOST + 1), &mut findings, 0, 0);
-        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 1));
+        suspected.update_findings(&stalled(0..MAX_FINDINGS + 1), &mut findings, 0, 0);
+        assert_eq!(
+            (findings.all().len(), findings.omitted_count()),
+            (MAX_FINDINGS, 1)
+        );
         for _ in 0..2 {
-            suspected.weigh(&stalled(1..MOST + 1), &mut findings, 1, 0);
+            suspected.update_findings(&stalled(1..MAX_FINDINGS + 1), &mut findings, 1, 0);
         }
-        assert_eq!((findings.all().len(), findings.left_out()), (MOST, 0));
+        assert_eq!(
+            (findings.all().len(), findings.omitted_count()),
+            (MAX_FINDINGS, 0)
+        );
     }
 
     #[test]
     fn a_message_that_repeats_what_somebody_wrote_is_cut() {
-        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
-        let mut long = Raised::default();
-        long.raise(Code::RecordsChanged, "a/0/X", "0", "\u{e9}".repeat(200_000));
-        long.raise(Code::RecordsChanged, "a/0/Y", "0", "\u{e9}".repeat(MOST_CHARS));
-        suspected.weigh(&long, &mut findings, 0, 0);
+        let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
+        let mut long = RaisedFindings::default();
+        long.raise(
+            FindingCode::RecordsChanged,
+            "a/0/X",
+            "0",
+            "\u{e9}".repeat(200_000),
+        );
+        long.raise(
+            FindingCode::RecordsChanged,
+            "a/0/Y",
+            "0",
+            "\u{e9}".repeat(MAX_MESSAGE_CHARS),
+        );
+        suspected.update_findings(&long, &mut findings, 0, 0);
         for found in findings.all() {
-            assert_eq!(found.message.chars().count(), MOST_CHARS);
+            assert_eq!(found.message.chars().count(), MAX_MESSAGE_CHARS);
         }
         assert!(findings.all()[0].message.ends_with('\u{2026}'));
         assert!(!findings.all()[1].message.ends_with('\u{2026}'));
     }
 
-    fn raised(code: Code) -> Raised {
-        let mut raised = Raised::default();
+    fn raised(code: FindingCode) -> RaisedFindings {
+        let mut raised = RaisedFindings::default();
         raised.raise(code, "a/0/X", "0", "something".to_owned());
         raised
     }
 
     #[test]
     fn what_looks_wrong_once_is_found_when_it_still_does_after_the_delay() {
-        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
+        let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
         for (now, found) in [(10, 0), (14, 0), (15, 1), (16, 1)] {
-            suspected.weigh(&raised(Code::Rollback), &mut findings, now, 5);
+            suspected.update_findings(&raised(FindingCode::Rollback), &mut findings, now, 5);
             assert_eq!(findings.all().len(), found, "at {now}");
         }
         assert_eq!(findings.all()[0].since, 10);
@@ -441,21 +483,24 @@ mod tests {
 
     #[test]
     fn what_looks_right_again_is_forgotten() {
-        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
-        suspected.weigh(&raised(Code::Rollback), &mut findings, 10, 5);
-        suspected.weigh(&Raised::default(), &mut findings, 12, 5);
-        suspected.weigh(&raised(Code::Rollback), &mut findings, 20, 5);
+        let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
+        suspected.update_findings(&raised(FindingCode::Rollback), &mut findings, 10, 5);
+        suspected.update_findings(&RaisedFindings::default(), &mut findings, 12, 5);
+        suspected.update_findings(&raised(FindingCode::Rollback), &mut findings, 20, 5);
         assert!(findings.all().is_empty());
     }
 
     #[test]
     fn evidence_stays_and_a_state_passes() {
-        let (mut suspected, mut findings) = (Suspected::default(), Findings::default());
-        for code in [Code::Fork, Code::Stalled] {
-            suspected.weigh(&raised(code), &mut findings, 1, 0);
+        let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
+        for code in [FindingCode::Fork, FindingCode::Stalled] {
+            suspected.update_findings(&raised(code), &mut findings, 1, 0);
         }
         assert_eq!(findings.all().len(), 2);
-        assert!(suspected.weigh(&Raised::default(), &mut findings, 2, 0));
-        assert_eq!((findings.all().len(), findings.all()[0].code), (1, Code::Fork));
+        assert!(suspected.update_findings(&RaisedFindings::default(), &mut findings, 2, 0));
+        assert_eq!(
+            (findings.all().len(), findings.all()[0].code),
+            (1, FindingCode::Fork)
+        );
     }
 }

@@ -10,8 +10,8 @@ impl Auditor {
     /// checkpoint. Where nothing is held, an empty state is begun.
     ///
     /// # Errors
-    /// [`AuditorError::HeldRefused`] for a note that is not of this aggregate log; [`AuditorError::StateLost`] and
-    /// [`AuditorError::StateSetBack`] for a state that does not contain it; as [`Self::open`] and [`Self::create`].
+    /// [`AuditorError::HeldCheckpointRefused`] for a note that is not of this aggregate log; [`AuditorError::StateLost`] and
+    /// [`AuditorError::StateRolledBack`] for a state that does not contain it; as [`Self::open`] and [`Self::create`].
     pub fn resume(
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,
@@ -28,23 +28,23 @@ impl Auditor {
         match (opened, held) {
             (Err(AuditorError::NoState), None) => Self::create(volume, state, signing, settings),
             (Err(AuditorError::NoState), Some(note)) => {
-                Err(AuditorError::StateLost(believed(note, &signing)?.size))
+                Err(AuditorError::StateLost(verify_note(note, &signing)?.size))
             }
             (opened, None) => opened,
             (opened, Some(note)) => {
                 let auditor = opened?;
-                auditor.contains(&believed(note, &signing)?, &signing)?;
+                auditor.check_contains(&verify_note(note, &signing)?, &signing)?;
                 Ok(auditor)
             }
         }
     }
 
-    fn contains(&self, held: &Checkpoint, signing: &SigningKey) -> Result<(), AuditorError> {
+    fn check_contains(&self, held: &Checkpoint, signing: &SigningKey) -> Result<(), AuditorError> {
         let published = self.published();
         // What it has signed, which no quorum may have cosigned so far.
-        let own = believed(&published.signed().1, signing)?;
+        let own = verify_note(&published.signed().1, signing)?;
         let set_back =
-            |found: &str| AuditorError::StateSetBack(format!("{} entries, but {found}", held.size));
+            |found: &str| AuditorError::StateRolledBack(format!("{} entries, but {found}", held.size));
         if own.size < held.size {
             return Err(set_back(&format!("the state has {}", own.size)));
         }
@@ -58,13 +58,13 @@ impl Auditor {
     }
 }
 
-fn believed(note: &str, signing: &SigningKey) -> Result<Checkpoint, AuditorError> {
+fn verify_note(note: &str, signing: &SigningKey) -> Result<Checkpoint, AuditorError> {
     let key = signing.verifying_key();
-    let held =
-        Checkpoint::verify(note, &key).map_err(|error| AuditorError::HeldRefused(error.to_string()))?;
+    let held = Checkpoint::verify(note, &key)
+        .map_err(|error| AuditorError::HeldCheckpointRefused(error.to_string()))?;
     match held.origin == key.name() {
         true => Ok(held),
-        false => Err(AuditorError::HeldRefused(format!(
+        false => Err(AuditorError::HeldCheckpointRefused(format!(
             "it belongs to the log {}",
             held.origin
         ))),

@@ -1,33 +1,38 @@
 //! Which of the logs that lie on a volume are looked at: all that were accepted, and of the others no more than a ledger has
 //! that is read for the first time. Whoever writes the volume can make as many directories as it holds.
 
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Catalogue, Log};
 use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::Shard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Shards of which no log was accepted.
-const MOST_SHARDS: usize = 1024;
+const MAX_UNACCEPTED_SHARDS: usize = 1024;
 /// Logs that were not accepted, of all shards together.
-const MOST_LOGS: usize = 32_768;
+const MAX_UNACCEPTED_LOGS: usize = 32_768;
 
 /// The logs that were listed, by shard.
-pub(crate) type There = BTreeMap<String, BTreeSet<Ulid>>;
+pub(crate) type ListedLogs = BTreeMap<String, BTreeSet<Ulid>>;
 
 /// Notes what is new of the shards that were listed, and tells what is gone. Nothing is judged of those that are `away`.
-pub(crate) fn take_in(
+pub(crate) fn update_catalogue(
     shards: Vec<Shard>,
     catalogue: &mut Catalogue,
     ledger: &str,
     away: &BTreeSet<String>,
-    raised: &mut Raised,
-) -> There {
-    let there = note(shards, catalogue, ledger, away, raised);
+    raised: &mut RaisedFindings,
+) -> ListedLogs {
+    let there = update_shard(shards, catalogue, ledger, away, raised);
     for (shard, logs) in catalogue.iter().filter(|(shard, _)| !away.contains(*shard)) {
         let Some(there) = there.get(shard) else {
             let message = format!("all of its {} logs are missing", logs.len());
-            raised.raise(Code::ShardMissing, &format!("{ledger}/{shard}"), shard, message);
+            raised.raise(
+                FindingCode::ShardMissing,
+                &format!("{ledger}/{shard}"),
+                shard,
+                message,
+            );
             continue;
         };
         for log in logs.values().filter(|log| !there.contains(&log.row.incarnation)) {
@@ -35,27 +40,27 @@ pub(crate) fn take_in(
                 "the log is missing, although {} of its records were signed",
                 log.size()
             );
-            raised.raise(Code::LogMissing, &log.origin, shard, message);
+            raised.raise(FindingCode::LogMissing, &log.origin, shard, message);
         }
     }
     there
 }
 
 /// Takes what is new into the catalogue, and out of it what was never accepted and is gone, or finds no room any more.
-fn note(
+fn update_shard(
     mut shards: Vec<Shard>,
     catalogue: &mut Catalogue,
     ledger: &str,
     away: &BTreeSet<String>,
-    raised: &mut Raised,
-) -> There {
+    raised: &mut RaisedFindings,
+) -> ListedLogs {
     // A ledger's own shards have the smallest numbers.
     shards.sort_by_key(|shard| {
         let name = shard.name.as_deref().unwrap_or_default();
         let number = name.bytes().all(|digit| digit.is_ascii_digit());
         (!number, name.len(), name.to_owned())
     });
-    let mut there = There::new();
+    let mut there = ListedLogs::new();
     let (mut new, mut left_out) = (Vec::new(), 0);
     let mut new_shards = 0;
     for shard in &shards {
@@ -70,7 +75,7 @@ fn note(
         };
         if !known.is_some_and(|logs| logs.values().any(|log| log.row.head.is_some())) {
             new_shards += 1;
-            if new_shards > MOST_SHARDS {
+            if new_shards > MAX_UNACCEPTED_SHARDS {
                 left_out += shard.incarnations.len();
                 continue;
             }
@@ -85,13 +90,13 @@ fn note(
         there.insert(name.clone(), shard.incarnations.iter().copied().collect());
     }
     new.sort_unstable_by_key(|(back, name, log, _)| (*back, *name, *log));
-    left_out += new.len().saturating_sub(MOST_LOGS);
-    new.truncate(MOST_LOGS);
+    left_out += new.len().saturating_sub(MAX_UNACCEPTED_LOGS);
+    new.truncate(MAX_UNACCEPTED_LOGS);
     if left_out > 0 {
         let message = format!(
             "there are too many logs to check: {left_out} logs, none of them accepted before, were left out"
         );
-        raised.raise(Code::TooManyLogs, ledger, "", message);
+        raised.raise(FindingCode::TooManyLogs, ledger, "", message);
     }
     let taken: BTreeSet<(&String, Ulid)> = new.iter().map(|(_, name, log, _)| (*name, *log)).collect();
     for (shard, logs) in catalogue.iter_mut().filter(|(shard, _)| !away.contains(*shard)) {
@@ -100,8 +105,9 @@ fn note(
     }
     for (_, name, incarnation, dir) in &new {
         let logs = catalogue.entry((*name).clone()).or_default();
-        logs.entry(*incarnation)
-            .or_insert_with(|| Log::found(name, *incarnation, dir.join(incarnation.to_string()), ledger));
+        logs.entry(*incarnation).or_insert_with(|| {
+            Log::from_listing(name, *incarnation, dir.join(incarnation.to_string()), ledger)
+        });
     }
     catalogue.retain(|shard, logs| !logs.is_empty() || away.contains(shard));
     there

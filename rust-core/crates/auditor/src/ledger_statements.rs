@@ -3,15 +3,15 @@
 use crate::AuditorError;
 use crate::entry::Entry;
 use crate::files::{read, write};
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Catalogue;
-use crate::reach::is_away;
-use crate::statement::{Statement, StatementKind, judge};
-use crate::view::View;
+use crate::reach::is_unreachable;
+use crate::statement::{Statement, StatementKind, check_time};
+use crate::view::CheckContext;
 use proofgate_evidence::EvidenceError;
-use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS};
-use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS};
-use proofgate_evidence::note_files::{digest, name_of, names, read_text};
+use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS_DIR};
+use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS_DIR};
+use proofgate_evidence::note_files::{digest, file_name_for_digest, list_names, read_text};
 use proofgate_ledger::{HoldChange, HoldStatement, KeyDestruction, VerifyingKey};
 use proofgate_state::StateStorage;
 use serde::de::DeserializeOwned;
@@ -20,19 +20,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Files that were told, as `<folder>/<name>`.
-const TOLD: &str = "statements";
+const REPORTED_FILE: &str = "statements";
 /// When what was looked for last.
-const VISITED: &str = "visited";
+const CHECK_TIMES_FILE: &str = "visited";
 /// New files that are read in one look.
-const MOST_AT_ONCE: usize = 256;
+const MAX_FILES_PER_PASS: usize = 256;
 const FOLDERS: [(&str, usize); 2] = [
-    (HOLD_STATEMENTS, hold_statements::MAX_FILES),
-    (KEY_DESTRUCTIONS, key_destructions::MAX_FILES),
+    (HOLD_STATEMENTS_DIR, hold_statements::MAX_FILES),
+    (KEY_DESTRUCTIONS_DIR, key_destructions::MAX_FILES),
 ];
 
 /// Times in unix microseconds; 0 for never.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Visited {
+struct CheckTimes {
     /// When statements beside the shards were looked for last.
     ledger: u64,
     /// The same of the erasures of each shard: of its log that was looked at least lately.
@@ -41,86 +41,87 @@ struct Visited {
 
 /// What is known of the statements beside the shards.
 #[derive(Debug, Default)]
-pub(crate) struct Statements {
-    told: BTreeSet<String>,
+pub(crate) struct StatementTracker {
+    reported: BTreeSet<String>,
     /// `told` is not in the state yet.
     unsaved: bool,
-    visited: Visited,
+    check_times: CheckTimes,
     /// Files that are no statements, and why.
     refused: BTreeMap<String, String>,
     /// What waits to be told, with its file.
-    waiting: Vec<(String, Statement)>,
+    pending: Vec<(String, Statement)>,
 }
 
-impl Statements {
+impl StatementTracker {
     /// Goes on with what the state says.
     pub(crate) fn open(state: &dyn StateStorage) -> Result<Self, AuditorError> {
         Ok(Self {
-            told: load(state, TOLD)?,
-            visited: load(state, VISITED)?,
+            reported: load(state, REPORTED_FILE)?,
+            check_times: load(state, CHECK_TIMES_FILE)?,
             ..Self::default()
         })
     }
 
     /// When the erasures of a shard were looked for last.
     pub(crate) fn visited(&self, shard: &str) -> u64 {
-        self.visited.shards.get(shard).copied().unwrap_or(0)
+        self.check_times.shards.get(shard).copied().unwrap_or(0)
     }
 
     /// Takes an entry that the state may not know.
     pub(crate) fn replay(&mut self, statement: &Statement) {
-        self.unsaved |= self.told.insert(file_of(statement));
+        self.unsaved |= self.reported.insert(statement_file(statement));
     }
 
     /// Looks for statements beside the shards of the ledger at a path.
-    pub(crate) fn look(&mut self, view: &View<'_>, ledger: &Path, raised: &mut Raised) {
-        let Some(keeping) = view.keeping else { return };
-        match self.try_look(view, ledger, keeping, raised) {
+    pub(crate) fn check(&mut self, view: &CheckContext<'_>, ledger: &Path, raised: &mut RaisedFindings) {
+        let Some(keeping) = view.retention_key else { return };
+        match self.try_check(view, ledger, keeping, raised) {
             Ok(()) => {}
-            Err(error) if is_away(&error) => raised.unsettled(view.key.name()),
-            Err(error) => raised.raise(Code::Unreadable, view.key.name(), "", error.to_string()),
+            Err(error) if is_unreachable(&error) => raised.unsettled(view.key.name()),
+            Err(error) => raised.raise(FindingCode::Unreadable, view.key.name(), "", error.to_string()),
         }
     }
 
-    fn try_look(
+    fn try_check(
         &mut self,
-        view: &View<'_>,
+        view: &CheckContext<'_>,
         ledger: &Path,
         keeping: &VerifyingKey,
-        raised: &mut Raised,
+        raised: &mut RaisedFindings,
     ) -> Result<(), EvidenceError> {
         let mut there = BTreeSet::new();
         for (folder, most) in FOLDERS {
-            let listed = names(view.storage, &ledger.join(folder), most)?;
+            let listed = list_names(view.storage, &ledger.join(folder), most)?;
             there.extend(listed.into_iter().map(|name| format!("{folder}/{name}")));
         }
         let origin = view.key.name();
-        if let Some(gone) = self.told.difference(&there).next() {
+        if let Some(gone) = self.reported.difference(&there).next() {
             let message = format!("{gone} is missing, although it is in the aggregate log");
-            raised.raise(Code::StatementMissing, origin, "", message);
+            raised.raise(FindingCode::StatementMissing, origin, "", message);
         }
         self.refused.retain(|file, _| there.contains(file));
         // One that was refused is looked at again, by turns of one.
         let again = self.refused.keys().next().cloned();
         let known = |file: &&String| {
-            self.told.contains(*file)
-                || self.waiting.iter().any(|(waiting, _)| waiting == *file)
+            self.reported.contains(*file)
+                || self.pending.iter().any(|(waiting, _)| waiting == *file)
                 || self.refused.contains_key(*file)
         };
         let mut new: Vec<String> = there.iter().filter(|file| !known(file)).cloned().collect();
-        let all = new.len() <= MOST_AT_ONCE;
-        new.truncate(MOST_AT_ONCE);
+        let all = new.len() <= MAX_FILES_PER_PASS;
+        new.truncate(MAX_FILES_PER_PASS);
         for file in again.into_iter().chain(new) {
             let text = read_text(view.storage, &ledger.join(&file))?;
-            match text.and_then(|note| believe(view, keeping, &file, &note)) {
+            match text.and_then(|note| verify_statement(view, keeping, &file, &note)) {
                 Ok((statement, flaw)) => {
                     self.refused.remove(&file);
-                    let flaw = flaw.map(|why| (Code::StatementBackdated, why));
-                    let flaw = flaw.or_else(|| judge(statement.signed, None, self.visited.ledger, view.now));
+                    let flaw = flaw.map(|why| (FindingCode::StatementBackdated, why));
+                    let flaw = flaw
+                        .or_else(|| check_time(statement.signed, None, self.check_times.ledger, view.now));
                     if let Some((code, message)) = flaw {
-                        raised.raise_now(code, origin, "", format!("{file}: {message}"));
+                        raised.raise_confirmed(code, origin, "", format!("{file}: {message}"));
                     }
-                    self.waiting.push((file, statement));
+                    self.pending.push((file, statement));
                 }
                 Err(why) => {
                     self.refused.insert(file, why);
@@ -128,26 +129,31 @@ impl Statements {
             }
         }
         if let Some((file, why)) = self.refused.iter().next() {
-            raised.raise(Code::StatementRefused, origin, "", format!("{file}: {why}"));
+            raised.raise(
+                FindingCode::StatementRefused,
+                origin,
+                "",
+                format!("{file}: {why}"),
+            );
         }
         if all {
-            self.visited.ledger = view.now;
+            self.check_times.ledger = view.now;
         }
         Ok(())
     }
 
     /// The entries that are to be told, about the ledger of this name.
-    pub(crate) fn entries(&self, ledger: &str, now: u64) -> Vec<Entry> {
-        let waiting = self.waiting.iter();
+    pub(crate) fn pending_entries(&self, ledger: &str, now: u64) -> Vec<Entry> {
+        let waiting = self.pending.iter();
         waiting
-            .map(|(_, statement)| statement.clone().entry(ledger, 0, now))
+            .map(|(_, statement)| statement.clone().into_entry(ledger, 0, now))
             .collect()
     }
 
     /// What waited was appended.
     pub(crate) fn told(&mut self) {
-        for (file, _) in self.waiting.drain(..) {
-            self.unsaved |= self.told.insert(file);
+        for (file, _) in self.pending.drain(..) {
+            self.unsaved |= self.reported.insert(file);
         }
     }
 
@@ -159,23 +165,23 @@ impl Statements {
         beat: bool,
     ) -> Result<(), AuditorError> {
         if self.unsaved {
-            store(state, TOLD, &self.told)?;
+            store(state, REPORTED_FILE, &self.reported)?;
             self.unsaved = false;
         }
         if !beat {
             return Ok(());
         }
-        self.visited.shards = catalogue
+        self.check_times.shards = catalogue
             .iter()
             .map(|(shard, logs)| {
                 let looked_at = logs
                     .values()
                     .filter(|log| log.row.head.is_some() && log.row.removed.is_none());
-                let visited = looked_at.map(|log| log.erasures.visited).min();
+                let visited = looked_at.map(|log| log.erasures.checked_at).min();
                 (shard.clone(), visited.unwrap_or(0))
             })
             .collect();
-        store(state, VISITED, &self.visited)
+        store(state, CHECK_TIMES_FILE, &self.check_times)
     }
 }
 
@@ -197,18 +203,18 @@ fn store<T: Serialize>(state: &dyn StateStorage, name: &str, value: &T) -> Resul
     )
 }
 
-fn file_of(statement: &Statement) -> String {
+fn statement_file(statement: &Statement) -> String {
     let folder = match statement.kind {
-        StatementKind::KeyDestruction => KEY_DESTRUCTIONS,
-        _ => HOLD_STATEMENTS,
+        StatementKind::KeyDestruction => KEY_DESTRUCTIONS_DIR,
+        _ => HOLD_STATEMENTS_DIR,
     };
-    format!("{folder}/{}", name_of(&statement.sha256))
+    format!("{folder}/{}", file_name_for_digest(&statement.sha256))
 }
 
 /// Reads a statement, and what is wrong with its times taken alone; or says why it is none.
-fn believe(
-    view: &View<'_>,
-    keeping: &VerifyingKey,
+fn verify_statement(
+    view: &CheckContext<'_>,
+    retention_key: &VerifyingKey,
     file: &str,
     note: &str,
 ) -> Result<(Statement, Option<String>), String> {
@@ -221,8 +227,8 @@ fn believe(
         admission: None,
         key: None,
     };
-    let (ledger, statement, flaw) = if file.starts_with(KEY_DESTRUCTIONS) {
-        let read = KeyDestruction::verify(note, keeping).map_err(refused)?;
+    let (ledger, statement, flaw) = if file.starts_with(KEY_DESTRUCTIONS_DIR) {
+        let read = KeyDestruction::verify(note, retention_key).map_err(refused)?;
         let statement = Statement {
             kind: StatementKind::KeyDestruction,
             signed: read.time,
@@ -231,7 +237,7 @@ fn believe(
         };
         (read.ledger, statement, None)
     } else {
-        let read = HoldStatement::verify(note, keeping).map_err(refused)?;
+        let read = HoldStatement::verify(note, retention_key).map_err(refused)?;
         let kind = match read.change {
             HoldChange::Placed { .. } => StatementKind::Hold,
             HoldChange::Released { .. } => StatementKind::Release,
@@ -242,7 +248,7 @@ fn believe(
         });
         let statement = Statement {
             kind,
-            signed: read.stated,
+            signed: read.signed_at,
             hold: Some(read.hold),
             ..statement
         };
@@ -251,7 +257,7 @@ fn believe(
     if ledger != view.key.name() {
         return Err(format!("it is about another ledger, {ledger}"));
     }
-    match file_of(&statement) == file {
+    match statement_file(&statement) == file {
         true => Ok((statement, flaw)),
         false => Err("its name is the digest of another statement".to_owned()),
     }

@@ -1,8 +1,8 @@
 //! One log as the auditor knows it.
 
-use crate::erasures::{ErasuresSeen, ErasuresTold};
+use crate::erasures::{ErasureFileState, ReportedErasures};
 use crate::facts::LogFacts;
-use crate::tail::{Point, Tail};
+use crate::tail::{LogPosition, LogTail};
 use proofgate_evidence::Ulid;
 use proofgate_ledger::{Checkpoint, Hash};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// A head that was accepted: signed, and reached by the records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct AcceptedHead {
     /// Records.
     pub size: u64,
     /// Their root.
@@ -45,14 +45,14 @@ pub(crate) type Catalogue = BTreeMap<String, Logs>;
 
 /// What is kept of a log in the auditor's state: a row of its catalogue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Row {
+pub(crate) struct LogRow {
     pub(crate) shard: String,
     pub(crate) incarnation: Ulid,
-    pub(crate) head: Option<Head>,
+    pub(crate) head: Option<AcceptedHead>,
     /// Records under the log's own newest checkpoint; a successor may have signed for more.
     pub(crate) own: u64,
     /// Where the head ends. Without peaks once the log has ended.
-    pub(crate) point: Point,
+    pub(crate) point: LogPosition,
     pub(crate) facts: LogFacts,
     /// It is sealed, or a successor has recorded its end.
     pub(crate) ended: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Row {
     pub(crate) removed: Option<String>,
     /// What was told of its erasures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) erasures: Option<ErasuresTold>,
+    pub(crate) erasures: Option<ReportedErasures>,
 }
 
 /// A signed head that is to be reached.
@@ -73,35 +73,35 @@ pub(crate) struct Target {
     pub(crate) signed: Checkpoint,
     pub(crate) note: String,
     /// When it was first seen, in unix microseconds.
-    pub(crate) since: u64,
+    pub(crate) first_seen: u64,
     /// It is the log's own, not a successor's.
     pub(crate) own: bool,
 }
 
 /// A log.
 pub(crate) struct Log {
-    pub(crate) row: Row,
+    pub(crate) row: LogRow,
     pub(crate) dir: PathBuf,
     pub(crate) origin: String,
     /// The row differs from what is stored.
     pub(crate) dirty: bool,
     pub(crate) target: Option<Target>,
     /// The reading towards the target.
-    pub(crate) tail: Option<Tail>,
+    pub(crate) tail: Option<LogTail>,
     /// It failed twice: until when it is left alone, in unix microseconds.
-    pub(crate) rests_until: u64,
+    pub(crate) retry_at: u64,
     /// Since when records wait for a checkpoint.
     pub(crate) waiting_since: Option<u64>,
     /// Its checkpoint was found to be refused, and nobody signed it: until when it is passed over where there are newer ones.
-    pub(crate) passed_until: u64,
+    pub(crate) skip_until: u64,
     /// It was looked at, and nothing was there that leads to a head.
-    pub(crate) looked: bool,
+    pub(crate) checked: bool,
     /// Its erasures as they were read last.
-    pub(crate) erasures: ErasuresSeen,
+    pub(crate) erasures: ErasureFileState,
 }
 
 impl Log {
-    pub(crate) fn new(row: Row, dir: PathBuf, ledger: &str) -> Self {
+    pub(crate) fn new(row: LogRow, dir: PathBuf, ledger: &str) -> Self {
         Self {
             origin: format!("{ledger}/{}/{}", row.shard, row.incarnation),
             row,
@@ -109,21 +109,21 @@ impl Log {
             dirty: false,
             target: None,
             tail: None,
-            rests_until: 0,
+            retry_at: 0,
             waiting_since: None,
-            passed_until: 0,
-            looked: false,
-            erasures: ErasuresSeen::default(),
+            skip_until: 0,
+            checked: false,
+            erasures: ErasureFileState::default(),
         }
     }
 
-    pub(crate) fn found(shard: &str, incarnation: Ulid, dir: PathBuf, ledger: &str) -> Self {
-        let row = Row {
+    pub(crate) fn from_listing(shard: &str, incarnation: Ulid, dir: PathBuf, ledger: &str) -> Self {
+        let row = LogRow {
             shard: shard.to_owned(),
             incarnation,
             head: None,
             own: 0,
-            point: Point::default(),
+            point: LogPosition::default(),
             facts: LogFacts::default(),
             ended: false,
             agreed: Vec::new(),
@@ -135,13 +135,13 @@ impl Log {
     }
 
     /// Name of its row in the state.
-    pub(crate) fn file(&self) -> String {
+    pub(crate) fn row_file(&self) -> String {
         format!("logs/{}/{}", self.row.shard, self.row.incarnation)
     }
 
     /// Goes for a head, whatever was wrong with the one before.
-    pub(crate) fn aim(&mut self, target: Target) {
-        self.rests_until = 0;
+    pub(crate) fn set_target(&mut self, target: Target) {
+        self.retry_at = 0;
         self.target = Some(target);
     }
 
@@ -151,16 +151,16 @@ impl Log {
     }
 
     /// When it comes among the logs that are due: one that is signed first, of the others those whose rest ended first.
-    pub(crate) fn turn(&self) -> (bool, u64) {
+    pub(crate) fn priority(&self) -> (bool, u64) {
         match self.is_unsigned() {
-            true => (true, self.rests_until.max(self.passed_until)),
+            true => (true, self.retry_at.max(self.skip_until)),
             false => (false, 0),
         }
     }
 
     /// Whether it has no head so far, and may get one from what is there.
     pub(crate) fn is_unread(&self) -> bool {
-        self.row.head.is_none() && (self.target.is_some() || !self.looked)
+        self.row.head.is_none() && (self.target.is_some() || !self.checked)
     }
 
     /// Records of the head that was accepted last.
@@ -169,22 +169,22 @@ impl Log {
     }
 
     /// The largest size that was signed, as far as was seen.
-    pub(crate) fn signed(&self) -> u64 {
+    pub(crate) fn max_signed_size(&self) -> u64 {
         let target = self.target.as_ref().filter(|target| target.own);
         target.map_or(self.row.own, |target| target.signed.size.max(self.row.own))
     }
 
     /// Takes the target as the head.
-    pub(crate) fn accept(&mut self, now: u64) {
+    pub(crate) fn accept_target(&mut self, now: u64) {
         let (Some(target), Some(tail)) = (self.target.take(), self.tail.take()) else {
             return;
         };
-        self.row.point = tail.point().unwrap_or_default();
+        self.row.point = tail.position().unwrap_or_default();
         self.row.facts = tail.facts;
         if target.own {
             self.row.own = target.signed.size;
         }
-        self.row.head = Some(Head {
+        self.row.head = Some(AcceptedHead {
             size: target.signed.size,
             root: target.signed.root,
             note: target.note,
@@ -197,21 +197,21 @@ impl Log {
 
     /// Nothing that is waited for began behind `now`, no rest lasts longer, and no head was accepted later: who asks for what
     /// is new would be told it for ever.
-    pub(crate) fn turn_back(&mut self, now: u64) {
+    pub(crate) fn clamp_times(&mut self, now: u64) {
         if let Some(head) = self.row.head.as_mut().filter(|head| head.at > now) {
             head.at = now;
             self.dirty = true;
         }
         if let Some(target) = &mut self.target {
-            target.since = now.min(target.since);
+            target.first_seen = now.min(target.first_seen);
         }
         self.waiting_since = self.waiting_since.map(|since| now.min(since));
-        self.rests_until = now.min(self.rests_until);
-        self.passed_until = now.min(self.passed_until);
+        self.retry_at = now.min(self.retry_at);
+        self.skip_until = now.min(self.skip_until);
     }
 
     /// Takes the configurations that its accepted records name: a row of a former version tells none.
-    pub(crate) fn know_configurations(&mut self, read: &LogFacts) {
+    pub(crate) fn add_configurations(&mut self, read: &LogFacts) {
         let known = &mut self.row.facts.configurations;
         if known.len() < read.configurations.len() {
             known.clone_from(&read.configurations);
@@ -220,7 +220,7 @@ impl Log {
     }
 
     /// Forgets what only a log that goes on needs.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn clear_running_state(&mut self) {
         if !self.row.ended || !self.row.point.peaks.is_empty() {
             self.row.ended = true;
             self.row.point.peaks = Vec::new();

@@ -1,13 +1,13 @@
 //! A look at one log: its checkpoint first, then its records up to that.
 
 use crate::chain::Successors;
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Log, Target};
 use crate::log_statements;
-use crate::reach::is_away;
+use crate::reach::is_unreachable;
 use crate::removal;
-use crate::tail::{Budget, Step, Tail, is_written_behind, missing_files};
-use crate::view::{MAX_NOTE, View, alone};
+use crate::tail::{LogTail, ReadBudget, ReadProgress, has_data_after, missing_files};
+use crate::view::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
 use proofgate_evidence::{EvidenceError, checkpoint_file};
 use proofgate_ledger::Checkpoint;
 use std::io;
@@ -16,61 +16,68 @@ use std::path::Path;
 /// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
 /// A log whose records do not verify, or that was never begun, is read again after this many microseconds.
-pub(crate) const REST: u64 = 60_000_000;
+pub(crate) const RETRY_DELAY: u64 = 60_000_000;
 
 /// Looks at a log; its `successors` may hold a note over its end.
-pub(crate) fn look(
-    view: &View<'_>,
+pub(crate) fn check_log(
+    view: &CheckContext<'_>,
     log: &mut Log,
     successors: &Successors,
-    budget: &mut Budget,
-    raised: &mut Raised,
+    budget: &mut ReadBudget,
+    raised: &mut RaisedFindings,
 ) {
-    if let Err(error) = try_look(view, log, successors, budget, raised) {
+    if let Err(error) = try_check_log(view, log, successors, budget, raised) {
         // Of a directory that is gone the next listing tells.
         raised.unsettled(&log.origin);
-        if !is_gone(&error) && !is_away(&error) {
-            raised.raise(Code::Unreadable, &log.origin, &log.row.shard, error.to_string());
+        if !is_removed_or_replaced(&error) && !is_unreachable(&error) {
+            raised.raise(
+                FindingCode::Unreadable,
+                &log.origin,
+                &log.row.shard,
+                error.to_string(),
+            );
         }
     }
 }
 
 /// Whether something was removed, or replaced on a server, while it was read.
-pub(crate) fn is_gone(error: &EvidenceError) -> bool {
+pub(crate) fn is_removed_or_replaced(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { source, .. }
         if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle))
 }
 
-fn try_look(
-    view: &View<'_>,
+fn try_check_log(
+    view: &CheckContext<'_>,
     log: &mut Log,
     successors: &Successors,
-    budget: &mut Budget,
-    raised: &mut Raised,
+    budget: &mut ReadBudget,
+    raised: &mut RaisedFindings,
 ) -> Result<(), EvidenceError> {
-    if removal::look(view, log, raised)? {
+    if removal::check_removal(view, log, raised)? {
         return Ok(());
     }
-    log_statements::look(view, log, raised)?;
-    match read_own(view, log, raised)? {
-        Own::Signed(signed, note) => compare(view, log, signed, &note, raised),
-        Own::Missing if log.signed() == 0 => return look_at_unsigned(view, log, budget, raised),
-        Own::Refused if log.row.head.is_none() => {
-            budget.charge(&Budget::unsigned());
-            log.looked = true;
+    log_statements::check_erasures(view, log, raised)?;
+    match read_own_checkpoint(view, log, raised)? {
+        OwnCheckpoint::Signed(signed, note) => compare_checkpoint(view, log, signed, &note, raised),
+        OwnCheckpoint::Missing if log.max_signed_size() == 0 => {
+            return check_unsigned(view, log, budget, raised);
+        }
+        OwnCheckpoint::Refused if log.row.head.is_none() => {
+            budget.charge(&ReadBudget::for_unsigned());
+            log.checked = true;
             return Ok(());
         }
-        Own::Missing | Own::Refused => {}
+        OwnCheckpoint::Missing | OwnCheckpoint::Refused => {}
     }
     if log.target.is_none() && !log.row.ended {
         for dir in &successors.dirs {
-            read_cover(view, log, dir, raised)?;
+            read_successor_note(view, log, dir, raised)?;
         }
     }
     if log.row.head.is_some()
         && let Some(missing) = missing_files(view.storage, &log.dir, &log.row.point)?
     {
-        raised.raise(Code::Truncated, &log.origin, &log.row.shard, missing);
+        raised.raise(FindingCode::Truncated, &log.origin, &log.row.shard, missing);
     }
     if log.target.is_some() {
         return advance(view, log, budget, raised);
@@ -78,17 +85,17 @@ fn try_look(
     if log.row.ended || successors.served {
         return Ok(());
     }
-    match is_written_behind(view.storage, &log.dir, &log.row.point)? {
+    match has_data_after(view.storage, &log.dir, &log.row.point)? {
         false => log.waiting_since = None,
         true => {
             let since = *log.waiting_since.get_or_insert(view.now);
-            if view.now.saturating_sub(since) >= view.stall {
+            if view.now.saturating_sub(since) >= view.stall_timeout {
                 let message = format!(
                     "the records after the first {} have waited for a checkpoint for {} seconds",
                     log.size(),
                     view.now.saturating_sub(since) / 1_000_000
                 );
-                raised.raise_now(Code::Stalled, &log.origin, &log.row.shard, message);
+                raised.raise_confirmed(FindingCode::Stalled, &log.origin, &log.row.shard, message);
             }
         }
     }
@@ -96,54 +103,62 @@ fn try_look(
 }
 
 /// What stands in the place of a log's own checkpoint.
-enum Own {
+enum OwnCheckpoint {
     Signed(Checkpoint, String),
     /// None that is this log's; that was raised.
     Refused,
     Missing,
 }
 
-fn read_own(view: &View<'_>, log: &Log, raised: &mut Raised) -> Result<Own, EvidenceError> {
+fn read_own_checkpoint(
+    view: &CheckContext<'_>,
+    log: &Log,
+    raised: &mut RaisedFindings,
+) -> Result<OwnCheckpoint, EvidenceError> {
     let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
     let note = match checkpoint_file::read(view.storage, &log.dir) {
         Ok(Some(note)) => note,
         Ok(None) => {
-            if log.signed() > 0 {
+            if log.max_signed_size() > 0 {
                 let message = format!(
                     "the checkpoint, which covered {} records, is missing",
-                    log.signed()
+                    log.max_signed_size()
                 );
-                raise(Code::CheckpointMissing, message);
+                raise(FindingCode::CheckpointMissing, message);
             }
-            return Ok(Own::Missing);
+            return Ok(OwnCheckpoint::Missing);
         }
         Err(EvidenceError::Corruption { reason, .. }) => {
-            raise(Code::CheckpointRefused, reason);
-            return Ok(Own::Refused);
+            raise(FindingCode::CheckpointRefused, reason);
+            return Ok(OwnCheckpoint::Refused);
         }
         Err(error) => return Err(error),
     };
-    match believe(view, &note, &log.origin) {
-        Ok(signed) => Ok(Own::Signed(signed, note)),
+    match verify_checkpoint(view, &note, &log.origin) {
+        Ok(signed) => Ok(OwnCheckpoint::Signed(signed, note)),
         Err((code, message)) => {
             raise(code, message);
-            Ok(Own::Refused)
+            Ok(OwnCheckpoint::Refused)
         }
     }
 }
 
-fn believe(view: &View<'_>, note: &str, origin: &str) -> Result<Checkpoint, (Code, String)> {
-    if note.len() > MAX_NOTE {
+fn verify_checkpoint(
+    view: &CheckContext<'_>,
+    note: &str,
+    origin: &str,
+) -> Result<Checkpoint, (FindingCode, String)> {
+    if note.len() > MAX_NOTE_BYTES {
         return Err((
-            Code::CheckpointRefused,
+            FindingCode::CheckpointRefused,
             format!("the checkpoint is too long: {} bytes", note.len()),
         ));
     }
-    let signed =
-        Checkpoint::verify(note, view.key).map_err(|error| (Code::CheckpointRefused, error.to_string()))?;
+    let signed = Checkpoint::verify(note, view.key)
+        .map_err(|error| (FindingCode::CheckpointRefused, error.to_string()))?;
     if signed.origin != origin {
         return Err((
-            Code::CheckpointForeign,
+            FindingCode::CheckpointForeign,
             format!("it is a checkpoint of another log, {}", signed.origin),
         ));
     }
@@ -151,16 +166,22 @@ fn believe(view: &View<'_>, note: &str, origin: &str) -> Result<Checkpoint, (Cod
 }
 
 /// Compares the log's own checkpoint with what was accepted before; a newer one becomes the target.
-fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raised: &mut Raised) {
+fn compare_checkpoint(
+    view: &CheckContext<'_>,
+    log: &mut Log,
+    signed: Checkpoint,
+    note: &str,
+    raised: &mut RaisedFindings,
+) {
     let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);
     let size = log.size();
-    if signed.size < log.signed() {
+    if signed.size < log.max_signed_size() {
         let message = format!(
             "the checkpoint covers {} records, but an earlier one covered {}",
             signed.size,
-            log.signed()
+            log.max_signed_size()
         );
-        return raise(Code::Rollback, message);
+        return raise(FindingCode::Rollback, message);
     }
     let heads = [
         log.row.head.as_ref().map(|head| (head.size, head.root)),
@@ -174,7 +195,7 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
         .any(|(known, root)| known == signed.size && root != signed.root)
     {
         let message = format!("two roots were signed at {} records", signed.size);
-        return raise(Code::Equivocation, message);
+        return raise(FindingCode::Equivocation, message);
     }
     if signed.size <= size {
         return;
@@ -184,22 +205,22 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
             "it was sealed with {size} records, but a checkpoint covers {}",
             signed.size
         );
-        return raise(Code::SealedLogGrew, message);
+        return raise(FindingCode::SealedLogGrew, message);
     }
     if log.row.ended {
         let message = format!(
             "its successor recorded the end of this log with {size} records, but a checkpoint covers {}",
             signed.size
         );
-        return raise(Code::TwoWriters, message);
+        return raise(FindingCode::TwoWriters, message);
     }
     if log.target.is_none() {
-        match alone(view, note, &log.origin) {
+        match strip_unknown_signatures(view, note, &log.origin) {
             Ok(note) => {
-                log.aim(Target {
+                log.set_target(Target {
                     signed,
                     note,
-                    since: view.now,
+                    first_seen: view.now,
                     own: true,
                 });
             }
@@ -209,20 +230,29 @@ fn compare(view: &View<'_>, log: &mut Log, signed: Checkpoint, note: &str, raise
 }
 
 /// What a successor signed of a log's end becomes the target where it covers more than the log's own checkpoint.
-fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -> Result<(), EvidenceError> {
-    let Some(note) = checkpoint_file::read_cover(view.storage, dir, log.row.incarnation)? else {
+fn read_successor_note(
+    view: &CheckContext<'_>,
+    log: &mut Log,
+    dir: &Path,
+    raised: &mut RaisedFindings,
+) -> Result<(), EvidenceError> {
+    let Some(note) = checkpoint_file::read_successor_note(view.storage, dir, log.row.incarnation)? else {
         return Ok(());
     };
-    let believed = believe(view, &note, &log.origin).and_then(|signed| match signed.size > log.size() {
-        true => Ok(Some((signed, alone(view, &note, &log.origin)?))),
-        false => Ok(None),
-    });
+    let believed =
+        verify_checkpoint(view, &note, &log.origin).and_then(|signed| match signed.size > log.size() {
+            true => Ok(Some((
+                signed,
+                strip_unknown_signatures(view, &note, &log.origin)?,
+            ))),
+            false => Ok(None),
+        });
     match believed {
         Ok(Some((signed, note))) => {
-            log.aim(Target {
+            log.set_target(Target {
                 signed,
                 note,
-                since: view.now,
+                first_seen: view.now,
                 own: false,
             });
         }
@@ -237,46 +267,51 @@ fn read_cover(view: &View<'_>, log: &mut Log, dir: &Path, raised: &mut Raised) -
 
 /// Reads towards the target, and accepts it when its root is reached.
 fn advance(
-    view: &View<'_>,
+    view: &CheckContext<'_>,
     log: &mut Log,
-    budget: &mut Budget,
-    raised: &mut Raised,
+    budget: &mut ReadBudget,
+    raised: &mut RaisedFindings,
 ) -> Result<(), EvidenceError> {
     let Some(target) = &log.target else { return Ok(()) };
-    if view.now < log.rests_until {
+    if view.now < log.retry_at {
         raised.unsettled(&log.origin);
         return Ok(());
     }
     let size = target.signed.size;
     let tail = match &mut log.tail {
         Some(tail) => tail,
-        none => none.insert(Tail::at(&log.row.point, log.row.facts.clone())?),
+        none => none.insert(LogTail::resume_from(&log.row.point, log.row.facts.clone())?),
     };
     let step = tail.advance(view.storage, &log.dir, log.row.incarnation, size, budget)?;
     let (code, message) = match step {
-        Step::Paused => {
+        ReadProgress::Paused => {
             raised.unsettled(&log.origin);
             return Ok(());
         }
-        Step::Reached if tail.root() == target.signed.root => {
+        ReadProgress::Reached if tail.root() == target.signed.root => {
             let stated = tail.facts.origin.clone().unwrap_or_default();
-            log.accept(view.now);
+            log.accept_target(view.now);
             if stated != log.origin {
                 let message = format!("its first record names another log: {stated}");
-                raised.raise(Code::CheckpointForeign, &log.origin, &log.row.shard, message);
+                raised.raise(
+                    FindingCode::CheckpointForeign,
+                    &log.origin,
+                    &log.row.shard,
+                    message,
+                );
             }
             return Ok(());
         }
-        Step::Reached => (
-            Code::RecordsChanged,
+        ReadProgress::Reached => (
+            FindingCode::RecordsChanged,
             format!("the first {size} records do not hash to the signed root"),
         ),
-        Step::Short => (
-            Code::Truncated,
+        ReadProgress::EndedEarly => (
+            FindingCode::Truncated,
             format!("{size} records were signed, but only {} are there", tail.size()),
         ),
-        Step::Flawed(flaw) => (
-            Code::RecordsDamaged,
+        ReadProgress::Damaged(flaw) => (
+            FindingCode::RecordsDamaged,
             format!(
                 "{} at byte {}, record {}: {}",
                 flaw.path.display(),
@@ -285,9 +320,9 @@ fn advance(
                 flaw.reason
             ),
         ),
-        Step::Refused(message) => (Code::RecordsChanged, message),
+        ReadProgress::Refused(message) => (FindingCode::RecordsChanged, message),
     };
-    if matches!(code, Code::RecordsChanged) {
+    if matches!(code, FindingCode::RecordsChanged) {
         // Any of the records since the head may be the one: all are read again.
         log.tail = None;
     }
@@ -296,48 +331,48 @@ fn advance(
 }
 
 /// Lets a log alone for a while of which it was found that its records do not verify.
-pub(crate) fn rest(log: &mut Log, now: u64) {
-    if log.rests_until <= now {
-        log.rests_until = now.saturating_add(REST);
+pub(crate) fn back_off(log: &mut Log, now: u64) {
+    if log.retry_at <= now {
+        log.retry_at = now.saturating_add(RETRY_DELAY);
         log.tail = None;
     }
 }
 
 /// A worker signs the beginning of a log before it serves; one that served and is not signed is nobody's. One that did not
 /// serve is what a start leaves behind that was cut short.
-fn look_at_unsigned(
-    view: &View<'_>,
+fn check_unsigned(
+    view: &CheckContext<'_>,
     log: &mut Log,
-    budget: &mut Budget,
-    raised: &mut Raised,
+    budget: &mut ReadBudget,
+    raised: &mut RaisedFindings,
 ) -> Result<(), EvidenceError> {
     // Those behind wait for their turn. A log with a checkpoint never does.
-    if budget.is_spent() || view.now < log.rests_until {
+    if budget.is_exhausted() || view.now < log.retry_at {
         raised.unsettled(&log.origin);
         return Ok(());
     }
-    let mut tail = Tail::default();
-    let mut own = Budget::unsigned();
-    let mut step = Ok(Step::Reached);
+    let mut tail = LogTail::default();
+    let mut own = ReadBudget::for_unsigned();
+    let mut step = Ok(ReadProgress::Reached);
     for records in UNSIGNED_RECORDS {
-        if tail.facts.served || !matches!(step, Ok(Step::Reached)) {
+        if tail.facts.served || !matches!(step, Ok(ReadProgress::Reached)) {
             break;
         }
         step = tail.advance(view.storage, &log.dir, log.row.incarnation, records, &mut own);
     }
     budget.charge(&own);
     let step = step?;
-    log.looked = true;
-    let foreign = matches!(step, Step::Flawed(_) | Step::Refused(_)) && tail.size() == 0;
+    log.checked = true;
+    let foreign = matches!(step, ReadProgress::Damaged(_) | ReadProgress::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {
             true => "contains bytes that are not a log of this incarnation",
             false => "served requests",
         };
         let message = format!("it {what}, but it has no checkpoint");
-        raised.raise(Code::PlantedLog, &log.origin, &log.row.shard, message);
+        raised.raise(FindingCode::PlantedLog, &log.origin, &log.row.shard, message);
     } else {
-        log.rests_until = view.now.saturating_add(REST);
+        log.retry_at = view.now.saturating_add(RETRY_DELAY);
     }
     Ok(())
 }

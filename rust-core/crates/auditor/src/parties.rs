@@ -8,8 +8,8 @@ use proofgate_ledger::{SigningKey, TrustPolicy};
 /// Refuses a policy of other logs, and one whose quorum can never be reached.
 pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
     let own = signing.verifying_key();
-    if !policy.logs().is_empty() && !policy.logs().contains(&own.alone()) {
-        return Err(AuditorError::Policy(format!(
+    if !policy.logs().is_empty() && !policy.logs().contains(&own.without_lineage()) {
+        return Err(AuditorError::InvalidPolicy(format!(
             "none of its log lines names this auditor's key: add `log {}`",
             own.to_text()
         )));
@@ -22,7 +22,7 @@ pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Resul
     };
     match policy.is_quorum(&asked) {
         true => Ok(()),
-        false => Err(AuditorError::Policy(
+        false => Err(AuditorError::InvalidPolicy(
             "the witnesses with a URL do not form a quorum, so nothing would ever be published".to_owned(),
         )),
     }
@@ -31,22 +31,22 @@ pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Resul
 /// Who audits whom. Neither key may be able to speak for the other's logs, and who may remove logs audits none.
 pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Identity, AuditorError> {
     let (ledger, own) = (&settings.key, signing.verifying_key());
-    let refused = |why: String| Err(AuditorError::Key(why));
-    if own.shares_a_key_with(ledger) {
+    let refused = |why: String| Err(AuditorError::InvalidKey(why));
+    if own.shares_key_with(ledger) {
         return refused(
             "the auditor's signing key is the ledger's key: create a separate one that no worker holds"
                 .to_owned(),
         );
     }
-    if !own.is_apart_from(ledger) {
+    if !own.is_independent_of(ledger) {
         return refused(format!(
             "the auditor's key is named {}, and the ledger's {}: the names must differ, and neither may be below the other, because a key speaks for all names below its own",
             own.name(),
             ledger.name()
         ));
     }
-    let keeping = settings.keeping.as_ref();
-    if keeping.is_some_and(|keeping| keeping.shares_a_key_with(&own) || !keeping.is_apart_from(ledger)) {
+    let keeping = settings.retention_key.as_ref();
+    if keeping.is_some_and(|keeping| keeping.shares_key_with(&own) || !keeping.is_independent_of(ledger)) {
         return refused(
             "the retention key is the auditor's key or could speak for the ledger: create a separate one"
                 .to_owned(),

@@ -1,8 +1,8 @@
 //! What readers have of the aggregate log: the newest checkpoint that a quorum of witnesses has cosigned, and the tiles and
 //! proofs under it.
 
-use crate::files::{CHECKPOINT, first_entries, read, write};
-use crate::tile::{Tile, hashes_of, node_at, root_of};
+use crate::files::{CHECKPOINT_FILE, first_entries, read, write};
+use crate::tile::{Tile, node_at, source_tile, subtree_root};
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{
     Checkpoint, Hash, LedgerError, NodeReader, SignedCheckpoint, TlogProof, TrustPolicy, consistency_proof,
@@ -11,15 +11,15 @@ use proofgate_ledger::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Bytes of a hash.
-const HASH: usize = 32;
+const HASH_LEN: usize = 32;
 
 /// The published part of an aggregate log. Its readers never wait for whoever writes that.
-pub struct Published {
+pub struct PublishedLog {
     state: Arc<dyn StateStorage>,
     policy: Arc<TrustPolicy>,
     heads: RwLock<Heads>,
     /// Held while the published checkpoint is replaced, so that it never goes back.
-    writing: Mutex<()>,
+    publish_lock: Mutex<()>,
 }
 
 /// Sizes and signed notes.
@@ -28,59 +28,59 @@ struct Heads {
     /// What the auditor has signed.
     signed: (u64, String),
     /// What readers may have; never ahead of that.
-    public: Option<(u64, String)>,
+    published: Option<(u64, String)>,
 }
 
-impl Published {
+impl PublishedLog {
     pub(crate) fn new(state: Arc<dyn StateStorage>, policy: Arc<TrustPolicy>) -> Self {
         Self {
             state,
             policy,
             heads: RwLock::default(),
-            writing: Mutex::default(),
+            publish_lock: Mutex::default(),
         }
     }
 
     /// The newest published checkpoint: its size and the signed note. `None` until a quorum of witnesses has cosigned one.
     #[must_use]
     pub fn checkpoint(&self) -> Option<(u64, String)> {
-        self.see(|heads| heads.public.clone())
+        self.with_heads(|heads| heads.published.clone())
     }
 
     /// What the auditor has signed last; witnesses are asked for it.
     pub(crate) fn signed(&self) -> (u64, String) {
-        self.see(|heads| heads.signed.clone())
+        self.with_heads(|heads| heads.signed.clone())
     }
 
     fn published_size(&self) -> Option<u64> {
-        self.see(|heads| heads.public.as_ref().map(|(size, _)| *size))
+        self.with_heads(|heads| heads.published.as_ref().map(|(size, _)| *size))
     }
 
     fn signed_size(&self) -> u64 {
-        self.see(|heads| heads.signed.0)
+        self.with_heads(|heads| heads.signed.0)
     }
 
-    fn see<T>(&self, see: impl FnOnce(&Heads) -> T) -> T {
+    fn with_heads<T>(&self, see: impl FnOnce(&Heads) -> T) -> T {
         see(&self.heads.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Heads)) {
+    fn update_heads(&self, change: impl FnOnce(&mut Heads)) {
         change(&mut self.heads.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Nobody else replaces the published checkpoint while this is held.
     pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.publish_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what was signed, which is durable; it is published at once where no cosignature is needed.
-    pub(crate) fn advance(&self, size: u64, note: String) -> Result<(), AuditorError> {
+    pub(crate) fn set_signed(&self, size: u64, note: String) -> Result<(), AuditorError> {
         let _writing = self.writing();
         if self.policy.is_quorum(&|_| false) {
-            write(&*self.state, CHECKPOINT, note.as_bytes())?;
-            self.change(|heads| heads.public = Some((size, note.clone())));
+            write(&*self.state, CHECKPOINT_FILE, note.as_bytes())?;
+            self.update_heads(|heads| heads.published = Some((size, note.clone())));
         }
-        self.change(|heads| heads.signed = (size, note));
+        self.update_heads(|heads| heads.signed = (size, note));
         Ok(())
     }
 
@@ -90,20 +90,20 @@ impl Published {
         if self.published_size().is_some_and(|newest| newest > size) {
             return Ok(());
         }
-        write(&*self.state, CHECKPOINT, note.as_bytes())?;
-        self.change(|heads| heads.public = Some((size, note)));
+        write(&*self.state, CHECKPOINT_FILE, note.as_bytes())?;
+        self.update_heads(|heads| heads.published = Some((size, note)));
         Ok(())
     }
 
     /// Takes what the state holds: what was signed, and what was published, which has to lie in the same tree. The caller
-    /// holds [`Self::writing`].
-    pub(crate) fn adopt(
+    /// holds [`Self::publish_lock`].
+    pub(crate) fn restore(
         &self,
         signed: (u64, String),
         published: Option<(String, Checkpoint)>,
     ) -> Result<(), AuditorError> {
-        let corrupt = |reason: String| AuditorError::corrupt(CHECKPOINT, reason);
-        self.change(|heads| heads.signed = signed.clone());
+        let corrupt = |reason: String| AuditorError::corrupt(CHECKPOINT_FILE, reason);
+        self.update_heads(|heads| heads.signed = signed.clone());
         let mut public = None;
         if let Some((note, checkpoint)) = published {
             if checkpoint.size > 0 && tree_root(self, checkpoint.size)? != checkpoint.root {
@@ -116,7 +116,7 @@ impl Published {
         }
         if self.policy.is_quorum(&|_| false) {
             if public.as_ref().is_none_or(|(size, _)| *size < signed.0) {
-                write(&*self.state, CHECKPOINT, signed.1.as_bytes())?;
+                write(&*self.state, CHECKPOINT_FILE, signed.1.as_bytes())?;
                 public = Some(signed);
             }
         } else if let Some((_, note)) = public
@@ -124,9 +124,9 @@ impl Published {
             .filter(|public| self.checkpoint().as_ref() != Some(*public))
         {
             // It may have been renamed and not synced; who has read it is not to find an older one later.
-            write(&*self.state, CHECKPOINT, note.as_bytes())?;
+            write(&*self.state, CHECKPOINT_FILE, note.as_bytes())?;
         }
-        self.change(|heads| heads.public = public);
+        self.update_heads(|heads| heads.published = public);
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Published {
                 continue;
             };
             let wanted = match tile.level {
-                Some(_) => Some(tile.width as usize * HASH).filter(|wanted| *wanted <= bytes.len()),
+                Some(_) => Some(tile.width as usize * HASH_LEN).filter(|wanted| *wanted <= bytes.len()),
                 None => first_entries(&bytes, tile.width).map(<[u8]>::len),
             };
             let wanted = wanted.ok_or_else(|| AuditorError::corrupt(&name, "it is too short"))?;
@@ -181,11 +181,11 @@ impl Published {
     /// The proof that entry `index` is in the log of `size` entries (RFC 9162 section 2.1.3.1).
     ///
     /// # Errors
-    /// [`AuditorError::Range`]; as [`Self::read`].
-    pub fn inclusion(&self, index: u64, size: u64) -> Result<Vec<Hash>, AuditorError> {
-        self.covered(size)?;
+    /// [`AuditorError::OutOfRange`]; as [`Self::process_parsed`].
+    pub fn inclusion_proof(&self, index: u64, size: u64) -> Result<Vec<Hash>, AuditorError> {
+        self.check_covered(size)?;
         if index >= size {
-            return Err(AuditorError::Range(format!(
+            return Err(AuditorError::OutOfRange(format!(
                 "entry {index} does not exist: there are {size} entries"
             )));
         }
@@ -195,11 +195,11 @@ impl Published {
     /// The proof that the log of `old` entries is the beginning of the log of `new` ones (RFC 9162 section 2.1.4.1).
     ///
     /// # Errors
-    /// [`AuditorError::Range`]; as [`Self::read`].
-    pub fn consistency(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
-        self.covered(new)?;
+    /// [`AuditorError::OutOfRange`]; as [`Self::process_parsed`].
+    pub fn consistency_proof(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
+        self.check_covered(new)?;
         if old == 0 || old > new {
-            return Err(AuditorError::Range(format!(
+            return Err(AuditorError::OutOfRange(format!(
                 "there is no consistency proof from {old} entries to {new}"
             )));
         }
@@ -210,7 +210,7 @@ impl Published {
     /// c2sp.org/tlog-proof; `None` until one is published.
     ///
     /// # Errors
-    /// [`AuditorError::Range`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; as [`Self::process_parsed`].
     pub fn tlog_proof(&self, index: u64) -> Result<Option<String>, AuditorError> {
         let Some((size, checkpoint)) = self.checkpoint() else {
             return Ok(None);
@@ -218,33 +218,35 @@ impl Published {
         let proof = TlogProof {
             extra: None,
             index,
-            hashes: self.inclusion(index, size)?,
+            hashes: self.inclusion_proof(index, size)?,
             checkpoint,
         };
         Ok(Some(proof.encode()))
     }
 
-    fn covered(&self, size: u64) -> Result<(), AuditorError> {
+    fn check_covered(&self, size: u64) -> Result<(), AuditorError> {
         match self.published_size().unwrap_or(0) {
             newest if size <= newest => Ok(()),
-            newest => Err(AuditorError::Range(format!(
+            newest => Err(AuditorError::OutOfRange(format!(
                 "the newest checkpoint covers {newest} entries, not {size}"
             ))),
         }
     }
 }
 
-impl NodeReader for Published {
+impl NodeReader for PublishedLog {
     type Error = AuditorError;
 
     fn node(&self, position: u64) -> Result<Hash, AuditorError> {
         let (level, index) = node_at(position);
-        let (level, number, first, count) = hashes_of(level, index);
+        let (level, number, first, count) = source_tile(level, index);
         let size = self.signed_size();
         let missing = || AuditorError::from(LedgerError::MissingNode { position });
         let tile = Tile::at(Some(level), number, size).ok_or_else(missing)?;
-        let hashes = parse(&tile.path(), &self.tile(tile)?)?;
-        Ok(root_of(hashes.get(first..first + count).ok_or_else(missing)?))
+        let hashes = parse_hashes(&tile.path(), &self.tile(tile)?)?;
+        Ok(subtree_root(
+            hashes.get(first..first + count).ok_or_else(missing)?,
+        ))
     }
 }
 
@@ -252,7 +254,7 @@ impl NodeReader for Published {
 pub(crate) fn tile_hashes(state: &dyn StateStorage, tile: Tile) -> Result<Vec<Hash>, AuditorError> {
     let name = tile.path();
     let bytes = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is missing"))?;
-    let hashes = parse(&name, &bytes)?;
+    let hashes = parse_hashes(&name, &bytes)?;
     match hashes.len() as u64 == tile.width {
         true => Ok(hashes),
         false => Err(AuditorError::corrupt(
@@ -262,8 +264,8 @@ pub(crate) fn tile_hashes(state: &dyn StateStorage, tile: Tile) -> Result<Vec<Ha
     }
 }
 
-fn parse(name: &str, bytes: &[u8]) -> Result<Vec<Hash>, AuditorError> {
-    match bytes.as_chunks::<HASH>() {
+fn parse_hashes(name: &str, bytes: &[u8]) -> Result<Vec<Hash>, AuditorError> {
+    match bytes.as_chunks::<HASH_LEN>() {
         (hashes, []) => Ok(hashes.to_vec()),
         _ => Err(AuditorError::corrupt(name, "it does not consist of hashes")),
     }

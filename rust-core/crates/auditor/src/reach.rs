@@ -1,6 +1,6 @@
 //! A ledger of which each worker serves its own shard: what can be said while one of them does not answer.
 
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Logs;
 use proofgate_evidence::EvidenceError;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Logs that have ended and are glanced at in one poll: each costs a worker that serves traffic some requests.
-pub(crate) const GLANCES: usize = 32;
+pub(crate) const MAX_QUICK_CHECKS: usize = 32;
 
 /// Whether a worker can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -35,7 +35,7 @@ pub enum WorkerState {
 }
 
 /// How the worker of a shard stands.
-pub(crate) fn standing(workers: &Workers, shard: &str) -> WorkerState {
+pub(crate) fn worker_state(workers: &Workers, shard: &str) -> WorkerState {
     match workers.get(shard) {
         Some(Reachability { answers: true, .. }) => WorkerState::Answers,
         Some(_) => WorkerState::Silent,
@@ -44,34 +44,34 @@ pub(crate) fn standing(workers: &Workers, shard: &str) -> WorkerState {
 }
 
 /// Raises what is to be told of the workers, and returns the shards of which nothing can be judged now.
-pub(crate) fn judge(
+pub(crate) fn check_workers(
     workers: &Workers,
     catalogue: &BTreeMap<String, Logs>,
     ledger: &str,
-    raised: &mut Raised,
+    raised: &mut RaisedFindings,
 ) -> BTreeSet<String> {
     for (shard, reach) in workers {
         let origin = format!("{ledger}/{shard}");
         if let Some(why) = &reach.failing {
-            raised.raise_now(Code::WorkerUnreachable, &origin, shard, why.clone());
+            raised.raise_confirmed(FindingCode::WorkerUnreachable, &origin, shard, why.clone());
         } else if !reach.answers {
             raised.unsettled(&origin);
         }
     }
     let shards = catalogue.keys().chain(workers.keys());
     let away: BTreeSet<String> = shards
-        .filter(|shard| standing(workers, shard) != WorkerState::Answers)
+        .filter(|shard| worker_state(workers, shard) != WorkerState::Answers)
         .cloned()
         .collect();
     for (shard, logs) in catalogue.iter().filter(|(shard, _)| away.contains(*shard)) {
         for log in logs.values() {
             raised.unsettled(&log.origin);
         }
-        if standing(workers, shard) == WorkerState::Gone && !is_sealed(logs) {
+        if worker_state(workers, shard) == WorkerState::Gone && !is_sealed(logs) {
             let message =
                 "its worker no longer exists, and it is unknown whether its last log was sealed".to_owned();
             raised.raise(
-                Code::WorkerUnreachable,
+                FindingCode::WorkerUnreachable,
                 &format!("{ledger}/{shard}"),
                 shard,
                 message,
@@ -90,6 +90,6 @@ fn is_sealed(logs: &Logs) -> bool {
 }
 
 /// Whether a worker stopped to answer while it was read. The next poll tells of it.
-pub(crate) fn is_away(error: &EvidenceError) -> bool {
+pub(crate) fn is_unreachable(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { source, .. } if source.kind() == io::ErrorKind::HostUnreachable)
 }

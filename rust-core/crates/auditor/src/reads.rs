@@ -1,22 +1,22 @@
 //! Heads of the log of who read what (`access-….jsonl`), which whoever answers readers keeps beside the state: they go into the
 //! aggregate log, signed with its key, so that a line that is changed or taken out is noticed by whoever holds a checkpoint.
 
-use crate::aggregate::Aggregate;
-use crate::entry::{Entry, Kind};
+use crate::aggregate::AggregateWriter;
+use crate::entry::{Entry, EntryKind};
 use crate::files::{read, write};
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash};
 use serde::{Deserialize, Serialize};
 
 /// The newest head that was told.
-const FILE: &str = "reads";
+const ACCESS_HEAD_FILE: &str = "reads";
 /// Below the aggregate log's name, before the moment at which the log was begun.
-const ACCESS: &str = "access";
+const ACCESS_LOG_NAME: &str = "access";
 
 /// A head of an access log: a tree of RFC 9162 over its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadsHead {
+pub struct AccessLogHead {
     /// When the log was begun, in unix microseconds: its name.
     pub begun: u64,
     /// Its lines.
@@ -28,19 +28,19 @@ pub struct ReadsHead {
 
 /// What was told, and what is to be.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
-    told: Option<ReadsHead>,
+pub(crate) struct AccessLogReporter {
+    reported: Option<AccessLogHead>,
     /// `told` is not in the state yet.
     unsaved: bool,
-    waiting: Option<ReadsHead>,
-    changed: Option<String>,
+    pending: Option<AccessLogHead>,
+    change_reason: Option<String>,
 }
 
-impl Reads {
+impl AccessLogReporter {
     /// Goes on with what the state says, and with what the newest entries of the aggregate log say beyond that.
     pub(crate) fn open(state: &dyn StateStorage, newest: Option<&Entry>) -> Result<Self, AuditorError> {
-        let corrupt = |reason: String| AuditorError::corrupt(FILE, reason);
-        let mut told = match read(state, FILE)? {
+        let corrupt = |reason: String| AuditorError::corrupt(ACCESS_HEAD_FILE, reason);
+        let mut told = match read(state, ACCESS_HEAD_FILE)? {
             Some(bytes) => Some(serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?),
             None => None,
         };
@@ -50,52 +50,53 @@ impl Reads {
             let begun = entry.origin.rsplit('/').next().and_then(|text| text.parse().ok());
             let begun = begun.ok_or_else(|| corrupt(format!("{} is not an access log", entry.origin)))?;
             let (size, root) = (signed.size, signed.root);
-            told = Some(ReadsHead { begun, size, root });
+            told = Some(AccessLogHead { begun, size, root });
             unsaved = true;
         }
         Ok(Self {
-            told,
+            reported: told,
             unsaved,
             ..Self::default()
         })
     }
 
     /// The newest head that was told.
-    pub(crate) fn newest(&self) -> Option<&ReadsHead> {
-        self.told.as_ref()
+    pub(crate) fn reported_head(&self) -> Option<&AccessLogHead> {
+        self.reported.as_ref()
     }
 
     /// Takes that the log is not what was told of it, and why.
-    pub(crate) fn change(&mut self, why: String) {
-        self.changed = Some(why);
+    pub(crate) fn report_change(&mut self, why: String) {
+        self.change_reason = Some(why);
     }
 
     /// Takes how the log stands.
-    pub(crate) fn take(&mut self, head: ReadsHead) {
-        match &self.told {
+    pub(crate) fn set_head(&mut self, head: AccessLogHead) {
+        match &self.reported {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
-                self.changed = Some(format!(
+                self.change_reason = Some(format!(
                     "the aggregate log covers {} lines of it, but the {} lines that are there differ",
                     told.size, head.size
                 ));
             }
             Some(told) if *told == head => {}
             _ if head.size == 0 => {}
-            _ => self.waiting = Some(head),
+            _ => self.pending = Some(head),
         }
     }
 
     /// What is to be told now: of a log that was told already, on the beat.
-    fn due(&self, beat: bool) -> Option<&ReadsHead> {
-        let begins = |head: &ReadsHead| self.told.as_ref().is_none_or(|told| told.begun != head.begun);
-        self.waiting.as_ref().filter(|head| beat || begins(head))
+    fn due_head(&self, beat: bool) -> Option<&AccessLogHead> {
+        let begins =
+            |head: &AccessLogHead| self.reported.as_ref().is_none_or(|told| told.begun != head.begun);
+        self.pending.as_ref().filter(|head| beat || begins(head))
     }
 
     pub(crate) fn save(&mut self, state: &dyn StateStorage) -> Result<(), AuditorError> {
         if self.unsaved {
-            let text = serde_json::to_vec(&self.told);
-            let text = text.map_err(|error| AuditorError::corrupt(FILE, error.to_string()))?;
-            write(state, FILE, &text)?;
+            let text = serde_json::to_vec(&self.reported);
+            let text = text.map_err(|error| AuditorError::corrupt(ACCESS_HEAD_FILE, error.to_string()))?;
+            write(state, ACCESS_HEAD_FILE, &text)?;
             self.unsaved = false;
         }
         Ok(())
@@ -104,23 +105,23 @@ impl Reads {
     /// The entry that is to be told now.
     pub(crate) fn entry(
         &self,
-        aggregate: &Aggregate,
+        aggregate: &AggregateWriter,
         beat: bool,
         now: u64,
     ) -> Result<Option<Entry>, AuditorError> {
-        let Some(head) = self.due(beat) else {
+        let Some(head) = self.due_head(beat) else {
             return Ok(None);
         };
-        let origin = format!("{}/{ACCESS}/{}", aggregate.name(), head.begun);
+        let origin = format!("{}/{ACCESS_LOG_NAME}/{}", aggregate.name(), head.begun);
         Ok(Some(Entry {
             v: 1,
-            kind: Kind::Access,
+            kind: EntryKind::Access,
             time: now,
             origin: origin.clone(),
             size: head.size,
             predecessor: None,
             successor: None,
-            checkpoint: aggregate.sign_below(&Checkpoint {
+            checkpoint: aggregate.sign_for_sublog(&Checkpoint {
                 origin,
                 size: head.size,
                 root: head.root,
@@ -132,16 +133,16 @@ impl Reads {
 
     /// The entry was appended.
     pub(crate) fn told(&mut self) {
-        if let Some(head) = self.waiting.take() {
-            self.told = Some(head);
+        if let Some(head) = self.pending.take() {
+            self.reported = Some(head);
             self.unsaved = true;
         }
     }
 
-    pub(crate) fn raise(&mut self, aggregate: &str, raised: &mut Raised) {
-        if let Some(message) = self.changed.take() {
-            let origin = format!("{aggregate}/{ACCESS}");
-            raised.raise_now(Code::AccessLogChanged, &origin, "", message);
+    pub(crate) fn raise(&mut self, aggregate: &str, raised: &mut RaisedFindings) {
+        if let Some(message) = self.change_reason.take() {
+            let origin = format!("{aggregate}/{ACCESS_LOG_NAME}");
+            raised.raise_confirmed(FindingCode::AccessLogChanged, &origin, "", message);
         }
     }
 }

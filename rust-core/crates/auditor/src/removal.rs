@@ -1,26 +1,35 @@
 //! Logs that were removed by right: a tombstone by the retention job names the head that was accepted. Such a log is
 //! told as removed, and read no more.
 
-use crate::facts::{LogFacts, NamedLog};
-use crate::finding::{Code, Raised};
-use crate::log::{Head, Log};
-use crate::statement::judge;
-use crate::view::{MAX_NOTE, View, alone};
+use crate::facts::{LogFacts, LogReference};
+use crate::finding::{FindingCode, RaisedFindings};
+use crate::log::{AcceptedHead, Log};
+use crate::statement::check_time;
+use crate::view::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
 use proofgate_evidence::EvidenceError;
-use proofgate_evidence::removal::{self, Removal, Removed, read_tombstone};
+use proofgate_evidence::removal::{self, RemovalState, RemovedLog, read_tombstone};
 use proofgate_evidence::rules::Predecessor;
-use proofgate_ledger::signed_alone;
+use proofgate_ledger::strip_other_signatures;
 
 /// Whether a log was removed by right. One whose tombstone is refused is looked at as if it had none.
-pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Result<bool, EvidenceError> {
+pub(crate) fn check_removal(
+    view: &CheckContext<'_>,
+    log: &mut Log,
+    raised: &mut RaisedFindings,
+) -> Result<bool, EvidenceError> {
     let mut refuse = |why: &str| {
         let message = format!("its tombstone is refused: {why}");
-        raised.raise(Code::TombstoneRefused, &log.origin, &log.row.shard, message);
+        raised.raise(
+            FindingCode::TombstoneRefused,
+            &log.origin,
+            &log.row.shard,
+            message,
+        );
     };
     if let Some(accepted) = &log.row.removed {
         match read_tombstone(view.storage, &log.dir) {
-            Ok(Some(note)) if note == *accepted || by_retention_key(view, &note).as_ref() == Ok(accepted) => {
-            }
+            Ok(Some(note))
+                if note == *accepted || strip_to_retention_key(view, &note).as_ref() == Ok(accepted) => {}
             Ok(_) | Err(EvidenceError::Corruption { .. }) => {
                 refuse("the accepted tombstone is missing or was replaced")
             }
@@ -28,22 +37,22 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
         }
         return Ok(true);
     }
-    let removed = match removal::read(view.storage, &log.dir, Some(view.key), view.keeping)? {
-        Removal::None => return Ok(false),
-        Removal::Refused(why) => {
-            refuse(&why.why);
+    let removed = match removal::read(view.storage, &log.dir, Some(view.key), view.retention_key)? {
+        RemovalState::None => return Ok(false),
+        RemovalState::Refused(why) => {
+            refuse(&why.reason);
             return Ok(false);
         }
-        Removal::Done(removed) => removed,
+        RemovalState::Done(removed) => removed,
     };
-    let tombstone = match by_retention_key(view, &removed.note) {
+    let tombstone = match strip_to_retention_key(view, &removed.note) {
         Ok(note) => note,
         Err(why) => {
             refuse(&why);
             return Ok(false);
         }
     };
-    if removed.checkpoint.len() > MAX_NOTE {
+    if removed.checkpoint.len() > MAX_NOTE_BYTES {
         refuse(&format!(
             "its last checkpoint is too long: {} bytes",
             removed.checkpoint.len()
@@ -68,17 +77,22 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
             return Ok(false);
         }
         Some(_) => {}
-        None => match alone(view, &removed.checkpoint, &log.origin) {
-            Ok(note) => adopt(log, &removed, note, view.now),
+        None => match strip_unknown_signatures(view, &removed.checkpoint, &log.origin) {
+            Ok(note) => accept_removed(log, &removed, note, view.now),
             Err((_, why)) => {
                 refuse(&why);
                 return Ok(false);
             }
         },
     }
-    let about = Some(removed.newest);
-    if let Some((code, message)) = judge(removed.tombstone.removed, about, log.erasures.visited, view.now) {
-        raised.raise_now(
+    let about = Some(removed.newest_time);
+    if let Some((code, message)) = check_time(
+        removed.tombstone.removed_at,
+        about,
+        log.erasures.checked_at,
+        view.now,
+    ) {
+        raised.raise_confirmed(
             code,
             &log.origin,
             &log.row.shard,
@@ -93,36 +107,36 @@ pub(crate) fn look(view: &View<'_>, log: &mut Log, raised: &mut Raised) -> Resul
 }
 
 /// A tombstone, with the line of the retention key alone.
-fn by_retention_key(view: &View<'_>, note: &str) -> Result<String, String> {
-    let key = view.keeping.ok_or("no retention key is configured here")?;
-    signed_alone(note, key).map_err(|error| error.to_string())
+fn strip_to_retention_key(view: &CheckContext<'_>, note: &str) -> Result<String, String> {
+    let key = view.retention_key.ok_or("no retention key is configured here")?;
+    strip_other_signatures(note, key).map_err(|error| error.to_string())
 }
 
 /// Takes what stays of a log that was removed before it was ever looked at: it is under the ledger's own signature.
-fn adopt(log: &mut Log, removed: &Removed, note: String, now: u64) {
-    let named = |said: &Predecessor| NamedLog {
+fn accept_removed(log: &mut Log, removed: &RemovedLog, note: String, now: u64) {
+    let named = |said: &Predecessor| LogReference {
         incarnation: said.incarnation,
         size: said.size,
         root: said.root,
         running: said.running,
     };
-    let rules = &removed.rules;
+    let rules = &removed.tracker;
     let opened = rules.opened();
     log.row.facts = LogFacts {
         origin: opened.map(|opened| opened.origin.clone()),
         predecessor: opened.and_then(|opened| opened.predecessor.as_ref().map(named)),
         takeovers: rules.takeovers().iter().map(|(_, said)| named(said)).collect(),
-        sealed: rules.sealed(),
+        sealed: rules.is_sealed(),
         successor: rules.successor(),
         served: true,
         step: None,
         configurations: Vec::new(),
     };
-    log.row.head = Some(Head {
+    log.row.head = Some(AcceptedHead {
         size: removed.tombstone.size,
         root: removed.tombstone.root,
         note,
         at: now,
     });
-    log.end();
+    log.clear_running_state();
 }

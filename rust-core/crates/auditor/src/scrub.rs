@@ -1,10 +1,10 @@
 //! Reads again, for ever and within a budget, what was accepted: disks rot, and somebody may change old records.
 
-use crate::finding::{Code, Raised};
+use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
-use crate::look::is_gone;
-use crate::reach::is_away;
-use crate::tail::{Budget, Step, Tail};
+use crate::look::is_removed_or_replaced;
+use crate::reach::is_unreachable;
+use crate::tail::{LogTail, ReadBudget, ReadProgress};
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Hash;
 
@@ -12,82 +12,85 @@ use proofgate_ledger::Hash;
 pub(crate) type CatalogueKey = (String, Ulid);
 
 /// What is being read again.
-struct Reading {
-    place: CatalogueKey,
+struct ScrubTarget {
+    key: CatalogueKey,
     size: u64,
     root: Hash,
-    tail: Tail,
+    tail: LogTail,
     /// It failed once: when it is read for the second time, in unix microseconds.
-    again_at: Option<u64>,
+    retry_at: Option<u64>,
 }
 
 /// The scrub.
 #[derive(Default)]
 pub(crate) struct Scrub {
-    reading: Option<Reading>,
+    current: Option<ScrubTarget>,
     /// The log that was read last.
-    last: Option<CatalogueKey>,
+    last_read: Option<CatalogueKey>,
     /// How often all logs were read.
     pub(crate) rounds: u64,
 }
 
 /// What to do next.
-pub(crate) enum Next {
+pub(crate) enum NextLog {
     /// Read this log.
     Read(CatalogueKey),
     /// There is none.
-    Nothing,
+    Idle,
 }
 
 impl Scrub {
     /// The log to be read, of those in `places`, in order.
-    pub(crate) fn next<'p>(&mut self, places: impl Iterator<Item = (&'p String, &'p Ulid)> + Clone) -> Next {
-        if let Some(reading) = &self.reading {
-            return Next::Read(reading.place.clone());
+    pub(crate) fn next<'p>(
+        &mut self,
+        places: impl Iterator<Item = (&'p String, &'p Ulid)> + Clone,
+    ) -> NextLog {
+        if let Some(reading) = &self.current {
+            return NextLog::Read(reading.key.clone());
         }
         let behind = |place: &(&String, &Ulid)| {
-            self.last
+            self.last_read
                 .as_ref()
                 .is_none_or(|(shard, incarnation)| (place.0, place.1) > (shard, incarnation))
         };
         match places.clone().find(behind) {
-            Some((shard, incarnation)) => Next::Read((shard.clone(), *incarnation)),
+            Some((shard, incarnation)) => NextLog::Read((shard.clone(), *incarnation)),
             None => {
-                self.rounds += u64::from(self.last.is_some());
-                self.last = None;
-                Next::Nothing
+                self.rounds += u64::from(self.last_read.is_some());
+                self.last_read = None;
+                NextLog::Idle
             }
         }
     }
 
     /// Forgets a log that is not there any more, and goes on behind it.
     pub(crate) fn skip(&mut self, place: CatalogueKey) {
-        self.reading = None;
-        self.last = Some(place);
+        self.current = None;
+        self.last_read = Some(place);
     }
 
     /// Whether a second look is due later.
-    pub(crate) fn waits(&self, now: u64) -> bool {
-        let again = self.reading.as_ref().and_then(|reading| reading.again_at);
+    pub(crate) fn is_retry_pending(&self, now: u64) -> bool {
+        let again = self.current.as_ref().and_then(|reading| reading.retry_at);
         again.is_some_and(|at| now < at)
     }
 
     /// A second look is due at `latest` at the latest.
-    pub(crate) fn turn_back(&mut self, latest: u64) {
+    pub(crate) fn clamp_times(&mut self, latest: u64) {
         if let Some(again_at) = self
-            .reading
+            .current
             .as_mut()
-            .and_then(|reading| reading.again_at.as_mut())
+            .and_then(|reading| reading.retry_at.as_mut())
         {
             *again_at = latest.min(*again_at);
         }
     }
 
     /// Whether something looked wrong and was not looked at again yet.
-    pub(crate) fn suspects(&self) -> bool {
-        self.reading
+    pub(crate) fn has_suspect(&self) -> bool {
+        self.current
             .as_ref()
-            .is_some_and(|reading| reading.again_at.is_some())
+            .is_some_and(|reading| reading.retry_at.is_some())
     }
 
     /// Reads a log on; what does not verify, also when it is read again `delay` microseconds later, is raised.
@@ -95,47 +98,47 @@ impl Scrub {
         &mut self,
         storage: &dyn ReadStorage,
         log: &mut Log,
-        budget: &mut Budget,
+        budget: &mut ReadBudget,
         (now, delay): (u64, u64),
-        raised: &mut Raised,
+        raised: &mut RaisedFindings,
     ) {
         let place = (log.row.shard.clone(), log.row.incarnation);
         let Some(head) = &log.row.head else {
             return self.skip(place);
         };
-        let reading = self.reading.get_or_insert_with(|| Reading {
-            place: place.clone(),
+        let reading = self.current.get_or_insert_with(|| ScrubTarget {
+            key: place.clone(),
             size: head.size,
             root: head.root,
-            tail: Tail::default(),
-            again_at: None,
+            tail: LogTail::default(),
+            retry_at: None,
         });
         let step = reading
             .tail
             .advance(storage, &log.dir, log.row.incarnation, reading.size, budget);
         let (code, message) = match step {
-            Ok(Step::Paused) => return,
-            Ok(Step::Reached) if reading.tail.root() == reading.root => {
-                log.know_configurations(&reading.tail.facts);
+            Ok(ReadProgress::Paused) => return,
+            Ok(ReadProgress::Reached) if reading.tail.root() == reading.root => {
+                log.add_configurations(&reading.tail.facts);
                 return self.skip(place);
             }
-            Ok(Step::Reached) => (
-                Code::RecordsChanged,
+            Ok(ReadProgress::Reached) => (
+                FindingCode::RecordsChanged,
                 format!(
                     "the first {} records no longer hash to the signed root",
                     reading.size
                 ),
             ),
-            Ok(Step::Short) => (
-                Code::Truncated,
+            Ok(ReadProgress::EndedEarly) => (
+                FindingCode::Truncated,
                 format!(
                     "it had {} records, but only {} are there",
                     reading.size,
                     reading.tail.size()
                 ),
             ),
-            Ok(Step::Flawed(flaw)) => (
-                Code::RecordsDamaged,
+            Ok(ReadProgress::Damaged(flaw)) => (
+                FindingCode::RecordsDamaged,
                 format!(
                     "{} at byte {}, record {}: {}",
                     flaw.path.display(),
@@ -144,17 +147,19 @@ impl Scrub {
                     flaw.reason
                 ),
             ),
-            Ok(Step::Refused(message)) => (Code::RecordsChanged, message),
-            Err(error) if is_gone(&error) || is_away(&error) => return self.skip(place),
-            Err(error) => (Code::Unreadable, error.to_string()),
+            Ok(ReadProgress::Refused(message)) => (FindingCode::RecordsChanged, message),
+            Err(error) if is_removed_or_replaced(&error) || is_unreachable(&error) => {
+                return self.skip(place);
+            }
+            Err(error) => (FindingCode::Unreadable, error.to_string()),
         };
-        match reading.again_at {
+        match reading.retry_at {
             None => {
-                reading.again_at = Some(now.saturating_add(delay));
-                reading.tail = Tail::default();
+                reading.retry_at = Some(now.saturating_add(delay));
+                reading.tail = LogTail::default();
             }
             Some(_) => {
-                raised.raise_now(code, &log.origin, &log.row.shard, message);
+                raised.raise_confirmed(code, &log.origin, &log.row.shard, message);
                 self.skip(place);
             }
         }

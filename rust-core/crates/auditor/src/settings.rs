@@ -12,15 +12,15 @@ pub struct Settings {
     /// The ledger's key.
     pub key: VerifyingKey,
     /// The key of whoever may remove logs; without one nobody may.
-    pub keeping: Option<VerifyingKey>,
+    pub retention_key: Option<VerifyingKey>,
     /// Microseconds between two entries of a log that goes on.
-    pub beat: u64,
+    pub heartbeat: u64,
     /// Microseconds after which what looks wrong is looked at again; longer than a network file system caches.
-    pub second_look: u64,
+    pub recheck_delay: u64,
     /// Microseconds until records that wait for a checkpoint are a stall.
-    pub stall: u64,
+    pub stall_timeout: u64,
     /// Whether the configurations that records name lie beside the logs: not so where each worker serves its own shard.
-    pub configurations: bool,
+    pub check_configurations: bool,
     /// Who has to cosign the aggregate log before it is published.
     pub policy: Arc<TrustPolicy>,
 }

@@ -1,7 +1,7 @@
 //! What the retention job signed: told by its digest, so that the aggregate log shows until when it must have been
 //! made.
 
-use crate::finding::Code;
+use crate::finding::FindingCode;
 use serde::{Deserialize, Serialize};
 
 /// How far the time in a statement may lie before the last visit that did not find it, or ahead of the auditor's clock; in
@@ -44,43 +44,52 @@ pub struct Statement {
 
 /// What is wrong with the time that a statement gives. `about` is the time of what it speaks of, if that is known, and
 /// `visited` the last one at which it was looked for and not there; 0 for never.
-pub(crate) fn judge(signed: u64, about: Option<u64>, visited: u64, now: u64) -> Option<(Code, String)> {
+pub(crate) fn check_time(
+    signed: u64,
+    about: Option<u64>,
+    visited: u64,
+    now: u64,
+) -> Option<(FindingCode, String)> {
     if let Some(about) = about.filter(|about| signed < *about) {
         let message = format!(
             "it states the signing time {signed}, but it refers to something dated {about} (unix microseconds)"
         );
-        return Some((Code::StatementBackdated, message));
+        return Some((FindingCode::StatementBackdated, message));
     }
     if signed.saturating_add(STATEMENT_TOLERANCE) < visited {
         let message = format!(
             "it states the signing time {signed}, but it did not exist when the auditor checked at {visited} (unix microseconds)"
         );
-        return Some((Code::StatementBackdated, message));
+        return Some((FindingCode::StatementBackdated, message));
     }
     (signed > now.saturating_add(STATEMENT_TOLERANCE)).then(|| {
         let message =
             format!("it states the signing time {signed}, but the time is now {now} (unix microseconds)");
-        (Code::StatementPostdated, message)
+        (FindingCode::StatementPostdated, message)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{STATEMENT_TOLERANCE as TOLERANCE, judge};
-    use crate::Code;
+    use super::{STATEMENT_TOLERANCE as TOLERANCE, check_time};
+    use crate::FindingCode;
 
     #[test]
     fn a_time_is_between_what_it_speaks_of_and_the_auditors_clock() {
-        let code = |signed, about, visited, now| judge(signed, about, visited, now).map(|(code, _)| code);
+        let code =
+            |signed, about, visited, now| check_time(signed, about, visited, now).map(|(code, _)| code);
         let now = 10 * TOLERANCE;
         assert_eq!(code(5, Some(5), 0, now), None, "it was never looked for");
-        assert_eq!(code(4, Some(5), 0, now), Some(Code::StatementBackdated));
+        assert_eq!(code(4, Some(5), 0, now), Some(FindingCode::StatementBackdated));
         assert_eq!(code(4, None, 4 + TOLERANCE, now), None);
-        assert_eq!(code(4, None, 5 + TOLERANCE, now), Some(Code::StatementBackdated));
+        assert_eq!(
+            code(4, None, 5 + TOLERANCE, now),
+            Some(FindingCode::StatementBackdated)
+        );
         assert_eq!(code(now + TOLERANCE, None, now, now), None);
         assert_eq!(
             code(now + TOLERANCE + 1, None, now, now),
-            Some(Code::StatementPostdated)
+            Some(FindingCode::StatementPostdated)
         );
     }
 }

@@ -2,8 +2,8 @@
 //! still be torn or in flight.
 
 use crate::facts::LogFacts;
-use proofgate_evidence::frame::frame_bytes;
-use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePlace};
+use proofgate_evidence::frame::frame_len;
+use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePosition};
 use proofgate_evidence::segment::{SegmentName, prepared_name, segment_name};
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, read_full};
 use proofgate_ledger::{Hash, LedgerError, Mmr, leaf_hash};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A place in a log, and what the records before it come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Point {
+pub(crate) struct LogPosition {
     /// Records before it.
     pub(crate) size: u64,
     /// Peaks of their tree, the oldest first.
@@ -30,40 +30,40 @@ pub(crate) struct Point {
 
 /// A reading of a log.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct LogTail {
     mmr: Mmr,
-    place: Option<ResumePlace>,
+    position: Option<ResumePosition>,
     segments: u64,
     pub(crate) facts: LogFacts,
 }
 
 /// How far a reading came.
-pub(crate) enum Step {
+pub(crate) enum ReadProgress {
     /// To the size.
     Reached,
     /// The budget is used up.
     Paused,
     /// The log ends before.
-    Short,
+    EndedEarly,
     /// What stands there is no record of this log.
-    Flawed(Flaw),
+    Damaged(Flaw),
     /// A record that does not belong there.
     Refused(String),
 }
 
-impl Tail {
+impl LogTail {
     /// Goes on from a place.
-    pub(crate) fn at(point: &Point, facts: LogFacts) -> Result<Self, LedgerError> {
+    pub(crate) fn resume_from(point: &LogPosition, facts: LogFacts) -> Result<Self, LedgerError> {
         if point.size == 0 {
             return Ok(Self::default());
         }
         Ok(Self {
             mmr: Mmr::from_peaks(point.size, point.peaks.clone())?,
-            place: Some(ResumePlace {
+            position: Some(ResumePosition {
                 segment: point.segment,
                 offset: point.offset,
                 seq: point.size,
-                chain: point.chain,
+                prev_crc: point.chain,
             }),
             segments: point.segments,
             facts,
@@ -71,14 +71,14 @@ impl Tail {
     }
 
     /// Where it is; `None` before the first record.
-    pub(crate) fn point(&self) -> Option<Point> {
-        let place = self.place?;
-        Some(Point {
+    pub(crate) fn position(&self) -> Option<LogPosition> {
+        let place = self.position?;
+        Some(LogPosition {
             size: self.mmr.size(),
             peaks: self.mmr.peaks().to_vec(),
             segment: place.segment,
             offset: place.offset,
-            chain: place.chain,
+            chain: place.prev_crc,
             segments: self.segments,
         })
     }
@@ -99,117 +99,117 @@ impl Tail {
         dir: &Path,
         incarnation: Ulid,
         size: u64,
-        budget: &mut Budget,
-    ) -> Result<Step, EvidenceError> {
+        budget: &mut ReadBudget,
+    ) -> Result<ReadProgress, EvidenceError> {
         if self.mmr.size() >= size {
-            return Ok(Step::Reached);
+            return Ok(ReadProgress::Reached);
         }
         let mut log = LogReader::open(storage, dir, incarnation)?;
-        log.search_within(UNSIGNED_BYTES);
+        log.limit_search(MAX_UNSIGNED_BYTES);
         if budget.signed {
-            log.expect(size);
-            log.search_within(SEARCH);
+            log.expect_records(size);
+            log.limit_search(SEARCH_LIMIT);
         }
-        if let Some(place) = &self.place
-            && let Some(flaw) = log.start_at(place)?
+        if let Some(place) = &self.position
+            && let Some(flaw) = log.resume_at(place)?
         {
-            return Ok(Step::Flawed(flaw));
+            return Ok(ReadProgress::Damaged(flaw));
         }
-        let (mut step, mut place, mut residue) = (Step::Reached, self.place, false);
+        let (mut step, mut place, mut residue) = (ReadProgress::Reached, self.position, false);
         while self.mmr.size() < size {
             // Only at a record, where the next reading goes on.
-            if budget.is_spent() && !residue {
-                step = Step::Paused;
+            if budget.is_exhausted() && !residue {
+                step = ReadProgress::Paused;
                 break;
             }
             let found = log.next()?;
-            budget.left = budget.left.saturating_sub(log.take_searched());
+            budget.remaining = budget.remaining.saturating_sub(log.take_bytes_searched());
             residue = matches!(&found, LogItem::Flaw(flaw) if flaw.residue);
             step = match found {
                 LogItem::Record(stored) => {
                     let payload = log.payload(&stored);
-                    match self.facts.take(stored.seq, payload) {
+                    match self.facts.process(stored.seq, payload) {
                         Ok(()) => {
                             self.mmr.push(leaf_hash(payload), &mut |_| {});
-                            budget.spend(frame_bytes(stored.len));
-                            place = log.resume_place();
+                            budget.spend(frame_len(stored.len));
+                            place = log.resume_position();
                             continue;
                         }
-                        Err(message) => Step::Refused(message),
+                        Err(message) => ReadProgress::Refused(message),
                     }
                 }
                 LogItem::Flaw(_) if residue => continue,
-                LogItem::Flaw(flaw) => Step::Flawed(flaw),
-                LogItem::End => Step::Short,
+                LogItem::Flaw(flaw) => ReadProgress::Damaged(flaw),
+                LogItem::End => ReadProgress::EndedEarly,
             };
             break;
         }
         if self.mmr.size() == size {
-            step = Step::Reached;
+            step = ReadProgress::Reached;
         }
-        self.place = place;
-        self.segments = log.segments().max(self.segments);
+        self.position = place;
+        self.segments = log.segment_count().max(self.segments);
         Ok(step)
     }
 }
 
 /// Bytes of a log that was signed that are looked through for the next record: two segments, as most are.
-const SEARCH: u64 = 64 << 20;
+const SEARCH_LIMIT: u64 = 64 << 20;
 /// Bytes that are read of a log that nobody signed.
-const UNSIGNED_BYTES: u64 = 1 << 20;
+const MAX_UNSIGNED_BYTES: u64 = 1 << 20;
 /// What a look at one costs beside that: its checkpoint, some files and a listing.
-const UNSIGNED_LOOK: u64 = 64 << 10;
+const UNSIGNED_CHECK_COST: u64 = 64 << 10;
 
 /// How much may be read, and how much was.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Budget {
+pub(crate) struct ReadBudget {
     /// Bytes of records, and of what was looked through for records.
-    left: u64,
+    remaining: u64,
     /// For a log that somebody signed.
     signed: bool,
-    pub(crate) bytes: u64,
-    pub(crate) records: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) records_read: u64,
 }
 
-impl Budget {
-    pub(crate) fn of(bytes: u64) -> Self {
+impl ReadBudget {
+    pub(crate) fn with_bytes(bytes: u64) -> Self {
         Self {
-            left: bytes,
+            remaining: bytes,
             signed: true,
             ..Self::default()
         }
     }
 
     /// For a log that nobody signed.
-    pub(crate) fn unsigned() -> Self {
+    pub(crate) fn for_unsigned() -> Self {
         Self {
             signed: false,
-            ..Self::of(UNSIGNED_BYTES)
+            ..Self::with_bytes(MAX_UNSIGNED_BYTES)
         }
     }
 
     /// Takes off what a look with a budget of its own took.
     pub(crate) fn charge(&mut self, unsigned: &Self) {
-        let read = UNSIGNED_BYTES.saturating_sub(unsigned.left);
-        self.left = self.left.saturating_sub(UNSIGNED_LOOK + read);
+        let read = MAX_UNSIGNED_BYTES.saturating_sub(unsigned.remaining);
+        self.remaining = self.remaining.saturating_sub(UNSIGNED_CHECK_COST + read);
     }
 
-    pub(crate) fn is_spent(&self) -> bool {
-        self.left == 0
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.remaining == 0
     }
 
     fn spend(&mut self, bytes: u64) {
-        self.left = self.left.saturating_sub(bytes);
-        self.bytes += bytes;
-        self.records += 1;
+        self.remaining = self.remaining.saturating_sub(bytes);
+        self.bytes_read += bytes;
+        self.records_read += 1;
     }
 }
 
 /// Whether something was written behind a place that no checkpoint covers.
-pub(crate) fn is_written_behind(
+pub(crate) fn has_data_after(
     storage: &dyn ReadStorage,
     dir: &Path,
-    point: &Point,
+    position: &LogPosition,
 ) -> Result<bool, EvidenceError> {
     let begins = |name: &str, offset: u64| -> Result<bool, EvidenceError> {
         let path = dir.join(name);
@@ -223,45 +223,45 @@ pub(crate) fn is_written_behind(
         read_full(&*file, &mut bytes, offset).map_err(EvidenceError::io("read", &path))?;
         Ok(bytes != [0; 8])
     };
-    Ok(begins(&segment_name(point.segment), point.offset)?
-        || begins(&segment_name(point.size), 0)?
-        || begins(&prepared_name(point.segments), 0)?)
+    Ok(begins(&segment_name(position.segment), position.offset)?
+        || begins(&segment_name(position.size), 0)?
+        || begins(&prepared_name(position.segments), 0)?)
 }
 
 /// What is missing of the files up to a place, in words, as far as names and lengths tell.
 pub(crate) fn missing_files(
     storage: &dyn ReadStorage,
     dir: &Path,
-    point: &Point,
+    position: &LogPosition,
 ) -> Result<Option<String>, EvidenceError> {
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     let segments = names
         .iter()
         .filter_map(|name| SegmentName::parse(name))
-        .filter(|name| matches!(name, SegmentName::First(first) if *first <= point.segment))
+        .filter(|name| matches!(name, SegmentName::First(first) if *first <= position.segment))
         .count() as u64;
-    if segments < point.segments {
+    if segments < position.segments {
         return Ok(Some(format!(
             "there were {} segments, but only {segments} are there",
-            point.segments
+            position.segments
         )));
     }
-    let path = dir.join(segment_name(point.segment));
+    let path = dir.join(segment_name(position.segment));
     let file = match storage.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Some(format!(
                 "the segment of record {} is missing",
-                point.segment
+                position.segment
             )));
         }
         Err(error) => return Err(EvidenceError::io("open", &path)(error)),
     };
     let len = file.len().map_err(EvidenceError::io("stat", &path))?;
-    Ok((len < point.offset).then(|| {
+    Ok((len < position.offset).then(|| {
         format!(
             "the last segment is {len} bytes long, but its records took {} bytes",
-            point.offset
+            position.offset
         )
     }))
 }

@@ -96,7 +96,7 @@ pub(crate) fn node_at(position: u64) -> (u32, u64) {
 }
 
 /// The tile that a node is computed from, by level and number, and which of its hashes: the first, and how many.
-pub(crate) fn hashes_of(level: u32, index: u64) -> (u32, u64, usize, usize) {
+pub(crate) fn source_tile(level: u32, index: u64) -> (u32, u64, usize, usize) {
     let within = level % HEIGHT;
     let first = index << within;
     (
@@ -108,7 +108,7 @@ pub(crate) fn hashes_of(level: u32, index: u64) -> (u32, u64, usize, usize) {
 }
 
 /// The root of a perfect tree over hashes, of which there are a power of two.
-pub(crate) fn root_of(hashes: &[Hash]) -> Hash {
+pub(crate) fn subtree_root(hashes: &[Hash]) -> Hash {
     let mut level = hashes.to_vec();
     while level.len() > 1 {
         level = level

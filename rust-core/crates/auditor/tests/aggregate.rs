@@ -5,11 +5,11 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_auditor::{Aggregate, AuditorError, StateDirectory, StateStorage, Tile};
+use proofgate_auditor::{AggregateWriter, AuditorError, StateDirectory, StateStorage, Tile};
 use proofgate_ledger::{
     Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash, verify_consistency, verify_inclusion,
 };
-use proofgate_state::memory::{Fault, Memory};
+use proofgate_state::memory::{Fault, MemoryStorage};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn plain(size: u64) -> (Vec<Hash>, Vec<Hash>) {
     (roots, leaves)
 }
 
-fn checkpoint(log: &Aggregate) -> Checkpoint {
+fn checkpoint(log: &AggregateWriter) -> Checkpoint {
     Checkpoint::verify(&log.published().checkpoint().unwrap().1, &key().verifying_key()).unwrap()
 }
 
@@ -50,8 +50,8 @@ proptest! {
 
     #[test]
     fn tiles_roots_and_proofs_are_those_of_a_plain_tree(batches in prop::collection::vec(0u64..300, 1..6), pick in any::<u64>()) {
-        let state = Memory::default();
-        let mut log = Aggregate::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
+        let state = MemoryStorage::default();
+        let mut log = AggregateWriter::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
         let (roots, leaves) = plain(batches.iter().sum());
         let mut size = 0;
         for batch in batches {
@@ -60,17 +60,17 @@ proptest! {
             let signed = checkpoint(&log);
             prop_assert_eq!((signed.size, signed.root), (size, roots[size as usize]));
             if pick % 2 == 0 {
-                log = Aggregate::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
+                log = AggregateWriter::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
             }
         }
         let published = log.published();
-        prop_assert_eq!(log.entries(0).unwrap(), entries(0, size));
+        prop_assert_eq!(log.read_entries(0).unwrap(), entries(0, size));
         if size > 0 {
             let (index, old) = (pick % size, 1 + pick / 7 % size);
             let at = index + 1 + pick / 3 % (size - index);
-            let path = published.inclusion(index, at).unwrap();
+            let path = published.inclusion_proof(index, at).unwrap();
             verify_inclusion(&leaves[index as usize], index, at, &path, &roots[at as usize]).unwrap();
-            let path = published.consistency(old, size).unwrap();
+            let path = published.consistency_proof(old, size).unwrap();
             verify_consistency(old, &roots[old as usize], size, &roots[size as usize], &path).unwrap();
             for tile in 0..size.div_ceil(256) {
                 let first = tile * 256;
@@ -91,16 +91,16 @@ proptest! {
     fn whatever_write_fails_no_size_gets_two_roots_and_nothing_published_is_lost(
         before in 0u64..520, first in 1u64..300, second in 1u64..300, write in 0u64..8, after in any::<bool>(), reopen in any::<bool>(),
     ) {
-        let state = Memory::default();
-        let mut log = Aggregate::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
+        let state = MemoryStorage::default();
+        let mut log = AggregateWriter::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
         log.append(&entries(0, before)).unwrap();
-        state.fail_from(write, if after { Fault::After } else { Fault::Before });
+        state.fail_from(write, if after { Fault::AfterWrite } else { Fault::BeforeWrite });
         let failed = log.append(&entries(before, first)).is_err();
         state.heal();
         if reopen {
-            log = Aggregate::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
+            log = AggregateWriter::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
         } else {
-            log.settle().unwrap();
+            log.recover().unwrap();
         }
         let held = log.size();
         prop_assert!(held == before + first || failed && held == before);
@@ -109,25 +109,26 @@ proptest! {
         log.append(&other).unwrap();
         let mut whole = entries(0, held);
         whole.extend(other);
-        prop_assert_eq!(log.entries(0).unwrap(), whole);
+        prop_assert_eq!(log.read_entries(0).unwrap(), whole);
         let mut roots: BTreeMap<u64, Hash> = BTreeMap::new();
         for name in ["signed", "checkpoint"] {
-            for note in state.past(name) {
+            for note in state.history(name) {
                 let signed = Checkpoint::verify(&note, &key().verifying_key()).unwrap();
                 prop_assert_eq!(*roots.entry(signed.size).or_insert(signed.root), signed.root, "two roots");
                 if signed.size > 0 {
-                    let (newest, path) = (checkpoint(&log), log.published().consistency(signed.size, log.size()).unwrap());
+                    let (newest, path) = (checkpoint(&log), log.published().consistency_proof(signed.size, log.size()).unwrap());
                     verify_consistency(signed.size, &signed.root, newest.size, &newest.root, &path).unwrap();
                 }
             }
         }
-        Aggregate::open(Arc::new(state), key(), unconditional()).unwrap();
+        AggregateWriter::open(Arc::new(state), key(), unconditional()).unwrap();
     }
 }
 
 #[test]
 fn what_no_checkpoint_covers_is_not_handed_out() {
-    let mut log = Aggregate::create(Arc::new(Memory::default()), key(), unconditional()).unwrap();
+    let mut log =
+        AggregateWriter::create(Arc::new(MemoryStorage::default()), key(), unconditional()).unwrap();
     log.append(&entries(0, 300)).unwrap();
     let published = log.published();
     for path in [
@@ -152,20 +153,27 @@ fn what_no_checkpoint_covers_is_not_handed_out() {
         assert!(published.read(path).unwrap().is_some(), "{path}");
     }
     assert!(matches!(
-        published.inclusion(300, 300),
-        Err(AuditorError::Range(_))
+        published.inclusion_proof(300, 300),
+        Err(AuditorError::OutOfRange(_))
     ));
-    assert!(matches!(published.inclusion(0, 301), Err(AuditorError::Range(_))));
     assert!(matches!(
-        published.consistency(0, 300),
-        Err(AuditorError::Range(_))
+        published.inclusion_proof(0, 301),
+        Err(AuditorError::OutOfRange(_))
     ));
-    assert!(matches!(published.consistency(3, 2), Err(AuditorError::Range(_))));
+    assert!(matches!(
+        published.consistency_proof(0, 300),
+        Err(AuditorError::OutOfRange(_))
+    ));
+    assert!(matches!(
+        published.consistency_proof(3, 2),
+        Err(AuditorError::OutOfRange(_))
+    ));
 }
 
 #[test]
 fn an_entry_that_no_bundle_holds_is_refused_and_changes_nothing() {
-    let mut log = Aggregate::create(Arc::new(Memory::default()), key(), unconditional()).unwrap();
+    let mut log =
+        AggregateWriter::create(Arc::new(MemoryStorage::default()), key(), unconditional()).unwrap();
     let large = vec![vec![b'x'; 65_536]];
     assert!(matches!(
         log.append(&large),
@@ -177,11 +185,11 @@ fn an_entry_that_no_bundle_holds_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_state_that_does_not_lead_to_what_was_signed_is_refused() {
-    let state = Memory::default();
-    let mut log = Aggregate::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
+    let state = MemoryStorage::default();
+    let mut log = AggregateWriter::create(Arc::new(state.clone()), key(), unconditional()).unwrap();
     log.append(&entries(0, 300)).unwrap();
     let open = || {
-        Aggregate::open(Arc::new(state.clone()), key(), unconditional())
+        AggregateWriter::open(Arc::new(state.clone()), key(), unconditional())
             .err()
             .map(|error| error.code())
     };
@@ -191,18 +199,18 @@ fn a_state_that_does_not_lead_to_what_was_signed_is_refused() {
         "tile/entries/001.p/44",
         "signed",
     ] {
-        let bytes = state.take(name).unwrap();
+        let bytes = state.delete(name).unwrap();
         assert_eq!(open(), Some("auditor_state_corrupt"), "{name} gone");
         let mut wrong = bytes.clone();
         *wrong.last_mut().unwrap() ^= 1;
-        state.put(name, wrong);
+        state.insert(name, wrong);
         assert_eq!(open(), Some("auditor_state_corrupt"), "{name} changed");
-        state.put(name, bytes);
+        state.insert(name, bytes);
     }
     assert_eq!(open(), None);
     let other = SigningKey::generate("ledger.example/audit", [8; 32]).unwrap();
-    assert!(Aggregate::open(Arc::new(state.clone()), other, unconditional()).is_err());
-    let none = Aggregate::open(Arc::new(Memory::default()), key(), unconditional())
+    assert!(AggregateWriter::open(Arc::new(state.clone()), other, unconditional()).is_err());
+    let none = AggregateWriter::open(Arc::new(MemoryStorage::default()), key(), unconditional())
         .err()
         .unwrap();
     assert_eq!(none.code(), "auditor_state_missing");

@@ -11,15 +11,15 @@ mod planted;
 use audit::{Audit, SECOND, auditor_key, copy, newest_segment, remove, settings, two_lives};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use planted::{Counts, Planted};
-use proofgate_auditor::{Auditor, Code};
+use proofgate_auditor::{Auditor, FindingCode};
 use proofgate_evidence::frame::SegmentHeader;
-use proofgate_evidence::segment::{MAX_SEGMENT, prepared_name, segment_name};
+use proofgate_evidence::segment::{MAX_SEGMENT_BYTES, prepared_name, segment_name};
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger_testkit::{
     Promised, SHARD, Worker, dir, filled, fresh, key, reframe, start, ulid, vkey,
 };
-use proofgate_state::memory::Memory;
+use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,11 @@ fn any_flipped_byte_of_a_new_record_is_found() {
     worker.complete_one("more");
     let path = newest_segment(&disk, &worker);
     let text = |bytes: &[u8]| bytes.windows(4).rposition(|word| word == b"more").unwrap();
-    disk.rot(&path, |bytes| {
+    disk.corrupt(&path, |bytes| {
         let at = text(bytes);
         bytes[at] ^= 1;
     });
-    audit.expect(Code::RecordsDamaged);
+    audit.expect(FindingCode::RecordsDamaged);
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn a_record_that_is_rewritten_with_right_checksums_is_found() {
     audit.is_quiet();
     worker.complete_one("more");
     let path = newest_segment(&disk, &worker);
-    disk.rot(&path, |bytes| {
+    disk.corrupt(&path, |bytes| {
         reframe(bytes, ulid(&worker), b"\"status\":200", b"\"status\":500")
     });
-    audit.expect(Code::RecordsChanged);
+    audit.expect(FindingCode::RecordsChanged);
 }
 
 #[test]
@@ -60,13 +60,13 @@ fn an_old_record_that_changes_is_found_by_the_scrub_and_only_then() {
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let path = dir(&worker).join("00000000000000000000.seg");
-    disk.rot(&path, |bytes| bytes[600] ^= 1);
+    disk.corrupt(&path, |bytes| bytes[600] ^= 1);
     audit.is_quiet();
     for _ in 0..12 {
         audit.now += SECOND;
         audit.auditor.poll(audit.now, 0, 4_000).unwrap();
     }
-    assert_eq!(audit.codes(), [Code::RecordsDamaged]);
+    assert_eq!(audit.codes(), [FindingCode::RecordsDamaged]);
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn an_older_state_of_the_volume_is_a_rollback_also_after_a_restart() {
     audit.is_quiet();
     audit.restart();
     audit.volume.swap(&older);
-    audit.expect(Code::Rollback);
+    audit.expect(FindingCode::Rollback);
     // Putting the newer one back does not make it undone.
     audit.volume.swap(&disk);
-    audit.expect(Code::Rollback);
+    audit.expect(FindingCode::Rollback);
 }
 
 #[test]
@@ -93,16 +93,16 @@ fn an_older_checkpoint_that_is_put_back_is_a_rollback_and_none_is_told() {
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let new = disk.read(&path).unwrap();
-    disk.rot(&path, |bytes| *bytes = old);
-    audit.expect(Code::Rollback);
-    disk.rot(&path, |bytes| *bytes = new.clone());
-    disk.rot(&path, |bytes| {
+    disk.corrupt(&path, |bytes| *bytes = old);
+    audit.expect(FindingCode::Rollback);
+    disk.corrupt(&path, |bytes| *bytes = new.clone());
+    disk.corrupt(&path, |bytes| {
         let end = bytes.len() - 5;
         bytes[end] ^= 1;
     });
-    audit.expect(Code::CheckpointRefused);
+    audit.expect(FindingCode::CheckpointRefused);
     disk.remove(&path).unwrap();
-    audit.expect(Code::CheckpointMissing);
+    audit.expect(FindingCode::CheckpointMissing);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn two_roots_of_one_size_are_an_equivocation() {
         root: [7; 32],
         ..Checkpoint::verify(&note, &vkey()).unwrap()
     };
-    disk.rot(&path, |bytes| *bytes = other.sign(&key()).unwrap().into_bytes());
-    audit.expect(Code::Equivocation);
+    disk.corrupt(&path, |bytes| *bytes = other.sign(&key()).unwrap().into_bytes());
+    audit.expect(FindingCode::Equivocation);
 }
 
 #[test]
@@ -127,14 +127,14 @@ fn records_that_are_cut_off_are_told_before_and_after_they_were_read() {
     let cut = |bytes: &mut Vec<u8>| bytes.truncate(300);
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    disk.rot(&path, cut);
-    audit.expect(Code::Truncated);
+    disk.corrupt(&path, cut);
+    audit.expect(FindingCode::Truncated);
     let mut late = Audit::of(&disk);
     late.watch();
     assert!(
         late.codes()
             .iter()
-            .any(|code| [Code::Truncated, Code::RecordsDamaged].contains(code)),
+            .any(|code| [FindingCode::Truncated, FindingCode::RecordsDamaged].contains(code)),
         "{:?}",
         late.codes()
     );
@@ -146,17 +146,17 @@ fn a_log_or_a_shard_that_is_removed_is_told() {
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     remove(&disk, &dir(&first));
-    audit.expect(Code::LogMissing);
+    audit.expect(FindingCode::LogMissing);
     remove(&disk, &dir(&second));
     disk.remove_dir(Path::new(SHARD));
-    audit.expect(Code::ShardMissing);
+    audit.expect(FindingCode::ShardMissing);
 }
 
 #[test]
 fn a_predecessor_that_was_gone_before_the_first_look_is_told() {
     let (disk, first, _second) = two_lives();
     remove(&disk, &dir(&first));
-    Audit::of(&disk).expect(Code::PredecessorMissing);
+    Audit::of(&disk).expect(FindingCode::PredecessorMissing);
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn a_log_that_is_planted_is_told() {
     let later = Ulid::from_parts(u64::MAX >> 20, 1);
     let planted = Path::new(SHARD).join(later.to_string());
     copy(&disk, &dir(&worker), &planted);
-    audit.expect(Code::CheckpointForeign);
+    audit.expect(FindingCode::CheckpointForeign);
     disk.remove(&planted.join("checkpoint")).unwrap();
-    audit.expect(Code::PlantedLog);
+    audit.expect(FindingCode::PlantedLog);
     // In another shard's directory, under its own name.
     let mut swapped = Audit::of(&disk);
     disk.create_dir(Path::new("/4")).unwrap();
@@ -178,7 +178,7 @@ fn a_log_that_is_planted_is_told() {
         &dir(&worker),
         &Path::new("/4").join(ulid(&worker).to_string()),
     );
-    swapped.expect(Code::CheckpointForeign);
+    swapped.expect(FindingCode::CheckpointForeign);
 }
 
 /// A log with two successors, and an auditor that has seen one of them.
@@ -196,7 +196,7 @@ fn forked() -> (SimulatedDisk, Worker, Audit) {
     for name in other.list(&to).unwrap() {
         let bytes = other.read(&to.join(&name)).unwrap();
         disk.create(&to.join(&name)).unwrap();
-        disk.rot(&to.join(&name), |file| *file = bytes);
+        disk.corrupt(&to.join(&name), |file| *file = bytes);
     }
     (disk, first, audit)
 }
@@ -204,12 +204,12 @@ fn forked() -> (SimulatedDisk, Worker, Audit) {
 #[test]
 fn two_successors_of_one_log_are_a_fork() {
     let (_disk, first, mut audit) = forked();
-    audit.expect(Code::Fork);
+    audit.expect(FindingCode::Fork);
     let found = audit
         .auditor
         .findings()
         .iter()
-        .find(|found| found.code == Code::Fork)
+        .find(|found| found.code == FindingCode::Fork)
         .unwrap();
     assert!(found.origin.ends_with(&ulid(&first).to_string()), "{found:?}");
 }
@@ -222,7 +222,7 @@ fn an_empty_directory_does_not_hide_that_a_log_has_no_successor() {
         disk.create_dir(&Path::new(SHARD).join(empty.to_string()))
             .unwrap();
     }
-    audit.expect(Code::NoSuccessor);
+    audit.expect(FindingCode::NoSuccessor);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn what_others_add_to_a_checkpoint_is_not_told() {
     let path = dir(&worker).join("checkpoint");
     let note = disk.read(&path).unwrap();
     let stranger = format!("\u{2014} stranger {}\n", STANDARD.encode([7; 9_000]));
-    disk.rot(&path, |bytes| bytes.extend_from_slice(stranger.as_bytes()));
+    disk.corrupt(&path, |bytes| bytes.extend_from_slice(stranger.as_bytes()));
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let told: Vec<Vec<u8>> = audit
@@ -246,13 +246,13 @@ fn what_others_add_to_a_checkpoint_is_not_told() {
 /// An auditor of a disk on which somebody planted what costs nothing.
 fn flooded(planted: Planted) -> (Auditor, Counts) {
     let counts = planted.counts();
-    let state = Arc::new(Memory::default());
+    let state = Arc::new(MemoryStorage::default());
     let auditor = Auditor::create(Arc::new(planted), state, auditor_key(), settings()).unwrap();
     (auditor, counts)
 }
 
 /// Most bytes that were read in one of so many polls, and what was found.
-fn most_read(auditor: &mut Auditor, counts: &Counts, polls: u64) -> (u64, Vec<Code>) {
+fn most_read(auditor: &mut Auditor, counts: &Counts, polls: u64) -> (u64, Vec<FindingCode>) {
     let mut most = 0;
     for second in 0..polls {
         counts.reset();
@@ -272,16 +272,16 @@ fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
         incarnation: later,
         ordinal: 0,
         first_seq: 0,
-        origin: [0; 32],
+        origin_digest: [0; 32],
     };
     let mut garbage = header.encode().to_vec();
     garbage.push(1);
     for (len, bytes, found) in [
-        (ENDLESS, Vec::new(), vec![Code::PlantedLog]),
-        (ENDLESS, garbage.clone(), vec![Code::PlantedLog]),
+        (ENDLESS, Vec::new(), vec![FindingCode::PlantedLog]),
+        (ENDLESS, garbage.clone(), vec![FindingCode::PlantedLog]),
         // As long as one may be. Zeros alone are what a start leaves that was cut short.
-        (MAX_SEGMENT, garbage, vec![Code::PlantedLog]),
-        (MAX_SEGMENT, Vec::new(), vec![]),
+        (MAX_SEGMENT_BYTES, garbage, vec![FindingCode::PlantedLog]),
+        (MAX_SEGMENT_BYTES, Vec::new(), vec![]),
     ] {
         let (disk, _worker) = filled();
         let mut planted = Planted::on(&disk);
@@ -301,7 +301,10 @@ fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
 
 #[test]
 fn an_old_segment_that_somebody_lengthened_costs_a_poll_little_and_is_found_if_it_is_too_long() {
-    for (len, found) in [(1 << 50, vec![Code::RecordsDamaged]), (MAX_SEGMENT, vec![])] {
+    for (len, found) in [
+        (1 << 50, vec![FindingCode::RecordsDamaged]),
+        (MAX_SEGMENT_BYTES, vec![]),
+    ] {
         let (disk, worker) = filled();
         let mut planted = Planted::on(&disk);
         let old = dir(&worker).join(segment_name(0));
@@ -329,7 +332,7 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
         let empty = Ulid::from_parts(ms, number as u128);
         planted.directory(&Path::new(SHARD).join(empty.to_string()));
     }
-    let (counts, state) = (planted.counts(), Arc::new(Memory::default()));
+    let (counts, state) = (planted.counts(), Arc::new(MemoryStorage::default()));
     let before = Auditor::create(Arc::new(disk), state.clone(), auditor_key(), settings());
     before.unwrap().poll(900 * SECOND, u64::MAX, 0).unwrap();
     let mut auditor = Auditor::open(Arc::new(planted), state, auditor_key(), settings()).unwrap();
@@ -343,8 +346,8 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
         let size = worker.promised.appended.len() as u64;
         assert_eq!(auditor.heads(now)[0].size, size);
     }
-    let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
-    assert_eq!(codes, [Code::TooManyLogs]);
+    let codes: Vec<FindingCode> = auditor.findings().iter().map(|found| found.code).collect();
+    assert_eq!(codes, [FindingCode::TooManyLogs]);
     assert!(calls < 20_000, "{calls} calls in a poll");
 }
 
@@ -363,7 +366,7 @@ fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_wh
                 incarnation,
                 ordinal: 0,
                 first_seq: 0,
-                origin: [0; 32],
+                origin_digest: [0; 32],
             };
             let mut garbage = header.encode().to_vec();
             garbage.resize(1 << 20, 1);
@@ -385,7 +388,7 @@ fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_wh
         }
     }
     let found = auditor.findings().iter();
-    let planted = found.filter(|found| found.code == Code::PlantedLog);
+    let planted = found.filter(|found| found.code == FindingCode::PlantedLog);
     assert_eq!(planted.count(), 32);
 }
 
@@ -397,5 +400,5 @@ fn a_log_that_goes_on_behind_the_end_that_its_successor_recorded_has_two_writers
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     first.complete_one("of one that was taken for dead");
-    audit.expect(Code::TwoWriters);
+    audit.expect(FindingCode::TwoWriters);
 }

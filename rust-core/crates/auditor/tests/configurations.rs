@@ -8,10 +8,10 @@
 mod audit;
 
 use audit::{SECOND, auditor_key, settings, two_lives};
-use proofgate_auditor::{Auditor, Code, Settings};
-use proofgate_evidence::configurations::path_of;
+use proofgate_auditor::{Auditor, FindingCode, Settings};
+use proofgate_evidence::configurations::archive_path;
 use proofgate_ledger_testkit::{CONFIGURATION, CONFIGURATION_DIGEST, archive};
-use proofgate_state::memory::Memory;
+use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
@@ -24,9 +24,9 @@ struct Beside {
 }
 
 impl Beside {
-    fn of(disk: &SimulatedDisk, state: &Memory, begin: bool) -> Self {
+    fn of(disk: &SimulatedDisk, state: &MemoryStorage, begin: bool) -> Self {
         let settings = Settings {
-            configurations: true,
+            check_configurations: true,
             ..settings()
         };
         let (disk, state) = (Arc::new(disk.clone()), Arc::new(state.clone()));
@@ -38,7 +38,7 @@ impl Beside {
     }
 
     /// Looks for as long as a second look takes; what is found then.
-    fn found(&mut self) -> Vec<(Code, String)> {
+    fn found(&mut self) -> Vec<(FindingCode, String)> {
         for _ in 0..12 {
             self.now += SECOND;
             self.auditor.poll(self.now, u64::MAX, u64::MAX).unwrap();
@@ -51,18 +51,18 @@ impl Beside {
 #[test]
 fn a_configuration_that_is_gone_is_found_once_with_the_first_log_that_names_it_and_passes() {
     let (disk, first, _) = two_lives();
-    let mut audit = Beside::of(&disk, &Memory::default(), true);
+    let mut audit = Beside::of(&disk, &MemoryStorage::default(), true);
     let [(code, origin)] = &audit.found()[..] else {
         panic!("{:#?}", audit.auditor.findings());
     };
-    assert_eq!(*code, Code::ConfigurationMissing);
+    assert_eq!(*code, FindingCode::ConfigurationMissing);
     assert!(
         origin.ends_with(&first.promised.incarnation.unwrap().to_string()),
         "{origin}"
     );
     archive(&disk, CONFIGURATION);
     assert_eq!(audit.found(), [], "it came back");
-    let path = path_of(Path::new("/"), &CONFIGURATION_DIGEST);
+    let path = archive_path(Path::new("/"), &CONFIGURATION_DIGEST);
     disk.remove(&path).unwrap();
     assert_eq!(audit.found().len(), 1, "also when it was there before");
 }
@@ -71,15 +71,16 @@ fn a_configuration_that_is_gone_is_found_once_with_the_first_log_that_names_it_a
 fn one_that_was_changed_is_evidence_whatever_is_there_later_and_after_a_restart() {
     let (disk, _, _) = two_lives();
     archive(&disk, CONFIGURATION);
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     let mut audit = Beside::of(&disk, &state, true);
     assert_eq!(audit.found(), []);
     let mut audit = Beside::of(&disk, &state, false);
     archive(&disk, b"{ }");
-    let codes = |found: Vec<(Code, String)>| found.into_iter().map(|(code, _)| code).collect::<Vec<_>>();
-    assert_eq!(codes(audit.found()), [Code::ConfigurationChanged]);
+    let codes =
+        |found: Vec<(FindingCode, String)>| found.into_iter().map(|(code, _)| code).collect::<Vec<_>>();
+    assert_eq!(codes(audit.found()), [FindingCode::ConfigurationChanged]);
     archive(&disk, CONFIGURATION);
-    assert_eq!(codes(audit.found()), [Code::ConfigurationChanged]);
+    assert_eq!(codes(audit.found()), [FindingCode::ConfigurationChanged]);
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn where_workers_serve_their_shards_none_is_looked_for() {
     let settings = settings();
     let mut auditor = Auditor::create(
         Arc::new(disk),
-        Arc::new(Memory::default()),
+        Arc::new(MemoryStorage::default()),
         auditor_key(),
         settings,
     )

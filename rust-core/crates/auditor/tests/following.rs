@@ -8,14 +8,14 @@
 mod audit;
 
 use audit::{Audit, SECOND, auditor_key, settings, two_lives};
-use proofgate_auditor::{Auditor, Code, Kind};
+use proofgate_auditor::{Auditor, EntryKind, FindingCode};
 use proofgate_evidence::{ReadFile, ReadStorage, checkpoint_file};
 use proofgate_ledger::record::{ConfigId, Gap, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_ledger_testkit::{
     self as testkit, Worker, dir, filled, fresh, key, root_of, small, terms, ulid, vkey,
 };
-use proofgate_state::memory::{Fault, Memory};
+use proofgate_state::memory::{Fault, MemoryStorage};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
 use std::io;
@@ -34,10 +34,10 @@ fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
     );
     let told = audit.told();
     assert!(
-        told.contains(&(Kind::End, old)),
+        told.contains(&(EntryKind::End, old)),
         "with what the successor signed: {told:?}"
     );
-    assert!(told.contains(&(Kind::Open, new)), "{told:?}");
+    assert!(told.contains(&(EntryKind::Open, new)), "{told:?}");
     for entry in audit.entries() {
         let signed = Checkpoint::verify(&entry.checkpoint, &vkey()).unwrap();
         assert_eq!((&signed.origin, signed.size), (&entry.origin, entry.size));
@@ -45,7 +45,7 @@ fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
     second.complete_one("more");
     second.complete_one("and more");
     audit.is_quiet();
-    assert_eq!(audit.told().last(), Some(&(Kind::Head, new + 4)));
+    assert_eq!(audit.told().last(), Some(&(EntryKind::Head, new + 4)));
     let before = audit.told().len();
     audit.is_quiet();
     assert_eq!(audit.told().len(), before, "nothing moved");
@@ -53,7 +53,7 @@ fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
     audit.poll();
     assert_eq!(
         audit.told().last(),
-        Some(&(Kind::End, new + 5)),
+        Some(&(EntryKind::End, new + 5)),
         "at once, not on the beat"
     );
     audit.restart();
@@ -83,7 +83,7 @@ fn a_small_budget_comes_to_the_same() {
 fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
     let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let made = succession::beside(&storage, &terms(&key, small()), ulid(old), &signed).unwrap();
+    let made = succession::start_successor(&storage, &terms(&key, small()), ulid(old), &signed).unwrap();
     let next = made.incarnation.to_string();
     let mut new = Worker::take(disk, made);
     old.seal_for(Some(&next)).unwrap();
@@ -114,7 +114,7 @@ fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
     audit.is_quiet();
     let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let made = succession::beside(&storage, &terms(&key, small()), ulid(&old), &signed).unwrap();
+    let made = succession::start_successor(&storage, &terms(&key, small()), ulid(&old), &signed).unwrap();
     let next = made.incarnation;
     let mut new = Worker::take(&disk, made);
     audit.is_quiet();
@@ -156,8 +156,11 @@ fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
     .unwrap();
     new.complete_one("in the new one");
     audit.is_quiet();
-    let kinds: Vec<Kind> = audit.told().iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [Kind::Open, Kind::Open, Kind::End, Kind::Head]);
+    let kinds: Vec<EntryKind> = audit.told().iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(
+        kinds,
+        [EntryKind::Open, EntryKind::Open, EntryKind::End, EntryKind::Head]
+    );
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_log_that_was_seen_before_it_was_signed_is_accepted_as_soon_as_it_is() {
         "a start that was cut short looks the same"
     );
     disk.create(&path).unwrap();
-    disk.rot(&path, |bytes| *bytes = note);
+    disk.corrupt(&path, |bytes| *bytes = note);
     audit.poll();
     worker.complete_one("more");
     audit.poll();
@@ -205,7 +208,7 @@ fn records_that_wait_for_a_checkpoint_are_a_stall_which_passes() {
     for _ in 0..4 {
         audit.watch();
     }
-    assert_eq!(audit.codes(), [Code::Stalled]);
+    assert_eq!(audit.codes(), [FindingCode::Stalled]);
     worker.complete("waits", admission).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
@@ -231,7 +234,7 @@ fn a_clock_that_is_set_back_holds_up_neither_heads_nor_findings() {
         assert!(audit.told().len() > told, "no head is told behind {back}");
         audit.restart();
         audit.watch();
-        let later = audit.auditor.accepted(audit.now + 1).count();
+        let later = audit.auditor.accepted_since(audit.now + 1).count();
         assert_eq!(later, 0, "what is known is new for ever behind {back}");
         let admission = worker.admit("waits", 1).unwrap();
         worker.flush().unwrap();
@@ -240,7 +243,7 @@ fn a_clock_that_is_set_back_holds_up_neither_heads_nor_findings() {
         for _ in 0..5 {
             audit.watch();
         }
-        assert_eq!(audit.codes(), [Code::Stalled]);
+        assert_eq!(audit.codes(), [FindingCode::Stalled]);
         worker.complete("waits", admission).unwrap();
         worker.flush().unwrap();
         worker.step().unwrap();
@@ -277,7 +280,7 @@ fn a_step_of_a_workers_clock_is_found_for_as_long_as_its_log_goes_on() {
     for _ in 0..3 {
         audit.watch();
     }
-    assert_eq!(audit.codes(), [Code::ClockStep]);
+    assert_eq!(audit.codes(), [FindingCode::ClockStep]);
     let found = audit.auditor.findings()[0].message.clone();
     assert!(
         found.contains("was set ahead by 86400 seconds"),
@@ -287,7 +290,11 @@ fn a_step_of_a_workers_clock_is_found_for_as_long_as_its_log_goes_on() {
     for _ in 0..3 {
         audit.watch();
     }
-    assert_eq!(audit.codes(), [Code::ClockStep], "the log behind it goes on");
+    assert_eq!(
+        audit.codes(),
+        [FindingCode::ClockStep],
+        "the log behind it goes on"
+    );
     next.seal().unwrap();
     audit.is_quiet();
 }
@@ -295,7 +302,7 @@ fn a_step_of_a_workers_clock_is_found_for_as_long_as_its_log_goes_on() {
 #[test]
 fn an_auditor_that_is_killed_at_any_write_tells_every_head_once() {
     for write in 0..40 {
-        for fault in [Fault::Before, Fault::After] {
+        for fault in [Fault::BeforeWrite, Fault::AfterWrite] {
             let (disk, first, mut second) = two_lives();
             let mut audit = Audit::of(&disk);
             audit.poll();
@@ -312,7 +319,7 @@ fn an_auditor_that_is_killed_at_any_write_tells_every_head_once() {
                 first.promised.appended.len() as u64,
                 second.promised.appended.len() as u64,
             );
-            for end in [(Kind::End, old), (Kind::End, new)] {
+            for end in [(EntryKind::End, old), (EntryKind::End, new)] {
                 let told = audit.told().into_iter().filter(|told| *told == end).count();
                 assert_eq!(told, 1, "write {write}, {fault:?}: {:?}", audit.told());
             }
@@ -342,8 +349,13 @@ fn a_ledger_that_cannot_be_listed_is_found_for_as_long_as_it_cannot() {
     let (disk, _worker) = filled();
     let gone = Arc::new(AtomicBool::new(false));
     let volume = Arc::new(Unmounted(disk, Arc::clone(&gone)));
-    let mut auditor =
-        Auditor::create(volume, Arc::new(Memory::default()), auditor_key(), settings()).unwrap();
+    let mut auditor = Auditor::create(
+        volume,
+        Arc::new(MemoryStorage::default()),
+        auditor_key(),
+        settings(),
+    )
+    .unwrap();
     let mut now = 1_000 * SECOND;
     for (away, found) in [(false, 0), (true, 1), (false, 0)] {
         gone.store(away, Ordering::Relaxed);
@@ -351,8 +363,8 @@ fn a_ledger_that_cannot_be_listed_is_found_for_as_long_as_it_cannot() {
             now += SECOND;
             auditor.poll(now, u64::MAX, 0).unwrap();
         }
-        let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
-        assert_eq!(codes, vec![Code::Unreadable; found]);
+        let codes: Vec<FindingCode> = auditor.findings().iter().map(|found| found.code).collect();
+        assert_eq!(codes, vec![FindingCode::Unreadable; found]);
     }
 }
 
@@ -363,7 +375,7 @@ fn a_key_that_could_speak_for_the_ledger_is_no_auditors() {
         let key = SigningKey::generate(name, [seed; 32]).unwrap();
         let made = Auditor::create(
             Arc::new(disk.clone()),
-            Arc::new(Memory::default()),
+            Arc::new(MemoryStorage::default()),
             key,
             settings(),
         );
@@ -384,7 +396,7 @@ fn a_key_that_could_speak_for_the_ledger_is_no_auditors() {
 fn a_lost_state_is_no_beginning_and_a_state_is_not_begun_twice() {
     let (disk, _worker) = filled();
     let audit = Audit::of(&disk);
-    let (volume, lost): (Arc<dyn ReadStorage>, _) = (Arc::new(disk.clone()), Memory::default());
+    let (volume, lost): (Arc<dyn ReadStorage>, _) = (Arc::new(disk.clone()), MemoryStorage::default());
     let open = Auditor::open(Arc::clone(&volume), Arc::new(lost), auditor_key(), settings());
     assert_eq!(open.err().unwrap().code(), "auditor_state_missing");
     let state = Arc::new(audit.state.clone());
@@ -409,16 +421,16 @@ fn a_checkpoint_that_is_kept_takes_no_more_room_than_it_has() {
 
 #[test]
 fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
-    let resume = |state: &Memory, key: SigningKey, held: Option<&str>| {
+    let resume = |state: &MemoryStorage, key: SigningKey, held: Option<&str>| {
         let volume = Arc::new(two_lives().0);
         Auditor::resume(volume, Arc::new(state.clone()), key, settings(), held)
     };
-    let code = |state: &Memory, held: &str| {
+    let code = |state: &MemoryStorage, held: &str| {
         let opened = resume(state, auditor_key(), Some(held));
         opened.err().map(|error| error.code())
     };
     // Nothing is held: an empty state is begun, and gone on with.
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     let mut auditor = resume(&state, auditor_key(), None).unwrap();
     let beginning = auditor.published().checkpoint().unwrap().1;
     let early = state.copy();
@@ -429,11 +441,14 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
     assert_eq!(goes_on.published().checkpoint().unwrap().0, size);
     for contained in [&beginning, &held] {
         assert_eq!(code(&state, contained), None);
-        assert_eq!(code(&Memory::default(), contained), Some("auditor_state_lost"));
+        assert_eq!(
+            code(&MemoryStorage::default(), contained),
+            Some("auditor_state_lost")
+        );
     }
     assert_eq!(code(&early, &held), Some("auditor_state_set_back"));
     // Begun anew under the same name: as large, and with other entries.
-    let anew = Memory::default();
+    let anew = MemoryStorage::default();
     let mut auditor = resume(&anew, auditor_key(), None).unwrap();
     auditor.poll(3_000 * SECOND, u64::MAX, 0).unwrap();
     assert_eq!(auditor.published().checkpoint().unwrap().0, size);
@@ -443,6 +458,6 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
         assert_eq!(code(&state, strange), Some("auditor_held_refused"), "{strange}");
     }
     let replaced = SigningKey::generate("ledger.example/audit", [3; 32]).unwrap();
-    let refused = resume(&Memory::default(), replaced, Some(&held));
+    let refused = resume(&MemoryStorage::default(), replaced, Some(&held));
     assert_eq!(refused.err().unwrap().code(), "auditor_held_refused");
 }

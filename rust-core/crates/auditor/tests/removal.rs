@@ -7,12 +7,12 @@ mod keep;
 
 use audit::{Audit, SECOND, auditor_key, remove, settings};
 use keep::{Keep, keeping_key, why};
-use proofgate_auditor::{Auditor, Code, Kind, Settings};
+use proofgate_auditor::{Auditor, EntryKind, FindingCode, Settings};
 use proofgate_evidence::ReadStorage;
-use proofgate_evidence::removal::{TOMBSTONE, goes};
+use proofgate_evidence::removal::{TOMBSTONE_FILE, is_removable};
 use proofgate_ledger::{SigningKey, Tombstone};
 use proofgate_ledger_testkit::{self as testkit, Worker, dir, four_lives, ulid};
-use proofgate_state::memory::Memory;
+use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ fn put(disk: &SimulatedDisk, path: &Path, content: &[u8]) {
         disk.remove(path).unwrap();
     }
     disk.create(path).unwrap();
-    disk.rot(path, |bytes| *bytes = content.to_vec());
+    disk.corrupt(path, |bytes| *bytes = content.to_vec());
 }
 
-fn kinds(audit: &Audit) -> Vec<Kind> {
+fn kinds(audit: &Audit) -> Vec<EntryKind> {
     audit.entries().iter().map(|entry| entry.kind).collect()
 }
 
@@ -50,7 +50,7 @@ fn logs_that_are_removed_by_right_are_told_once_and_are_no_finding() {
     let told = &audit.entries()[before..];
     assert_eq!(told.len(), 2, "{told:?}");
     for entry in told {
-        assert_eq!(entry.kind, Kind::Removed);
+        assert_eq!(entry.kind, EntryKind::Removed);
         let note = entry.tombstone.as_ref().unwrap();
         let tombstone = Tombstone::verify(note, &keeping_key().verifying_key()).unwrap();
         assert_eq!((&tombstone.origin, tombstone.size), (&entry.origin, entry.size));
@@ -71,7 +71,7 @@ fn a_new_auditor_takes_up_a_shard_of_which_logs_were_removed() {
     assert_eq!(audit.auditor.findings(), []);
     let removed = kinds(&audit)
         .iter()
-        .filter(|kind| **kind == Kind::Removed)
+        .filter(|kind| **kind == EntryKind::Removed)
         .count();
     assert_eq!(removed, 2);
 }
@@ -84,7 +84,7 @@ fn what_others_add_to_a_tombstone_and_its_checkpoint_is_not_told() {
         let mut audit = Audit::of(disk);
         audit.is_quiet();
         let removed = audit.entries().into_iter();
-        let removed = removed.filter(|entry| entry.kind == Kind::Removed);
+        let removed = removed.filter(|entry| entry.kind == EntryKind::Removed);
         removed
             .map(|entry| (entry.checkpoint, entry.tombstone))
             .collect::<Vec<_>>()
@@ -92,11 +92,11 @@ fn what_others_add_to_a_tombstone_and_its_checkpoint_is_not_told() {
     let known = told(&disk);
     assert_eq!(known.len(), 2);
     let kept = |path: &&PathBuf| {
-        path.ends_with(TOMBSTONE) || path.extension().is_some_and(|end| end == "tlog-proof")
+        path.ends_with(TOMBSTONE_FILE) || path.extension().is_some_and(|end| end == "tlog-proof")
     };
     let files = disk.files();
     for path in files.iter().filter(kept) {
-        disk.rot(path, |bytes| {
+        disk.corrupt(path, |bytes| {
             bytes.extend_from_slice("\u{2014} stranger AAAAAAAAAAAA\n".as_bytes())
         });
     }
@@ -133,11 +133,11 @@ fn forged(worker: &Worker, key: &SigningKey) -> Vec<u8> {
         origin: format!("{}/3/{}", testkit::LEDGER, ulid(worker)),
         size: worker.promised.appended.len() as u64,
         root: testkit::root_of(&worker.promised.appended),
-        removed: 5,
+        removed_at: 5,
         exchanges: 1,
-        newest: 2,
+        newest_time: 2,
         minimum_days: 180,
-        why: why("made up"),
+        justification: why("made up"),
     };
     tombstone.sign(key).unwrap().into_bytes()
 }
@@ -148,13 +148,18 @@ fn a_deletion_under_a_forged_tombstone_is_found_as_both() {
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let first = dir(&workers[0]);
-    for name in disk.list(&first).unwrap().iter().filter(|name| goes(name)) {
+    for name in disk
+        .list(&first)
+        .unwrap()
+        .iter()
+        .filter(|name| is_removable(name))
+    {
         disk.remove(&first.join(name)).unwrap();
     }
     let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
-    put(&disk, &first.join(TOMBSTONE), &forged(&workers[0], &forger));
-    audit.expect(Code::TombstoneRefused);
-    assert!(audit.codes().contains(&Code::Truncated));
+    put(&disk, &first.join(TOMBSTONE_FILE), &forged(&workers[0], &forger));
+    audit.expect(FindingCode::TombstoneRefused);
+    assert!(audit.codes().contains(&FindingCode::Truncated));
 }
 
 #[test]
@@ -169,7 +174,7 @@ fn a_tombstone_of_another_log_or_over_another_head_is_found() {
         let content = removed.read(&dir(&workers[1]).join(name)).unwrap();
         put(&disk, &dir(&workers[0]).join(name), &content);
     }
-    audit.expect(Code::TombstoneRefused);
+    audit.expect(FindingCode::TombstoneRefused);
 }
 
 #[test]
@@ -178,10 +183,10 @@ fn a_tombstone_on_a_log_that_goes_on_is_found_and_the_log_is_followed_as_before(
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let newest = workers.last_mut().unwrap();
-    let path = dir(newest).join(TOMBSTONE);
+    let path = dir(newest).join(TOMBSTONE_FILE);
     put(&disk, &path, &forged(newest, &keeping_key()));
     let size = newest.promised.appended.len() as u64;
-    audit.expect(Code::TombstoneRefused);
+    audit.expect(FindingCode::TombstoneRefused);
     newest.complete_one("more");
     audit.watch();
     assert_eq!(audit.auditor.heads(audit.now)[0].size, size + 2);
@@ -194,20 +199,20 @@ fn what_was_accepted_of_a_removal_stays_and_its_absence_is_found() {
     Keep::of(&disk).prune();
     audit.is_quiet();
     let other = disk.snapshot();
-    disk.remove(&dir(&workers[0]).join(TOMBSTONE)).unwrap();
-    audit.expect(Code::TombstoneRefused);
+    disk.remove(&dir(&workers[0]).join(TOMBSTONE_FILE)).unwrap();
+    audit.expect(FindingCode::TombstoneRefused);
     let mut audit = Audit::of(&other);
     audit.is_quiet();
     remove(&other, &dir(&workers[0]));
-    audit.expect(Code::LogMissing);
+    audit.expect(FindingCode::LogMissing);
 }
 
 #[test]
 fn without_the_retention_key_a_removal_is_what_any_deletion_is() {
     let (disk, _workers) = four_lives();
-    let open = |state: &Memory, create: bool| {
+    let open = |state: &MemoryStorage, create: bool| {
         let settings = Settings {
-            keeping: None,
+            retention_key: None,
             ..settings()
         };
         let (disk, state) = (Arc::new(disk.clone()), Arc::new(state.clone()));
@@ -216,7 +221,7 @@ fn without_the_retention_key_a_removal_is_what_any_deletion_is() {
             false => Auditor::open(disk, state, auditor_key(), settings).unwrap(),
         }
     };
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     let mut auditor = open(&state, true);
     auditor.poll(SECOND, u64::MAX, 0).unwrap();
     Keep::of(&disk).prune();
@@ -225,9 +230,9 @@ fn without_the_retention_key_a_removal_is_what_any_deletion_is() {
     for second in 2..20 {
         auditor.poll(second * SECOND, u64::MAX, 0).unwrap();
     }
-    let codes: Vec<Code> = auditor.findings().iter().map(|found| found.code).collect();
+    let codes: Vec<FindingCode> = auditor.findings().iter().map(|found| found.code).collect();
     assert!(
-        codes.contains(&Code::Truncated) && codes.contains(&Code::TombstoneRefused),
+        codes.contains(&FindingCode::Truncated) && codes.contains(&FindingCode::TombstoneRefused),
         "{codes:?}"
     );
 }
@@ -243,12 +248,12 @@ fn a_retention_key_that_is_the_auditors_or_could_speak_for_the_ledger_is_refused
     ];
     for key in keys {
         let settings = Settings {
-            keeping: Some(key.verifying_key()),
+            retention_key: Some(key.verifying_key()),
             ..settings()
         };
         let made = Auditor::create(
             Arc::new(disk.clone()),
-            Arc::new(Memory::default()),
+            Arc::new(MemoryStorage::default()),
             auditor_key(),
             settings,
         );

@@ -8,12 +8,14 @@ mod keep;
 
 use audit::{Audit, SECOND, settings};
 use keep::{Keep, NOW, keeping_key, why};
-use proofgate_auditor::{Auditor, Code, Entry, Kind, STATEMENT_TOLERANCE, Settings, StatementKind};
-use proofgate_evidence::erasures::ERASURES;
-use proofgate_evidence::hold_statements::{HOLD_STATEMENTS, file_name};
-use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
+use proofgate_auditor::{
+    Auditor, Entry, EntryKind, FindingCode, STATEMENT_TOLERANCE, Settings, StatementKind,
+};
+use proofgate_evidence::erasures::ERASURES_FILE;
+use proofgate_evidence::hold_statements::{HOLD_STATEMENTS_DIR, file_name};
+use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS_DIR;
 use proofgate_evidence::note_files::digest;
-use proofgate_keeping::{Forgotten, Request, Scope, erase, state_holds};
+use proofgate_keeping::{ErasureRequest, ErasureTarget, HoldScope, erase, write_hold_statements};
 use proofgate_ledger::{Erasure, HoldChange, HoldStatement, KeyDestruction, ShredKeyId};
 use proofgate_ledger_testkit::{LEDGER, Worker, dir, four_lives, vkey};
 use proofgate_wal::Storage;
@@ -29,7 +31,7 @@ fn put(disk: &SimulatedDisk, path: &Path, text: &str) {
         let _ = disk.create_dir(folder);
     }
     disk.create(path).unwrap();
-    disk.rot(path, |bytes| *bytes = text.as_bytes().to_vec());
+    disk.corrupt(path, |bytes| *bytes = text.as_bytes().to_vec());
 }
 
 fn text(disk: &SimulatedDisk, path: &Path) -> String {
@@ -37,27 +39,29 @@ fn text(disk: &SimulatedDisk, path: &Path) -> String {
 }
 
 fn erase_one(keep: &Keep, id: &str) {
-    let what = Forgotten::Exchange(id.to_owned());
-    let request = Request {
+    let what = ErasureTarget::Exchange(id.to_owned());
+    let request = ErasureRequest {
         ledger: Path::new("/"),
         key: &vkey(),
         retention: &keep.retention,
-        what: &what,
+        target: &what,
         policy: None,
-        why: &why("asked for"),
+        justification: &why("asked for"),
         now: keep.now,
-        begun: None,
+        started_at: None,
     };
     erase(&keep.disk, &request, &keeping_key()).unwrap();
 }
 
 fn told(audit: &Audit) -> Vec<Entry> {
     let entries = audit.entries().into_iter();
-    entries.filter(|entry| entry.kind == Kind::Statement).collect()
+    entries
+        .filter(|entry| entry.kind == EntryKind::Statement)
+        .collect()
 }
 
 fn erasures(worker: &Worker) -> PathBuf {
-    dir(worker).join(ERASURES)
+    dir(worker).join(ERASURES_FILE)
 }
 
 /// The erasure that stands in a log, with another time.
@@ -73,7 +77,7 @@ fn destruction(time: u64) -> String {
         tenant: "acme".to_owned(),
         time,
         exchanges: 3,
-        why: why("the contract ended"),
+        justification: why("the contract ended"),
     };
     destruction.sign(&keeping_key()).unwrap()
 }
@@ -90,16 +94,16 @@ fn erasures_holds_releases_and_destroyed_keys_are_told_once_each_by_their_digest
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let mut keep = Keep::of(&disk);
-    let scope = Scope {
+    let scope = HoldScope {
         tenant: Some("somebody else".to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     let id = keep.hold(scope);
     erase_one(&keep, "second");
     keep.retention.release(id, &why("closed"), NOW).unwrap();
     let (path, key) = (Path::new("/"), vkey());
-    state_holds(&disk, path, &key, &keep.retention, &keeping_key(), NOW).unwrap();
-    place(&disk, KEY_DESTRUCTIONS, &destruction(NOW));
+    write_hold_statements(&disk, path, &key, &keep.retention, &keeping_key(), NOW).unwrap();
+    place(&disk, KEY_DESTRUCTIONS_DIR, &destruction(NOW));
     audit.is_quiet();
     let entries = told(&audit);
     let kinds: Vec<_> = entries
@@ -139,10 +143,10 @@ fn statements_are_told_once_whatever_write_of_the_state_fails() {
         audit.is_quiet();
         let keep = Keep::of(&disk);
         erase_one(&keep, "second");
-        place(&disk, KEY_DESTRUCTIONS, &destruction(NOW));
+        place(&disk, KEY_DESTRUCTIONS_DIR, &destruction(NOW));
         audit
             .state
-            .fail_from(write, proofgate_state::memory::Fault::After);
+            .fail_from(write, proofgate_state::memory::Fault::AfterWrite);
         for _ in 0..3 {
             audit.now += SECOND;
             let _ = audit.auditor.poll(audit.now, u64::MAX, 0);
@@ -162,7 +166,7 @@ fn an_erasure_that_is_dated_before_its_exchange_is_found_at_the_first_look() {
     erase_one(&Keep::of(&disk), "second");
     put(&disk, &erasures(&workers[1]), &dated(&disk, &workers[1], 0));
     let mut audit = Audit::of(&disk);
-    audit.expect(Code::StatementBackdated);
+    audit.expect(FindingCode::StatementBackdated);
     assert_eq!(told(&audit).len(), 1);
 }
 
@@ -181,7 +185,7 @@ fn an_erasure_that_was_not_there_at_the_time_that_it_gives_is_found() {
         );
         audit.watch();
         assert_eq!(
-            audit.codes() == [Code::StatementBackdated],
+            audit.codes() == [FindingCode::StatementBackdated],
             found,
             "{:?}",
             audit.codes()
@@ -195,28 +199,36 @@ fn a_destruction_and_a_release_that_were_not_there_at_the_time_that_they_give_ar
         let statement = HoldStatement {
             ledger: LEDGER.to_owned(),
             hold: 1,
-            added: 5,
+            placed_at: 5,
             change: HoldChange::Released { at: 6 },
-            stated,
-            why: why("closed"),
+            signed_at: stated,
+            justification: why("closed"),
         };
         statement.sign(&keeping_key()).unwrap()
     };
     let early = NOW - 2 * STATEMENT_TOLERANCE;
     let attacks = [
         (
-            KEY_DESTRUCTIONS,
+            KEY_DESTRUCTIONS_DIR,
             destruction(early),
-            Some(Code::StatementBackdated),
+            Some(FindingCode::StatementBackdated),
         ),
-        (HOLD_STATEMENTS, release(early), Some(Code::StatementBackdated)),
-        (HOLD_STATEMENTS, release(5), Some(Code::StatementBackdated)),
-        // What it says of the hold is earlier, and when it was stated is not.
-        (HOLD_STATEMENTS, release(NOW), None),
         (
-            KEY_DESTRUCTIONS,
+            HOLD_STATEMENTS_DIR,
+            release(early),
+            Some(FindingCode::StatementBackdated),
+        ),
+        (
+            HOLD_STATEMENTS_DIR,
+            release(5),
+            Some(FindingCode::StatementBackdated),
+        ),
+        // What it says of the hold is earlier, and when it was stated is not.
+        (HOLD_STATEMENTS_DIR, release(NOW), None),
+        (
+            KEY_DESTRUCTIONS_DIR,
             destruction(NOW + 2 * STATEMENT_TOLERANCE),
-            Some(Code::StatementPostdated),
+            Some(FindingCode::StatementPostdated),
         ),
     ];
     for (folder, note, code) in attacks {
@@ -237,7 +249,7 @@ fn a_tombstone_that_was_not_there_at_the_time_that_it_gives_is_found() {
     let mut keep = Keep::of(&disk);
     keep.now = NOW - 2 * STATEMENT_TOLERANCE;
     keep.prune();
-    audit.expect(Code::StatementBackdated);
+    audit.expect(FindingCode::StatementBackdated);
 }
 
 #[test]
@@ -248,23 +260,23 @@ fn statements_of_another_key_are_refused_and_such_as_go_again_are_missed() {
     audit.is_quiet();
     put(
         &disk,
-        &Path::new("/").join(KEY_DESTRUCTIONS).join("0.note"),
+        &Path::new("/").join(KEY_DESTRUCTIONS_DIR).join("0.note"),
         "anything",
     );
-    audit.expect(Code::StatementRefused);
+    audit.expect(FindingCode::StatementRefused);
 
     let mut audit = Audit::of(&disk);
     audit.watch();
     erase_one(&keep, "second");
     let note = destruction(NOW);
-    let path = place(&disk, KEY_DESTRUCTIONS, &note);
+    let path = place(&disk, KEY_DESTRUCTIONS_DIR, &note);
     audit.watch();
     assert_eq!(told(&audit).len(), 2, "what is refused hides no other");
     disk.remove(&path).unwrap();
-    audit.expect(Code::StatementMissing);
+    audit.expect(FindingCode::StatementMissing);
     disk.remove(&erasures(&workers[1])).unwrap();
     audit.watch();
-    let missing = |found: &&proofgate_auditor::Finding| found.code == Code::StatementMissing;
+    let missing = |found: &&proofgate_auditor::Finding| found.code == FindingCode::StatementMissing;
     assert_eq!(audit.auditor.findings().iter().filter(missing).count(), 2);
 }
 
@@ -274,7 +286,7 @@ fn without_the_retention_key_nothing_is_told() {
     erase_one(&Keep::of(&disk), "second");
     let mut audit = Audit::of(&disk);
     let settings = Settings {
-        keeping: None,
+        retention_key: None,
         ..settings()
     };
     audit.auditor = Auditor::open(

@@ -8,13 +8,13 @@
 mod audit;
 
 use audit::{Audit, SECOND, auditor_key};
-use proofgate_auditor::{Answer, Auditor, Code, Question, Settings};
+use proofgate_auditor::{Auditor, FindingCode, Settings, WitnessRequest, WitnessResponse};
 use proofgate_ledger::{
     Checkpoint, CosigningKey, SignedCheckpoint, TlogProof, TrustPolicy, verify_inclusion,
 };
 use proofgate_ledger_testkit::{self as testkit, Worker, filled};
-use proofgate_state::memory::{Fault, Memory};
-use proofgate_witness::{ListedLog, Refused, Witness};
+use proofgate_state::memory::{Fault, MemoryStorage};
+use proofgate_witness::{CosignError, ListedLog, Witness};
 use std::sync::Arc;
 
 const UNIX: u64 = 1_764_086_400;
@@ -42,20 +42,20 @@ fn witness(number: usize) -> Witness {
         origin: auditor_key().name().to_owned(),
         key: auditor_key().verifying_key(),
     };
-    Witness::create(Arc::new(Memory::default()), cosigner(number), vec![log]).unwrap()
+    Witness::create(Arc::new(MemoryStorage::default()), cosigner(number), vec![log]).unwrap()
 }
 
 /// A witness's answer as HTTP has it.
-fn reply(witness: &Witness, question: &Question) -> (u16, &'static str, String) {
+fn reply(witness: &Witness, question: &WitnessRequest) -> (u16, &'static str, String) {
     match witness.add_checkpoint(question.body.as_bytes(), UNIX) {
         Ok(line) => (200, "text/plain", line),
-        Err(Refused::Conflict(size)) => (409, "text/x.tlog.size", format!("{size}\n")),
+        Err(CosignError::Conflict(size)) => (409, "text/x.tlog.size", format!("{size}\n")),
         Err(refused) => (refused.status().0, "text/plain", refused.to_string()),
     }
 }
 
-fn http<'a>(reply: &'a (u16, &'static str, String)) -> Answer<'a> {
-    Answer::Http {
+fn http<'a>(reply: &'a (u16, &'static str, String)) -> WitnessResponse<'a> {
+    WitnessResponse::Http {
         status: reply.0,
         media_type: reply.1,
         body: reply.2.as_bytes(),
@@ -87,17 +87,19 @@ impl Scene {
         self.audit.watch();
     }
 
-    fn question(&self, number: usize) -> Option<Question> {
+    fn question(&self, number: usize) -> Option<WitnessRequest> {
         self.audit
             .auditor
             .cosigning()
-            .question(number, self.audit.now)
+            .next_request(number, self.audit.now)
             .unwrap()
     }
 
-    fn answer(&self, question: &Question, answer: Answer<'_>) -> &'static str {
+    fn answer(&self, question: &WitnessRequest, answer: WitnessResponse<'_>) -> &'static str {
         let cosigning = self.audit.auditor.cosigning();
-        cosigning.answer(question, answer, self.audit.now, UNIX).unwrap()
+        cosigning
+            .handle_response(question, answer, self.audit.now, UNIX)
+            .unwrap()
     }
 
     /// Asks everybody whose turn it is until nobody's is, and returns how the requests ended.
@@ -107,7 +109,7 @@ impl Scene {
             while let Some(question) = self.question(number) {
                 let result = match &self.witnesses[number] {
                     Some(witness) => self.answer(&question, http(&reply(witness, &question))),
-                    None => self.answer(&question, Answer::None("timeout")),
+                    None => self.answer(&question, WitnessResponse::None("timeout")),
                 };
                 ended.push((number, result));
             }
@@ -125,7 +127,7 @@ impl Scene {
     }
 
     fn signed(&self) -> u64 {
-        let bytes = self.audit.state.snapshot().take("signed").unwrap();
+        let bytes = self.audit.state.snapshot().delete("signed").unwrap();
         let note = String::from_utf8(bytes).unwrap();
         Checkpoint::parse_unverified(&note).unwrap().size
     }
@@ -136,11 +138,13 @@ impl Scene {
     }
 
     fn last(&self, number: usize) -> String {
-        self.audit.auditor.cosigning().standing()[number].last.clone()
+        self.audit.auditor.cosigning().witness_statuses()[number]
+            .last
+            .clone()
     }
 
     /// Puts the auditor back to an older state, as whoever holds its volume may.
-    fn set_back(&mut self, to: Memory) {
+    fn set_back(&mut self, to: MemoryStorage) {
         self.audit.state = to;
         self.audit.restart();
     }
@@ -208,7 +212,7 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
         scene.ask();
         assert_eq!(scene.published(), Some(scene.signed()));
     }
-    let standing = &scene.audit.auditor.cosigning().standing()[0];
+    let standing = &scene.audit.auditor.cosigning().witness_statuses()[0];
     assert_eq!((standing.last.as_str(), standing.size), ("timeout", 0));
     assert_eq!(
         standing.results["timeout"], 4,
@@ -225,7 +229,10 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
     scene.audit.now += 10 * SECOND;
     assert_eq!(scene.ask(), [(1, "cosigned"), (2, "cosigned")]);
     assert_eq!(scene.published(), Some(scene.signed()));
-    assert_eq!(scene.answer(&pending, Answer::None("timeout")), "timeout");
+    assert_eq!(
+        scene.answer(&pending, WitnessResponse::None("timeout")),
+        "timeout"
+    );
     scene.witnesses[0] = Some(witness(0));
     scene.audit.now += 400 * SECOND;
     scene.ask();
@@ -250,14 +257,14 @@ fn a_state_that_was_set_back_and_signed_anew_is_refused_by_witnesses_and_found()
     }
     scene.grow();
     assert!(
-        scene.audit.codes().contains(&Code::AggregateRollback),
+        scene.audit.codes().contains(&FindingCode::AggregateRollback),
         "{:?}",
         scene.audit.codes()
     );
     let found = scene.audit.auditor.findings();
     let found = found
         .iter()
-        .find(|found| found.code == Code::AggregateRollback)
+        .find(|found| found.code == FindingCode::AggregateRollback)
         .unwrap();
     assert!(
         found.message.contains("w0") && found.message.contains(&newest.to_string()),
@@ -267,7 +274,7 @@ fn a_state_that_was_set_back_and_signed_anew_is_refused_by_witnesses_and_found()
     scene.audit.restart();
     scene.audit.watch();
     assert!(
-        scene.audit.codes().contains(&Code::AggregateRollback),
+        scene.audit.codes().contains(&FindingCode::AggregateRollback),
         "also after a restart"
     );
     for _ in 0..3 {
@@ -277,7 +284,7 @@ fn a_state_that_was_set_back_and_signed_anew_is_refused_by_witnesses_and_found()
     assert!(scene.ask().iter().all(|(_, result)| *result == "fork"));
     scene.audit.watch();
     assert!(
-        scene.audit.codes().contains(&Code::AggregateFork),
+        scene.audit.codes().contains(&FindingCode::AggregateFork),
         "{:?}",
         scene.audit.codes()
     );
@@ -297,7 +304,7 @@ fn what_a_witness_says_against_the_log_stands_for_as_long_as_it_says_so() {
     scene.ask();
     assert_eq!(scene.published(), Some(scene.signed()), "the others go on");
     scene.audit.watch();
-    assert_eq!(scene.audit.codes(), [Code::AggregateRollback]);
+    assert_eq!(scene.audit.codes(), [FindingCode::AggregateRollback]);
     scene.audit.now += 400 * SECOND;
     assert!(scene.ask().contains(&(0, "cosigned")));
     scene.audit.watch();
@@ -320,7 +327,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
             .unwrap()
             .add_checkpoint(question.body.as_bytes(), UNIX + 301);
         assert_eq!(
-            scene.answer(&question, Answer::None("unreachable")),
+            scene.answer(&question, WitnessResponse::None("unreachable")),
             "unreachable"
         );
         line.unwrap()
@@ -374,7 +381,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
 fn a_witness_of_which_the_auditor_has_forgotten_where_it_stands_tells_it() {
     let mut scene = Scene::new(3);
     scene.ask();
-    scene.audit.state.take("cosignatures").unwrap();
+    scene.audit.state.delete("cosignatures").unwrap();
     scene.audit.restart();
     scene.grow();
     let ended = scene.ask();
@@ -385,7 +392,7 @@ fn a_witness_of_which_the_auditor_has_forgotten_where_it_stands_tells_it() {
 #[test]
 fn whatever_write_fails_all_that_is_published_is_cosigned_and_never_goes_back() {
     for write in 0..12 {
-        for fault in [Fault::Before, Fault::After, Fault::Unsynced] {
+        for fault in [Fault::BeforeWrite, Fault::AfterWrite, Fault::Unsynced] {
             let mut scene = Scene::new(2);
             scene.ask();
             let mut newest = scene.published();
@@ -396,9 +403,9 @@ fn whatever_write_fails_all_that_is_published_is_cosigned_and_never_goes_back() 
                 let _ = scene.audit.auditor.poll(scene.audit.now, u64::MAX, 0);
                 for number in 0..3 {
                     let cosigning = scene.audit.auditor.cosigning();
-                    if let Ok(Some(question)) = cosigning.question(number, scene.audit.now) {
+                    if let Ok(Some(question)) = cosigning.next_request(number, scene.audit.now) {
                         let reply = reply(scene.witnesses[number].as_ref().unwrap(), &question);
-                        let _ = cosigning.answer(&question, http(&reply), scene.audit.now, UNIX);
+                        let _ = cosigning.handle_response(&question, http(&reply), scene.audit.now, UNIX);
                     }
                 }
                 assert!(scene.published() >= newest, "write {write}, {fault:?}");
@@ -435,7 +442,7 @@ fn a_policy_that_is_not_for_this_log_or_can_never_be_met_is_refused() {
         };
         let made = Auditor::create(
             Arc::new(disk.clone()),
-            Arc::new(Memory::default()),
+            Arc::new(MemoryStorage::default()),
             auditor_key(),
             settings,
         );

@@ -8,10 +8,10 @@
 mod audit;
 
 use audit::{Audit, SECOND, auditor_key, remove, settings, two_lives};
-use proofgate_auditor::{Auditor, Code, Reachability, WorkerState, Workers};
+use proofgate_auditor::{Auditor, FindingCode, Reachability, WorkerState, Workers};
 use proofgate_evidence::{ReadFile, ReadStorage};
 use proofgate_ledger_testkit::{dir, filled};
-use proofgate_state::memory::Memory;
+use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::Path;
@@ -35,32 +35,32 @@ fn standing(audit: &Audit) -> Option<WorkerState> {
 fn a_worker_that_does_not_answer_is_told_once_that_is_to_be_told_and_nothing_else_is() {
     let (disk, _first, _second) = two_lives();
     let mut audit = Audit::of(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
     assert_eq!(standing(&audit), Some(WorkerState::Answers));
     // What a worker does not serve is not there to be read.
     audit.volume.swap(&SimulatedDisk::new());
-    audit.auditor.take_reach(told(false, None));
+    audit.auditor.set_workers(told(false, None));
     audit.is_quiet();
     assert_eq!(standing(&audit), Some(WorkerState::Silent));
-    audit.auditor.take_reach(told(false, Some("it is away")));
+    audit.auditor.set_workers(told(false, Some("it is away")));
     audit.poll();
     assert_eq!(
         audit.codes(),
-        [Code::WorkerUnreachable],
+        [FindingCode::WorkerUnreachable],
         "at once: who says so has waited"
     );
     assert_eq!(audit.auditor.findings()[0].shard, "3");
     audit.restart();
-    audit.auditor.take_reach(told(false, None));
+    audit.auditor.set_workers(told(false, None));
     audit.watch();
     assert_eq!(
         audit.codes(),
-        [Code::WorkerUnreachable],
+        [FindingCode::WorkerUnreachable],
         "as long as it does not answer"
     );
     audit.volume.swap(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
 }
 
@@ -68,14 +68,14 @@ fn a_worker_that_does_not_answer_is_told_once_that_is_to_be_told_and_nothing_els
 fn a_worker_that_answers_that_its_logs_are_gone_is_a_deletion() {
     let (disk, first, _second) = two_lives();
     let mut audit = Audit::of(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
     remove(&disk, &dir(&first));
-    audit.auditor.take_reach(answering());
-    audit.expect(Code::LogMissing);
+    audit.auditor.set_workers(answering());
+    audit.expect(FindingCode::LogMissing);
     audit.volume.swap(&SimulatedDisk::new());
-    audit.auditor.take_reach(answering());
-    audit.expect(Code::ShardMissing);
+    audit.auditor.set_workers(answering());
+    audit.expect(FindingCode::ShardMissing);
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn a_sealed_shard_whose_worker_is_gone_is_no_finding_and_is_told_so() {
     let (disk, _first, mut second) = two_lives();
     second.seal().unwrap();
     let mut audit = Audit::of(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
     audit.volume.swap(&SimulatedDisk::new());
-    audit.auditor.take_reach(Workers::new());
+    audit.auditor.set_workers(Workers::new());
     audit.is_quiet();
     assert_eq!(standing(&audit), Some(WorkerState::Gone));
 }
@@ -95,14 +95,14 @@ fn a_sealed_shard_whose_worker_is_gone_is_no_finding_and_is_told_so() {
 fn a_shard_that_was_not_sealed_when_its_worker_went_is_told_until_it_is_back() {
     let (disk, _first, _second) = two_lives();
     let mut audit = Audit::of(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
     audit.volume.swap(&SimulatedDisk::new());
-    audit.auditor.take_reach(Workers::new());
+    audit.auditor.set_workers(Workers::new());
     audit.watch();
-    assert_eq!(audit.codes(), [Code::WorkerUnreachable]);
+    assert_eq!(audit.codes(), [FindingCode::WorkerUnreachable]);
     audit.volume.swap(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
 }
 
@@ -110,16 +110,20 @@ fn a_shard_that_was_not_sealed_when_its_worker_went_is_told_until_it_is_back() {
 fn a_suspicion_outlives_the_silence_of_its_worker() {
     let (disk, first, _second) = two_lives();
     let mut audit = Audit::of(&disk);
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.is_quiet();
     remove(&disk, &dir(&first));
     audit.poll();
-    audit.auditor.take_reach(told(false, None));
+    audit.auditor.set_workers(told(false, None));
     audit.watch();
     assert!(audit.auditor.findings().is_empty());
-    audit.auditor.take_reach(answering());
+    audit.auditor.set_workers(answering());
     audit.poll();
-    assert_eq!(audit.codes(), [Code::LogMissing], "it is no first look any more");
+    assert_eq!(
+        audit.codes(),
+        [FindingCode::LogMissing],
+        "it is no first look any more"
+    );
 }
 
 /// A disk of a worker that stops to answer between two calls.
@@ -153,15 +157,20 @@ fn a_worker_that_breaks_off_while_it_is_read_makes_no_finding_of_its_own() {
     let (disk, mut worker) = filled();
     let broken = Arc::new(AtomicBool::new(false));
     let volume = Arc::new(Breaking(disk, Arc::clone(&broken)));
-    let mut auditor =
-        Auditor::create(volume, Arc::new(Memory::default()), auditor_key(), settings()).unwrap();
+    let mut auditor = Auditor::create(
+        volume,
+        Arc::new(MemoryStorage::default()),
+        auditor_key(),
+        settings(),
+    )
+    .unwrap();
     let mut now = 1_000 * SECOND;
     for breaks in [false, true, false] {
         broken.store(breaks, Ordering::Relaxed);
         worker.complete_one(if breaks { "unread" } else { "read" });
         for _ in 0..8 {
             now += SECOND;
-            auditor.take_reach(answering());
+            auditor.set_workers(answering());
             auditor.poll(now, u64::MAX, u64::MAX).unwrap();
         }
         assert_eq!(auditor.findings(), []);

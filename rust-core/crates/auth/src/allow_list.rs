@@ -120,14 +120,14 @@ pub struct AllowList {
 
 impl AllowList {
     /// Whether `model` may be called.
-    pub fn has_model(&self, model: &str) -> bool {
+    pub fn allows_model(&self, model: &str) -> bool {
         self.models
             .as_ref()
             .is_none_or(|allowed| allowed.iter().any(|name| name == model))
     }
 
     /// Whether `endpoint` may be called; if not, the answer is [`AuthError::EndpointNotAllowed`](crate::AuthError).
-    pub fn has_endpoint(&self, endpoint: Endpoint) -> bool {
+    pub fn allows_endpoint(&self, endpoint: Endpoint) -> bool {
         self.endpoints
             .as_ref()
             .is_none_or(|allowed| allowed.contains(&endpoint))

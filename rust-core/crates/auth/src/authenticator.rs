@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::jwt::{Issuer, JwtVerifier, KeySet, WantedKeySets, has_three_parts};
-use proofgate_wire::KeyFields;
+use crate::jwt::{Issuer, JwtVerifier, KeySet, RequestedKeySets, has_three_parts};
+use proofgate_wire::ApiKeyHeaders;
 
 use crate::key_fields::{MAX_TOKEN_BYTES, only_key};
 use crate::shards::{ShardedTenant, TenantName};
@@ -24,7 +24,7 @@ impl Authenticator {
     /// Joins the tenants with the issuers whose tokens name them; without issuers there are only API keys. `plans` are
     /// the indices of the plans that tenants of shards name.
     ///
-    /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::keep_key_sets_of`] brings them.
+    /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::inherit_key_sets`] brings them.
     ///
     /// # Errors
     /// [`Error::RepeatedIssuer`] and [`Error::IncompleteIssuer`].
@@ -51,7 +51,7 @@ impl Authenticator {
     pub fn authenticate(
         &self,
         shards: &Shards,
-        keys: &KeyFields<'_>,
+        keys: &ApiKeyHeaders<'_>,
         now_unix_seconds: u64,
     ) -> Result<Identity, AuthError> {
         let most_bytes = match self.jwt {
@@ -74,7 +74,7 @@ impl Authenticator {
                 key_name,
             }),
             (Err(AuthError::UnknownKey), Some(jwt)) => {
-                let subject = match jwt.remembered(&digest, now_unix_seconds) {
+                let subject = match jwt.cached_subject(&digest, now_unix_seconds) {
                     Some(subject) => subject,
                     None if has_three_parts(token) => {
                         let is_tenant = |name: &TenantName| self.tenant(shards, name).map(|_| ());
@@ -95,10 +95,10 @@ impl Authenticator {
 
     /// The tenant that a genuine token names.
     fn tenant(&self, shards: &Shards, name: &TenantName) -> Result<Tenant, AuthError> {
-        if let Some(tenant) = self.tenants.named(&name.text) {
+        if let Some(tenant) = self.tenants.find(&name.text) {
             return Ok(tenant.clone());
         }
-        let tenant = shards.named(&name.text, name.place);
+        let tenant = shards.find_tenant(&name.text, name.hash_prefix);
         self.with_plan(tenant.ok_or(AuthError::UnknownTenant)?)
     }
 
@@ -131,14 +131,14 @@ impl Authenticator {
     }
 
     /// Takes over the keys of every issuer that `previous` has too, so that a new configuration need not wait for them.
-    pub fn keep_key_sets_of(&self, previous: &Authenticator) {
+    pub fn inherit_key_sets(&self, previous: &Authenticator) {
         if let (Some(jwt), Some(previous)) = (&self.jwt, &previous.jwt) {
-            jwt.keep_key_sets_of(previous);
+            jwt.inherit_key_sets(previous);
         }
     }
 
     /// The issuers whose keys should be fetched, for another thread to look at.
-    pub fn wanted_key_sets(&self) -> WantedKeySets {
+    pub fn requested_key_sets(&self) -> RequestedKeySets {
         self.jwt.as_ref().map(JwtVerifier::wanted).unwrap_or_default()
     }
 }

@@ -2,7 +2,7 @@ use subtle::{Choice, ConstantTimeEq};
 
 /// Whether two digests are the same, in a time that does not tell where they differ. Eight bytes at a time: the
 /// general comparison of slices takes longer than the digest itself.
-pub(crate) fn same_digest(one: &[u8; 32], other: &[u8; 32]) -> bool {
+pub(crate) fn digests_equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let (one, other) = (one.as_chunks().0, other.as_chunks().0);
     one.iter()
         .zip(other)

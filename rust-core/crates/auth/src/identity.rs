@@ -27,7 +27,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    pub(crate) fn of_subject(issuer: &str, subject: &str) -> Self {
+    pub(crate) fn from_subject(issuer: &str, subject: &str) -> Self {
         let digest = Sha256::new()
             .chain_update(issuer)
             .chain_update([0])

@@ -14,4 +14,4 @@ pub use issuer::Issuer;
 pub use key_set::KeySet;
 pub(crate) use token::has_three_parts;
 pub(crate) use verifier::JwtVerifier;
-pub use wanted::WantedKeySets;
+pub use wanted::RequestedKeySets;

@@ -1,6 +1,6 @@
 //! The key of a request, from the fields that can hold it.
 
-use proofgate_wire::KeyFields;
+use proofgate_wire::ApiKeyHeaders;
 
 use crate::AuthError;
 use crate::key_field::KeyField;
@@ -14,7 +14,7 @@ impl KeyField {
     ///
     /// # Errors
     /// [`AuthError::MalformedKey`] for anything else, also for a key that is empty or longer than `most_bytes`.
-    fn key_in(self, value: &[u8], most_bytes: usize) -> Result<&[u8], AuthError> {
+    fn extract_key(self, value: &[u8], most_bytes: usize) -> Result<&[u8], AuthError> {
         let key = match self {
             KeyField::Authorization => value
                 .split_at_checked(7)
@@ -27,7 +27,7 @@ impl KeyField {
     }
 }
 
-fn present<'h>(fields: &KeyFields<'h>) -> impl Iterator<Item = (KeyField, &'h [u8])> {
+fn present_fields<'h>(fields: &ApiKeyHeaders<'h>) -> impl Iterator<Item = (KeyField, &'h [u8])> {
     [
         (KeyField::Authorization, fields.authorization),
         (KeyField::XApiKey, fields.x_api_key),
@@ -44,15 +44,15 @@ fn present<'h>(fields: &KeyFields<'h>) -> impl Iterator<Item = (KeyField, &'h [u
 /// [`AuthError::MissingKey`]; else what is wrong with the first field that is at fault, in the order of
 /// [`KeyField`]: [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
 pub(crate) fn only_key<'h>(
-    fields: &KeyFields<'h>,
+    fields: &ApiKeyHeaders<'h>,
     most_bytes: usize,
 ) -> Result<(KeyField, &'h [u8]), AuthError> {
-    let mut fields = present(fields);
+    let mut fields = present_fields(fields);
     let (first, value) = fields.next().ok_or(AuthError::MissingKey)?;
-    let key = first.key_in(value, most_bytes)?;
+    let key = first.extract_key(value, most_bytes)?;
     for (field, value) in fields {
         // The client sent both, so the time that it takes to compare them gives nothing away.
-        if field.key_in(value, most_bytes)? != key {
+        if field.extract_key(value, most_bytes)? != key {
             return Err(AuthError::AmbiguousKey(first, field));
         }
     }

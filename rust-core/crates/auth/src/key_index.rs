@@ -1,6 +1,6 @@
 use crate::AuthError;
 use crate::api_key::KeyHash;
-use crate::digest::same_digest;
+use crate::digest::digests_equal;
 
 /// A key, and whom it belongs to.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl<O> KeyIndex<O> {
             .count();
         let key = self.keys[first..first + same_prefix]
             .iter()
-            .find(|key| same_digest(&key.hash, hash))
+            .find(|key| digests_equal(&key.hash, hash))
             .ok_or(AuthError::UnknownKey)?;
         match key.expires_at {
             Some(end) if now_unix_seconds >= end => Err(AuthError::ExpiredKey),

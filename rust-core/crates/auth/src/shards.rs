@@ -1,7 +1,7 @@
 //! Tenants that do not stand in the configuration, in parts that change one by one.
 //!
 //! Which part a key or a tenant is in does not follow from its digest, which a tenant can choose: whoever writes the
-//! parts places them, and a [`Directory`] over all parts finds them.
+//! parts places them, and a [`PrefixIndex`] over all parts finds them.
 
 mod directory;
 mod line;
@@ -12,25 +12,25 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use directory::Directory;
-pub use line::BadLine;
+use directory::PrefixIndex;
+pub use line::LineError;
 pub use shard::{Shard, ShardError, ShardFile, ShardedTenant, WellKnownKey};
 pub(crate) use tenant_name::TenantName;
-use tenant_name::place_of;
+use tenant_name::hash_prefix_of;
 
 use crate::AuthError;
 use crate::api_key::KeyHash;
 use crate::key_index::prefix;
 
 /// How many parts there are.
-pub const SHARDS: usize = 32;
+pub const SHARD_COUNT: usize = 32;
 
 /// Every shard as it is in service. A clone shares them.
 #[derive(Debug, Clone)]
 pub struct Shards {
-    parts: [Arc<Shard>; SHARDS],
-    keys: Arc<Directory>,
-    tenants: Arc<Directory>,
+    parts: [Arc<Shard>; SHARD_COUNT],
+    keys: Arc<PrefixIndex>,
+    tenants: Arc<PrefixIndex>,
 }
 
 impl Default for Shards {
@@ -47,7 +47,7 @@ impl Default for Shards {
 impl Shards {
     /// The same with other shards in the place of those with these numbers; a number that there is not is passed over.
     #[must_use]
-    pub fn with(&self, changed: impl IntoIterator<Item = (usize, Shard)>) -> Self {
+    pub fn with_shards(&self, changed: impl IntoIterator<Item = (usize, Shard)>) -> Self {
         let mut parts = self.parts.clone();
         for (number, shard) in changed {
             if let Some(part) = parts.get_mut(number) {
@@ -55,8 +55,8 @@ impl Shards {
             }
         }
         Shards {
-            keys: Arc::new(Directory::new(parts.iter().map(|shard| shard.key_prefixes()))),
-            tenants: Arc::new(Directory::new(parts.iter().map(|shard| shard.places()))),
+            keys: Arc::new(PrefixIndex::new(parts.iter().map(|shard| shard.key_prefixes()))),
+            tenants: Arc::new(PrefixIndex::new(parts.iter().map(|shard| shard.places()))),
             parts,
         }
     }
@@ -67,8 +67,8 @@ impl Shards {
     }
 
     /// Whether any of them has a tenant with this name.
-    pub fn has(&self, tenant: &str) -> bool {
-        self.named(tenant, place_of(tenant)).is_some()
+    pub fn has_tenant(&self, tenant: &str) -> bool {
+        self.find_tenant(tenant, hash_prefix_of(tenant)).is_some()
     }
 
     /// SHA-256 over a configuration's digest and those of all shards.
@@ -95,7 +95,7 @@ impl Shards {
         for shard in self.keys.shards_of(prefix(hash)) {
             match self.parts[shard].owner(hash, now_unix_seconds) {
                 Ok(key) => {
-                    let tenant = self.named(key.tenant, key.place);
+                    let tenant = self.find_tenant(key.tenant, key.hash_prefix);
                     return Ok((tenant.ok_or(AuthError::UnknownKey)?, key.key_name));
                 }
                 Err(AuthError::UnknownKey) => {}
@@ -106,7 +106,7 @@ impl Shards {
     }
 
     #[inline]
-    pub(crate) fn named(&self, name: &str, place: u64) -> Option<&ShardedTenant> {
+    pub(crate) fn find_tenant(&self, name: &str, place: u64) -> Option<&ShardedTenant> {
         self.tenants
             .shards_of(place)
             .find_map(|shard| self.parts[shard].tenant(name, place))

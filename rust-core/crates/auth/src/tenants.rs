@@ -83,7 +83,7 @@ impl TenantTable {
     }
 
     /// The tenant with this name.
-    pub fn named(&self, name: &str) -> Option<&Tenant> {
+    pub fn find(&self, name: &str) -> Option<&Tenant> {
         self.by_name.get(name).map(|index| &self.tenants[*index])
     }
 

@@ -7,12 +7,12 @@ use crate::key_index::prefix;
 
 /// Whether a digest is that of a word that everybody would try.
 pub(crate) fn is_well_known(hash: &KeyHash) -> bool {
-    PREFIXES.binary_search(&prefix(hash)).is_ok()
+    WELL_KNOWN_PREFIXES.binary_search(&prefix(hash)).is_ok()
 }
 
 /// The first eight bytes of each, ascending.
 #[rustfmt::skip]
-static PREFIXES: &[u64] = &[
+static WELL_KNOWN_PREFIXES: &[u64] = &[
     0x0057_e786_e00a_2a3b, 0x0081_0cf8_b94d_6fcb, 0x008c_7039_2e3a_bfbd, 0x00e6_e2b0_08d8_1079, 0x0133_e444_9493_4383,
     0x0156_e1e7_047c_4545, 0x0166_6ec0_6046_6c14, 0x01ba_4719_c80b_6fe9, 0x030c_2050_15e8_23ee, 0x036c_b960_426b_abe9,
     0x03ac_6742_16f3_e15c, 0x042a_ea10_a0f1_4f2d, 0x04ed_a6b4_c02e_916b, 0x04f8_996d_a763_b7a9, 0x057b_a03d_6c44_1048,

@@ -7,8 +7,8 @@ mod support;
 use std::collections::HashMap;
 
 use proofgate_auth::{
-    AllowList, ApiKey, AuthError, Authenticator, Credential, Endpoint, Error, KeyField, KeyFields, Shards,
-    TenantTable, hash_api_key,
+    AllowList, ApiKey, ApiKeyHeaders, AuthError, Authenticator, Credential, Endpoint, Error, KeyField,
+    Shards, TenantTable, hash_api_key,
 };
 use support::{NOW, authenticate, authenticate_at, authorization, tenant};
 
@@ -72,7 +72,7 @@ fn an_api_key_has_the_name_that_the_configuration_gives_it_and_a_nameless_one_ha
 fn a_request_without_any_field_for_a_key_is_denied() {
     assert_eq!(
         authenticator()
-            .authenticate(&Shards::default(), &KeyFields::default(), NOW)
+            .authenticate(&Shards::default(), &ApiKeyHeaders::default(), NOW)
             .unwrap_err(),
         AuthError::MissingKey
     );
@@ -159,10 +159,10 @@ fn every_key_of_a_large_table_is_found() {
         let (tenant, key_name) = table.owner(&hash_api_key(name.as_bytes()), NOW).unwrap();
         assert_eq!(key_name, None);
         assert_eq!(*tenant.name, **name);
-        assert_eq!(table.named(name), Some(tenant));
+        assert_eq!(table.find(name), Some(tenant));
     }
     assert_eq!(table.iter().count(), 2000);
-    assert_eq!(table.named("tenant-2000"), None);
+    assert_eq!(table.find("tenant-2000"), None);
 }
 
 #[test]
@@ -186,21 +186,21 @@ fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
         endpoints: Some(vec![Endpoint::ChatCompletions]),
         ..AllowList::default()
     };
-    assert!(limited.has_model("small"));
-    assert!(!limited.has_model("large"));
-    assert!(limited.has_endpoint(Endpoint::ChatCompletions));
-    assert!(!limited.has_endpoint(Endpoint::Models));
+    assert!(limited.allows_model("small"));
+    assert!(!limited.allows_model("large"));
+    assert!(limited.allows_endpoint(Endpoint::ChatCompletions));
+    assert!(!limited.allows_endpoint(Endpoint::Models));
     let empty = AllowList {
         models: Some(vec![]),
         endpoints: Some(vec![]),
         ..AllowList::default()
     };
     for endpoint in Endpoint::ALL {
-        assert!(!empty.has_endpoint(endpoint), "{}", endpoint.as_str());
-        assert!(AllowList::default().has_endpoint(endpoint));
+        assert!(!empty.allows_endpoint(endpoint), "{}", endpoint.as_str());
+        assert!(AllowList::default().allows_endpoint(endpoint));
     }
-    assert!(!empty.has_model("small"));
-    assert!(AllowList::default().has_model("large"));
+    assert!(!empty.allows_model("small"));
+    assert!(AllowList::default().allows_model("large"));
 }
 
 #[test]

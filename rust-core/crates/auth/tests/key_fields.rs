@@ -7,7 +7,7 @@ mod support;
 use std::collections::HashMap;
 
 use proofgate_auth::{
-    AuthError, Authenticator, Credential, Identity, KeyField, KeyFields, Shards, hash_api_key,
+    ApiKeyHeaders, AuthError, Authenticator, Credential, Identity, KeyField, Shards, hash_api_key,
 };
 use support::{FIELDS, NOW, authenticator, claims, tenants, token, with};
 
@@ -22,7 +22,7 @@ fn value(field: KeyField, key: &str) -> Vec<u8> {
 fn ask_of(authenticator: &Authenticator, values: &[(KeyField, Vec<u8>)]) -> Result<Identity, AuthError> {
     let fields = values
         .iter()
-        .fold(KeyFields::default(), |fields, (field, value)| {
+        .fold(ApiKeyHeaders::default(), |fields, (field, value)| {
             with(*field, value, fields)
         });
     authenticator.authenticate(&Shards::default(), &fields, NOW)
@@ -151,7 +151,7 @@ fn without_issuers_a_key_is_short_in_every_field() {
 
 #[test]
 fn debug_output_shows_which_fields_there_are_and_no_value() {
-    let fields = with(KeyField::ApiKey, b"secret", KeyFields::default());
+    let fields = with(KeyField::ApiKey, b"secret", ApiKeyHeaders::default());
     let shown = format!("{fields:?}");
     assert!(
         shown.contains("api_key: true") && shown.contains("authorization: false"),

@@ -33,7 +33,7 @@ fn of_new_key() -> String {
 #[test]
 fn before_its_keys_arrive_an_issuer_is_wanted_once() {
     let authenticator = without_keys();
-    let wanted = authenticator.wanted_key_sets();
+    let wanted = authenticator.requested_key_sets();
     assert!(wanted.take().is_empty());
     for _ in 0..2 {
         assert_eq!(
@@ -56,7 +56,7 @@ fn a_new_key_is_wanted_then_known_while_the_old_one_still_counts() {
         authenticate(&authenticator, &of_new_key()),
         Err(AuthError::UnknownSigningKey)
     );
-    assert_eq!(authenticator.wanted_key_sets().take(), [ISSUER]);
+    assert_eq!(authenticator.requested_key_sets().take(), [ISSUER]);
     authenticator
         .set_key_set(ISSUER, key_set(&["es256", "es256_other"]))
         .unwrap();
@@ -127,9 +127,9 @@ fn nobody_makes_an_issuer_wanted_with_a_token_that_could_not_be_valid() {
         with_unknown_key(json!({"iss": "x"})),
         Err(AuthError::UnknownIssuer)
     );
-    assert!(authenticator.wanted_key_sets().take().is_empty());
+    assert!(authenticator.requested_key_sets().take().is_empty());
     assert_eq!(with_unknown_key(json!({})), Err(AuthError::UnknownSigningKey));
-    assert_eq!(authenticator.wanted_key_sets().take(), [ISSUER]);
+    assert_eq!(authenticator.requested_key_sets().take(), [ISSUER]);
 }
 
 #[test]
@@ -142,12 +142,12 @@ fn a_new_configuration_keeps_the_keys_of_the_issuers_that_stay() {
         vec![issuer("https://new.example/", &ALL), issuer(ISSUER, &ALL)],
     )
     .unwrap();
-    new.keep_key_sets_of(&old);
+    new.inherit_key_sets(&old);
     assert!(authenticate(&new, &token(&claims())).is_ok());
-    new.keep_key_sets_of(&new);
+    new.inherit_key_sets(&new);
     assert!(authenticate(&new, &token(&claims())).is_ok());
     let without = Authenticator::new(tenants(), HashMap::new(), vec![]).unwrap();
-    without.keep_key_sets_of(&old);
+    without.inherit_key_sets(&old);
     assert_eq!(
         authenticate(&without, &token(&claims())),
         Err(AuthError::UnknownKey)
@@ -226,5 +226,5 @@ fn what_other_threads_prepare_can_be_sent_to_them() {
     fn is_shared<T: Send + Sync>() {}
     is_send::<Authenticator>();
     is_shared::<KeySet>();
-    is_shared::<proofgate_auth::WantedKeySets>();
+    is_shared::<proofgate_auth::RequestedKeySets>();
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::sync::LazyLock;
 
-use proofgate_auth::{AuthError, KeyFields, Shards};
+use proofgate_auth::{ApiKeyHeaders, AuthError, Shards};
 use proptest::prelude::*;
 use support::{FIELDS, NOW, authenticate, authenticator, authorization, claims, token, with};
 
@@ -58,7 +58,7 @@ proptest! {
         values in prop::array::uniform4(prop::option::of(value())),
     ) {
         let authenticator = authenticator();
-        let ask = |fields: &KeyFields<'_>| authenticator.authenticate(&Shards::default(), fields, NOW);
+        let ask = |fields: &ApiKeyHeaders<'_>| authenticator.authenticate(&Shards::default(), fields, NOW);
         let sent: Vec<_> = FIELDS
             .into_iter()
             .zip(&values)
@@ -66,12 +66,12 @@ proptest! {
             .collect();
         let alone: Vec<_> = sent
             .iter()
-            .map(|(field, value)| ask(&with(*field, value, KeyFields::default())))
+            .map(|(field, value)| ask(&with(*field, value, ApiKeyHeaders::default())))
             .collect();
         let key_of = |value: &[u8]| value.strip_prefix(b"Bearer ").unwrap_or(value).to_vec();
         let malformed = alone.iter().any(|found| matches!(found, Err(AuthError::MalformedKey(_))));
         let one = sent.windows(2).all(|pair| key_of(pair[0].1) == key_of(pair[1].1));
-        let together = ask(&sent.iter().fold(KeyFields::default(), |fields, (field, value)| with(*field, value, fields)));
+        let together = ask(&sent.iter().fold(ApiKeyHeaders::default(), |fields, (field, value)| with(*field, value, fields)));
         match together {
             Err(AuthError::MissingKey) => prop_assert!(sent.is_empty()),
             Err(AuthError::MalformedKey(_)) => prop_assert!(malformed),

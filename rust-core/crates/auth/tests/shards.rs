@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use proofgate_auth::{
-    ApiKey, AuthError, Authenticator, BadLine, Credential, KeyHash, SHARDS, Shard, ShardError, ShardFile,
-    Shards, TenantTable, hash_api_key,
+    ApiKey, AuthError, Authenticator, Credential, KeyHash, LineError, SHARD_COUNT, Shard, ShardError,
+    ShardFile, Shards, TenantTable, hash_api_key,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -47,7 +47,7 @@ impl Files {
     }
 
     fn shards(&self) -> Shards {
-        Shards::default().with((0..SHARDS).map(|number| (number, parsed(&self.of(number)))))
+        Shards::default().with_shards((0..SHARD_COUNT).map(|number| (number, parsed(&self.of(number)))))
     }
 }
 
@@ -159,7 +159,7 @@ fn one_shard_is_replaced_and_the_others_are_the_same() {
     assert_ne!(number, usize::from(hash_api_key(b"two")[0] >> 3));
     let mut after = before;
     after.keys.remove(&hash_api_key(b"one"));
-    let shards = old.with([(number, parsed(&after.of(number)))]);
+    let shards = old.with_shards([(number, parsed(&after.of(number)))]);
     assert_eq!(ask(&authenticator, &shards, "one"), Err(AuthError::UnknownKey));
     assert!(ask(&authenticator, &shards, "two").is_ok());
     assert!(
@@ -198,27 +198,33 @@ fn a_bad_line_is_named_and_not_repeated() {
     let good = |first: u8, rest: &str| format!("{first:02x}{} {rest}\n", "00".repeat(31));
     let keys = |text: &str| Shard::parse(text.as_bytes(), b"").unwrap_err();
     for (rest, problem) in [
-        ("team/chat", BadLine::Malformed),
-        ("chat ci", BadLine::Malformed),
-        ("team/chat/x ci", BadLine::Malformed),
-        ("/chat ci", BadLine::Malformed),
-        ("team/ ci", BadLine::Malformed),
-        ("Team/chat ci", BadLine::Malformed),
-        ("team/chat -ci", BadLine::Malformed),
-        ("team/chat  ci", BadLine::Malformed),
-        ("team/chat ci ", BadLine::Malformed),
-        ("team/chat ci not_after=tomorrow", BadLine::Malformed),
-        ("team/chat ci not_after=2027-01-31T00:00:00Z", BadLine::Malformed),
-        ("team/chat ci not_after=", BadLine::Malformed),
-        ("team/chat ci not_after=0", BadLine::Malformed),
-        ("team/chat ci not_after=01", BadLine::Malformed),
-        ("team/chat ci not_after=+1", BadLine::Malformed),
-        ("team/chat ci not_after=1.5", BadLine::Malformed),
-        ("team/chat ci not_after=\u{661}", BadLine::Malformed),
-        ("team/chat ci not_after=10000000000000000000", BadLine::Malformed),
-        ("team/chat ci not_after=1801353600 x", BadLine::Malformed),
-        ("team/chat ci\r", BadLine::Malformed),
-        ("team/ch\u{e4}t ci", BadLine::Malformed),
+        ("team/chat", LineError::Malformed),
+        ("chat ci", LineError::Malformed),
+        ("team/chat/x ci", LineError::Malformed),
+        ("/chat ci", LineError::Malformed),
+        ("team/ ci", LineError::Malformed),
+        ("Team/chat ci", LineError::Malformed),
+        ("team/chat -ci", LineError::Malformed),
+        ("team/chat  ci", LineError::Malformed),
+        ("team/chat ci ", LineError::Malformed),
+        ("team/chat ci not_after=tomorrow", LineError::Malformed),
+        (
+            "team/chat ci not_after=2027-01-31T00:00:00Z",
+            LineError::Malformed,
+        ),
+        ("team/chat ci not_after=", LineError::Malformed),
+        ("team/chat ci not_after=0", LineError::Malformed),
+        ("team/chat ci not_after=01", LineError::Malformed),
+        ("team/chat ci not_after=+1", LineError::Malformed),
+        ("team/chat ci not_after=1.5", LineError::Malformed),
+        ("team/chat ci not_after=\u{661}", LineError::Malformed),
+        (
+            "team/chat ci not_after=10000000000000000000",
+            LineError::Malformed,
+        ),
+        ("team/chat ci not_after=1801353600 x", LineError::Malformed),
+        ("team/chat ci\r", LineError::Malformed),
+        ("team/ch\u{e4}t ci", LineError::Malformed),
     ] {
         let error = keys(&(good(0, "team/chat ci") + &good(1, rest)));
         let expected = ShardError {
@@ -229,21 +235,21 @@ fn a_bad_line_is_named_and_not_repeated() {
         assert_eq!(error, expected, "{rest:?}");
     }
     let twice = good(0, "team/chat ci");
-    assert_eq!(keys(&twice.repeat(2)).problem, BadLine::NotSorted);
+    assert_eq!(keys(&twice.repeat(2)).problem, LineError::NotSorted);
     assert_eq!(
         keys(&(good(2, "a/b c") + &good(1, "a/b c"))).problem,
-        BadLine::NotSorted
+        LineError::NotSorted
     );
-    assert_eq!(keys(twice.trim_end()).problem, BadLine::NoEnd);
-    assert_eq!(keys("\n").problem, BadLine::Malformed);
+    assert_eq!(keys(twice.trim_end()).problem, LineError::Unterminated);
+    assert_eq!(keys("\n").problem, LineError::Malformed);
     assert_eq!(
         keys(&good(0, &format!("a/{} c", "b".repeat(500)))).problem,
-        BadLine::TooLong
+        LineError::TooLong
     );
-    assert_eq!(keys(&"x".repeat((1 << 20) + 1)).problem, BadLine::TooLong);
+    assert_eq!(keys(&"x".repeat((1 << 20) + 1)).problem, LineError::TooLong);
     let tenants = |text: &str| Shard::parse(b"", text.as_bytes()).unwrap_err().problem;
     for text in ["a/b\n", "a/b \n", "a/b gold x\n", "ab gold\n", "a/b .gold\n"] {
-        assert_eq!(tenants(text), BadLine::Malformed, "{text:?}");
+        assert_eq!(tenants(text), LineError::Malformed, "{text:?}");
     }
 }
 
@@ -257,7 +263,7 @@ fn a_key_and_its_tenant_are_found_in_whatever_shards_they_stand() {
             (keys, parsed(&(key.clone(), String::new()))),
             (tenants, parsed(&(String::new(), tenant))),
         ];
-        Shards::default().with(parts)
+        Shards::default().with_shards(parts)
     };
     for (keys, tenants) in [(0, 1), (1, 0), (31, 30), (7, 12)] {
         let shards = place(keys, tenants);
@@ -265,12 +271,12 @@ fn a_key_and_its_tenant_are_found_in_whatever_shards_they_stand() {
             ask(&authenticator, &shards, "key-a"),
             Ok(("team-a/chat".into(), 1))
         );
-        assert!(shards.has("team-a/chat") && !shards.has("team-a/mail"));
-        let empty = shards.with([(keys, Shard::default())]);
+        assert!(shards.has_tenant("team-a/chat") && !shards.has_tenant("team-a/mail"));
+        let empty = shards.with_shards([(keys, Shard::default())]);
         assert_eq!(ask(&authenticator, &empty, "key-a"), Err(AuthError::UnknownKey));
     }
-    let beyond = Shards::default().with([(SHARDS, parsed(&(key.clone(), String::new())))]);
-    assert_eq!(beyond.iter().map(|shard| shard.keys()).sum::<usize>(), 0);
+    let beyond = Shards::default().with_shards([(SHARD_COUNT, parsed(&(key.clone(), String::new())))]);
+    assert_eq!(beyond.iter().map(|shard| shard.key_count()).sum::<usize>(), 0);
 }
 
 #[test]
@@ -279,14 +285,14 @@ fn a_key_that_moves_to_another_shard_is_served_while_it_is_in_both() {
     let line = |end: &str| format!("{} team-a/chat ci{end}\n", hex(&hash_api_key(b"key-a")));
     let tenant = "team-a/chat gold\n";
     let old = parsed(&(line(&format!(" not_after={NOW}")), tenant.to_owned()));
-    let both = Shards::default().with([(3, old), (20, parsed(&(line(""), String::new())))]);
+    let both = Shards::default().with_shards([(3, old), (20, parsed(&(line(""), String::new())))]);
     assert!(
         ask(&authenticator, &both, "key-a").is_ok(),
         "it has a new end in one"
     );
-    let moved = both.with([(3, parsed(&(String::new(), tenant.to_owned())))]);
+    let moved = both.with_shards([(3, parsed(&(String::new(), tenant.to_owned())))]);
     assert!(ask(&authenticator, &moved, "key-a").is_ok());
-    let expired = both.with([(20, Shard::default())]);
+    let expired = both.with_shards([(20, Shard::default())]);
     assert_eq!(ask(&authenticator, &expired, "key-a"), Err(AuthError::ExpiredKey));
 }
 
@@ -334,6 +340,6 @@ proptest! {
         }
         let tenants: usize = shards.iter().map(|shard| shard.tenants().len()).sum();
         prop_assert_eq!(tenants, files.tenants.len());
-        prop_assert_eq!(shards.iter().map(|shard| shard.keys()).sum::<usize>(), owned.len());
+        prop_assert_eq!(shards.iter().map(|shard| shard.key_count()).sum::<usize>(), owned.len());
     }
 }

@@ -8,19 +8,19 @@ use serde::Serialize;
 
 /// One answer of our own.
 #[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
+pub struct ErrorResponse<'a> {
     pub status: u16,
     pub code: &'static str,
     pub message: &'a str,
     /// Which request field is wrong, when one is.
     pub param: Option<&'a str>,
     /// Fields that go with this answer.
-    pub fields: Fields,
+    pub headers: ErrorHeaders,
 }
 
 /// Header fields of an answer of our own, besides those that every answer has.
 #[derive(Debug, Clone, Copy)]
-pub struct Fields {
+pub struct ErrorHeaders {
     /// `www-authenticate` (RFC 9110 section 11.6.1).
     pub www_authenticate: Option<&'static str>,
     /// `allow` (RFC 9110 section 10.2.1).
@@ -32,10 +32,10 @@ pub struct Fields {
 }
 
 /// The field in which Amazon's APIs name an error.
-pub(crate) const AMAZON_ERROR: &str = "x-amzn-errortype";
+pub(crate) const AMAZON_ERROR_HEADER: &str = "x-amzn-errortype";
 
 /// How Amazon Bedrock names an error of this status. Source: botocore 1.44.8, operation `InvokeModel`.
-pub(crate) fn amazon_error(status: u16) -> &'static str {
+pub(crate) fn amazon_error_type(status: u16) -> &'static str {
     match status {
         401 | 403 => "AccessDeniedException",
         404 => "ResourceNotFoundException",
@@ -47,8 +47,8 @@ pub(crate) fn amazon_error(status: u16) -> &'static str {
     }
 }
 
-impl Fields {
-    pub const NONE: Fields = Fields {
+impl ErrorHeaders {
+    pub const NONE: ErrorHeaders = ErrorHeaders {
         www_authenticate: None,
         allow: None,
         retry_after: None,
@@ -58,7 +58,7 @@ impl Fields {
 
 /// How an answer is written.
 #[derive(Clone, Copy)]
-pub struct AnswerOptions<'m> {
+pub struct ResponseOptions<'m> {
     /// Whether the connection ends with it.
     pub close: bool,
     /// Whether the client asked for the head alone.
@@ -70,13 +70,13 @@ pub struct AnswerOptions<'m> {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct OpenAiBody<'a> {
     error: ErrorBody<'a>,
 }
 
 /// An error event of a response: the official clients disagree on where they look (openai-python, openai-node).
 #[derive(Serialize)]
-struct ResponseEvent<'a> {
+struct ResponsesErrorEvent<'a> {
     r#type: &'static str,
     sequence_number: u64,
     code: &'a str,
@@ -152,12 +152,12 @@ struct FieldViolation<'a> {
     description: &'a str,
 }
 
-impl Answer<'_> {
+impl ErrorResponse<'_> {
     /// The same for an exchange of which a provider may have run the request, or not: what may have been paid for, no client
     /// is to send again by itself.
-    pub fn of_exchange(mut self, may_have_run: bool) -> Self {
+    pub fn for_exchange(mut self, may_have_run: bool) -> Self {
         if may_have_run {
-            self.fields.should_retry = Some(false);
+            self.headers.should_retry = Some(false);
         }
         self
     }
@@ -213,9 +213,9 @@ impl Answer<'_> {
         }));
         // Who should not try again by itself is told no time.
         let wait = self
-            .fields
+            .headers
             .retry_after
-            .filter(|_| self.fields.should_retry != Some(false));
+            .filter(|_| self.headers.should_retry != Some(false));
         details.extend(wait.map(|seconds| GoogleDetail::RetryInfo {
             retry_delay: format!("{seconds}s"),
         }));
@@ -247,7 +247,7 @@ impl Answer<'_> {
     }
 
     /// The JSON document alone.
-    pub fn json(&self, family: Family) -> Vec<u8> {
+    pub fn to_json(&self, family: Family) -> Vec<u8> {
         let message = self.message_with_param();
         let anthropic = || AnthropicBody {
             r#type: "error",
@@ -258,7 +258,7 @@ impl Answer<'_> {
             },
         };
         let json = match family {
-            Family::OpenAi => serde_json::to_vec(&Body { error: self.error() }),
+            Family::OpenAi => serde_json::to_vec(&OpenAiBody { error: self.error() }),
             Family::Google => serde_json::to_vec(&GoogleBody {
                 error: self.google_error(),
             }),
@@ -273,10 +273,10 @@ impl Answer<'_> {
     }
 
     /// The event by which a stream says that it failed. `number`: of the event, where events are numbered.
-    pub fn event(&self, dialect: Dialect, number: u64) -> Vec<u8> {
+    pub fn to_event(&self, dialect: Dialect, number: u64) -> Vec<u8> {
         let (name, json) = match dialect {
             Dialect::Responses => {
-                let event = ResponseEvent {
+                let event = ResponsesErrorEvent {
                     r#type: "error",
                     sequence_number: number,
                     code: self.code,
@@ -289,37 +289,37 @@ impl Answer<'_> {
                     serde_json::to_vec(&event).unwrap_or_default(),
                 )
             }
-            Dialect::Messages => (&b"event: error\n"[..], self.json(Family::Anthropic)),
-            _ => (&b""[..], self.json(dialect.family())),
+            Dialect::Messages => (&b"event: error\n"[..], self.to_json(Family::Anthropic)),
+            _ => (&b""[..], self.to_json(dialect.family())),
         };
         [name, b"data: ", &json, b"\n\n"].concat()
     }
 
     /// Writes the whole response.
-    pub fn write(&self, request_id: &str, options: AnswerOptions<'_>, out: &mut Vec<u8>) {
-        let retry_after = self.fields.retry_after.map(|seconds| seconds.to_string());
+    pub fn write(&self, request_id: &str, options: ResponseOptions<'_>, out: &mut Vec<u8>) {
+        let retry_after = self.headers.retry_after.map(|seconds| seconds.to_string());
         let should_retry = self
-            .fields
+            .headers
             .should_retry
             .map(|yes| if yes { "true" } else { "false" });
         let fields = [
-            ("www-authenticate", self.fields.www_authenticate),
-            ("allow", self.fields.allow),
+            ("www-authenticate", self.headers.www_authenticate),
+            ("allow", self.headers.allow),
             // RFC 9110 sections 15.5.16 and 15.5.22.
             ("accept-encoding", (self.status == 415).then_some("identity")),
             ("upgrade", (self.status == 426).then_some("HTTP/1.1")),
             ("retry-after", retry_after.as_deref()),
             ("x-should-retry", should_retry),
             (
-                AMAZON_ERROR,
-                (options.family == Family::Amazon).then(|| amazon_error(self.status)),
+                AMAZON_ERROR_HEADER,
+                (options.family == Family::Amazon).then(|| amazon_error_type(self.status)),
             ),
         ];
         let fields = fields.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
         write_response(
             self.status,
             "application/json",
-            &self.json(options.family),
+            &self.to_json(options.family),
             request_id,
             fields,
             options,
@@ -335,7 +335,7 @@ pub fn write_response<'f>(
     body: &[u8],
     request_id: &str,
     fields: impl IntoIterator<Item = (&'f str, &'f str)>,
-    options: AnswerOptions<'_>,
+    options: ResponseOptions<'_>,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();

@@ -11,37 +11,37 @@ use rand::{RngCore, SeedableRng};
 use sha2::{Digest, Sha256};
 
 /// The field of a request that carries approvals, separated by commas.
-pub(crate) const FIELD: &str = "x-proofgate-approve";
+pub(crate) const APPROVE_HEADER: &str = "x-proofgate-approve";
 
 /// How long an approval holds, in seconds: as long as somebody works on something.
-const LIFETIME: u64 = 24 * 3600;
+const LIFETIME_SECONDS: u64 = 24 * 3600;
 
-const DOMAIN: &[u8] = b"proofgate/v1/approval\0";
+const MAC_DOMAIN: &[u8] = b"proofgate/v1/approval\0";
 
 /// Approvals of a request that are looked at.
-const MOST: usize = 16;
+const MAX_APPROVALS: usize = 16;
 
-const MAC: usize = 16;
-const BYTES: usize = size_of::<u64>() + MAC;
+const MAC_BYTES: usize = 16;
+const APPROVAL_BYTES: usize = size_of::<u64>() + MAC_BYTES;
 
 /// What approves the calls of some tools after some texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Approval([u8; BYTES]);
+pub struct Approval([u8; APPROVAL_BYTES]);
 
 /// What an approval is about.
 #[derive(Debug, Clone, Copy)]
-pub struct Approved<'a> {
+pub struct ApprovalSubject<'a> {
     pub tenant: &'a str,
     /// The entry of the configuration that names the tools.
     pub tool: &'a str,
     /// The digest of the texts.
-    pub texts: &'a [u8; 32],
+    pub texts_digest: &'a [u8; 32],
 }
 
 /// What gives approvals and knows them again.
-pub struct Approvals(Hmac<Sha256>);
+pub struct ApprovalIssuer(Hmac<Sha256>);
 
-impl Approvals {
+impl ApprovalIssuer {
     /// With a key of its own.
     pub fn new() -> Self {
         let mut key = [0; 64];
@@ -51,31 +51,31 @@ impl Approvals {
     }
 
     /// One that holds from `now` on, in unix seconds.
-    pub fn give(&self, about: &Approved<'_>, now: u64) -> Approval {
-        let expires = now.saturating_add(LIFETIME).to_be_bytes();
+    pub fn issue(&self, about: &ApprovalSubject<'_>, now: u64) -> Approval {
+        let expires = now.saturating_add(LIFETIME_SECONDS).to_be_bytes();
         let mac = self.mac(about, expires).finalize().into_bytes();
-        let mut approval = [0; BYTES];
+        let mut approval = [0; APPROVAL_BYTES];
         approval[..expires.len()].copy_from_slice(&expires);
-        approval[expires.len()..].copy_from_slice(&mac[..MAC]);
+        approval[expires.len()..].copy_from_slice(&mac[..MAC_BYTES]);
         Approval(approval)
     }
 
     /// Whether an approval is about this, and still holds.
-    pub fn holds(&self, approval: &Approval, about: &Approved<'_>, now: u64) -> bool {
+    pub fn is_valid(&self, approval: &Approval, about: &ApprovalSubject<'_>, now: u64) -> bool {
         let Some((expires, mac)) = approval.0.split_first_chunk() else {
             return false;
         };
         u64::from_be_bytes(*expires) > now && self.mac(about, *expires).verify_truncated_left(mac).is_ok()
     }
 
-    fn mac(&self, about: &Approved<'_>, expires: [u8; 8]) -> Hmac<Sha256> {
+    fn mac(&self, about: &ApprovalSubject<'_>, expires: [u8; 8]) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
-        mac.update(DOMAIN);
+        mac.update(MAC_DOMAIN);
         for text in [about.tenant, about.tool] {
             mac.update(&(text.len() as u64).to_be_bytes());
             mac.update(text.as_bytes());
         }
-        mac.update(about.texts);
+        mac.update(about.texts_digest);
         mac.update(&expires);
         mac
     }
@@ -83,20 +83,20 @@ impl Approvals {
 
 impl Approval {
     /// Those that a request carries, of which only the first few count. What is none is left out.
-    pub fn read(headers: &Headers<'_>) -> Vec<Approval> {
+    pub fn from_headers(headers: &Headers<'_>) -> Vec<Approval> {
         let values = headers
             .iter()
-            .filter(|(name, _)| name.eq_ignore_ascii_case(FIELD));
+            .filter(|(name, _)| name.eq_ignore_ascii_case(APPROVE_HEADER));
         let words = values.flat_map(|(_, value)| value.split(|byte| *byte == b','));
         words
-            .filter_map(|word| Self::of(word.trim_ascii()))
-            .take(MOST)
+            .filter_map(|word| Self::parse(word.trim_ascii()))
+            .take(MAX_APPROVALS)
             .collect()
     }
 
-    fn of(word: &[u8]) -> Option<Self> {
-        let mut approval = [0; BYTES];
-        if word.len() != BYTES * 2 {
+    fn parse(word: &[u8]) -> Option<Self> {
+        let mut approval = [0; APPROVAL_BYTES];
+        if word.len() != APPROVAL_BYTES * 2 {
             return None;
         }
         for (byte, digits) in approval.iter_mut().zip(word.chunks_exact(2)) {
@@ -108,7 +108,7 @@ impl Approval {
     }
 
     /// What records name it by, which approves nothing: the first 8 bytes of the SHA-256 of its bytes, in hex.
-    pub fn name(&self) -> String {
+    pub fn record_id(&self) -> String {
         hex(&Sha256::digest(self.0)[..8])
     }
 }
@@ -127,45 +127,45 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const ABOUT: Approved<'_> = Approved {
+    const ABOUT: ApprovalSubject<'_> = ApprovalSubject {
         tenant: "acme",
         tool: "Bash",
-        texts: &[7; 32],
+        texts_digest: &[7; 32],
     };
 
     #[test]
     fn an_approval_is_for_one_tenant_one_entry_these_texts_and_a_day() {
-        let (approvals, now) = (Approvals::new(), 1_000_000);
-        let approval = Approval::of(approvals.give(&ABOUT, now).to_string().as_bytes()).unwrap();
-        assert!(approvals.holds(&approval, &ABOUT, now + LIFETIME - 1));
-        assert!(!approvals.holds(&approval, &ABOUT, now + LIFETIME));
+        let (approvals, now) = (ApprovalIssuer::new(), 1_000_000);
+        let approval = Approval::parse(approvals.issue(&ABOUT, now).to_string().as_bytes()).unwrap();
+        assert!(approvals.is_valid(&approval, &ABOUT, now + LIFETIME_SECONDS - 1));
+        assert!(!approvals.is_valid(&approval, &ABOUT, now + LIFETIME_SECONDS));
         for about in [
-            Approved {
+            ApprovalSubject {
                 tenant: "acm",
                 tool: "eBash",
                 ..ABOUT
             },
-            Approved {
+            ApprovalSubject {
                 tenant: "globex",
                 ..ABOUT
             },
-            Approved {
+            ApprovalSubject {
                 tool: "Write",
                 ..ABOUT
             },
-            Approved {
-                texts: &[8; 32],
+            ApprovalSubject {
+                texts_digest: &[8; 32],
                 ..ABOUT
             },
         ] {
-            assert!(!approvals.holds(&approval, &about, now));
+            assert!(!approvals.is_valid(&approval, &about, now));
         }
-        assert!(!Approvals::new().holds(&approval, &ABOUT, now));
-        for byte in 0..BYTES {
+        assert!(!ApprovalIssuer::new().is_valid(&approval, &ABOUT, now));
+        for byte in 0..APPROVAL_BYTES {
             let mut forged = approval;
             forged.0[byte] ^= 1;
             // One that lasts longer, too.
-            assert!(!approvals.holds(&forged, &ABOUT, now));
+            assert!(!approvals.is_valid(&forged, &ABOUT, now));
         }
     }
 
@@ -174,12 +174,15 @@ mod tests {
         for word in [
             "",
             "00",
-            &"+0".repeat(BYTES),
-            &"zz".repeat(BYTES),
-            &"0".repeat(BYTES * 2 + 2),
+            &"+0".repeat(APPROVAL_BYTES),
+            &"zz".repeat(APPROVAL_BYTES),
+            &"0".repeat(APPROVAL_BYTES * 2 + 2),
         ] {
-            assert_eq!(Approval::of(word.as_bytes()), None, "{word}");
+            assert_eq!(Approval::parse(word.as_bytes()), None, "{word}");
         }
-        assert_eq!(Approval::of(&[b'0'; BYTES * 2]), Some(Approval([0; BYTES])));
+        assert_eq!(
+            Approval::parse(&[b'0'; APPROVAL_BYTES * 2]),
+            Some(Approval([0; APPROVAL_BYTES]))
+        );
     }
 }

@@ -7,153 +7,157 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The memory of all copies of a kind, from the first byte on until nobody needs them.
 pub struct CopyPool {
-    taken: AtomicUsize,
+    used: AtomicUsize,
     /// Of a part it changes, when the settings are read again.
-    most: AtomicUsize,
+    capacity: AtomicUsize,
     /// Of which it is a part.
-    whole: Option<Arc<CopyPool>>,
+    parent: Option<Arc<CopyPool>>,
 }
 
 impl CopyPool {
     pub fn new(most: usize) -> Self {
         CopyPool {
-            taken: AtomicUsize::new(0),
-            most: AtomicUsize::new(most),
-            whole: None,
+            used: AtomicUsize::new(0),
+            capacity: AtomicUsize::new(most),
+            parent: None,
         }
     }
 
     /// What takes at most `most` bytes of a room that others have a part in, too.
-    fn part_of(whole: &Arc<CopyPool>, most: usize) -> Self {
+    fn with_parent(whole: &Arc<CopyPool>, most: usize) -> Self {
         CopyPool {
-            whole: Some(Arc::clone(whole)),
+            parent: Some(Arc::clone(whole)),
             ..CopyPool::new(most)
         }
     }
 
     /// Bytes that copies take.
     pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Acquire)
+        self.used.load(Ordering::Acquire)
     }
 
     fn most(&self) -> usize {
-        self.most.load(Ordering::Relaxed)
+        self.capacity.load(Ordering::Relaxed)
     }
 
     /// Whether so many bytes more would find room now.
-    pub fn has(&self, bytes: usize) -> bool {
-        self.fits(self.taken(), bytes).is_some() && self.whole.as_ref().is_none_or(|whole| whole.has(bytes))
+    pub fn has_capacity(&self, bytes: usize) -> bool {
+        self.checked_use(self.taken(), bytes).is_some()
+            && self.parent.as_ref().is_none_or(|whole| whole.has_capacity(bytes))
     }
 
-    fn fits(&self, taken: usize, bytes: usize) -> Option<usize> {
+    fn checked_use(&self, taken: usize, bytes: usize) -> Option<usize> {
         taken.checked_add(bytes).filter(|taken| *taken <= self.most())
     }
 
-    fn take(&self, bytes: usize) -> bool {
-        let fit = |taken| self.fits(taken, bytes);
-        let updated = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit);
+    fn try_acquire(&self, bytes: usize) -> bool {
+        let fit = |taken| self.checked_use(taken, bytes);
+        let updated = self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fit);
         if updated.is_err() {
             return false;
         }
-        let taken = self.whole.as_ref().is_none_or(|whole| whole.take(bytes));
+        let taken = self.parent.as_ref().is_none_or(|whole| whole.try_acquire(bytes));
         if !taken {
-            self.taken.fetch_sub(bytes, Ordering::AcqRel);
+            self.used.fetch_sub(bytes, Ordering::AcqRel);
         }
         taken
     }
 
-    fn give_back(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::AcqRel);
-        if let Some(whole) = &self.whole {
-            whole.give_back(bytes);
+    fn release(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::AcqRel);
+        if let Some(whole) = &self.parent {
+            whole.release(bytes);
         }
     }
 }
 
 /// Bytes of a room, or places in it, for as long as they are held.
 pub struct CopyPermit {
-    room: Arc<CopyPool>,
-    taken: usize,
+    pool: Arc<CopyPool>,
+    amount: usize,
 }
 
 impl CopyPermit {
     /// `None` when there is no room for so many.
     pub fn new(room: Arc<CopyPool>, taken: usize) -> Option<Self> {
-        room.take(taken).then(|| CopyPermit { room, taken })
+        room.try_acquire(taken).then(|| CopyPermit {
+            pool: room,
+            amount: taken,
+        })
     }
 }
 
 impl Drop for CopyPermit {
     fn drop(&mut self) {
-        self.room.give_back(self.taken);
+        self.pool.release(self.amount);
     }
 }
 
 /// A room in which each tenant has a part, so that it leaves room to the others.
-pub struct SharedRoom {
-    whole: Arc<CopyPool>,
-    parts: RefCell<HashMap<Arc<str>, Arc<CopyPool>>>,
+pub struct TenantSharedPool {
+    total: Arc<CopyPool>,
+    tenant_pools: RefCell<HashMap<Arc<str>, Arc<CopyPool>>>,
 }
 
 /// From so many tenants on, parts that nobody uses are given up.
-const MANY: usize = 256;
+const PRUNE_THRESHOLD: usize = 256;
 
-impl SharedRoom {
+impl TenantSharedPool {
     pub fn new(most: usize) -> Self {
-        SharedRoom {
-            whole: Arc::new(CopyPool::new(most)),
-            parts: RefCell::default(),
+        TenantSharedPool {
+            total: Arc::new(CopyPool::new(most)),
+            tenant_pools: RefCell::default(),
         }
     }
 
     /// What all tenants take.
-    pub fn taken(&self) -> usize {
-        self.whole.taken()
+    pub fn used(&self) -> usize {
+        self.total.taken()
     }
 
     /// The part of a tenant: half of all, or `least` if that is more, also for what it holds already.
-    pub fn part(&self, tenant: &Arc<str>, least: usize) -> Arc<CopyPool> {
-        let mut parts = self.parts.borrow_mut();
-        let most = (self.whole.most() / 2).max(least);
+    pub fn tenant_pool(&self, tenant: &Arc<str>, least: usize) -> Arc<CopyPool> {
+        let mut parts = self.tenant_pools.borrow_mut();
+        let most = (self.total.most() / 2).max(least);
         if let Some(part) = parts.get(tenant) {
-            part.most.store(most, Ordering::Relaxed);
+            part.capacity.store(most, Ordering::Relaxed);
             return Arc::clone(part);
         }
-        if parts.len() >= MANY {
+        if parts.len() >= PRUNE_THRESHOLD {
             parts.retain(|_, part| Arc::strong_count(part) > 1);
         }
-        let part = Arc::new(CopyPool::part_of(&self.whole, most));
+        let part = Arc::new(CopyPool::with_parent(&self.total, most));
         parts.insert(Arc::clone(tenant), Arc::clone(&part));
         part
     }
 }
 
 /// The least that a copy grows by, in bytes.
-pub const STEP: usize = 4096;
+pub const MIN_GROWTH: usize = 4096;
 
 /// A copy of what goes by, as far as there is room.
 pub struct BoundedCopy {
     bytes: Vec<u8>,
     /// What they take of the room.
-    taken: usize,
+    reserved: usize,
     /// Most bytes of it.
-    most: usize,
+    max_bytes: usize,
     /// Whether more came than those.
-    pub partly: bool,
+    pub is_truncated: bool,
     /// Whether there was no room for it.
-    pub is_lost: bool,
-    room: Arc<CopyPool>,
+    pub is_dropped: bool,
+    pool: Arc<CopyPool>,
 }
 
 impl BoundedCopy {
     pub fn new(most: usize, room: Arc<CopyPool>) -> Self {
         BoundedCopy {
             bytes: Vec::new(),
-            taken: 0,
-            most,
-            partly: false,
-            is_lost: false,
-            room,
+            reserved: 0,
+            max_bytes: most,
+            is_truncated: false,
+            is_dropped: false,
+            pool: room,
         }
     }
 
@@ -167,52 +171,52 @@ impl BoundedCopy {
     }
 
     /// Adds what goes by.
-    pub fn take(&mut self, bytes: &[u8]) {
-        if self.is_lost {
+    pub fn append(&mut self, bytes: &[u8]) {
+        if self.is_dropped {
             return;
         }
-        let fitting = bytes.len().min(self.most - self.bytes.len());
-        self.partly |= fitting < bytes.len();
+        let fitting = bytes.len().min(self.max_bytes - self.bytes.len());
+        self.is_truncated |= fitting < bytes.len();
         let length = self.bytes.len() + fitting;
-        if length > self.taken {
-            let wanted = length.max(self.taken * 2).max(STEP).min(self.most);
-            if !self.room.take(wanted - self.taken) {
-                self.is_lost = true;
-                self.free();
+        if length > self.reserved {
+            let wanted = length.max(self.reserved * 2).max(MIN_GROWTH).min(self.max_bytes);
+            if !self.pool.try_acquire(wanted - self.reserved) {
+                self.is_dropped = true;
+                self.discard();
                 return;
             }
-            self.taken = wanted;
+            self.reserved = wanted;
             self.bytes.reserve_exact(wanted - self.bytes.len());
         }
         self.bytes.extend_from_slice(&bytes[..fitting]);
     }
 
-    /// Has it take at least [`STEP`] of the room, however short it is: what takes none could be without number.
-    pub fn take_least(&mut self) {
-        let missing = STEP.saturating_sub(self.taken);
-        if self.is_lost || missing == 0 {
+    /// Has it take at least [`MIN_GROWTH`] of the room, however short it is: what takes none could be without number.
+    pub fn reserve_minimum(&mut self) {
+        let missing = MIN_GROWTH.saturating_sub(self.reserved);
+        if self.is_dropped || missing == 0 {
             return;
         }
-        match self.room.take(missing) {
-            true => self.taken = STEP,
+        match self.pool.try_acquire(missing) {
+            true => self.reserved = MIN_GROWTH,
             false => {
-                self.is_lost = true;
-                self.free();
+                self.is_dropped = true;
+                self.discard();
             }
         }
     }
 
     /// Gives its memory back; nothing is added any more.
-    pub fn free(&mut self) {
+    pub fn discard(&mut self) {
         self.bytes = Vec::new();
-        self.most = 0;
-        self.room.give_back(std::mem::take(&mut self.taken));
+        self.max_bytes = 0;
+        self.pool.release(std::mem::take(&mut self.reserved));
     }
 }
 
 impl Drop for BoundedCopy {
     fn drop(&mut self) {
-        self.free();
+        self.discard();
     }
 }
 
@@ -225,9 +229,9 @@ mod tests {
         let room = Arc::new(CopyPool::new(1 << 20));
         let mut copy = BoundedCopy::new(10_000, Arc::clone(&room));
         for piece in [&[1; 6000][..], &[2; 3000], &[3; 2000], &[4; 5]] {
-            copy.take(piece);
+            copy.append(piece);
         }
-        assert!(copy.partly && !copy.is_lost);
+        assert!(copy.is_truncated && !copy.is_dropped);
         assert_eq!((copy.bytes().len(), copy.bytes()[9_999]), (10_000, 3));
         assert_eq!(room.taken(), 10_000);
         drop(copy);
@@ -236,30 +240,36 @@ mod tests {
 
     #[test]
     fn a_part_grows_with_the_largest_that_it_must_hold_and_counts_what_it_holds_already() {
-        let (rooms, tenant) = (SharedRoom::new(1000), Arc::from("acme"));
-        let small = CopyPermit::new(rooms.part(&tenant, 10), 400);
-        assert!(CopyPermit::new(rooms.part(&tenant, 10), 200).is_none());
+        let (rooms, tenant) = (TenantSharedPool::new(1000), Arc::from("acme"));
+        let small = CopyPermit::new(rooms.tenant_pool(&tenant, 10), 400);
+        assert!(CopyPermit::new(rooms.tenant_pool(&tenant, 10), 200).is_none());
         // After a reload that changed the largest: up, and down again.
-        assert!(small.is_some() && CopyPermit::new(rooms.part(&tenant, 600), 300).is_none());
-        let more = CopyPermit::new(rooms.part(&tenant, 600), 200);
-        assert!(more.is_some() && CopyPermit::new(rooms.part(&tenant, 10), 1).is_none());
-        assert!(CopyPermit::new(rooms.part(&Arc::from("globex"), 10), 400).is_some());
+        assert!(small.is_some() && CopyPermit::new(rooms.tenant_pool(&tenant, 600), 300).is_none());
+        let more = CopyPermit::new(rooms.tenant_pool(&tenant, 600), 200);
+        assert!(more.is_some() && CopyPermit::new(rooms.tenant_pool(&tenant, 10), 1).is_none());
+        assert!(CopyPermit::new(rooms.tenant_pool(&Arc::from("globex"), 10), 400).is_some());
         drop((small, more));
-        assert_eq!(rooms.taken(), 0);
-        assert!(CopyPermit::new(rooms.part(&tenant, 10), 501).is_none());
+        assert_eq!(rooms.used(), 0);
+        assert!(CopyPermit::new(rooms.tenant_pool(&tenant, 10), 501).is_none());
     }
 
     #[test]
     fn a_copy_that_takes_the_least_takes_it_once_and_is_lost_without_room() {
-        let room = Arc::new(CopyPool::new(2 * STEP));
-        let mut copies = [0, 100, STEP + 1].map(|most| BoundedCopy::new(most, Arc::clone(&room)));
-        copies[1].take(&[1; 100]);
-        for (copy, taken) in copies.iter_mut().zip([STEP + 100, 2 * STEP, 2 * STEP]) {
-            copy.take_least();
-            copy.take_least();
+        let room = Arc::new(CopyPool::new(2 * MIN_GROWTH));
+        let mut copies = [0, 100, MIN_GROWTH + 1].map(|most| BoundedCopy::new(most, Arc::clone(&room)));
+        copies[1].append(&[1; 100]);
+        for (copy, taken) in copies
+            .iter_mut()
+            .zip([MIN_GROWTH + 100, 2 * MIN_GROWTH, 2 * MIN_GROWTH])
+        {
+            copy.reserve_minimum();
+            copy.reserve_minimum();
             assert_eq!(room.taken(), taken);
         }
-        assert_eq!(copies.each_ref().map(|copy| copy.is_lost), [false, false, true]);
+        assert_eq!(
+            copies.each_ref().map(|copy| copy.is_dropped),
+            [false, false, true]
+        );
         assert_eq!(copies[1].bytes(), [1; 100]);
         drop(copies);
         assert_eq!(room.taken(), 0);
@@ -268,28 +278,28 @@ mod tests {
     #[test]
     fn a_part_of_a_room_is_taken_from_both_or_from_neither() {
         let whole = Arc::new(CopyPool::new(100));
-        let [one, other] = [60, 60].map(|most| Arc::new(CopyPool::part_of(&whole, most)));
-        assert!(one.take(60) && !one.has(1) && !one.take(1));
-        assert!(other.has(40) && !other.has(41) && !other.take(50));
+        let [one, other] = [60, 60].map(|most| Arc::new(CopyPool::with_parent(&whole, most)));
+        assert!(one.try_acquire(60) && !one.has_capacity(1) && !one.try_acquire(1));
+        assert!(other.has_capacity(40) && !other.has_capacity(41) && !other.try_acquire(50));
         assert_eq!((one.taken(), other.taken(), whole.taken()), (60, 0, 60));
-        one.give_back(60);
-        assert!(other.take(60));
+        one.release(60);
+        assert!(other.try_acquire(60));
         assert_eq!((one.taken(), other.taken(), whole.taken()), (0, 60, 60));
     }
 
     #[test]
     fn copies_without_room_are_lost_and_leave_theirs_to_others() {
-        let room = Arc::new(CopyPool::new(STEP + 100));
+        let room = Arc::new(CopyPool::new(MIN_GROWTH + 100));
         let mut one = BoundedCopy::new(1 << 20, Arc::clone(&room));
         let mut other = BoundedCopy::new(1 << 20, Arc::clone(&room));
-        one.take(b"one");
-        other.take(b"other");
-        assert!(!one.is_lost && other.is_lost && other.bytes().is_empty());
-        assert!(room.has(100) && !room.has(101));
-        one.take(&[0; 2 * STEP]);
-        assert!(one.is_lost);
+        one.append(b"one");
+        other.append(b"other");
+        assert!(!one.is_dropped && other.is_dropped && other.bytes().is_empty());
+        assert!(room.has_capacity(100) && !room.has_capacity(101));
+        one.append(&[0; 2 * MIN_GROWTH]);
+        assert!(one.is_dropped);
         assert_eq!(room.taken(), 0);
-        one.take(b"more");
+        one.append(b"more");
         assert_eq!(room.taken(), 0);
     }
 }

@@ -14,14 +14,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 
 use crate::deadline::Deadline;
-use crate::memory::{Budget, Buffer, Exhausted};
+use crate::memory::{Buffer, MemoryBudget, MemoryExhausted};
 
 pub use self::stream::ClientStream;
 
 /// How many bytes a client may send ahead of its turn before we stop reading.
 const MAX_PIPELINED: usize = 4 * 1024;
 /// Bytes that one read of a head, or of a small body, takes at most.
-const READ: usize = 16 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 /// What a refused client may still send, and how long, before its connection is reset.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(2);
@@ -48,17 +48,17 @@ pub struct Client {
 
 /// What came of waiting for a client's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filled {
+pub enum FillOutcome {
     /// There are more of them.
     More,
     /// The stream has ended, or nothing came in time.
     End,
     /// There is no room in memory for them; they are lost.
-    NoRoom,
+    OutOfMemory,
 }
 
 impl Client {
-    pub fn new(stream: ClientStream, write_timeout: Duration, budget: &Rc<Budget>) -> Self {
+    pub fn new(stream: ClientStream, write_timeout: Duration, budget: &Rc<MemoryBudget>) -> Self {
         Client {
             stream,
             input: Buffer::new(budget),
@@ -68,13 +68,13 @@ impl Client {
     }
 
     /// Reads what there is to read behind `input`. What is large is read into the room that is reserved for it.
-    pub async fn fill(&mut self) -> Filled {
+    pub async fn fill(&mut self) -> FillOutcome {
         let Client { stream, input, .. } = self;
         poll_fn(|context| poll_fill(stream, input, context)).await
     }
 
     /// As [`Client::fill`], and the end also when nothing comes within `patience`.
-    pub async fn fill_within(&mut self, patience: Duration) -> Filled {
+    pub async fn fill_within(&mut self, patience: Duration) -> FillOutcome {
         let Client {
             stream,
             input,
@@ -82,7 +82,10 @@ impl Client {
             ..
         } = self;
         let filled = poll_fn(|context| poll_fill(stream, input, context));
-        deadline.within(patience, filled).await.unwrap_or(Filled::End)
+        deadline
+            .with_timeout(patience, filled)
+            .await
+            .unwrap_or(FillOutcome::End)
     }
 
     /// Writes a message.
@@ -94,13 +97,13 @@ impl Client {
             self.stream.write_all(message).await?;
             self.stream.flush().await
         };
-        self.deadline.within(self.write_timeout, written).await?
+        self.deadline.with_timeout(self.write_timeout, written).await?
     }
 
     /// Waits until the client goes away, keeping what it pipelines meanwhile.
     ///
     /// The end of its stream counts as going away: a client that only stops sending cannot be told from one that left.
-    pub async fn gone(&mut self) {
+    pub async fn wait_until_gone(&mut self) {
         loop {
             if self.input.len() >= MAX_PIPELINED {
                 return std::future::pending().await;
@@ -126,8 +129,8 @@ impl Client {
     /// Brings back what [`Client::take_input`] took, less its first `consumed` bytes.
     ///
     /// # Errors
-    /// [`Exhausted`] when there is no room for the rest and what came meanwhile together.
-    pub fn restore(&mut self, mut input: Buffer, consumed: usize) -> Result<(), Exhausted> {
+    /// [`MemoryExhausted`] when there is no room for the rest and what came meanwhile together.
+    pub fn restore(&mut self, mut input: Buffer, consumed: usize) -> Result<(), MemoryExhausted> {
         input.consume(consumed);
         if !self.input.is_empty() {
             input.extend(&self.input)?;
@@ -137,7 +140,7 @@ impl Client {
     }
 
     /// Forgets what the client sent: nothing more of it will be served.
-    pub fn forget(&mut self) {
+    pub fn discard_input(&mut self) {
         self.input.take();
     }
 
@@ -150,21 +153,23 @@ impl Client {
 }
 
 /// Of the connections that wait none has memory for what it waits for: small things are read to the stack.
-fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Context<'_>) -> Poll<Filled> {
-    if input.is_large() && input.room() > 0 {
-        let read = ready!(pin!(stream.read_buf(&mut input.spare())).poll(context));
+fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Context<'_>) -> Poll<FillOutcome> {
+    if input.has_counted_memory() && input.available() > 0 {
+        let read = ready!(pin!(stream.read_buf(&mut input.available_mut())).poll(context));
         return Poll::Ready(match read {
-            Ok(0) | Err(_) => Filled::End,
-            Ok(_) => Filled::More,
+            Ok(0) | Err(_) => FillOutcome::End,
+            Ok(_) => FillOutcome::More,
         });
     }
-    let mut space = [MaybeUninit::uninit(); READ];
+    let mut space = [MaybeUninit::uninit(); READ_SIZE];
     let mut piece = ReadBuf::uninit(&mut space);
     let read = ready!(Pin::new(stream).poll_read(context, &mut piece));
     Poll::Ready(match piece.filled() {
-        [] => Filled::End,
-        _ if read.is_err() => Filled::End,
-        bytes => input.extend(bytes).map_or(Filled::NoRoom, |()| Filled::More),
+        [] => FillOutcome::End,
+        _ if read.is_err() => FillOutcome::End,
+        bytes => input
+            .extend(bytes)
+            .map_or(FillOutcome::OutOfMemory, |()| FillOutcome::More),
     })
 }
 

@@ -1,21 +1,21 @@
 //! Header fields of a request that go upstream as the client sent them.
 
-use proofgate_providers::{Family, is_beta};
+use proofgate_providers::{Family, is_beta_feature};
 use proofgate_wire::{Headers, encode};
 
 /// The version of Anthropic's API that clients mean which name another API's.
-const VERSION: &[u8] = b"2023-06-01";
+const DEFAULT_VERSION: &[u8] = b"2023-06-01";
 
 /// What Anthropic's clients say in the head: the version of the API, and which of its betas they use.
 #[derive(Debug, Default)]
-pub struct ClientFields {
+pub struct AnthropicHeaders {
     version: Vec<u8>,
     betas: Vec<Box<str>>,
 }
 
-impl ClientFields {
+impl AnthropicHeaders {
     /// Takes what goes upstream; `None` where nothing does.
-    pub fn of(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
+    pub fn from_headers(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
         if family != Family::Anthropic {
             return None;
         }
@@ -25,17 +25,17 @@ impl ClientFields {
         let names = values.flat_map(|(_, value)| value.split(|byte| *byte == b','));
         let names = names.filter_map(|name| std::str::from_utf8(name.trim_ascii()).ok());
         let names = names.filter(|name| !name.is_empty());
-        Some(Box::new(ClientFields {
+        Some(Box::new(AnthropicHeaders {
             version,
             betas: names.map(Into::into).collect(),
         }))
     }
 
     /// Leaves out the betas that a plan denies by these names, and names them in a field of the answer, in `extra`.
-    pub fn deny(&mut self, names: &[String], extra: &mut Vec<u8>) {
+    pub fn deny_betas(&mut self, names: &[String], extra: &mut Vec<u8>) {
         let betas = self.betas.drain(..);
         let (denied, kept): (Vec<_>, Vec<_>) =
-            betas.partition(|beta| names.iter().any(|name| is_beta(beta, name)));
+            betas.partition(|beta| names.iter().any(|name| is_beta_feature(beta, name)));
         self.betas = kept;
         let denied: Vec<&str> = denied.iter().map(AsRef::as_ref).collect();
         write_names(extra, "x-proofgate-dropped-betas", &denied);
@@ -44,7 +44,7 @@ impl ClientFields {
     /// Adds betas that the body names, of a client that says in the body what belongs into the head.
     pub fn add_from_body(&mut self, betas: Vec<String>) {
         if self.version.is_empty() {
-            self.version = VERSION.to_vec();
+            self.version = DEFAULT_VERSION.to_vec();
         }
         for beta in betas {
             let is_new = self.betas.iter().all(|known| **known != *beta);
@@ -58,7 +58,7 @@ impl ClientFields {
     }
 
     /// The betas of a request that a provider may not be sent, where `allowed` says which it may.
-    pub fn refused_by(&self, allowed: Option<&[String]>) -> Vec<String> {
+    pub fn disallowed_betas(&self, allowed: Option<&[String]>) -> Vec<String> {
         let Some(allowed) = allowed else {
             return Vec::new();
         };

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// with the next setting and never in the middle of an exchange.
 pub struct Clock {
     anchor: Cell<(Instant, u64)>,
-    counted: Cell<Counted>,
+    limit_time: Cell<LimitTime>,
 }
 
 /// Where the time stands by which limits count.
 #[derive(Clone, Copy)]
-struct Counted {
+struct LimitTime {
     at: Instant,
     /// Unix microseconds.
     time: u64,
@@ -21,14 +21,14 @@ struct Counted {
 }
 
 /// The time by which limits count goes so much slower while it is ahead: a fourth.
-const SLOWER: u64 = 4;
+const SLOWDOWN_FACTOR: u64 = 4;
 /// By how much it may be ahead, in microseconds: an hour, which takes four to go by. Beyond that the system's clock had been
 /// wrong, and no time of a record may stay wrong for longer.
-pub const MOST_LEAD: u64 = 3_600_000_000;
+pub const MAX_LEAD: u64 = 3_600_000_000;
 /// A change of the system's clock of so many microseconds, beside what the monotonic clock went on, is a step.
-const STEP: u64 = 1_000_000;
+const MIN_STEP: u64 = 1_000_000;
 /// Two readings of the monotonic clock lie closer together, or the thread was held up between them.
-const TOGETHER: Duration = Duration::from_millis(10);
+const MAX_READING_GAP: Duration = Duration::from_millis(10);
 const READINGS: usize = 5;
 
 /// A step of the system's clock.
@@ -39,18 +39,18 @@ pub struct ClockStep {
     /// Where it stands.
     pub to: u64,
     /// Whether the time by which limits count went back with it.
-    pub turns_back: bool,
+    pub moves_limit_time_back: bool,
 }
 
 impl ClockStep {
-    pub fn is_back(self) -> bool {
+    pub fn is_backward(self) -> bool {
         self.to < self.from
     }
 }
 
 impl std::fmt::Display for ClockStep {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let direction = if self.is_back() { "back" } else { "ahead" };
+        let direction = if self.is_backward() { "back" } else { "ahead" };
         let seconds = Duration::from_micros(self.from.abs_diff(self.to)).as_secs_f64();
         write!(
             formatter,
@@ -64,28 +64,28 @@ impl Clock {
         let (at, time) = (Instant::now(), unix_micros());
         Clock {
             anchor: Cell::new((at, time)),
-            counted: Cell::new(Counted { at, time, lead: 0 }),
+            limit_time: Cell::new(LimitTime { at, time, lead: 0 }),
         }
     }
 
     /// Follows the system's clock; called about once a second. Returns the step that it made since, if it made one.
-    pub fn set(&self) -> Option<ClockStep> {
-        let (at, wall) = both_clocks();
-        self.set_to(at, wall)
+    pub fn sync(&self) -> Option<ClockStep> {
+        let (at, wall) = read_both_clocks();
+        self.sync_to(at, wall)
     }
 
-    fn set_to(&self, at: Instant, wall: u64) -> Option<ClockStep> {
+    fn sync_to(&self, at: Instant, wall: u64) -> Option<ClockStep> {
         let from = self.unix_micros(at);
         self.anchor.set((at, wall));
         let counted = self.counted(at);
-        let turns_back = counted.saturating_sub(wall) > MOST_LEAD;
+        let turns_back = counted.saturating_sub(wall) > MAX_LEAD;
         let time = if turns_back { wall } else { counted.max(wall) };
         let lead = time - wall;
-        self.counted.set(Counted { at, time, lead });
-        (turns_back || from.abs_diff(wall) >= STEP).then_some(ClockStep {
+        self.limit_time.set(LimitTime { at, time, lead });
+        (turns_back || from.abs_diff(wall) >= MIN_STEP).then_some(ClockStep {
             from,
             to: wall,
-            turns_back,
+            moves_limit_time_back: turns_back,
         })
     }
 
@@ -95,15 +95,15 @@ impl Clock {
     /// until both agree: a minute may take eighty seconds then, and nobody waits until a wrong time has come. Further back,
     /// and forward, it follows at once.
     pub fn counted(&self, at: Instant) -> u64 {
-        let counted = self.counted.get();
+        let counted = self.limit_time.get();
         let passed = micros(at.saturating_duration_since(counted.at));
-        let slower = (passed / SLOWER).min(counted.lead);
+        let slower = (passed / SLOWDOWN_FACTOR).min(counted.lead);
         counted.time.saturating_add(passed - slower)
     }
 
     /// By how much the time by which limits count is ahead of the system's clock, in microseconds.
-    pub fn lead(&self) -> u64 {
-        self.counted.get().lead
+    pub fn limit_time_lead(&self) -> u64 {
+        self.limit_time.get().lead
     }
 
     /// Unix microseconds at a reading of the monotonic clock.
@@ -117,12 +117,12 @@ impl Clock {
 }
 
 /// What both clocks say at one moment.
-fn both_clocks() -> (Instant, u64) {
+fn read_both_clocks() -> (Instant, u64) {
     let mut before = Instant::now();
     for _ in 0..READINGS {
         let wall = unix_micros();
         let after = Instant::now();
-        if after.duration_since(before) <= TOGETHER {
+        if after.duration_since(before) <= MAX_READING_GAP {
             return (after, wall);
         }
         before = after;
@@ -170,20 +170,20 @@ mod tests {
         let mut agreed = None;
         for second in 1..=5 * 3600 {
             (at, wall) = (at + Duration::from_secs(1), wall + SECOND);
-            let step = clock.set_to(at, wall);
+            let step = clock.sync_to(at, wall);
             assert_eq!(step.is_some(), second == 1, "{step:?} in second {second}");
-            assert!(step.is_none_or(|step| !step.turns_back));
+            assert!(step.is_none_or(|step| !step.moves_limit_time_back));
             let now = clock.counted(at);
             let step = now - before;
             assert!((750_000..=SECOND).contains(&step), "{step} in second {second}");
-            agreed = agreed.or((clock.lead() == 0).then_some(second));
+            agreed = agreed.or((clock.limit_time_lead() == 0).then_some(second));
             assert_eq!(clock.unix_micros(at), wall);
             before = now;
         }
         assert!(agreed.is_some_and(|second| second <= 4 * 3600 + 1), "{agreed:?}");
         assert_eq!(before, wall);
         assert!(clock.counted(begun) >= first, "it never goes back");
-        clock.set_to(at, wall + HOUR);
+        clock.sync_to(at, wall + HOUR);
         assert_eq!(clock.counted(at), wall + HOUR, "forward it follows at once");
     }
 
@@ -199,11 +199,14 @@ mod tests {
         ] {
             let (clock, at, wall) = set();
             let (at, wall) = (at + Duration::from_secs(1), wall + SECOND);
-            let step = clock.set_to(at, wall - back).unwrap();
-            assert_eq!((step.from, step.to, step.turns_back), (wall, wall - back, true));
-            assert_eq!((clock.counted(at), clock.lead()), (wall - back, 0));
+            let step = clock.sync_to(at, wall - back).unwrap();
+            assert_eq!(
+                (step.from, step.to, step.moves_limit_time_back),
+                (wall, wall - back, true)
+            );
+            assert_eq!((clock.counted(at), clock.limit_time_lead()), (wall - back, 0));
             let later = at + Duration::from_secs(1);
-            assert_eq!(clock.set_to(later, wall - back + SECOND), None);
+            assert_eq!(clock.sync_to(later, wall - back + SECOND), None);
             assert_eq!(clock.counted(later), wall - back + SECOND);
         }
     }
@@ -212,8 +215,8 @@ mod tests {
     fn steps_that_come_one_after_the_other_add_up() {
         let (clock, at, wall) = set();
         let back = 40 * 60 * SECOND;
-        assert!(!clock.set_to(at, wall - back).unwrap().turns_back);
-        assert!(clock.set_to(at, wall - 2 * back).unwrap().turns_back);
+        assert!(!clock.sync_to(at, wall - back).unwrap().moves_limit_time_back);
+        assert!(clock.sync_to(at, wall - 2 * back).unwrap().moves_limit_time_back);
         assert_eq!(clock.counted(at), wall - 2 * back);
     }
 
@@ -221,18 +224,21 @@ mod tests {
     fn a_step_is_a_second_or_more_either_way_and_what_a_clock_is_slowed_by_is_none() {
         for ahead in [SECOND, HOUR, 10 * YEAR] {
             let (clock, at, wall) = set();
-            let step = clock.set_to(at, wall + ahead).unwrap();
-            assert_eq!((step.from, step.to, step.turns_back), (wall, wall + ahead, false));
+            let step = clock.sync_to(at, wall + ahead).unwrap();
+            assert_eq!(
+                (step.from, step.to, step.moves_limit_time_back),
+                (wall, wall + ahead, false)
+            );
             assert_eq!(clock.counted(at), wall + ahead);
-            let back = clock.set_to(at, wall).unwrap();
+            let back = clock.sync_to(at, wall).unwrap();
             assert_eq!((back.from, back.to), (wall + ahead, wall));
-            assert_eq!(back.turns_back, ahead > HOUR);
+            assert_eq!(back.moves_limit_time_back, ahead > HOUR);
         }
         for drift in [0, 1, 500, SECOND - 1] {
             let (clock, at, wall) = set();
-            assert_eq!(clock.set_to(at, wall + drift), None);
+            assert_eq!(clock.sync_to(at, wall + drift), None);
             let (clock, at, wall) = set();
-            assert_eq!(clock.set_to(at, wall - drift), None);
+            assert_eq!(clock.sync_to(at, wall - drift), None);
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// No wait is longer: a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The time ran out.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl From<Elapsed> for io::Error {
 pub struct Deadline {
     sleep: Option<Pin<Box<Sleep>>>,
     /// When it rings, and whom it wakes then.
-    set: Option<(Instant, Waker)>,
+    armed: Option<(Instant, Waker)>,
 }
 
 impl Deadline {
@@ -39,15 +39,19 @@ impl Deadline {
     ///
     /// # Errors
     /// [`Elapsed`] when it is not ready `patience` after it was first seen to wait.
-    pub async fn within<F: Future>(&mut self, patience: Duration, future: F) -> Result<F::Output, Elapsed> {
-        self.within_until(patience, None, future).await
+    pub async fn with_timeout<F: Future>(
+        &mut self,
+        patience: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        self.with_timeout_and_deadline(patience, None, future).await
     }
 
     /// What `future` comes to.
     ///
     /// # Errors
     /// [`Elapsed`] when it is not ready `patience` after it was first seen to wait, or `until`.
-    pub async fn within_until<F: Future>(
+    pub async fn with_timeout_and_deadline<F: Future>(
         &mut self,
         patience: Duration,
         until: Option<Instant>,
@@ -61,10 +65,10 @@ impl Deadline {
             }
             if due.is_none() {
                 let now = Instant::now();
-                let wanted = now + patience.min(LONGEST);
+                let wanted = now + patience.min(MAX_WAIT);
                 let wanted = until.map_or(wanted, |until| wanted.min(until));
                 due = Some(wanted);
-                if self.is_set(now, wanted, context) {
+                if self.is_armed(now, wanted, context) {
                     return Poll::Pending;
                 }
             }
@@ -75,15 +79,15 @@ impl Deadline {
     }
 
     /// Whether the timer will wake this task, and not later than at `due`.
-    fn is_set(&self, now: Instant, due: Instant, context: &Context<'_>) -> bool {
+    fn is_armed(&self, now: Instant, due: Instant, context: &Context<'_>) -> bool {
         let in_time = |(rings, task): &(Instant, Waker)| {
             now < *rings && *rings <= due && task.will_wake(context.waker())
         };
-        self.set.as_ref().is_some_and(in_time)
+        self.armed.as_ref().is_some_and(in_time)
     }
 
     fn poll_until(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
-        self.set = None;
+        self.armed = None;
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if sleep.deadline() > due {
             sleep.as_mut().reset(due);
@@ -92,7 +96,7 @@ impl Deadline {
             // Without a budget the timer sets nothing and has the task polled again.
             let sets = has_budget_remaining();
             if sleep.as_mut().poll(context).is_pending() {
-                self.set = sets.then(|| (sleep.deadline(), context.waker().clone()));
+                self.armed = sets.then(|| (sleep.deadline(), context.waker().clone()));
                 return Poll::Pending;
             }
             if sleep.deadline() >= due {
@@ -120,7 +124,7 @@ mod tests {
 
     async fn elapses_after(deadline: &mut Deadline, patience: Duration) -> Duration {
         let begin = Instant::now();
-        assert!(deadline.within(patience, pending::<()>()).await.is_err());
+        assert!(deadline.with_timeout(patience, pending::<()>()).await.is_err());
         // The runtime's timers round up to a millisecond.
         Duration::from_secs(begin.elapsed().as_secs())
     }
@@ -128,7 +132,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_ready_in_time_is_returned() {
         let mut deadline = Deadline::default();
-        let found = deadline.within(SHORT, async {
+        let found = deadline.with_timeout(SHORT, async {
             sleep(SHORT / 2).await;
             7
         });
@@ -149,7 +153,7 @@ mod tests {
                     let waits = tokio::spawn(async move {
                         let mut deadline = Deadline::default();
                         let second = sleep(Duration::from_secs(1));
-                        assert!(deadline.within(before, second).await.is_ok());
+                        assert!(deadline.with_timeout(before, second).await.is_ok());
                         sleep(pause).await;
                         let first = elapses_after(&mut deadline, patience).await;
                         (first, elapses_after(&mut deadline, patience).await)
@@ -175,7 +179,7 @@ mod tests {
                 }
                 Poll::Pending
             });
-            assert!(deadline.within(SHORT, exhausting).await.is_ok());
+            assert!(deadline.with_timeout(SHORT, exhausting).await.is_ok());
             // Nothing that woke the task before may have it look at its timer.
             sleep(Duration::from_millis(1)).await;
             timeout(LONG * 10, elapses_after(&mut deadline, LONG)).await
@@ -186,7 +190,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wait_in_another_task_wakes_that_one() {
         let mut deadline = Deadline::default();
-        assert!(deadline.within(LONG, sleep(SHORT)).await.is_ok());
+        assert!(deadline.with_timeout(LONG, sleep(SHORT)).await.is_ok());
         let other = tokio::spawn(async move { elapses_after(&mut deadline, LONG).await });
         assert_eq!(timeout(LONG * 10, other).await.unwrap().unwrap(), LONG);
     }
@@ -198,7 +202,7 @@ mod tests {
         let until = Some(begin + LONG);
         let mut waits = 0;
         while deadline
-            .within_until(SHORT, until, sleep(SHORT / 2))
+            .with_timeout_and_deadline(SHORT, until, sleep(SHORT / 2))
             .await
             .is_ok()
         {
@@ -207,7 +211,7 @@ mod tests {
         assert_eq!((begin.elapsed().as_secs(), waits), (LONG.as_secs(), 12));
         assert!(
             deadline
-                .within_until(SHORT, until, sleep(SHORT / 2))
+                .with_timeout_and_deadline(SHORT, until, sleep(SHORT / 2))
                 .await
                 .is_err()
         );
@@ -216,6 +220,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_patience_beyond_all_clocks_is_a_long_one() {
         let mut deadline = Deadline::default();
-        assert!(deadline.within(Duration::MAX, sleep(LONG)).await.is_ok());
+        assert!(deadline.with_timeout(Duration::MAX, sleep(LONG)).await.is_ok());
     }
 }

@@ -12,9 +12,9 @@ use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 /// Descriptors that are kept back, at most: the admin port takes 256 connections.
-const RESERVE: u64 = 320;
+const MAX_RESERVE: u64 = 320;
 /// Descriptors that are kept back, at least, where the limit has as many twice.
-const LEAST_RESERVE: u64 = 96;
+const MIN_RESERVE: u64 = 96;
 
 /// How the descriptors of a process are shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub struct DescriptorShares {
 impl DescriptorShares {
     /// Those of this process, which accepts `connections` of clients where they fit. `limit` stands for that of the
     /// system where it is lower.
-    pub fn of_process(connections: usize, limit: Option<u64>) -> Self {
+    pub fn for_process(connections: usize, limit: Option<u64>) -> Self {
         let system = getrlimit(Resource::Nofile).current;
         let limit = [system, limit].into_iter().flatten().min();
         DescriptorShares::new(limit, connections)
@@ -40,7 +40,7 @@ impl DescriptorShares {
 
     fn new(limit: Option<u64>, connections: usize) -> Self {
         let all = limit.unwrap_or(u64::MAX);
-        let reserved = (all / 8).clamp(LEAST_RESERVE, RESERVE).min(all / 2);
+        let reserved = (all / 8).clamp(MIN_RESERVE, MAX_RESERVE).min(all / 2);
         let room = usize::try_from(all - reserved).unwrap_or(usize::MAX);
         // Every client may need a provider; many are answered without one.
         let clients = connections.min(room - room / 3);
@@ -55,76 +55,78 @@ impl DescriptorShares {
 
 /// What the process ran out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shortage {
+pub enum ResourceShortage {
     /// File descriptors, of those that connections may have.
     Descriptors,
     /// Ports of its own for connections to one address.
     Ports,
 }
 
-impl Shortage {
+impl ResourceShortage {
     /// What an error tells of a shortage, whether it was found here or by the system.
-    pub fn of(error: &io::Error) -> Option<Self> {
+    pub fn from_error(error: &io::Error) -> Option<Self> {
         use rustix::io::Errno;
 
-        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Shortage>());
+        let inner = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<ResourceShortage>());
         inner.copied().or_else(|| match Errno::from_io_error(error)? {
-            Errno::MFILE | Errno::NFILE => Some(Shortage::Descriptors),
+            Errno::MFILE | Errno::NFILE => Some(ResourceShortage::Descriptors),
             _ => None,
         })
     }
 }
 
-impl std::fmt::Display for Shortage {
+impl std::fmt::Display for ResourceShortage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
-            Shortage::Descriptors => "the process has no file descriptor left for the connection (RLIMIT_NOFILE)",
-            Shortage::Ports => {
+            ResourceShortage::Descriptors => "the process has no file descriptor left for the connection (RLIMIT_NOFILE)",
+            ResourceShortage::Ports => {
                 "the machine has no local port left for a connection to the address (net.ipv4.ip_local_port_range)"
             }
         })
     }
 }
 
-impl std::error::Error for Shortage {}
+impl std::error::Error for ResourceShortage {}
 
-impl From<Shortage> for io::Error {
-    fn from(shortage: Shortage) -> Self {
+impl From<ResourceShortage> for io::Error {
+    fn from(shortage: ResourceShortage) -> Self {
         io::Error::other(shortage)
     }
 }
 
 /// Who has connections that wait for nobody in particular.
-pub trait KeepsIdle {
+pub trait IdleConnectionPool {
     /// Closes one of them; `false` when there is none.
-    fn close_one(&self) -> bool;
+    fn close_idle(&self) -> bool;
 }
 
 /// The sockets to providers of one worker: no more than its part of the descriptors.
-pub struct Sockets {
+pub struct UpstreamSockets {
     open: Cell<usize>,
-    most: usize,
+    max_open: usize,
     /// Those that can close one to make room.
-    pools: RefCell<Vec<Weak<dyn KeepsIdle>>>,
+    pools: RefCell<Vec<Weak<dyn IdleConnectionPool>>>,
 }
 
-impl Default for Sockets {
+impl Default for UpstreamSockets {
     fn default() -> Self {
-        Sockets::new(usize::MAX)
+        UpstreamSockets::new(usize::MAX)
     }
 }
 
-impl Sockets {
+impl UpstreamSockets {
     pub fn new(most: usize) -> Self {
-        Sockets {
+        UpstreamSockets {
             open: Cell::new(0),
-            most,
+            max_open: most,
             pools: RefCell::default(),
         }
     }
 
     /// Asks `pool` for a connection whenever there is no room, for as long as it lives.
-    pub fn ask(&self, pool: Weak<dyn KeepsIdle>) {
+    pub fn register_pool(&self, pool: Weak<dyn IdleConnectionPool>) {
         let mut pools = self.pools.borrow_mut();
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(pool);
@@ -138,13 +140,13 @@ impl Sockets {
     /// The right to open one, until it is dropped. Where there is no room, one that waits for a request is closed.
     ///
     /// # Errors
-    /// [`Shortage::Descriptors`]: all are in use.
-    pub fn take(self: &Rc<Self>) -> Result<DescriptorPermit, Shortage> {
-        while self.open.get() >= self.most {
+    /// [`ResourceShortage::Descriptors`]: all are in use.
+    pub fn acquire(self: &Rc<Self>) -> Result<DescriptorPermit, ResourceShortage> {
+        while self.open.get() >= self.max_open {
             let pools = self.pools.borrow();
             let mut pools = pools.iter().filter_map(Weak::upgrade);
-            if !pools.any(|pool| pool.close_one()) {
-                return Err(Shortage::Descriptors);
+            if !pools.any(|pool| pool.close_idle()) {
+                return Err(ResourceShortage::Descriptors);
             }
         }
         self.open.set(self.open.get().saturating_add(1));
@@ -153,7 +155,7 @@ impl Sockets {
 }
 
 /// The right to one socket.
-pub struct DescriptorPermit(Rc<Sockets>);
+pub struct DescriptorPermit(Rc<UpstreamSockets>);
 
 impl Drop for DescriptorPermit {
     fn drop(&mut self) {
@@ -177,7 +179,7 @@ mod tests {
                 assert!(all <= u128::from(limit), "{shares:?}");
                 assert!(shares.clients >= 1 && shares.clients <= connections, "{shares:?}");
                 assert!(
-                    shares.reserved >= LEAST_RESERVE.min(limit / 2) && shares.reserved <= RESERVE,
+                    shares.reserved >= MIN_RESERVE.min(limit / 2) && shares.reserved <= MAX_RESERVE,
                     "{shares:?}"
                 );
                 assert!(
@@ -194,47 +196,50 @@ mod tests {
         );
     }
 
-    struct Idle(Rc<Sockets>, RefCell<Vec<DescriptorPermit>>);
+    struct Idle(Rc<UpstreamSockets>, RefCell<Vec<DescriptorPermit>>);
 
-    impl KeepsIdle for Idle {
-        fn close_one(&self) -> bool {
+    impl IdleConnectionPool for Idle {
+        fn close_idle(&self) -> bool {
             self.1.borrow_mut().pop().is_some()
         }
     }
 
     #[test]
     fn an_idle_connection_makes_room_and_one_in_use_does_not() {
-        let sockets = Rc::new(Sockets::new(2));
+        let sockets = Rc::new(UpstreamSockets::new(2));
         let idle = Rc::new(Idle(Rc::clone(&sockets), RefCell::default()));
-        let pool: Weak<dyn KeepsIdle> = Rc::downgrade(&idle) as Weak<dyn KeepsIdle>;
-        sockets.ask(pool);
-        idle.1.borrow_mut().push(idle.0.take().unwrap());
-        let one = sockets.take().unwrap();
-        let two = sockets.take().unwrap();
+        let pool: Weak<dyn IdleConnectionPool> = Rc::downgrade(&idle) as Weak<dyn IdleConnectionPool>;
+        sockets.register_pool(pool);
+        idle.1.borrow_mut().push(idle.0.acquire().unwrap());
+        let one = sockets.acquire().unwrap();
+        let two = sockets.acquire().unwrap();
         assert!(idle.1.borrow().is_empty(), "the idle one was closed");
-        assert_eq!(sockets.take().err(), Some(Shortage::Descriptors));
+        assert_eq!(sockets.acquire().err(), Some(ResourceShortage::Descriptors));
         drop(one);
         assert_eq!(sockets.open(), 1);
-        assert!(sockets.take().is_ok());
+        assert!(sockets.acquire().is_ok());
         drop(two);
         assert_eq!(sockets.open(), 0);
     }
 
     #[test]
     fn a_shortage_is_told_by_the_system_or_by_the_room() {
-        let of = |number| Shortage::of(&io::Error::from_raw_os_error(number));
+        let of = |number| ResourceShortage::from_error(&io::Error::from_raw_os_error(number));
         assert_eq!(
             of(rustix::io::Errno::MFILE.raw_os_error()),
-            Some(Shortage::Descriptors)
+            Some(ResourceShortage::Descriptors)
         );
         assert_eq!(
             of(rustix::io::Errno::NFILE.raw_os_error()),
-            Some(Shortage::Descriptors)
+            Some(ResourceShortage::Descriptors)
         );
         assert_eq!(of(rustix::io::Errno::CONNREFUSED.raw_os_error()), None);
-        for shortage in [Shortage::Descriptors, Shortage::Ports] {
-            assert_eq!(Shortage::of(&shortage.into()), Some(shortage));
+        for shortage in [ResourceShortage::Descriptors, ResourceShortage::Ports] {
+            assert_eq!(ResourceShortage::from_error(&shortage.into()), Some(shortage));
         }
-        assert_eq!(Shortage::of(&io::ErrorKind::TimedOut.into()), None);
+        assert_eq!(
+            ResourceShortage::from_error(&io::ErrorKind::TimedOut.into()),
+            None
+        );
     }
 }

@@ -30,44 +30,44 @@ pub enum Phase {
 pub struct Lifecycle {
     shared: Rc<Shared>,
     /// Where this view's waker is kept, once it has waited, and the waker.
-    place: Option<(usize, Waker)>,
+    waker_slot: Option<(usize, Waker)>,
 }
 
 struct Shared {
-    told: watch::Receiver<Phase>,
+    receiver: watch::Receiver<Phase>,
     /// The phase of which everybody who waits has heard.
-    heard: Cell<Phase>,
+    notified: Cell<Phase>,
     waiting: RefCell<Slab<Waker>>,
 }
 
 impl Lifecycle {
-    /// The first view of the phases that are told; [`Lifecycle::follow`] wakes those who wait for one.
+    /// The first view of the phases that are told; [`Lifecycle::run`] wakes those who wait for one.
     pub fn new(told: watch::Receiver<Phase>) -> Self {
         let now = *told.borrow();
         Lifecycle {
             shared: Rc::new(Shared {
-                told,
-                heard: Cell::new(now),
+                receiver: told,
+                notified: Cell::new(now),
                 waiting: RefCell::default(),
             }),
-            place: None,
+            waker_slot: None,
         }
     }
 
     /// Tells everybody who waits of each phase, for ever. When nobody steers any more, all is over.
-    pub async fn follow(self) {
-        let mut told = self.shared.told.clone();
+    pub async fn run(self) {
+        let mut told = self.shared.receiver.clone();
         loop {
-            self.tell(*told.borrow_and_update());
+            self.notify(*told.borrow_and_update());
             if told.changed().await.is_err() {
-                self.tell(Phase::Cancelled);
+                self.notify(Phase::Cancelled);
                 return std::future::pending().await;
             }
         }
     }
 
-    fn tell(&self, phase: Phase) {
-        if self.shared.heard.replace(phase) != phase {
+    fn notify(&self, phase: Phase) {
+        if self.shared.notified.replace(phase) != phase {
             for (_, waker) in self.shared.waiting.borrow().iter() {
                 waker.wake_by_ref();
             }
@@ -76,18 +76,18 @@ impl Lifecycle {
 
     /// The phase as it is now, also where those who wait have not heard of it yet.
     pub fn phase(&self) -> Phase {
-        *self.shared.told.borrow()
+        *self.shared.receiver.borrow()
     }
 
     /// Waits until `phase` is reached; at once when it has been.
-    pub async fn reached(&mut self, phase: Phase) {
-        self.becomes(|now| now >= phase).await;
+    pub async fn wait_for(&mut self, phase: Phase) {
+        self.wait_until(|now| now >= phase).await;
     }
 
     /// Waits until the phase is `wanted`, and returns it.
-    async fn becomes(&mut self, wanted: impl Fn(Phase) -> bool) -> Phase {
+    async fn wait_until(&mut self, wanted: impl Fn(Phase) -> bool) -> Phase {
         poll_fn(|context| {
-            let now = self.shared.heard.get();
+            let now = self.shared.notified.get();
             if wanted(now) {
                 return Poll::Ready(now);
             }
@@ -99,7 +99,7 @@ impl Lifecycle {
 
     fn wake_on_change(&mut self, context: &Context<'_>) {
         let waker = context.waker();
-        match &mut self.place {
+        match &mut self.waker_slot {
             Some((_, known)) if known.will_wake(waker) => {}
             Some((place, known)) => {
                 known.clone_from(waker);
@@ -107,7 +107,7 @@ impl Lifecycle {
             }
             None => {
                 let place = self.shared.waiting.borrow_mut().insert(waker.clone());
-                self.place = Some((place, waker.clone()));
+                self.waker_slot = Some((place, waker.clone()));
             }
         }
     }
@@ -115,10 +115,10 @@ impl Lifecycle {
     /// Waits until a connection that carries no request may be closed: the worker drains, or has been on its way out
     /// for `patience` since this was called. A client that uses its connection more often than that is told by an
     /// answer, and never loses a request to a connection that closes under it.
-    pub async fn idle_may_close(&mut self, patience: Duration) {
+    pub async fn wait_for_idle_close(&mut self, patience: Duration) {
         loop {
-            self.reached(Phase::Retiring).await;
-            let turned = self.becomes(|now| now == Phase::Serving || now >= Phase::Draining);
+            self.wait_for(Phase::Retiring).await;
+            let turned = self.wait_until(|now| now == Phase::Serving || now >= Phase::Draining);
             match timeout(patience, turned).await {
                 Ok(Phase::Serving) => {}
                 _ => return,
@@ -131,14 +131,14 @@ impl Clone for Lifecycle {
     fn clone(&self) -> Self {
         Lifecycle {
             shared: Rc::clone(&self.shared),
-            place: None,
+            waker_slot: None,
         }
     }
 }
 
 impl Drop for Lifecycle {
     fn drop(&mut self) {
-        if let Some((place, _)) = &self.place {
+        if let Some((place, _)) = &self.waker_slot {
             self.shared.waiting.borrow_mut().remove(*place);
         }
     }
@@ -160,7 +160,7 @@ mod tests {
     fn passing(phases: &'static [Phase]) -> Lifecycle {
         let (sender, told) = watch::channel(Phase::Serving);
         let view = Lifecycle::new(told);
-        spawn_local(view.clone().follow());
+        spawn_local(view.clone().run());
         spawn_local(async move {
             for phase in phases {
                 sleep(SECOND).await;
@@ -190,9 +190,9 @@ mod tests {
             let mut other = view.clone();
             let mut third = view.clone();
             tokio::join!(
-                seconds_of(view.reached(Phase::Draining)),
-                seconds_of(other.reached(Phase::LameDuck)),
-                seconds_of(third.reached(Phase::Serving)),
+                seconds_of(view.wait_for(Phase::Draining)),
+                seconds_of(other.wait_for(Phase::LameDuck)),
+                seconds_of(third.wait_for(Phase::Serving)),
             )
         });
         assert_eq!(waits.await, (3, 2, 0));
@@ -203,7 +203,7 @@ mod tests {
         let local = LocalSet::new();
         let waited = local.run_until(async {
             let mut view = passing(&[Phase::Retiring, Phase::Serving, Phase::Retiring]);
-            seconds_of(view.idle_may_close(SECOND * 5)).await
+            seconds_of(view.wait_for_idle_close(SECOND * 5)).await
         });
         assert_eq!(waited.await, 8);
     }
@@ -213,7 +213,7 @@ mod tests {
         let local = LocalSet::new();
         let waited = local.run_until(async {
             let mut view = passing(&[Phase::Retiring, Phase::Draining]);
-            seconds_of(view.idle_may_close(SECOND * 500)).await
+            seconds_of(view.wait_for_idle_close(SECOND * 500)).await
         });
         assert_eq!(waited.await, 2);
     }
@@ -224,9 +224,9 @@ mod tests {
         let reached = local.run_until(async {
             let (sender, told) = watch::channel(Phase::Serving);
             let mut view = Lifecycle::new(told);
-            spawn_local(view.clone().follow());
+            spawn_local(view.clone().run());
             drop(sender);
-            timeout(SECOND, view.reached(Phase::Cancelled)).await
+            timeout(SECOND, view.wait_for(Phase::Cancelled)).await
         });
         assert!(reached.await.is_ok());
     }
@@ -246,7 +246,7 @@ mod tests {
         let (_sender, told) = watch::channel(Phase::Serving);
         let view = Lifecycle::new(told);
         let mut other = view.clone();
-        assert!(timeout(SECOND, other.reached(Phase::Draining)).await.is_err());
+        assert!(timeout(SECOND, other.wait_for(Phase::Draining)).await.is_err());
         assert_eq!(view.shared.waiting.borrow().len(), 1);
         drop(other);
         assert!(view.shared.waiting.borrow().is_empty());

@@ -1,6 +1,6 @@
 //! The memory that clients and providers can fill: one budget for all of it, and buffers that hold their share.
 //!
-//! What a connection always has is bounded by the number of connections: [`OWN`] bytes of each buffer. What it needs
+//! What a connection always has is bounded by the number of connections: [`UNCOUNTED_BYTES`] bytes of each buffer. What it needs
 //! beyond that is taken from the budget before the memory is, and goes back with it. Nothing waits for room: what
 //! finds none is refused. A quarter of the budget is for what every exchange needs, so that small requests are served
 //! however many large ones there are.
@@ -16,53 +16,53 @@ use std::rc::Rc;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use self::kept::{KeptBuffers, LARGE};
+use self::kept::{BufferCache, MIN_RETAINED_SIZE};
 
 /// Bytes that a buffer has without asking.
-pub const OWN: usize = 8 * 1024;
+pub const UNCOUNTED_BYTES: usize = 8 * 1024;
 /// Bytes of memory that a buffer keeps when what it held has been used.
-const KEPT: usize = 4 * 1024;
+const RETAINED_BYTES: usize = 4 * 1024;
 /// Bytes of a body that are read, made ready, hashed or sent together before everybody else is served: a fraction of a
 /// millisecond's work.
-pub const AT_ONCE: usize = 256 * 1024;
+pub const SLICE_BYTES: usize = 256 * 1024;
 /// Up to so many bytes a buffer that grows doubles; then it grows by as many.
-const STEP: usize = 256 * 1024;
+const MAX_GROWTH: usize = 256 * 1024;
 
 /// What is taken of the memory for bodies, in bytes.
-pub struct Budget {
+pub struct MemoryBudget {
     used: Cell<u64>,
-    most: Cell<u64>,
+    limit: Cell<u64>,
     gauge: Gauge,
     /// Memory that nobody uses: together with what is taken it is no more than the budget.
-    kept: KeptBuffers,
+    cache: BufferCache,
 }
 
 /// The budget has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exhausted;
+pub struct MemoryExhausted;
 
-impl Budget {
+impl MemoryBudget {
     /// A budget of `most` bytes that tells `gauge` how many are taken.
     pub fn new(most: u64, gauge: Gauge) -> Self {
-        Budget {
+        MemoryBudget {
             used: Cell::new(0),
-            most: Cell::new(most),
+            limit: Cell::new(most),
             gauge,
-            kept: KeptBuffers::default(),
+            cache: BufferCache::default(),
         }
     }
 
     /// Changes the budget; what is taken above it stays until it is given back.
-    pub fn set_most(&self, most: u64) {
-        self.most.set(most);
+    pub fn set_limit(&self, most: u64) {
+        self.limit.set(most);
     }
 
     /// A share of `bytes` for what an exchange needs whatever its size.
     ///
     /// # Errors
-    /// [`Exhausted`].
-    pub fn share(self: &Rc<Self>, bytes: usize) -> Result<MemoryReservation, Exhausted> {
-        self.replace(0, bytes, self.most.get())?;
+    /// [`MemoryExhausted`].
+    pub fn reserve(self: &Rc<Self>, bytes: usize) -> Result<MemoryReservation, MemoryExhausted> {
+        self.replace(0, bytes, self.limit.get())?;
         Ok(MemoryReservation {
             budget: Rc::clone(self),
             bytes,
@@ -70,23 +70,23 @@ impl Budget {
     }
 
     /// Keeps the memory of a buffer that is done with, if there is room for it.
-    fn keep(&self, memory: Vec<u8>) {
-        let room = self.most.get().saturating_sub(self.used.get());
-        self.kept.put(memory, room);
+    fn recycle(&self, memory: Vec<u8>) {
+        let room = self.limit.get().saturating_sub(self.used.get());
+        self.cache.insert(memory, room);
     }
 
     /// What bodies and held answers may take.
-    fn most_of_bodies(&self) -> u64 {
-        self.most.get() - self.most.get() / 4
+    fn max_body_bytes(&self) -> u64 {
+        self.limit.get() - self.limit.get() / 4
     }
 
-    fn replace(&self, before: usize, after: usize, most: u64) -> Result<(), Exhausted> {
+    fn replace(&self, before: usize, after: usize, most: u64) -> Result<(), MemoryExhausted> {
         let rest = self.used.get().saturating_sub(before as u64);
-        let used = rest.checked_add(after as u64).ok_or(Exhausted)?;
+        let used = rest.checked_add(after as u64).ok_or(MemoryExhausted)?;
         if after > before && used > most {
-            return Err(Exhausted);
+            return Err(MemoryExhausted);
         }
-        self.kept.shrink_to(self.most.get().saturating_sub(used));
+        self.cache.shrink_to(self.limit.get().saturating_sub(used));
         self.used.set(used);
         self.gauge.set(i64::try_from(used).unwrap_or(i64::MAX));
         Ok(())
@@ -95,13 +95,13 @@ impl Budget {
 
 /// A part of the budget; given back when it is dropped.
 pub struct MemoryReservation {
-    budget: Rc<Budget>,
+    budget: Rc<MemoryBudget>,
     bytes: usize,
 }
 
 impl MemoryReservation {
     /// An empty share.
-    pub fn new(budget: &Rc<Budget>) -> Self {
+    pub fn new(budget: &Rc<MemoryBudget>) -> Self {
         MemoryReservation {
             budget: Rc::clone(budget),
             bytes: 0,
@@ -114,15 +114,15 @@ impl MemoryReservation {
         std::mem::replace(self, empty)
     }
 
-    /// Makes this the share of something that takes `bytes` of memory, the first [`OWN`] of which do not count.
+    /// Makes this the share of something that takes `bytes` of memory, the first [`UNCOUNTED_BYTES`] of which do not count.
     ///
     /// # Errors
-    /// [`Exhausted`] when it would grow and there is no room; it stays as it was then.
-    pub fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        let bytes = bytes.saturating_sub(OWN);
+    /// [`MemoryExhausted`] when it would grow and there is no room; it stays as it was then.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
+        let bytes = bytes.saturating_sub(UNCOUNTED_BYTES);
         if bytes != self.bytes {
             self.budget
-                .replace(self.bytes, bytes, self.budget.most_of_bodies())?;
+                .replace(self.bytes, bytes, self.budget.max_body_bytes())?;
             self.bytes = bytes;
         }
         Ok(())
@@ -139,68 +139,68 @@ impl Drop for MemoryReservation {
 /// Bytes together with their share of the budget.
 pub struct Buffer {
     bytes: Vec<u8>,
-    share: MemoryReservation,
+    reservation: MemoryReservation,
 }
 
 impl Buffer {
     /// An empty buffer without memory.
-    pub fn new(budget: &Rc<Budget>) -> Self {
+    pub fn new(budget: &Rc<MemoryBudget>) -> Self {
         Buffer {
             bytes: Vec::new(),
-            share: MemoryReservation::new(budget),
+            reservation: MemoryReservation::new(budget),
         }
     }
 
     /// An empty buffer of the same budget in the place of this one.
     pub fn take(&mut self) -> Self {
-        let empty = Buffer::new(&self.share.budget);
+        let empty = Buffer::new(&self.reservation.budget);
         std::mem::replace(self, empty)
     }
 
     /// Makes room for `more` bytes and some beyond, so that many small pieces do not each move the buffer.
     ///
     /// # Errors
-    /// [`Exhausted`]; the buffer stays as it was.
-    pub fn reserve(&mut self, more: usize) -> Result<(), Exhausted> {
-        let needed = self.bytes.len().checked_add(more).ok_or(Exhausted)?;
+    /// [`MemoryExhausted`]; the buffer stays as it was.
+    pub fn reserve(&mut self, more: usize) -> Result<(), MemoryExhausted> {
+        let needed = self.bytes.len().checked_add(more).ok_or(MemoryExhausted)?;
         if needed <= self.bytes.capacity() {
             return Ok(());
         }
-        let ahead = self.bytes.capacity().min(STEP);
-        self.resize_generously(needed.max(self.bytes.capacity().saturating_add(ahead)), needed)
+        let ahead = self.bytes.capacity().min(MAX_GROWTH);
+        self.resize_best_effort(needed.max(self.bytes.capacity().saturating_add(ahead)), needed)
     }
 
     /// Makes room for `more` bytes, and of a large buffer for a few more: what comes next is about as long, and the memory
     /// serves it then.
     ///
     /// # Errors
-    /// [`Exhausted`]; the buffer stays as it was.
-    pub fn reserve_exact(&mut self, more: usize) -> Result<(), Exhausted> {
-        let needed = self.bytes.len().checked_add(more).ok_or(Exhausted)?;
+    /// [`MemoryExhausted`]; the buffer stays as it was.
+    pub fn reserve_exact(&mut self, more: usize) -> Result<(), MemoryExhausted> {
+        let needed = self.bytes.len().checked_add(more).ok_or(MemoryExhausted)?;
         match needed <= self.bytes.capacity() {
             true => Ok(()),
-            false => self.resize_generously(kept::rounded(needed), needed),
+            false => self.resize_best_effort(kept::round_up_capacity(needed), needed),
         }
     }
 
     /// Gives the buffer about `wanted` bytes, or at least `needed`: what would be spare is not insisted on.
-    fn resize_generously(&mut self, wanted: usize, needed: usize) -> Result<(), Exhausted> {
-        if needed >= LARGE
-            && let Some(kept) = self.share.budget.kept.take(needed)
+    fn resize_best_effort(&mut self, wanted: usize, needed: usize) -> Result<(), MemoryExhausted> {
+        if needed >= MIN_RETAINED_SIZE
+            && let Some(kept) = self.reservation.budget.cache.take(needed)
         {
-            if self.share.resize(kept.capacity()).is_ok() {
+            if self.reservation.resize(kept.capacity()).is_ok() {
                 let before = std::mem::replace(&mut self.bytes, kept);
                 self.bytes.extend_from_slice(&before);
-                self.share.budget.keep(before);
+                self.reservation.budget.recycle(before);
                 return Ok(());
             }
-            self.share.budget.keep(kept);
+            self.reservation.budget.recycle(kept);
         }
-        self.resize(wanted).or_else(|Exhausted| self.resize(needed))
+        self.resize(wanted).or_else(|MemoryExhausted| self.resize(needed))
     }
 
-    fn resize(&mut self, capacity: usize) -> Result<(), Exhausted> {
-        self.share.resize(capacity)?;
+    fn resize(&mut self, capacity: usize) -> Result<(), MemoryExhausted> {
+        self.reservation.resize(capacity)?;
         self.bytes.reserve_exact(capacity - self.bytes.len());
         Ok(())
     }
@@ -208,40 +208,44 @@ impl Buffer {
     /// Appends `bytes`.
     ///
     /// # Errors
-    /// [`Exhausted`]; the buffer stays as it was.
-    pub fn extend(&mut self, bytes: &[u8]) -> Result<(), Exhausted> {
+    /// [`MemoryExhausted`]; the buffer stays as it was.
+    pub fn extend(&mut self, bytes: &[u8]) -> Result<(), MemoryExhausted> {
         self.reserve(bytes.len())?;
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Bytes that can be written to [`Buffer::spare`].
-    pub fn room(&self) -> usize {
+    /// Bytes that can be written to [`Buffer::available_mut`].
+    pub fn available(&self) -> usize {
         self.bytes.capacity() - self.bytes.len()
     }
 
     /// Whether it has memory that is counted.
-    pub fn is_large(&self) -> bool {
-        self.bytes.capacity() > OWN
+    pub fn has_counted_memory(&self) -> bool {
+        self.bytes.capacity() > UNCOUNTED_BYTES
     }
 
-    /// For a reader that fills no more than the [`Buffer::room`], and no more than is read together.
-    pub fn spare(&mut self) -> impl bytes::BufMut + '_ {
-        let room = self.room().min(AT_ONCE);
+    /// For a reader that fills no more than the [`Buffer::available`], and no more than is read together.
+    pub fn available_mut(&mut self) -> impl bytes::BufMut + '_ {
+        let room = self.available().min(SLICE_BYTES);
         bytes::BufMut::limit(&mut self.bytes, room)
     }
 
     /// Has `write` append at most `most` bytes.
     ///
     /// # Errors
-    /// [`Exhausted`]; nothing is written then.
-    pub fn write<T>(&mut self, most: usize, write: impl FnOnce(&mut Vec<u8>) -> T) -> Result<T, Exhausted> {
+    /// [`MemoryExhausted`]; nothing is written then.
+    pub fn write<T>(
+        &mut self,
+        most: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> T,
+    ) -> Result<T, MemoryExhausted> {
         self.reserve_exact(most)?;
         Ok(write(&mut self.bytes))
     }
 
     /// Moves `range` to `to`, which lies before it.
-    pub fn move_back(&mut self, range: std::ops::Range<usize>, to: usize) {
+    pub fn move_range(&mut self, range: std::ops::Range<usize>, to: usize) {
         self.bytes.copy_within(range, to);
     }
 
@@ -253,32 +257,32 @@ impl Buffer {
     /// Drops the first `length` bytes, and gives memory back that the rest does not need.
     pub fn consume(&mut self, length: usize) {
         let rest = self.bytes.get(length..).unwrap_or_default();
-        if self.bytes.capacity() >= LARGE && rest.len() <= KEPT {
+        if self.bytes.capacity() >= MIN_RETAINED_SIZE && rest.len() <= RETAINED_BYTES {
             let rest = rest.to_vec();
             let memory = std::mem::replace(&mut self.bytes, rest);
-            self.give_back_to_budget(memory);
+            self.recycle_memory(memory);
             return;
         }
         self.bytes.drain(..length);
-        if self.bytes.capacity() > KEPT {
-            self.bytes.shrink_to(KEPT);
+        if self.bytes.capacity() > RETAINED_BYTES {
+            self.bytes.shrink_to(RETAINED_BYTES);
             // What becomes less is never refused.
-            let _ = self.share.resize(self.bytes.capacity());
+            let _ = self.reservation.resize(self.bytes.capacity());
         }
     }
 
     /// Leaves memory that the buffer had to the next one.
-    fn give_back_to_budget(&mut self, memory: Vec<u8>) {
+    fn recycle_memory(&mut self, memory: Vec<u8>) {
         // What becomes less is never refused.
-        let _ = self.share.resize(self.bytes.capacity());
-        self.share.budget.keep(memory);
+        let _ = self.reservation.resize(self.bytes.capacity());
+        self.reservation.budget.recycle(memory);
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.bytes);
-        self.give_back_to_budget(memory);
+        self.recycle_memory(memory);
     }
 }
 

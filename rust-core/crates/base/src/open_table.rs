@@ -2,32 +2,32 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use proofgate_limits::CredentialId;
-use proofgate_wal::{Ulid, Unended};
+use proofgate_wal::{Ulid, UnfinishedExchange};
 use slab::Slab;
 
 use crate::request_id::RequestId;
 
 /// The exchanges that are admitted and not ended, for whoever has to take up the log from here.
 #[derive(Default)]
-pub struct OpenTable(RefCell<Slab<Entry>>);
+pub struct OpenExchangeTable(RefCell<Slab<OpenExchangeEntry>>);
 
 /// What is kept of an open exchange.
-pub struct Entry {
+pub struct OpenExchangeEntry {
     /// Where its admission stands among all records of this life of the worker.
     pub position: u64,
     pub admitted_at: u64,
     pub id: RequestId,
     pub tenant: Arc<str>,
     pub key: CredentialId,
-    pub reserved: Option<u64>,
+    pub reserved_tokens: Option<u64>,
     pub reserved_nanodollars: Option<u64>,
     pub shared_plan: Option<Arc<str>>,
     pub model: Arc<str>,
 }
 
-impl OpenTable {
+impl OpenExchangeTable {
     /// Notes an exchange whose admission has just been appended; returns its place.
-    pub fn insert(&self, entry: Entry) -> usize {
+    pub fn insert(&self, entry: OpenExchangeEntry) -> usize {
         self.0.borrow_mut().insert(entry)
     }
 
@@ -37,7 +37,7 @@ impl OpenTable {
     }
 
     /// Whether the exchange with this id is open.
-    pub fn holds(&self, id: &str) -> bool {
+    pub fn contains(&self, id: &str) -> bool {
         self.0.borrow().iter().any(|(_, entry)| entry.id.as_str() == id)
     }
 
@@ -47,18 +47,18 @@ impl OpenTable {
     }
 
     /// All that are open; `locate` tells the log and the number there of a record at a position.
-    pub fn list(&self, locate: impl Fn(u64) -> (Ulid, u64)) -> Vec<Unended> {
+    pub fn list(&self, locate: impl Fn(u64) -> (Ulid, u64)) -> Vec<UnfinishedExchange> {
         let entries = self.0.borrow();
         let listed = entries.iter().map(|(_, entry)| {
             let (incarnation, admission) = locate(entry.position);
-            Unended {
+            UnfinishedExchange {
                 incarnation,
                 admission,
                 ts: entry.admitted_at,
                 id: entry.id.as_str().to_owned(),
                 tenant: entry.tenant.to_string(),
-                key: entry.key.hex().as_str().to_owned(),
-                reserved: entry.reserved,
+                key: entry.key.to_hex().as_str().to_owned(),
+                reserved: entry.reserved_tokens,
                 reserved_nanodollars: entry.reserved_nanodollars,
                 shared_plan: entry.shared_plan.as_deref().map(str::to_owned),
                 model: entry.model.to_string(),

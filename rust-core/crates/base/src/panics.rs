@@ -6,14 +6,14 @@ use std::panic::{PanicHookInfo, set_hook};
 use std::thread;
 
 /// From here on a panic of any thread is told on standard error by its place alone.
-pub fn tell_places_alone() {
+pub fn report_locations_only() {
     set_hook(Box::new(|info| {
         // Without anybody to tell, it goes on all the same.
-        let _ = tell(info, &mut io::stderr());
+        let _ = report(info, &mut io::stderr());
     }));
 }
 
-fn tell(info: &PanicHookInfo<'_>, out: &mut impl Write) -> io::Result<()> {
+fn report(info: &PanicHookInfo<'_>, out: &mut impl Write) -> io::Result<()> {
     let thread = thread::current();
     let name = thread.name().unwrap_or("without a name");
     match info.location() {
@@ -24,7 +24,7 @@ fn tell(info: &PanicHookInfo<'_>, out: &mut impl Write) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::tell;
+    use super::report;
     use std::panic::{catch_unwind, set_hook, take_hook};
     use std::sync::{Arc, Mutex};
     use std::thread;
@@ -37,7 +37,7 @@ mod tests {
             let (told, former, own) = (Arc::clone(&told), Arc::clone(&former), thread::current().id());
             move |info| match told.lock() {
                 // Of a panic in another test, which runs beside this one, is said what it always is.
-                Ok(mut told) if thread::current().id() == own => drop(tell(info, &mut *told)),
+                Ok(mut told) if thread::current().id() == own => drop(report(info, &mut *told)),
                 _ => former(info),
             }
         }));

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use proofgate_auth::AuthError;
-use proofgate_dialect::Untranslatable;
-use proofgate_limits::Exceeded;
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_limits::LimitExceeded;
 use proofgate_multipart::MultipartError;
-use proofgate_policy::{Fault, Scope};
-use proofgate_providers::{BadBatch, BadRequest, Call, Dialect, Family, MessagePlace};
+use proofgate_policy::{EvaluationError, Scope};
+use proofgate_providers::{BadRequest, Dialect, Family, InvalidBatch, MessageLocation, ParsedRequest};
 use proofgate_wire::ProtocolError;
 
-use crate::answer::{Answer, Fields};
+use crate::answer::{ErrorHeaders, ErrorResponse};
 use crate::approvals::{self, Approval};
 
 /// Why a request is turned away before it is admitted: what the client is told and what the record says.
@@ -21,7 +21,7 @@ pub struct Rejection {
     pub code: &'static str,
     message: Cow<'static, str>,
     param: Option<Cow<'static, str>>,
-    fields: Fields,
+    headers: ErrorHeaders,
 }
 
 impl Rejection {
@@ -64,7 +64,7 @@ impl Rejection {
         "This request must not have a body. Send it without one.",
     );
     /// A body has a content coding (RFC 9110 section 15.5.16).
-    pub const CONTENT_CODING: Rejection = Rejection {
+    pub const UNSUPPORTED_CONTENT_CODING: Rejection = Rejection {
         status: 415,
         code: "content_coding_not_supported",
         message: Cow::Borrowed(
@@ -72,7 +72,7 @@ impl Rejection {
              uncompressed.",
         ),
         param: None,
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     /// A line of a batch's input is longer than a request may be.
     pub const BATCH_LINE_TOO_LONG: Rejection = Rejection {
@@ -80,17 +80,17 @@ impl Rejection {
         code: "batch_line_too_large",
         message: Cow::Borrowed("It exceeds the size limit of a request (limits.bodyBytes)."),
         param: Some(Cow::Borrowed("file")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     /// A line is for a model of another provider.
-    pub const BATCH_MODEL_ELSEWHERE: Rejection = Rejection {
+    pub const BATCH_MODEL_OTHER_PROVIDER: Rejection = Rejection {
         status: 400,
         code: "batch_model_elsewhere",
         message: Cow::Borrowed(
             "The provider that stores this tenant's files does not serve its model. Use another model.",
         ),
         param: Some(Cow::Borrowed("model")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     /// A line names a model by a name that its provider does not know.
     pub const BATCH_MODEL_RENAMED: Rejection = Rejection {
@@ -101,7 +101,7 @@ impl Rejection {
              that has the same name there.",
         ),
         param: Some(Cow::Borrowed("model")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     pub const OVERLOADED: Rejection = Rejection::new(
         503,
@@ -109,7 +109,7 @@ impl Rejection {
         "The gateway has reached its memory limit for bodies. Try again later.",
     );
     /// Rules look at the answer, and there is no room to hold it for them.
-    pub const ANSWER_OVERLOADED: Rejection = Rejection::new(
+    pub const RESPONSE_OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
         "The gateway has no memory left to hold the answer until its rules have checked it. Try again later.",
@@ -141,9 +141,9 @@ impl Rejection {
              Ask the gateway administrator.",
         ),
         param: Some(Cow::Borrowed("model")),
-        fields: Fields {
+        headers: ErrorHeaders {
             should_retry: Some(false),
-            ..Fields::NONE
+            ..ErrorHeaders::NONE
         },
     };
     /// A budget counts what the request costs, and nobody knows what its tier does.
@@ -156,7 +156,7 @@ impl Rejection {
              to set a price (prices[].tiers).",
         ),
         param: Some(Cow::Borrowed("service_tier")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     pub const LEDGER_FULL: Rejection = Rejection::new(
         503,
@@ -185,11 +185,11 @@ impl Rejection {
         code: "model_not_found",
         message: Cow::Borrowed("The model does not exist or you do not have access to it."),
         param: Some(Cow::Borrowed("model")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
 
     /// The model's provider does not speak what the client does.
-    pub fn unserved_dialect(family: Family) -> Rejection {
+    pub fn unsupported_dialect(family: Family) -> Rejection {
         let message = match family {
             Family::OpenAi => {
                 "The provider of this model supports OpenAI's API. Use OpenAI's endpoints or POST /v1/messages."
@@ -207,19 +207,19 @@ impl Rejection {
                  /v1/responses or POST /v1/messages."
             }
         };
-        Rejection::unserved(message)
+        Rejection::unsupported(message)
     }
 
     /// The same of a provider whose models are spoken to as their publishers are.
-    pub fn unserved_at_publisher() -> Rejection {
-        Rejection::unserved(
+    pub fn unsupported_by_publisher_api() -> Rejection {
+        Rejection::unsupported(
             "The provider of this model is Vertex AI. Use POST /v1/chat/completions or POST /v1/responses. Claude \
              models also have Anthropic's endpoints; all others also have Google's generateContent and countTokens, \
              and POST /v1/messages.",
         )
     }
 
-    fn unserved(message: &'static str) -> Rejection {
+    fn unsupported(message: &'static str) -> Rejection {
         Rejection {
             param: Some(Cow::Borrowed("model")),
             ..Rejection::new(400, "endpoint_not_supported_by_model", message)
@@ -227,7 +227,7 @@ impl Rejection {
     }
 
     /// Text that is there as the numbers of its tokens, and rules that have to read it.
-    pub fn token_ids(field: &'static str) -> Rejection {
+    pub fn token_ids_not_inspected(field: &'static str) -> Rejection {
         Rejection {
             param: Some(Cow::Borrowed(field)),
             ..Rejection::new(
@@ -239,7 +239,7 @@ impl Rejection {
     }
 
     /// All tools of a request are run by the provider, and these kinds are not allowed.
-    pub fn hosted_tools(kinds: &str) -> Rejection {
+    pub fn hosted_tools_not_allowed(kinds: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
                 "The provider runs these tools itself, and this tenant may not use them: {kinds}. The gateway \
@@ -266,9 +266,9 @@ impl Rejection {
     /// No checkpoint covers the exchange yet: its tenant may ask again at once.
     pub fn receipt_pending() -> Rejection {
         Rejection {
-            fields: Fields {
+            headers: ErrorHeaders {
                 retry_after: Some(1),
-                ..Fields::NONE
+                ..ErrorHeaders::NONE
             },
             ..Rejection::new(
                 409,
@@ -279,14 +279,14 @@ impl Rejection {
     }
 
     /// The model's provider allows no more requests for now.
-    pub fn provider_at_its_limit(wait: Duration) -> Rejection {
+    pub fn provider_rate_limited(wait: Duration) -> Rejection {
         let seconds = wait.as_millis().div_ceil(1000);
         let wait = u32::try_from(seconds).unwrap_or(u32::MAX).max(1);
         Rejection {
-            fields: Fields {
+            headers: ErrorHeaders {
                 retry_after: Some(wait),
-                should_retry: (wait > LONGEST_WAIT).then_some(false),
-                ..Fields::NONE
+                should_retry: (wait > MAX_RETRY_AFTER).then_some(false),
+                ..ErrorHeaders::NONE
             },
             ..Rejection::new(
                 503,
@@ -298,7 +298,7 @@ impl Rejection {
 
     /// Seconds after which the client may try again, where that is known.
     pub fn retry_after(&self) -> Option<u32> {
-        self.fields.retry_after
+        self.headers.retry_after
     }
 
     /// Fields of a form together are longer than what rules look at.
@@ -313,14 +313,14 @@ impl Rejection {
         "A field of the form is not UTF-8. Send binary data as a file, with a filename.",
     );
     /// A file is longer than may be held until the model behind it is known.
-    pub const MODEL_BEHIND_FILE: Rejection = Rejection {
+    pub const MODEL_AFTER_FILE: Rejection = Rejection {
         status: 400,
         code: "model_behind_file",
         message: Cow::Borrowed(
             "The form's model comes after a file that is larger than the gateway can hold. Put model before the file.",
         ),
         param: Some(Cow::Borrowed("model")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     /// Rules look at answers, and not at streams of this endpoint.
     pub const STREAM_NOT_INSPECTED: Rejection = Rejection {
@@ -331,7 +331,7 @@ impl Rejection {
              request without stream.",
         ),
         param: Some(Cow::Borrowed("stream")),
-        fields: Fields::NONE,
+        headers: ErrorHeaders::NONE,
     };
     /// Something in a form would have to be redacted.
     pub const FORM_NOT_REDACTED: Rejection = Rejection::new(
@@ -358,7 +358,7 @@ impl Rejection {
     }
 
     /// The same of a line of a file.
-    pub fn in_line(self, number: u64) -> Rejection {
+    pub fn at_line(self, number: u64) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("Line {number} of the file: {}", self.message)),
             ..self
@@ -366,7 +366,7 @@ impl Rejection {
     }
 
     /// What is wrong with a field of a form.
-    pub fn form_field(field: &'static str, wrong: &str) -> Rejection {
+    pub fn invalid_form_field(field: &'static str, wrong: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("The form's field {field} {wrong}")),
             param: Some(Cow::Borrowed(field)),
@@ -375,7 +375,7 @@ impl Rejection {
     }
 
     /// A rule denies the request for a message that stands there, or an answer.
-    pub fn blocked(rule: &str, reason: &str, message: Option<(MessagePlace, Scope)>) -> Rejection {
+    pub fn blocked(rule: &str, reason: &str, message: Option<(MessageLocation, Scope)>) -> Rejection {
         let named = message.filter(|(place, _)| !place.field.is_empty());
         let Some((place, scope)) = named else {
             return Rejection {
@@ -398,7 +398,7 @@ impl Rejection {
     /// something does.
     pub fn guarded_call(
         tool: &str,
-        (place, scope): (MessagePlace, Scope),
+        (place, scope): (MessageLocation, Scope),
         approval: Option<&Approval>,
     ) -> Rejection {
         let label = scope.label();
@@ -416,7 +416,7 @@ impl Rejection {
                 format!(
                     "{said}. Or review that text and approve calls of {tool} after it: for 24 hours, send this header with this \
                      request and later ones: {}: {approval}",
-                    approvals::FIELD
+                    approvals::APPROVE_HEADER
                 ),
             ),
         };
@@ -428,7 +428,7 @@ impl Rejection {
     }
 
     /// A request with a flagged text of a tool and with tools, whose answer nobody sees here.
-    pub fn guarded_unseen((place, scope): (MessagePlace, Scope)) -> Rejection {
+    pub fn guarded_call_not_inspected((place, scope): (MessageLocation, Scope)) -> Rejection {
         let label = scope.label();
         Rejection {
             message: Cow::Owned(format!(
@@ -458,7 +458,7 @@ impl Rejection {
     }
 
     /// Rules look at the answer and cannot.
-    pub fn unreadable_answer(code: &'static str, message: String) -> Rejection {
+    pub fn unreadable_response(code: &'static str, message: String) -> Rejection {
         Rejection {
             message: Cow::Owned(message),
             ..Rejection::new(502, code, "")
@@ -470,9 +470,9 @@ impl Rejection {
         "policy_blocked",
         "policy_redaction_impossible",
         "policy_unavailable",
-        Fault::Budget.code(),
-        Fault::Panicked.code(),
-        Fault::Internal("").code(),
+        EvaluationError::BudgetExceeded.code(),
+        EvaluationError::Panicked.code(),
+        EvaluationError::Internal("").code(),
         "guarded_tool_refused",
         "approval_required",
     ];
@@ -486,9 +486,9 @@ impl Rejection {
     pub fn method_not_allowed(allow: &'static str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("This path supports only {allow}.")),
-            fields: Fields {
+            headers: ErrorHeaders {
                 allow: Some(allow),
-                ..Fields::NONE
+                ..ErrorHeaders::NONE
             },
             ..Rejection::new(405, "method_not_allowed", "")
         }
@@ -508,21 +508,21 @@ impl Rejection {
             code,
             message: Cow::Borrowed(message),
             param: None,
-            fields: Fields {
+            headers: ErrorHeaders {
                 retry_after: if status == 503 { Some(1) } else { None },
                 should_retry: if status == 421 { Some(true) } else { None },
-                ..Fields::NONE
+                ..ErrorHeaders::NONE
             },
         }
     }
 
-    pub fn answer(&self) -> Answer<'_> {
-        Answer {
+    pub fn to_response(&self) -> ErrorResponse<'_> {
+        ErrorResponse {
             status: self.status,
             code: self.code,
             message: &self.message,
             param: self.param.as_deref(),
-            fields: self.fields,
+            headers: self.headers,
         }
     }
 }
@@ -540,9 +540,9 @@ impl From<AuthError> for Rejection {
     fn from(denial: AuthError) -> Self {
         Rejection {
             message: Cow::Owned(denial.to_string()),
-            fields: Fields {
+            headers: ErrorHeaders {
                 www_authenticate: Some(denial.www_authenticate()),
-                ..Fields::NONE
+                ..ErrorHeaders::NONE
             },
             ..Rejection::new(denial.status(), denial.code(), "")
         }
@@ -565,8 +565,8 @@ impl From<BadRequest> for Rejection {
     }
 }
 
-impl From<BadBatch> for Rejection {
-    fn from(bad: BadBatch) -> Self {
+impl From<InvalidBatch> for Rejection {
+    fn from(bad: InvalidBatch) -> Self {
         Rejection {
             message: Cow::Owned(bad.to_string()),
             param: bad.param().map(Cow::Borrowed),
@@ -575,8 +575,8 @@ impl From<BadBatch> for Rejection {
     }
 }
 
-impl From<Untranslatable> for Rejection {
-    fn from(unsaid: Untranslatable) -> Self {
+impl From<UntranslatableRequest> for Rejection {
+    fn from(unsaid: UntranslatableRequest) -> Self {
         // Clients show the message, and few of them the field beside it.
         let message = match &*unsaid.param {
             "" => unsaid.message,
@@ -590,8 +590,8 @@ impl From<Untranslatable> for Rejection {
     }
 }
 
-impl From<Fault> for Rejection {
-    fn from(fault: Fault) -> Self {
+impl From<EvaluationError> for Rejection {
+    fn from(fault: EvaluationError) -> Self {
         Rejection::new(
             403,
             fault.code(),
@@ -601,10 +601,10 @@ impl From<Fault> for Rejection {
 }
 
 /// For longer no client is told to wait and try again by itself, in seconds.
-pub const LONGEST_WAIT: u32 = 60;
+pub const MAX_RETRY_AFTER: u32 = 60;
 
 /// The field of a request that bounds the tokens of its answer, where its dialect has one.
-fn answer_bound(dialect: Dialect) -> Option<&'static str> {
+fn max_tokens_field(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Chat => Some("max_completion_tokens"),
         Dialect::Completions | Dialect::Messages => Some("max_tokens"),
@@ -618,13 +618,13 @@ impl Rejection {
     /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered; `tools`: how often
     /// its provider may run tools for it, where that is reserved, too, and the field that bounds it.
     pub fn over_limit(
-        exceeded: Exceeded,
-        call: &Call<'_>,
+        exceeded: LimitExceeded,
+        call: &ParsedRequest<'_>,
         answer: u64,
         tools: Option<(u64, Option<&'static str>)>,
     ) -> Self {
         let mut rejection = Rejection::from(exceeded);
-        if let Some((calls, field)) = tools.filter(|_| exceeded.is_never()) {
+        if let Some((calls, field)) = tools.filter(|_| exceeded.is_permanent()) {
             let field = field.map(|field| format!("{field} and "));
             rejection.message = Cow::Owned(format!(
                 "{}. Its hosted tools may be called {calls} times, and each call reserves a whole prompt, because the \
@@ -633,11 +633,11 @@ impl Rejection {
                 field.unwrap_or_default()
             ));
         }
-        let counts_tokens = exceeded.limit.counts_use();
-        let Some(field) = answer_bound(call.dialect).filter(|_| counts_tokens && answer > 0) else {
+        let counts_tokens = exceeded.limit.counts_usage();
+        let Some(field) = max_tokens_field(call.dialect).filter(|_| counts_tokens && answer > 0) else {
             return rejection;
         };
-        if !exceeded.is_never() {
+        if !exceeded.is_permanent() {
             return rejection;
         }
         let advice = match call.max_tokens {
@@ -655,18 +655,18 @@ impl Rejection {
     }
 }
 
-impl From<Exceeded> for Rejection {
-    fn from(exceeded: Exceeded) -> Self {
+impl From<LimitExceeded> for Rejection {
+    fn from(exceeded: LimitExceeded) -> Self {
         let wait = exceeded
             .retry_after_seconds()
             .map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX));
         Rejection {
             message: Cow::Owned(exceeded.to_string()),
-            fields: Fields {
+            headers: ErrorHeaders {
                 retry_after: wait,
                 // Some clients sleep for as long as they are told, whatever that is (anthropic-sdk-python).
-                should_retry: Some(!exceeded.is_never() && wait <= Some(LONGEST_WAIT)),
-                ..Fields::NONE
+                should_retry: Some(!exceeded.is_permanent() && wait <= Some(MAX_RETRY_AFTER)),
+                ..ErrorHeaders::NONE
             },
             ..Rejection::new(429, exceeded.code(), "")
         }

@@ -1,16 +1,16 @@
 //! The head of an answer, as the client gets it.
 
-use proofgate_inspect::needs_response;
+use proofgate_inspect::inspects_responses;
 use proofgate_policy::{Mode, Profile};
-use proofgate_providers::{BodyKind, Dialect, Family, Stored};
+use proofgate_providers::{BodyKind, Dialect, Family, StorageOperation};
 use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
-use crate::answer::{AMAZON_ERROR, AnswerOptions, amazon_error};
-use crate::rejection::LONGEST_WAIT;
+use crate::answer::{AMAZON_ERROR_HEADER, ResponseOptions, amazon_error_type};
+use crate::rejection::MAX_RETRY_AFTER;
 
 /// What rules do with an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scrutiny {
+pub enum InspectionLevel {
     /// None looks at it.
     None,
     /// They look at what passes and change nothing, not even its timing.
@@ -19,57 +19,59 @@ pub enum Scrutiny {
     Enforce,
 }
 
-impl Scrutiny {
-    pub fn of(profile: &Profile) -> Self {
+impl InspectionLevel {
+    pub fn from_profile(profile: &Profile) -> Self {
         match profile.mode() {
-            _ if !needs_response(profile) => Scrutiny::None,
-            Mode::DryRun => Scrutiny::Observe,
-            Mode::Enforce => Scrutiny::Enforce,
+            _ if !inspects_responses(profile) => InspectionLevel::None,
+            Mode::DryRun => InspectionLevel::Observe,
+            Mode::Enforce => InspectionLevel::Enforce,
         }
     }
 }
 
 /// The answer as far as the relay needs to know it.
-pub struct AnswerHead {
+pub struct ClientResponseHead {
     pub status: u16,
     pub framing: ResponseFraming,
     /// Whether the body goes to the client in chunks.
     pub chunked: bool,
     /// Whether it is a stream of events: what `Content-Type` says, until the first bytes of the body say it.
-    pub events: bool,
+    pub is_event_stream: bool,
     pub keep_alive: bool,
-    pub scrutiny: Scrutiny,
+    pub inspection: InspectionLevel,
     /// What the client speaks.
     pub dialect: Dialect,
     /// Whether its body is written anew, because its provider speaks another dialect.
     pub is_translated: bool,
     /// Whether its content type is that of Amazon's event streams.
-    pub framed: bool,
+    pub is_amazon_framed: bool,
     /// Whether its events go to the client in Amazon's frames.
-    pub to_frames: bool,
+    pub writes_amazon_frames: bool,
     /// Whether its content type is that of a recording, or of bytes of no known kind.
     is_binary: bool,
     /// What kind of failure it is, where the head says it.
     pub error_kind: Option<Box<str>>,
     /// Whether the head still lacks its framing and its end, because the body is not known well enough.
-    pub open_head: bool,
+    pub is_head_incomplete: bool,
 }
 
-impl AnswerHead {
+impl ClientResponseHead {
     /// Takes note of what the first bytes of the body say it is, and closes the head if nothing more is needed for that.
-    pub fn know(&mut self, kind: BodyKind, head: &mut Vec<u8>) {
+    pub fn set_body_kind(&mut self, kind: BodyKind, head: &mut Vec<u8>) {
         match kind {
-            BodyKind::Events => self.events = true,
-            BodyKind::Object => self.events = false,
+            BodyKind::Events => self.is_event_stream = true,
+            BodyKind::Object => self.is_event_stream = false,
             BodyKind::Other => {}
         }
-        let is_held = self.scrutiny == Scrutiny::Enforce || self.is_translated;
-        if !self.open_head || (is_held && !self.events) {
+        let is_held = self.inspection == InspectionLevel::Enforce || self.is_translated;
+        if !self.is_head_incomplete || (is_held && !self.is_event_stream) {
             return;
         }
-        self.open_head = false;
+        self.is_head_incomplete = false;
         match self.framing {
-            ResponseFraming::Length(length) if !self.events => encode::write_content_length(head, length),
+            ResponseFraming::Length(length) if !self.is_event_stream => {
+                encode::write_content_length(head, length)
+            }
             _ => {
                 self.chunked = true;
                 encode::write_chunked(head);
@@ -81,13 +83,13 @@ impl AnswerHead {
     /// Whether it passes as it is: speech as a recording, which is no text that a rule could read, or a file that the provider
     /// keeps. Its first bytes tell nothing.
     pub fn is_recording(&self) -> bool {
-        let is_file = self.dialect == Dialect::Stored(Stored::FileContent);
+        let is_file = self.dialect == Dialect::Storage(StorageOperation::FileContent);
         self.is_success() && (is_file || (self.dialect == Dialect::Speech && self.is_binary))
     }
 
     /// Whether it is a stream of events that must come to its good end.
-    pub fn is_stream_of_success(&self) -> bool {
-        self.events && self.is_success()
+    pub fn is_successful_stream(&self) -> bool {
+        self.is_event_stream && self.is_success()
     }
 
     /// Whether its status is one of success.
@@ -98,30 +100,30 @@ impl AnswerHead {
     /// Whether rules that have to clear the answer cannot tell what a client will make of it.
     pub fn is_unreadable(&self, kind: BodyKind) -> bool {
         self.is_success()
-            && self.scrutiny == Scrutiny::Enforce
+            && self.inspection == InspectionLevel::Enforce
             && kind == BodyKind::Other
-            && !self.events
-            && !self.dialect.answers_text()
+            && !self.is_event_stream
+            && !self.dialect.can_respond_with_text()
     }
 }
 
 /// The media type of a stream of events.
 pub const EVENT_STREAM: &[u8] = b"text/event-stream";
 /// That of Amazon's.
-pub const FRAMES: &[u8] = b"application/vnd.amazon.eventstream";
+pub const AMAZON_EVENT_STREAM: &[u8] = b"application/vnd.amazon.eventstream";
 
 /// Begins of the media types of recordings.
-const BINARY: [&[u8]; 2] = [b"audio/", b"application/octet-stream"];
+const BINARY_PREFIXES: [&[u8]; 2] = [b"audio/", b"application/octet-stream"];
 
 /// Writes our head for an upstream's answer: its end-to-end fields, our request id, our framing. That of a stream of
 /// events is closed at once, so that it can leave before the first of them.
 pub fn write_head(
     head: &ResponseHead<'_>,
     id: &str,
-    options: AnswerOptions<'_>,
-    scrutiny: Scrutiny,
+    options: ResponseOptions<'_>,
+    inspection: InspectionLevel,
     out: &mut Vec<u8>,
-) -> Result<AnswerHead, ProtocolError> {
+) -> Result<ClientResponseHead, ProtocolError> {
     out.clear();
     encode::write_status_line(out, head.status)?;
     let (mut events, mut framed, mut is_binary, mut error_kind) = (false, false, false, None);
@@ -134,8 +136,8 @@ pub fn write_head(
         if name.eq_ignore_ascii_case("content-type") {
             let begin = value.get(..EVENT_STREAM.len());
             events = begin.is_some_and(|begin| begin.eq_ignore_ascii_case(EVENT_STREAM));
-            framed = value.eq_ignore_ascii_case(FRAMES);
-            is_binary = BINARY.iter().any(|kind| {
+            framed = value.eq_ignore_ascii_case(AMAZON_EVENT_STREAM);
+            is_binary = BINARY_PREFIXES.iter().any(|kind| {
                 let begin = value.get(..kind.len());
                 begin.is_some_and(|begin| begin.eq_ignore_ascii_case(kind))
             });
@@ -143,17 +145,21 @@ pub fn write_head(
         if head.status >= 400 && name.eq_ignore_ascii_case("x-amzn-errortype") {
             error_kind = std::str::from_utf8(value).ok().map(Into::into);
         }
-        if !is_ours(name) && !head.headers.is_hop_by_hop(name) {
+        if !is_gateway_header(name) && !head.headers.is_hop_by_hop(name) {
             let is_reframed = is_amazons && events && name.eq_ignore_ascii_case("content-type");
-            encode::write_header(out, name, if is_reframed { FRAMES } else { value })?;
+            encode::write_header(out, name, if is_reframed { AMAZON_EVENT_STREAM } else { value })?;
         }
     }
     if is_amazons && head.status >= 400 && error_kind.is_none() {
-        encode::write_header(out, AMAZON_ERROR, amazon_error(head.status).as_bytes())?;
+        encode::write_header(
+            out,
+            AMAZON_ERROR_HEADER,
+            amazon_error_type(head.status).as_bytes(),
+        )?;
     }
     let scrutiny = match head.framing {
-        ResponseFraming::Empty => Scrutiny::None,
-        _ => scrutiny,
+        ResponseFraming::Empty => InspectionLevel::None,
+        _ => inspection,
     };
     let empty = head.framing == ResponseFraming::Empty;
     if empty && !matches!(head.status, 204 | 304) {
@@ -175,26 +181,28 @@ pub fn write_head(
     if !open_head {
         out.extend_from_slice(encode::CRLF);
     }
-    Ok(AnswerHead {
+    Ok(ClientResponseHead {
         status: head.status,
         framing: head.framing,
         chunked,
-        events,
+        is_event_stream: events,
         keep_alive: head.keep_alive,
-        scrutiny,
+        inspection: scrutiny,
         dialect: Dialect::Chat,
         is_translated: false,
-        framed,
-        to_frames: is_amazons && (events || framed),
+        is_amazon_framed: framed,
+        writes_amazon_frames: is_amazons && (events || framed),
         is_binary,
         error_kind,
-        open_head,
+        is_head_incomplete: open_head,
     })
 }
 
 /// Fields that the gateway sets itself, also where it leaves them out.
-fn is_ours(name: &str) -> bool {
-    WITHHELD.iter().any(|ours| name.eq_ignore_ascii_case(ours))
+fn is_gateway_header(name: &str) -> bool {
+    STRIPPED_HEADERS
+        .iter()
+        .any(|ours| name.eq_ignore_ascii_case(ours))
         || starts_with(name, "x-ratelimit-")
         || starts_with(name, "anthropic-ratelimit-")
         || starts_with(name, "access-control-")
@@ -206,7 +214,7 @@ fn is_ours(name: &str) -> bool {
 /// (HSTS, reports, its storage, other pages), where a client is to go instead, and what a proxy in front of the gateway is to
 /// do or to send (nginx takes `x-accel-redirect` for a path of its own) are not the provider's to say. And some fields would
 /// carry state between the tenants behind one upstream connection.
-const WITHHELD: [&str; 24] = [
+const STRIPPED_HEADERS: [&str; 24] = [
     "content-length",
     "transfer-encoding",
     "x-request-id",
@@ -238,7 +246,7 @@ const WITHHELD: [&str; 24] = [
 fn is_long_wait(retry_after: &[u8]) -> bool {
     let seconds = std::str::from_utf8(retry_after).ok();
     let seconds = seconds.and_then(|seconds| seconds.trim().parse::<f64>().ok());
-    seconds.is_none_or(|seconds| seconds > f64::from(LONGEST_WAIT))
+    seconds.is_none_or(|seconds| seconds > f64::from(MAX_RETRY_AFTER))
 }
 
 fn starts_with(name: &str, prefix: &str) -> bool {

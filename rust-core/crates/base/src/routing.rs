@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 /// Between the routing key and what it vouches for.
 const SEPARATOR: u8 = b':';
 /// In the place of a tenant's name: the load balancer keeps no tenant on a worker of its own.
-const ANYONE: &[u8] = b"*";
+const ANY_TENANT: &[u8] = b"*";
 
 /// Text that the load balancer writes before the tenant's name. A client cannot know it, so nobody who reaches a
 /// worker's port in another way is taken for the load balancer.
@@ -20,14 +20,14 @@ impl RoutingKey {
     }
 
     /// Reads a unique id of the PROXY header: `<routing key>:<tenant>`.
-    pub fn read(&self, unique_id: &[u8]) -> Routed {
+    pub fn parse_unique_id(&self, unique_id: &[u8]) -> TenantRoute {
         let Some((key, [SEPARATOR, name @ ..])) = unique_id.split_at_checked(self.0.len()) else {
-            return Routed::Nobody;
+            return TenantRoute::NoTenant;
         };
         match name {
-            _ if !bool::from(key.ct_eq(&self.0)) => Routed::Nobody,
-            ANYONE => Routed::Anyone,
-            name => Routed::Tenant(name.into()),
+            _ if !bool::from(key.ct_eq(&self.0)) => TenantRoute::NoTenant,
+            ANY_TENANT => TenantRoute::AnyTenant,
+            name => TenantRoute::Tenant(name.into()),
         }
     }
 }
@@ -36,32 +36,35 @@ impl RoutingKey {
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// Whose requests it may carry.
-    pub routed: Routed,
+    pub tenant_route: TenantRoute,
     /// The address of its client, as far as is known.
     pub address: IpAddr,
 }
 
 impl Peer {
     /// A connection from `address` that may carry the requests of `routed`. An IPv4 address inside an IPv6 one is itself.
-    pub fn new(routed: Routed, address: SocketAddr) -> Self {
+    pub fn new(routed: TenantRoute, address: SocketAddr) -> Self {
         let address = address.ip().to_canonical();
-        Peer { routed, address }
+        Peer {
+            tenant_route: routed,
+            address,
+        }
     }
 
     /// Whom its requests count for while no tenant is known.
-    pub fn sender(&self) -> Sender {
-        Sender::from(self.address)
+    pub fn client_network(&self) -> ClientNetwork {
+        ClientNetwork::from(self.address)
     }
 }
 
 /// Who sends, as far as addresses tell: an IPv4 address, or the network of 64 bits that an IPv6 address is in, which
 /// one subscriber has to himself (RFC 6177).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Sender(IpAddr);
+pub struct ClientNetwork(IpAddr);
 
-impl From<IpAddr> for Sender {
+impl From<IpAddr> for ClientNetwork {
     fn from(address: IpAddr) -> Self {
-        Sender(match address.to_canonical() {
+        ClientNetwork(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
                 Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
@@ -71,7 +74,7 @@ impl From<IpAddr> for Sender {
     }
 }
 
-impl fmt::Display for Sender {
+impl fmt::Display for ClientNetwork {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             IpAddr::V4(address) => address.fmt(out),
@@ -82,22 +85,22 @@ impl fmt::Display for Sender {
 
 /// Whose requests a connection may carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Routed {
+pub enum TenantRoute {
     /// Every tenant's: nobody chose a worker for one of them.
-    Anyone,
+    AnyTenant,
     /// Those of the tenant for which this worker was chosen; of no tenant, where none has this name.
     Tenant(Box<[u8]>),
     /// No tenant's: whoever opened it is not the load balancer.
-    Nobody,
+    NoTenant,
 }
 
-impl Routed {
+impl TenantRoute {
     /// Whether a request of the tenant `name` belongs on the connection.
-    pub fn is_for(&self, name: &str) -> bool {
+    pub fn allows(&self, name: &str) -> bool {
         match self {
-            Routed::Anyone => true,
-            Routed::Tenant(routed) => **routed == *name.as_bytes(),
-            Routed::Nobody => false,
+            TenantRoute::AnyTenant => true,
+            TenantRoute::Tenant(routed) => **routed == *name.as_bytes(),
+            TenantRoute::NoTenant => false,
         }
     }
 }
@@ -106,26 +109,31 @@ impl Routed {
 mod tests {
     use super::*;
 
-    fn read(unique_id: &[u8]) -> Routed {
-        RoutingKey::new("0123456789abcdef").read(unique_id)
+    fn read(unique_id: &[u8]) -> TenantRoute {
+        RoutingKey::new("0123456789abcdef").parse_unique_id(unique_id)
     }
 
     #[test]
     fn the_tenant_is_what_follows_the_key() {
         assert_eq!(
             read(b"0123456789abcdef:acme"),
-            Routed::Tenant(b"acme".as_slice().into())
+            TenantRoute::Tenant(b"acme".as_slice().into())
         );
-        assert!(read(b"0123456789abcdef:acme").is_for("acme"));
-        assert!(!read(b"0123456789abcdef:acme").is_for("acm"));
-        assert!(!read(b"0123456789abcdef:-").is_for("acme"));
-        assert!(read(b"0123456789abcdef:*").is_for("acme"));
+        assert!(read(b"0123456789abcdef:acme").allows("acme"));
+        assert!(!read(b"0123456789abcdef:acme").allows("acm"));
+        assert!(!read(b"0123456789abcdef:-").allows("acme"));
+        assert!(read(b"0123456789abcdef:*").allows("acme"));
     }
 
     #[test]
     fn a_subscriber_is_one_sender_whatever_address_he_takes() {
-        let sender =
-            |text: &str| Peer::new(Routed::Anyone, SocketAddr::new(text.parse().unwrap(), 4711)).sender();
+        let sender = |text: &str| {
+            Peer::new(
+                TenantRoute::AnyTenant,
+                SocketAddr::new(text.parse().unwrap(), 4711),
+            )
+            .client_network()
+        };
         assert_eq!(sender("2001:db8:1:2::3"), sender("2001:db8:1:2:ffff::1"));
         assert_ne!(sender("2001:db8:1:2::3"), sender("2001:db8:1:3::3"));
         assert_eq!(sender("::ffff:192.0.2.1"), sender("192.0.2.1"));
@@ -138,7 +146,7 @@ mod tests {
     fn an_address_is_whole_and_in_its_shortest_form() {
         let address = |text: &str| {
             let address = SocketAddr::new(text.parse().unwrap(), 4711);
-            Peer::new(Routed::Anyone, address).address.to_string()
+            Peer::new(TenantRoute::AnyTenant, address).address.to_string()
         };
         assert_eq!(address("192.0.2.7"), "192.0.2.7");
         assert_eq!(address("::ffff:192.0.2.7"), "192.0.2.7");
@@ -158,7 +166,7 @@ mod tests {
             b"0123456789abcde:*",
             b"0123456789abcdefacme",
         ] {
-            assert_eq!(read(unique_id), Routed::Nobody, "{unique_id:?}");
+            assert_eq!(read(unique_id), TenantRoute::NoTenant, "{unique_id:?}");
         }
     }
 }

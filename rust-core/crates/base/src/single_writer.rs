@@ -8,9 +8,9 @@ use prometheus_client::metrics::MetricType;
 
 /// A count. Only the data-plane thread adds to it, so adding needs no locked instruction.
 #[derive(Debug, Default)]
-pub struct Count(AtomicU64);
+pub struct Counter(AtomicU64);
 
-impl Count {
+impl Counter {
     /// Stays at the greatest number once it is there.
     pub fn add(&self, more: u64) {
         let before = self.0.load(Ordering::Relaxed);
@@ -24,23 +24,23 @@ impl Count {
 
 /// The greatest bound of a histogram, as OpenTelemetry's conventions for generative AI advise for the durations of
 /// requests: 81.92 s.
-const LAST_BOUND_US: u64 = 81_920_000;
+const MAX_BOUND_US: u64 = 81_920_000;
 
 /// Buckets whose bounds double from 10 ms on, and the one without a bound: those conventions' own.
-const USUAL: usize = 15;
+const DEFAULT_BUCKETS: usize = 15;
 /// The same with bounds from 0.625 ms on.
-pub const FINE: usize = 19;
+pub const FINE_BUCKETS: usize = 19;
 
 /// Durations, in few buckets: each bound is twice the one before.
 #[derive(Debug)]
-pub struct Histogram<const BUCKETS: usize = USUAL> {
+pub struct Histogram<const BUCKETS: usize = DEFAULT_BUCKETS> {
     /// The last is for what is longer than every bound.
-    counts: [Count; BUCKETS],
-    sum_us: Count,
+    counts: [Counter; BUCKETS],
+    sum_us: Counter,
 }
 
 /// What a histogram holds.
-pub struct Distribution<const BUCKETS: usize = USUAL> {
+pub struct HistogramSnapshot<const BUCKETS: usize = DEFAULT_BUCKETS> {
     /// Upper bounds in seconds, and how many are above the bound before and not above this one.
     pub buckets: [(f64, u64); BUCKETS],
     pub count: u64,
@@ -50,14 +50,14 @@ pub struct Distribution<const BUCKETS: usize = USUAL> {
 impl<const BUCKETS: usize> Default for Histogram<BUCKETS> {
     fn default() -> Self {
         Histogram {
-            counts: std::array::from_fn(|_| Count::default()),
-            sum_us: Count::default(),
+            counts: std::array::from_fn(|_| Counter::default()),
+            sum_us: Counter::default(),
         }
     }
 }
 
 impl<const BUCKETS: usize> Histogram<BUCKETS> {
-    const FIRST_BOUND_US: u64 = LAST_BOUND_US >> (BUCKETS - 2);
+    const FIRST_BOUND_US: u64 = MAX_BOUND_US >> (BUCKETS - 2);
 
     pub fn observe(&self, microseconds: u64) {
         let firsts = microseconds.div_ceil(Self::FIRST_BOUND_US);
@@ -67,7 +67,7 @@ impl<const BUCKETS: usize> Histogram<BUCKETS> {
         self.sum_us.add(microseconds);
     }
 
-    pub fn get(&self) -> Distribution<BUCKETS> {
+    pub fn snapshot(&self) -> HistogramSnapshot<BUCKETS> {
         let mut buckets = [(f64::INFINITY, 0); BUCKETS];
         for (index, (bound, count)) in buckets.iter_mut().enumerate() {
             *count = self.counts[index].get();
@@ -75,7 +75,7 @@ impl<const BUCKETS: usize> Histogram<BUCKETS> {
                 *bound = (Self::FIRST_BOUND_US << index) as f64 / 1e6;
             }
         }
-        Distribution {
+        HistogramSnapshot {
             count: buckets.iter().map(|(_, count)| count).sum(),
             sum_seconds: self.sum_us.get() as f64 / 1e6,
             buckets,
@@ -83,7 +83,7 @@ impl<const BUCKETS: usize> Histogram<BUCKETS> {
     }
 }
 
-impl EncodeMetric for Count {
+impl EncodeMetric for Counter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         encoder.encode_counter::<NoLabelSet, _, u64>(&self.get(), None)
     }
@@ -95,7 +95,7 @@ impl EncodeMetric for Count {
 
 impl<const BUCKETS: usize> EncodeMetric for Histogram<BUCKETS> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let found = self.get();
+        let found = self.snapshot();
         encoder.encode_histogram::<NoLabelSet>(found.sum_seconds, found.count, &found.buckets, None)
     }
 
@@ -111,7 +111,7 @@ mod tests {
     fn bucket_of(microseconds: u64) -> f64 {
         let histogram: Histogram = Histogram::default();
         histogram.observe(microseconds);
-        let found = histogram.get();
+        let found = histogram.snapshot();
         let mut filled = found.buckets.into_iter().filter(|(_, count)| *count > 0);
         filled.next().map_or(f64::NAN, |(bound, _)| bound)
     }
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_duration_is_in_the_first_bucket_whose_bound_it_does_not_exceed() {
         assert_eq!([0, 1, 10_000].map(bucket_of), [0.01; 3]);
-        for doublings in 1..USUAL - 1 {
-            let bound = Histogram::<USUAL>::FIRST_BOUND_US << doublings;
+        for doublings in 1..DEFAULT_BUCKETS - 1 {
+            let bound = Histogram::<DEFAULT_BUCKETS>::FIRST_BOUND_US << doublings;
             let (below, seconds) = (
-                Histogram::<USUAL>::FIRST_BOUND_US << (doublings - 1),
+                Histogram::<DEFAULT_BUCKETS>::FIRST_BOUND_US << (doublings - 1),
                 bound as f64 / 1e6,
             );
             assert_eq!([below + 1, bound].map(bucket_of), [seconds; 2], "{bound}");
@@ -132,19 +132,22 @@ mod tests {
 
     #[test]
     fn the_bounds_double_from_10_milliseconds_to_81_92_seconds() {
-        let bounds = Histogram::<USUAL>::default()
-            .get()
+        let bounds = Histogram::<DEFAULT_BUCKETS>::default()
+            .snapshot()
             .buckets
             .map(|(bound, _)| bound);
         assert_eq!(bounds[..3], [0.01, 0.02, 0.04]);
-        assert_eq!(bounds[USUAL - 2..], [81.92, f64::INFINITY]);
+        assert_eq!(bounds[DEFAULT_BUCKETS - 2..], [81.92, f64::INFINITY]);
     }
 
     #[test]
     fn the_bounds_of_a_fine_histogram_end_as_those_of_a_usual_one_and_begin_below_a_millisecond() {
-        let fine = Histogram::<FINE>::default().get().buckets.map(|(bound, _)| bound);
-        let usual = Histogram::<USUAL>::default()
-            .get()
+        let fine = Histogram::<FINE_BUCKETS>::default()
+            .snapshot()
+            .buckets
+            .map(|(bound, _)| bound);
+        let usual = Histogram::<DEFAULT_BUCKETS>::default()
+            .snapshot()
             .buckets
             .map(|(bound, _)| bound);
         assert_eq!(fine[..5], [0.000_625, 0.001_25, 0.002_5, 0.005, 0.01]);
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_sum_beyond_all_numbers_stays_at_the_greatest() {
-        let count = Count::default();
+        let count = Counter::default();
         count.add(u64::MAX);
         count.add(1);
         assert_eq!(count.get(), u64::MAX);

@@ -6,17 +6,17 @@
 use std::cell::RefCell;
 
 /// Buffers that are kept for others.
-const MOST_SPARE: usize = 64;
+const MAX_BUFFERS: usize = 64;
 /// Of a larger buffer the memory is not kept, in bytes.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Buffers that nobody uses.
 #[derive(Default)]
-pub struct Spare(RefCell<Vec<Vec<u8>>>);
+pub struct BufferPool(RefCell<Vec<Vec<u8>>>);
 
-impl Spare {
+impl BufferPool {
     /// Gives a buffer that has no memory some; that which was used last, if there is any.
-    pub fn lend(&self, buffer: &mut Vec<u8>) {
+    pub fn acquire(&self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0
             && let Some(spare) = self.0.borrow_mut().pop()
         {
@@ -25,13 +25,13 @@ impl Spare {
     }
 
     /// Takes the memory of a buffer back, if nothing is in it.
-    pub fn take_back(&self, buffer: &mut Vec<u8>) {
+    pub fn release(&self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0 || !buffer.is_empty() {
             return;
         }
         let buffer = std::mem::take(buffer);
         let mut spare = self.0.borrow_mut();
-        if buffer.capacity() <= MOST_BYTES && spare.len() < MOST_SPARE {
+        if buffer.capacity() <= MAX_BUFFER_BYTES && spare.len() < MAX_BUFFERS {
             spare.push(buffer);
         }
     }
@@ -39,43 +39,43 @@ impl Spare {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BYTES, MOST_SPARE, Spare};
+    use super::{BufferPool, MAX_BUFFER_BYTES, MAX_BUFFERS};
 
     #[test]
     fn what_one_gives_back_empty_serves_the_next() {
-        let spare = Spare::default();
+        let spare = BufferPool::default();
         let mut one = Vec::with_capacity(100);
         let memory = one.as_ptr();
-        spare.take_back(&mut one);
+        spare.release(&mut one);
         assert_eq!(one.capacity(), 0);
         let mut other = Vec::new();
-        spare.lend(&mut other);
+        spare.acquire(&mut other);
         assert_eq!((other.as_ptr(), other.len()), (memory, 0));
-        spare.lend(&mut one);
+        spare.acquire(&mut one);
         assert_eq!(one.capacity(), 0, "there is none left");
     }
 
     #[test]
     fn a_buffer_with_something_in_it_stays_with_its_owner() {
-        let spare = Spare::default();
+        let spare = BufferPool::default();
         let mut used = b"secret".to_vec();
-        spare.take_back(&mut used);
+        spare.release(&mut used);
         assert_eq!(used, b"secret");
         let mut owned = Vec::with_capacity(10);
         let memory = owned.as_ptr();
-        spare.take_back(&mut Vec::with_capacity(20));
-        spare.lend(&mut owned);
+        spare.release(&mut Vec::with_capacity(20));
+        spare.acquire(&mut owned);
         assert_eq!(owned.as_ptr(), memory);
     }
 
     #[test]
     fn neither_many_buffers_nor_large_ones_are_kept() {
-        let spare = Spare::default();
-        spare.take_back(&mut Vec::with_capacity(MOST_BYTES + 1));
+        let spare = BufferPool::default();
+        spare.release(&mut Vec::with_capacity(MAX_BUFFER_BYTES + 1));
         assert!(spare.0.borrow().is_empty());
-        for _ in 0..MOST_SPARE + 1 {
-            spare.take_back(&mut Vec::with_capacity(10));
+        for _ in 0..MAX_BUFFERS + 1 {
+            spare.release(&mut Vec::with_capacity(10));
         }
-        assert_eq!(spare.0.borrow().len(), MOST_SPARE);
+        assert_eq!(spare.0.borrow().len(), MAX_BUFFERS);
     }
 }

@@ -9,8 +9,8 @@ use crate::Error;
 
 /// Counts the threads that still run.
 pub struct Threads {
-    left: Mutex<usize>,
-    ended: Condvar,
+    remaining: Mutex<usize>,
+    finished: Condvar,
     failed: AtomicBool,
 }
 
@@ -18,23 +18,23 @@ impl Threads {
     /// Counts `left` threads that are to be spawned.
     pub fn new(left: usize) -> Arc<Self> {
         Arc::new(Threads {
-            left: Mutex::new(left),
-            ended: Condvar::new(),
+            remaining: Mutex::new(left),
+            finished: Condvar::new(),
             failed: AtomicBool::new(false),
         })
     }
 
     /// Whether one of them has failed.
-    pub fn have_failed(&self) -> bool {
+    pub fn any_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
     /// Waits until all have ended, at most `timeout`; `true` when they have and none failed.
     pub fn join(&self, timeout: Duration) -> bool {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.ended.wait_timeout_while(left, timeout, |left| *left != 0);
+        let left = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.finished.wait_timeout_while(left, timeout, |left| *left != 0);
         let (left, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *left == 0 && !self.have_failed()
+        *left == 0 && !self.any_failed()
     }
 
     /// Starts one.
@@ -49,8 +49,8 @@ impl Threads {
             if !ended.unwrap_or(false) {
                 threads.failed.store(true, Ordering::Release);
             }
-            *threads.left.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-            threads.ended.notify_all();
+            *threads.remaining.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            threads.finished.notify_all();
         };
         let handle = thread::Builder::new().name(format!("proofgate-{name}"));
         let handle = handle

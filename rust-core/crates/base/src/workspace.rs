@@ -6,100 +6,100 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use proofgate_inspect::{AnswerKind, ResponseInspector};
+use proofgate_inspect::{ResponseInspector, ResponseKind};
 use proofgate_ledger::record::{TierName, Usage};
 use proofgate_providers::{Dialect, UsageReader};
 
-use crate::memory::{Budget, Exhausted, MemoryReservation};
+use crate::memory::{MemoryBudget, MemoryExhausted, MemoryReservation};
 
 /// Workspaces that are kept for answers to come.
-const MOST_SPARE: usize = 64;
+const MAX_POOLED: usize = 64;
 /// Bytes of memory that an inspector keeps for the next answer.
-const KEPT: usize = 64 * 1024;
+const RETAINED_INSPECTOR_BYTES: usize = 64 * 1024;
 /// A workspace that has more memory is not kept, in bytes.
-const MOST_BYTES: usize = 128 * 1024;
+const MAX_RETAINED_BYTES: usize = 128 * 1024;
 
-pub struct Workspace {
+pub struct ResponseWorkspace {
     /// Decoded bytes on their way to the client.
-    pub piece: Vec<u8>,
+    pub chunk: Vec<u8>,
     /// The end of the answer, held back until its completion is written.
-    pub held: Vec<u8>,
+    pub held_back: Vec<u8>,
     /// What has come of an answer whose kind is not known yet, or of an event.
     pub partial: Vec<u8>,
     pub usage: UsageReader,
     /// What looks at answers, once there were rules for them.
     inspector: Option<ResponseInspector>,
     /// What it has let pass.
-    pub passed: Vec<u8>,
+    pub cleared: Vec<u8>,
     /// Most bytes of an answer that the inspector holds.
-    limit: usize,
+    inspection_limit: usize,
     /// Whether the inspector is at work on this answer.
-    inspected: bool,
+    is_inspecting: bool,
     /// What is taken of the budget for what is held of the answer.
-    share: MemoryReservation,
+    reservation: MemoryReservation,
 }
 
-impl Workspace {
-    fn new(budget: &Rc<Budget>) -> Self {
-        Workspace {
-            piece: Vec::new(),
-            held: Vec::new(),
+impl ResponseWorkspace {
+    fn new(budget: &Rc<MemoryBudget>) -> Self {
+        ResponseWorkspace {
+            chunk: Vec::new(),
+            held_back: Vec::new(),
             partial: Vec::new(),
             usage: UsageReader::default(),
             inspector: None,
-            passed: Vec::new(),
-            limit: 0,
-            inspected: false,
-            share: MemoryReservation::new(budget),
+            cleared: Vec::new(),
+            inspection_limit: 0,
+            is_inspecting: false,
+            reservation: MemoryReservation::new(budget),
         }
     }
 
     /// Takes room for what the inspector holds and for `more` bytes.
     ///
     /// # Errors
-    /// [`Exhausted`]: it must not be given these bytes.
-    pub fn make_room(&mut self, more: usize) -> Result<(), Exhausted> {
+    /// [`MemoryExhausted`]: it must not be given these bytes.
+    pub fn reserve(&mut self, more: usize) -> Result<(), MemoryExhausted> {
         let held = self.inspector.as_ref().map_or(0, ResponseInspector::capacity);
-        self.share.resize(held.saturating_add(more))
+        self.reservation.resize(held.saturating_add(more))
     }
 
     /// Gives back what the inspector no longer needs: it has seen the end of the answer, or sees no more of it.
     ///
     /// # Errors
-    /// [`Exhausted`] when what it made of the answer takes more room than there is.
-    pub fn end_inspection(&mut self) -> Result<(), Exhausted> {
+    /// [`MemoryExhausted`] when what it made of the answer takes more room than there is.
+    pub fn finish_inspection(&mut self) -> Result<(), MemoryExhausted> {
         if let Some(inspector) = &mut self.inspector {
-            inspector.give_back(KEPT);
+            inspector.release_memory(RETAINED_INSPECTOR_BYTES);
         }
-        let made = self.piece.capacity() + self.held.capacity() + self.passed.capacity();
-        self.make_room(made)
+        let made = self.chunk.capacity() + self.held_back.capacity() + self.cleared.capacity();
+        self.reserve(made)
     }
 
     /// The room of what is still to be sent, for the time after the workspace has been given back.
-    pub fn take_share(&mut self) -> MemoryReservation {
-        self.share.take()
+    pub fn take_reservation(&mut self) -> MemoryReservation {
+        self.reservation.take()
     }
 
     /// Bytes of memory that it takes, for the most part.
     fn capacity(&self) -> usize {
-        let out = self.piece.capacity() + self.held.capacity();
-        let buffers = out + self.passed.capacity() + self.partial.capacity();
+        let out = self.chunk.capacity() + self.held_back.capacity();
+        let buffers = out + self.cleared.capacity() + self.partial.capacity();
         buffers + self.inspector.as_ref().map_or(0, ResponseInspector::capacity)
     }
 
     /// Has the inspector look at the answer from here on; says whether it did not before.
-    pub fn inspect(&mut self, dialect: Dialect, kind: AnswerKind, limit: u64) -> bool {
-        if std::mem::replace(&mut self.inspected, true) {
+    pub fn inspect(&mut self, dialect: Dialect, kind: ResponseKind, limit: u64) -> bool {
+        if std::mem::replace(&mut self.is_inspecting, true) {
             return false;
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         match &mut self.inspector {
-            Some(inspector) if self.limit == limit => inspector.reset(dialect, kind),
+            Some(inspector) if self.inspection_limit == limit => inspector.reset(dialect, kind),
             other => *other = Some(ResponseInspector::new(dialect, kind, limit)),
         }
-        self.limit = limit;
+        self.inspection_limit = limit;
         // What an answer before this one has left may be more than there is room for.
-        if self.make_room(0).is_err() {
+        if self.reserve(0).is_err() {
             self.inspector = Some(ResponseInspector::new(dialect, kind, limit));
         }
         true
@@ -107,18 +107,18 @@ impl Workspace {
 
     /// The inspector, if it has seen anything of this answer, and where it puts what it lets pass.
     pub fn inspector(&mut self) -> Option<(&mut ResponseInspector, &mut Vec<u8>)> {
-        let inspector = self.inspector.as_mut().filter(|_| self.inspected)?;
-        Some((inspector, &mut self.passed))
+        let inspector = self.inspector.as_mut().filter(|_| self.is_inspecting)?;
+        Some((inspector, &mut self.cleared))
     }
 
     /// The tokens that the upstream says it has used.
     pub fn usage(&self) -> Option<Usage> {
-        self.usage.usage().map(recorded)
+        self.usage.usage().map(to_record_usage)
     }
 }
 
 /// A usage as records have it.
-pub fn recorded(usage: proofgate_providers::Usage) -> Usage {
+pub fn to_record_usage(usage: proofgate_providers::Usage) -> Usage {
     Usage {
         prompt_tokens: usage.prompt_tokens,
         completion_tokens: usage.completion_tokens,
@@ -137,37 +137,37 @@ pub fn recorded(usage: proofgate_providers::Usage) -> Usage {
 
 /// Workspaces that nobody uses.
 #[expect(clippy::vec_box, reason = "an answer owns its box, and returns that box")]
-pub struct Workspaces {
-    spare: RefCell<Vec<Box<Workspace>>>,
-    budget: Rc<Budget>,
+pub struct WorkspacePool {
+    free: RefCell<Vec<Box<ResponseWorkspace>>>,
+    budget: Rc<MemoryBudget>,
 }
 
-impl Workspaces {
-    pub fn new(budget: &Rc<Budget>) -> Self {
-        Workspaces {
-            spare: RefCell::default(),
+impl WorkspacePool {
+    pub fn new(budget: &Rc<MemoryBudget>) -> Self {
+        WorkspacePool {
+            free: RefCell::default(),
             budget: Rc::clone(budget),
         }
     }
 
     /// An empty workspace; the one that was used last, if there is any.
-    pub fn take(&self) -> Box<Workspace> {
-        let Some(mut workspace) = self.spare.borrow_mut().pop() else {
-            return Box::new(Workspace::new(&self.budget));
+    pub fn acquire(&self) -> Box<ResponseWorkspace> {
+        let Some(mut workspace) = self.free.borrow_mut().pop() else {
+            return Box::new(ResponseWorkspace::new(&self.budget));
         };
-        workspace.piece.clear();
-        workspace.held.clear();
+        workspace.chunk.clear();
+        workspace.held_back.clear();
         workspace.partial.clear();
-        workspace.passed.clear();
-        workspace.inspected = false;
+        workspace.cleared.clear();
+        workspace.is_inspecting = false;
         workspace
     }
 
     /// Takes back the workspace of an answer that is over.
-    pub fn put_back(&self, mut workspace: Box<Workspace>) {
-        workspace.take_share();
-        let mut spare = self.spare.borrow_mut();
-        if workspace.capacity() <= MOST_BYTES && spare.len() < MOST_SPARE {
+    pub fn release(&self, mut workspace: Box<ResponseWorkspace>) {
+        workspace.take_reservation();
+        let mut spare = self.free.borrow_mut();
+        if workspace.capacity() <= MAX_RETAINED_BYTES && spare.len() < MAX_POOLED {
             spare.push(workspace);
         }
     }
@@ -178,28 +178,31 @@ mod tests {
     use std::rc::Rc;
 
     use prometheus_client::metrics::gauge::Gauge;
-    use proofgate_inspect::{AnswerKind, Denial, Reading};
+    use proofgate_inspect::{Denial, ReadBuffers, ResponseKind};
     use proofgate_policy::{Engine, PolicyConfig, Scratch};
     use proofgate_providers::Dialect;
 
-    use super::{MOST_BYTES, Workspaces};
-    use crate::memory::{Budget, Exhausted, OWN};
+    use super::{MAX_RETAINED_BYTES, WorkspacePool};
+    use crate::memory::{MemoryBudget, MemoryExhausted, UNCOUNTED_BYTES};
 
-    fn workspaces(budget: u64) -> (Workspaces, Gauge) {
+    fn workspaces(budget: u64) -> (WorkspacePool, Gauge) {
         let used = Gauge::default();
-        (Workspaces::new(&Rc::new(Budget::new(budget, used.clone()))), used)
+        (
+            WorkspacePool::new(&Rc::new(MemoryBudget::new(budget, used.clone()))),
+            used,
+        )
     }
 
     #[test]
     fn a_workspace_that_is_taken_again_knows_nothing_of_the_answer_before() {
         let (workspaces, _) = workspaces(1 << 20);
-        let mut workspace = workspaces.take();
-        workspace.inspect(Dialect::Chat, AnswerKind::Unary, 100);
+        let mut workspace = workspaces.acquire();
+        workspace.inspect(Dialect::Chat, ResponseKind::Unary, 100);
         assert!(workspace.inspector().is_some());
         for part in [
-            &mut workspace.piece,
-            &mut workspace.held,
-            &mut workspace.passed,
+            &mut workspace.chunk,
+            &mut workspace.held_back,
+            &mut workspace.cleared,
             &mut workspace.partial,
         ] {
             part.extend_from_slice(b"secret");
@@ -208,12 +211,12 @@ mod tests {
             .usage
             .push(br#"{"usage":{"prompt_tokens":1,"completion_tokens":1}}"#);
         assert!(workspace.usage().is_some());
-        workspaces.put_back(workspace);
+        workspaces.release(workspace);
 
-        let mut workspace = workspaces.take();
-        assert_eq!(workspaces.spare.borrow().len(), 0);
-        assert!(workspace.piece.is_empty() && workspace.held.is_empty());
-        assert!(workspace.passed.is_empty() && workspace.partial.is_empty());
+        let mut workspace = workspaces.acquire();
+        assert_eq!(workspaces.free.borrow().len(), 0);
+        assert!(workspace.chunk.is_empty() && workspace.held_back.is_empty());
+        assert!(workspace.cleared.is_empty() && workspace.partial.is_empty());
         workspace.usage.reset(Dialect::Chat);
         assert!(workspace.usage().is_none());
         assert!(workspace.inspector().is_none());
@@ -223,16 +226,16 @@ mod tests {
     fn a_limit_that_has_changed_holds_for_the_next_answer() {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
-        let mut workspace = workspaces(1 << 20).0.take();
+        let mut workspace = workspaces(1 << 20).0.acquire();
         let ends = [100, 5, 100].map(|limit| {
-            workspace.inspected = false;
-            workspace.inspect(Dialect::Chat, AnswerKind::Unary, limit);
+            workspace.is_inspecting = false;
+            workspace.inspect(Dialect::Chat, ResponseKind::Unary, limit);
             let (inspector, passed) = workspace.inspector().unwrap();
             inspector.push(
                 &engine,
                 &profile,
                 &mut scratch,
-                &mut Reading::default(),
+                &mut ReadBuffers::default(),
                 b"0123456789",
                 passed,
             )
@@ -243,14 +246,14 @@ mod tests {
     #[test]
     fn a_workspace_that_has_grown_large_is_not_kept() {
         let (workspaces, _) = workspaces(1 << 20);
-        let mut workspace = workspaces.take();
-        workspace.piece.reserve_exact(MOST_BYTES);
-        workspaces.put_back(workspace);
-        assert_eq!(workspaces.spare.borrow().len(), 1);
-        let mut workspace = workspaces.take();
-        workspace.held.reserve_exact(1);
-        workspaces.put_back(workspace);
-        assert_eq!(workspaces.spare.borrow().len(), 0);
+        let mut workspace = workspaces.acquire();
+        workspace.chunk.reserve_exact(MAX_RETAINED_BYTES);
+        workspaces.release(workspace);
+        assert_eq!(workspaces.free.borrow().len(), 1);
+        let mut workspace = workspaces.acquire();
+        workspace.held_back.reserve_exact(1);
+        workspaces.release(workspace);
+        assert_eq!(workspaces.free.borrow().len(), 0);
     }
 
     #[test]
@@ -258,37 +261,33 @@ mod tests {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
         let (workspaces, used) = workspaces(1 << 20);
-        let mut workspace = workspaces.take();
-        workspace.inspect(Dialect::Chat, AnswerKind::Unary, 1 << 30);
+        let mut workspace = workspaces.acquire();
+        workspace.inspect(Dialect::Chat, ResponseKind::Unary, 1 << 30);
         let piece = [b'x'; 16 * 1024];
         let mut taken = 0;
-        while workspace.make_room(piece.len()).is_ok() {
+        while workspace.reserve(piece.len()).is_ok() {
             taken += piece.len();
-            assert!(used.get() as usize + OWN >= taken, "{used:?} {taken}");
+            assert!(used.get() as usize + UNCOUNTED_BYTES >= taken, "{used:?} {taken}");
             let (inspector, passed) = workspace.inspector().unwrap();
-            let reading = &mut Reading::default();
+            let reading = &mut ReadBuffers::default();
             let pushed = inspector.push(&engine, &profile, &mut scratch, reading, &piece, passed);
             assert_eq!(pushed, Ok(()));
         }
         assert!(taken > 500 << 10, "{taken}");
-        assert_eq!(workspace.make_room(1 << 20), Err(Exhausted));
-        workspaces.put_back(workspace);
+        assert_eq!(workspace.reserve(1 << 20), Err(MemoryExhausted));
+        workspaces.release(workspace);
         assert_eq!(used.get(), 0);
-        assert_eq!(
-            workspaces.spare.borrow().len(),
-            0,
-            "its memory is given back, too"
-        );
+        assert_eq!(workspaces.free.borrow().len(), 0, "its memory is given back, too");
     }
 
     #[test]
     fn the_room_of_what_is_being_sent_outlives_its_workspace() {
         let (workspaces, used) = workspaces(1 << 20);
-        let mut workspace = workspaces.take();
-        workspace.make_room(100_000).unwrap();
-        let share = workspace.take_share();
-        workspaces.put_back(workspace);
-        assert_eq!(used.get() as usize, 100_000 - OWN);
+        let mut workspace = workspaces.acquire();
+        workspace.reserve(100_000).unwrap();
+        let share = workspace.take_reservation();
+        workspaces.release(workspace);
+        assert_eq!(used.get() as usize, 100_000 - UNCOUNTED_BYTES);
         drop(share);
         assert_eq!(used.get(), 0);
     }

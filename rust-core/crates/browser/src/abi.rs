@@ -4,13 +4,13 @@ use crate::{answer, questions};
 use std::cell::RefCell;
 
 #[derive(Default)]
-struct Asked {
+struct CallState {
     arguments: Vec<Option<Vec<u8>>>,
-    answer: String,
+    response: String,
 }
 
 thread_local! {
-    static ASKED: RefCell<Asked> = RefCell::default();
+    static CALL_STATE: RefCell<CallState> = RefCell::default();
 }
 
 /// Room for the next argument, of this many bytes.
@@ -20,7 +20,7 @@ pub extern "C" fn argument(length: usize) -> *mut u8 {
     let mut bytes = vec![0; length];
     let place = bytes.as_mut_ptr();
     // What the vector holds stays where it is when the vector is moved.
-    ASKED.with_borrow_mut(|asked| asked.arguments.push(Some(bytes)));
+    CALL_STATE.with_borrow_mut(|asked| asked.arguments.push(Some(bytes)));
     place
 }
 
@@ -28,21 +28,21 @@ pub extern "C" fn argument(length: usize) -> *mut u8 {
 #[expect(unsafe_code, reason = "an exported name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn no_argument() {
-    ASKED.with_borrow_mut(|asked| asked.arguments.push(None));
+    CALL_STATE.with_borrow_mut(|asked| asked.arguments.push(None));
 }
 
 /// Where the answer to the last question stands.
 #[expect(unsafe_code, reason = "an exported name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> *const u8 {
-    ASKED.with_borrow(|asked| asked.answer.as_ptr())
+    CALL_STATE.with_borrow(|asked| asked.response.as_ptr())
 }
 
-fn ask(question: questions::Question) -> usize {
-    ASKED.with_borrow_mut(|asked| {
+fn run_question(question: questions::Question) -> usize {
+    CALL_STATE.with_borrow_mut(|asked| {
         let arguments = std::mem::take(&mut asked.arguments);
-        asked.answer = answer::text(question(&arguments));
-        asked.answer.len()
+        asked.response = answer::to_json_text(question(&arguments));
+        asked.response.len()
     })
 }
 
@@ -52,7 +52,7 @@ macro_rules! export {
         #[expect(unsafe_code, reason = "an exported name")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> usize {
-            ask(questions::$name)
+            run_question(questions::$name)
         }
     )*};
 }

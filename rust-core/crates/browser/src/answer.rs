@@ -29,7 +29,7 @@ impl From<LedgerError> for Refusal {
             LedgerError::SizesReversed { .. } => "sizes_reversed",
             LedgerError::ProofLength => "proof_length",
             LedgerError::RootMismatch => "root_mismatch",
-            LedgerError::KeyText(_) => "key",
+            LedgerError::KeyMalformed(_) => "key",
             LedgerError::OriginNotBelowKey { .. } => "other_origin",
             LedgerError::NoteMalformed(_) => "note",
             LedgerError::NoteUnsigned(_) => "unsigned",
@@ -41,7 +41,7 @@ impl From<LedgerError> for Refusal {
             LedgerError::CommitmentMismatch(_) => "other_body",
             LedgerError::RecordTooLarge { .. }
             | LedgerError::RecordMalformed(_)
-            | LedgerError::RecordKind(_) => "record",
+            | LedgerError::InvalidRecordKind(_) => "record",
             _ => "refused",
         };
         Self::new(code, error.to_string())
@@ -49,7 +49,7 @@ impl From<LedgerError> for Refusal {
 }
 
 /// The JSON text of an answer.
-pub(crate) fn text(answer: Result<Value, Refusal>) -> String {
+pub(crate) fn to_json_text(answer: Result<Value, Refusal>) -> String {
     let answer = answer.unwrap_or_else(
         |refusal| json!({"ok": false, "error": {"code": refusal.code, "message": refusal.message}}),
     );

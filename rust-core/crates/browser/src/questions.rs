@@ -3,7 +3,7 @@
 //! decimal texts: a browser's numbers end at 2^53.
 
 use crate::Refusal;
-use crate::encoding::{hash_of, told};
+use crate::encoding::{checkpoint_to_json, parse_hash};
 use crate::receipt::Receipt;
 use crate::step::Steps;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -20,16 +20,16 @@ pub type Arguments = [Option<Vec<u8>>];
 pub type Question = fn(&Arguments) -> Result<Value, Refusal>;
 
 /// Hashes of a proof of consistency: at most this many are read.
-const MOST_HASHES: usize = 128;
+const MAX_HASHES: usize = 128;
 
 /// *note, vkey*: whether the key, or one below whose name the log is, signed this checkpoint.
 ///
 /// # Errors
 /// Any refusal of key, note or signature.
 pub fn checkpoint(arguments: &Arguments) -> Result<Value, Refusal> {
-    let [note, key] = take(arguments)?;
-    let checkpoint = Checkpoint::verify(text(note)?, &key_of(key)?)?;
-    let Value::Object(mut answer) = told(&checkpoint) else {
+    let [note, key] = take_arguments(arguments)?;
+    let checkpoint = Checkpoint::verify(required_text(note)?, &parse_key(key)?)?;
+    let Value::Object(mut answer) = checkpoint_to_json(&checkpoint) else {
         return Err(Refusal::new("refused", "a checkpoint must be an object"));
     };
     answer.insert("ok".to_owned(), Value::Bool(true));
@@ -41,10 +41,10 @@ pub fn checkpoint(arguments: &Arguments) -> Result<Value, Refusal> {
 /// # Errors
 /// Any refusal of key, proof, checkpoint or inclusion.
 pub fn record_proof(arguments: &Arguments) -> Result<Value, Refusal> {
-    let [record, proof, key] = take(arguments)?;
-    let proof = TlogProof::parse(text(proof)?)?;
-    let checkpoint = proof.verify(required(record)?, &key_of(key)?)?;
-    Ok(json!({"ok": true, "index": proof.index.to_string(), "checkpoint": told(&checkpoint)}))
+    let [record, proof, key] = take_arguments(arguments)?;
+    let proof = TlogProof::parse(required_text(proof)?)?;
+    let checkpoint = proof.verify(required(record)?, &parse_key(key)?)?;
+    Ok(json!({"ok": true, "index": proof.index.to_string(), "checkpoint": checkpoint_to_json(&checkpoint)}))
 }
 
 /// *older note, newer note, vkey, hashes as a JSON list of base64*: whether one history of the log of this key, which has
@@ -54,14 +54,17 @@ pub fn record_proof(arguments: &Arguments) -> Result<Value, Refusal> {
 /// `equivocation` when both have one size and not one root: both are signed, so that alone shows it to anybody. Any other
 /// refusal says that it is not shown.
 pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
-    let [older, newer, key, hashes] = take(arguments)?;
-    let key = key_of(key)?;
-    let (older, newer) = (own(text(older)?, &key)?, own(text(newer)?, &key)?);
+    let [older, newer, key, hashes] = take_arguments(arguments)?;
+    let key = parse_key(key)?;
+    let (older, newer) = (
+        verify_own_checkpoint(required_text(older)?, &key)?,
+        verify_own_checkpoint(required_text(newer)?, &key)?,
+    );
     if older.size == newer.size && older.root != newer.root {
         let message = format!("{} entries were signed with two roots", older.size);
         return Err(Refusal::new("equivocation", message));
     }
-    let hashes = hashes_of(text(hashes)?)?;
+    let hashes = parse_hashes(required_text(hashes)?)?;
     if older.size == 0 {
         // Every log goes on from the empty one.
         if older.root != Mmr::new().root() || !hashes.is_empty() {
@@ -73,7 +76,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
     } else {
         verify_consistency(older.size, &older.root, newer.size, &newer.root, &hashes)?;
     }
-    Ok(json!({"ok": true, "older": told(&older), "newer": told(&newer)}))
+    Ok(json!({"ok": true, "older": checkpoint_to_json(&older), "newer": checkpoint_to_json(&newer)}))
 }
 
 /// *entry, proof, vkey, the ledger's vkey or nothing*: whether an entry of the aggregate log stands where the `.tlog-proof`
@@ -82,22 +85,22 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
 /// # Errors
 /// When there is no proof to look at. What does not hold is told by the steps, and `ok` is false.
 pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
-    let [entry, proof, key, ledger_key] = take(arguments)?;
-    let (entry, key) = (required(entry)?, key_of(key)?);
-    let proof = TlogProof::parse(text(proof)?)?;
+    let [entry, proof, key, ledger_key] = take_arguments(arguments)?;
+    let (entry, key) = (required(entry)?, parse_key(key)?);
+    let proof = TlogProof::parse(required_text(proof)?)?;
     let claimed = Checkpoint::parse_unverified(&proof.checkpoint)?;
     let leaf = leaf_hash(entry);
     let mut steps = Steps::default();
-    steps.take(
+    steps.record(
         "signature",
         format!(
             "the checkpoint of {} entries is signed by {}",
             claimed.size,
             key.name()
         ),
-        own(&proof.checkpoint, &key),
+        verify_own_checkpoint(&proof.checkpoint, &key),
     );
-    steps.take(
+    steps.record(
         "inclusion",
         format!(
             "the bytes of the entry, at index {}, lead to the root",
@@ -105,7 +108,7 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
         ),
         verify_inclusion(&leaf, proof.index, claimed.size, &proof.hashes, &claimed.root),
     );
-    let head = steps.take(
+    let head = steps.record(
         "entry",
         "the entry matches the checkpoint in it",
         read_entry(entry),
@@ -114,37 +117,37 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
         (None, _) => {}
         // The auditor's own log of who read what.
         (Some(head), _) if head.origin.starts_with(&format!("{}/", key.name())) => {
-            steps.take(
+            steps.record(
                 "head",
                 "the checkpoint in it is signed by the auditor's key",
                 Checkpoint::verify(&head.checkpoint, &key).map_err(Refusal::from),
             );
         }
-        (Some(_), None) => steps.open(
+        (Some(_), None) => steps.record_skipped(
             "head",
             "the checkpoint in it was not checked: the ledger's key is missing",
         ),
         (Some(head), ledger_key) => {
-            steps.take(
+            steps.record(
                 "head",
                 "the checkpoint in it is signed by the ledger's key",
-                key_of(ledger_key)
+                parse_key(ledger_key)
                     .and_then(|key| Checkpoint::verify(&head.checkpoint, &key).map_err(Refusal::from)),
             );
         }
     }
-    let path = path(leaf, proof.index, claimed.size, &proof.hashes);
+    let path = inclusion_path(leaf, proof.index, claimed.size, &proof.hashes);
     let computed = path.last().map_or(leaf, |step| step.node);
     let path: Vec<Value> = path
         .iter()
         .map(|step| {
-            json!({"sibling": STANDARD.encode(step.sibling), "left": step.left, "node": STANDARD.encode(step.node)})
+            json!({"sibling": STANDARD.encode(step.sibling), "left": step.is_left, "node": STANDARD.encode(step.node)})
         })
         .collect();
     Ok(json!({
-        "ok": steps.hold(), "steps": steps.all(), "index": proof.index.to_string(),
+        "ok": steps.none_failed(), "steps": steps.all(), "index": proof.index.to_string(),
         "leaf": STANDARD.encode(leaf), "path": path, "computed": STANDARD.encode(computed),
-        "checkpoint": told(&claimed),
+        "checkpoint": checkpoint_to_json(&claimed),
     }))
 }
 
@@ -154,13 +157,13 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
 /// # Errors
 /// When it is no receipt or no key. What does not hold is told by the steps, and `ok` is false.
 pub fn receipt(arguments: &Arguments) -> Result<Value, Refusal> {
-    let [receipt, key, request, response] = take(arguments)?;
+    let [receipt, key, request, response] = take_arguments(arguments)?;
     let receipt = Receipt::parse(required(receipt)?)?;
     let mut steps = Steps::default();
-    let key = receipt.follow(&key_of(key)?)?;
+    let key = receipt.follow_key_line(&parse_key(key)?)?;
     let records = receipt.verify(&key, request, response, &mut steps);
     Ok(json!({
-        "ok": steps.hold(), "steps": steps.all(), "id": receipt.id, "complete": receipt.complete,
+        "ok": steps.none_failed(), "steps": steps.all(), "id": receipt.id, "complete": receipt.complete,
         "records": records,
     }))
 }
@@ -168,12 +171,12 @@ pub fn receipt(arguments: &Arguments) -> Result<Value, Refusal> {
 /// A node of a path: the hash beside it, on which side that stands, and what the two make.
 struct PathStep {
     sibling: Hash,
-    left: bool,
+    is_left: bool,
     node: Hash,
 }
 
 /// What [`verify_inclusion`] goes through, for a drawing of it. It decides nothing.
-fn path(leaf: Hash, index: u64, size: u64, hashes: &[Hash]) -> Vec<PathStep> {
+fn inclusion_path(leaf: Hash, index: u64, size: u64, hashes: &[Hash]) -> Vec<PathStep> {
     let (mut at, mut last, mut node) = (index, size.saturating_sub(1), leaf);
     let step = |&sibling: &Hash| {
         let left = at & 1 == 1 || at == last;
@@ -188,13 +191,17 @@ fn path(leaf: Hash, index: u64, size: u64, hashes: &[Hash]) -> Vec<PathStep> {
         }
         at >>= 1;
         last >>= 1;
-        PathStep { sibling, left, node }
+        PathStep {
+            sibling,
+            is_left: left,
+            node,
+        }
     };
     hashes.iter().map(step).collect()
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct EntryHeader {
     v: u32,
     origin: String,
     size: u64,
@@ -202,8 +209,8 @@ struct Head {
 }
 
 /// Reads an entry, whose checkpoint has to be of the log and size that it names.
-fn read_entry(entry: &[u8]) -> Result<Head, Refusal> {
-    let head: Head =
+fn read_entry(entry: &[u8]) -> Result<EntryHeader, Refusal> {
+    let head: EntryHeader =
         serde_json::from_slice(entry).map_err(|error| Refusal::new("entry", error.to_string()))?;
     if head.v != 1 {
         return Err(Refusal::new("entry", format!("version {} is not 1", head.v)));
@@ -219,7 +226,7 @@ fn read_entry(entry: &[u8]) -> Result<Head, Refusal> {
 }
 
 /// A checkpoint of the one log whose name the key has.
-fn own(note: &str, key: &VerifyingKey) -> Result<Checkpoint, Refusal> {
+fn verify_own_checkpoint(note: &str, key: &VerifyingKey) -> Result<Checkpoint, Refusal> {
     let checkpoint = Checkpoint::verify(note, key)?;
     if checkpoint.origin != key.name() {
         return Err(Refusal::new(
@@ -230,7 +237,7 @@ fn own(note: &str, key: &VerifyingKey) -> Result<Checkpoint, Refusal> {
     Ok(checkpoint)
 }
 
-fn take<const N: usize>(arguments: &Arguments) -> Result<[Option<&[u8]>; N], Refusal> {
+fn take_arguments<const N: usize>(arguments: &Arguments) -> Result<[Option<&[u8]>; N], Refusal> {
     let arguments: Vec<Option<&[u8]>> = arguments.iter().map(Option::as_deref).collect();
     let count = arguments.len();
     arguments.try_into().map_err(|_| {
@@ -245,21 +252,21 @@ fn required(argument: Option<&[u8]>) -> Result<&[u8], Refusal> {
     argument.ok_or_else(|| Refusal::new("arguments", "an argument is missing"))
 }
 
-fn text(argument: Option<&[u8]>) -> Result<&str, Refusal> {
+fn required_text(argument: Option<&[u8]>) -> Result<&str, Refusal> {
     std::str::from_utf8(required(argument)?).map_err(|_| Refusal::new("arguments", "a text is not UTF-8"))
 }
 
-fn key_of(argument: Option<&[u8]>) -> Result<VerifyingKey, Refusal> {
-    Ok(VerifyingKey::from_file_text(text(argument)?)?)
+fn parse_key(argument: Option<&[u8]>) -> Result<VerifyingKey, Refusal> {
+    Ok(VerifyingKey::from_file_text(required_text(argument)?)?)
 }
 
-fn hashes_of(list: &str) -> Result<Vec<Hash>, Refusal> {
+fn parse_hashes(list: &str) -> Result<Vec<Hash>, Refusal> {
     let refused = || Refusal::new("hashes", "expected a list of hashes in base64");
     let list: Vec<String> = serde_json::from_str(list).map_err(|_| refused())?;
-    if list.len() > MOST_HASHES {
+    if list.len() > MAX_HASHES {
         return Err(refused());
     }
     list.iter()
-        .map(|text| hash_of(text).ok_or_else(refused))
+        .map(|text| parse_hash(text).ok_or_else(refused))
         .collect()
 }

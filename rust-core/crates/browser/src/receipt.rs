@@ -1,7 +1,7 @@
 //! A receipt, as `GET /v1/receipts/{id}` answers it, and every step of checking it.
 
 use crate::Refusal;
-use crate::encoding::{hash_of, told};
+use crate::encoding::{checkpoint_to_json, parse_hash};
 use crate::step::Steps;
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::{
@@ -15,15 +15,15 @@ use std::collections::BTreeSet;
 /// Largest receipt that is looked at, in bytes.
 const MAX_RECEIPT: usize = 16 << 20;
 /// Most records, and most proofs of consistency. An exchange has an admission, a few attempts and an end.
-const MOST: usize = 256;
+const MAX_RECORDS: usize = 256;
 /// Which records commit to a request, as what. One that was still coming when it was admitted stands whole in the completion
 /// alone.
-const REQUEST: [(&str, &str); 3] = [
+const REQUEST_COMMITMENTS: [(&str, &str); 3] = [
     ("completion", "received"),
     ("admission", "request"),
     ("rejection", "request"),
 ];
-const RESPONSE: [(&str, &str); 1] = [("completion", "response")];
+const RESPONSE_COMMITMENTS: [(&str, &str); 1] = [("completion", "response")];
 
 /// A receipt that was read and not checked. What else is in it is passed over.
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ pub(crate) struct Receipt {
     #[serde(default)]
     key_successions: Vec<String>,
     records: Vec<Entry>,
-    consistency: Vec<Link>,
+    consistency: Vec<ConsistencyProof>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ struct Entry {
 }
 
 #[derive(Deserialize)]
-struct Link {
+struct ConsistencyProof {
     origin: String,
     old: u64,
     new: u64,
@@ -54,7 +54,7 @@ struct Link {
 
 /// What a record says of itself.
 #[derive(Deserialize)]
-struct Facts {
+struct RecordFacts {
     kind: String,
     seq: u64,
     id: Option<String>,
@@ -65,10 +65,10 @@ struct Facts {
 }
 
 /// A record that stands in a signed log.
-struct Proved<'a> {
+struct ProvedRecord<'a> {
     entry: &'a Entry,
     proof: TlogProof,
-    facts: Facts,
+    facts: RecordFacts,
     checkpoint: Checkpoint,
 }
 
@@ -81,9 +81,9 @@ impl Receipt {
         let receipt: Self = serde_json::from_slice(bytes).map_err(|error| refused(error.to_string()))?;
         match (receipt.records.len(), receipt.consistency.len()) {
             (0, _) => Err(refused("it contains no record".to_owned())),
-            (records, links) if records > MOST || links > MOST => {
-                Err(refused(format!("it contains more than {MOST} records or proofs")))
-            }
+            (records, links) if records > MAX_RECORDS || links > MAX_RECORDS => Err(refused(format!(
+                "it contains more than {MAX_RECORDS} records or proofs"
+            ))),
             _ => Ok(receipt),
         }
     }
@@ -92,7 +92,7 @@ impl Receipt {
     ///
     /// # Errors
     /// When one of them is none, or they contradict each other.
-    pub(crate) fn follow(&self, key: &VerifyingKey) -> Result<VerifyingKey, LedgerError> {
+    pub(crate) fn follow_key_line(&self, key: &VerifyingKey) -> Result<VerifyingKey, LedgerError> {
         let notes = self.key_successions.iter().take(MAX_KEYS);
         let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
         key.with_successions(&statements?)
@@ -107,32 +107,32 @@ impl Receipt {
         steps: &mut Steps,
     ) -> Vec<Value> {
         let entries = self.records.iter().enumerate();
-        let proved: Vec<Proved<'_>> = entries
+        let proved: Vec<ProvedRecord<'_>> = entries
             .filter_map(|(number, entry)| self.prove(number + 1, entry, key, steps))
             .collect();
         if proved.len() == self.records.len() {
-            steps.take(
+            steps.record(
                 "exchange",
                 "the records belong to one exchange",
-                one_exchange(&proved),
+                check_single_exchange(&proved),
             );
-            self.histories(&proved, steps);
+            self.check_histories(&proved, steps);
         } else {
-            steps.open(
+            steps.record_skipped(
                 "exchange",
                 "whether the records belong to one exchange: not all of them are proved",
             );
         }
-        open_body(&proved, "request", &REQUEST, request, steps);
-        open_body(&proved, "response", &RESPONSE, response, steps);
+        check_body(&proved, "request", &REQUEST_COMMITMENTS, request, steps);
+        check_body(&proved, "response", &RESPONSE_COMMITMENTS, response, steps);
         if let Some(missing) = missing_attempts(&proved) {
-            steps.open("attempts", missing);
+            steps.record_skipped("attempts", missing);
         }
         if !self.complete {
-            steps.open("end", "the end of the exchange: the receipt does not contain it");
-        } else if !proved.iter().any(|record| is_end(&record.facts.kind)) {
+            steps.record_skipped("end", "the end of the exchange: the receipt does not contain it");
+        } else if !proved.iter().any(|record| is_final_record(&record.facts.kind)) {
             let missing = Refusal::new("no_end", "no such record is proved");
-            steps.take::<()>(
+            steps.record::<()>(
                 "end",
                 "the receipt contains the end of the exchange",
                 Err(missing),
@@ -141,7 +141,7 @@ impl Receipt {
         let told = proved.iter().map(|record| {
             json!({
                 "kind": record.facts.kind, "index": record.proof.index.to_string(), "record": record.entry.record,
-                "checkpoint": told(&record.checkpoint),
+                "checkpoint": checkpoint_to_json(&record.checkpoint),
             })
         });
         told.collect()
@@ -153,20 +153,20 @@ impl Receipt {
         entry: &'a Entry,
         key: &VerifyingKey,
         steps: &mut Steps,
-    ) -> Option<Proved<'a>> {
+    ) -> Option<ProvedRecord<'a>> {
         let proof = match TlogProof::parse(&entry.proof) {
             Ok(proof) => proof,
             Err(error) => {
                 let text = format!("record {number} of the receipt has a proof");
-                return steps.take("proof", text, Err(error));
+                return steps.record("proof", text, Err(error));
             }
         };
-        let checkpoint = steps.take(
+        let checkpoint = steps.record(
             "signature",
             format!("the checkpoint of record {number} is signed by {}", key.name()),
             Checkpoint::verify(&proof.checkpoint, key),
         )?;
-        steps.take(
+        steps.record(
             "inclusion",
             format!(
                 "record {number} is at index {} of {} in {}",
@@ -180,12 +180,12 @@ impl Receipt {
                 &checkpoint.root,
             ),
         )?;
-        let facts = steps.take(
+        let facts = steps.record(
             "record",
             format!("record {number} states the same index and belongs to this exchange"),
-            self.read(&entry.record, proof.index),
+            self.read_facts(&entry.record, proof.index),
         )?;
-        Some(Proved {
+        Some(ProvedRecord {
             entry,
             proof,
             facts,
@@ -193,10 +193,10 @@ impl Receipt {
         })
     }
 
-    fn read(&self, text: &str, index: u64) -> Result<Facts, Refusal> {
+    fn read_facts(&self, text: &str, index: u64) -> Result<RecordFacts, Refusal> {
         // It has every field of its kind, and none twice.
         record::parse(text.as_bytes())?;
-        let facts: Facts =
+        let facts: RecordFacts =
             serde_json::from_str(text).map_err(|error| Refusal::new("record", error.to_string()))?;
         if facts.seq != index {
             let message = format!("it says that it is at index {}", facts.seq);
@@ -210,7 +210,7 @@ impl Receipt {
     }
 
     /// Several checkpoints of one log have to be one history.
-    fn histories(&self, proved: &[Proved<'_>], steps: &mut Steps) {
+    fn check_histories(&self, proved: &[ProvedRecord<'_>], steps: &mut Steps) {
         let mut signed: Vec<&Checkpoint> = proved.iter().map(|record| &record.checkpoint).collect();
         signed.sort_by(|one, other| (&one.origin, one.size).cmp(&(&other.origin, other.size)));
         for pair in signed.windows(2) {
@@ -218,25 +218,25 @@ impl Receipt {
             if older.origin != newer.origin || older == newer {
                 continue;
             }
-            steps.take(
+            steps.record(
                 "history",
                 format!(
                     "the checkpoints of {} at {} and {} records are one history",
                     older.origin, older.size, newer.size
                 ),
-                self.link(older, newer),
+                self.check_consistency(older, newer),
             );
         }
     }
 
-    fn link(&self, older: &Checkpoint, newer: &Checkpoint) -> Result<(), Refusal> {
+    fn check_consistency(&self, older: &Checkpoint, newer: &Checkpoint) -> Result<(), Refusal> {
         let place = (older.origin.as_str(), older.size, newer.size);
         let found = self
             .consistency
             .iter()
             .find(|link| (link.origin.as_str(), link.old, link.new) == place);
         let hashes: Option<Vec<Hash>> = match found {
-            Some(link) => link.hashes.iter().map(|text| hash_of(text)).collect(),
+            Some(link) => link.hashes.iter().map(|text| parse_hash(text)).collect(),
             None => Some(Vec::new()),
         };
         let hashes = hashes.ok_or_else(|| Refusal::new("hashes", "a hash is not 32 bytes of base64"))?;
@@ -250,12 +250,12 @@ impl Receipt {
     }
 }
 
-fn is_end(kind: &str) -> bool {
+fn is_final_record(kind: &str) -> bool {
     matches!(kind, "completion" | "aborted" | "rejection")
 }
 
 /// What to say where fewer attempts are proved than the end counts.
-fn missing_attempts(proved: &[Proved<'_>]) -> Option<String> {
+fn missing_attempts(proved: &[ProvedRecord<'_>]) -> Option<String> {
     let end = proved.iter().find(|record| record.facts.kind == "completion")?;
     let counted = end.facts.attempts.unwrap_or(1);
     let further = proved
@@ -271,15 +271,15 @@ fn missing_attempts(proved: &[Proved<'_>]) -> Option<String> {
     ))
 }
 
-fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
+fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
     let other = |message: String| Refusal::new("other_exchange", message);
-    let begins = |record: &&Proved<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
+    let begins = |record: &&ProvedRecord<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
     if proved.iter().filter(begins).count() != 1 {
         return Err(other(
             "there must be exactly one admission or one refusal".to_owned(),
         ));
     }
-    let place = |record: &Proved<'_>| (record.checkpoint.origin.clone(), record.proof.index);
+    let place = |record: &ProvedRecord<'_>| (record.checkpoint.origin.clone(), record.proof.index);
     let places: BTreeSet<_> = proved.iter().map(place).collect();
     if places.len() != proved.len() {
         return Err(Refusal::new("record_twice", "a record is there twice"));
@@ -294,8 +294,9 @@ fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
             (Some(incarnation), Some((shard, _))) => format!("{shard}/{incarnation}"),
             _ => origin.clone(),
         };
-        let names =
-            |admission: &Proved<'_>| admission.checkpoint.origin == origin && admission.proof.index == number;
+        let names = |admission: &ProvedRecord<'_>| {
+            admission.checkpoint.origin == origin && admission.proof.index == number
+        };
         if !admission.is_some_and(names) {
             return Err(other(format!(
                 "the {} belongs to another admission",
@@ -307,15 +308,15 @@ fn one_exchange(proved: &[Proved<'_>]) -> Result<(), Refusal> {
 }
 
 /// Whether a body is the one that was recorded. `places` are the kinds of records that may commit to it, and as what.
-fn open_body(
-    proved: &[Proved<'_>],
+fn check_body(
+    proved: &[ProvedRecord<'_>],
     name: &'static str,
     places: &[(&str, &str)],
     body: Option<&[u8]>,
     steps: &mut Steps,
 ) {
     let Some(body) = body else {
-        return steps.open(name, format!("the {name}: no file was given"));
+        return steps.record_skipped(name, format!("the {name}: no file was given"));
     };
     let mut shown = Err(Refusal::new(
         "no_record",
@@ -325,19 +326,19 @@ fn open_body(
         let Some(proved) = proved.iter().find(|record| record.facts.kind == *kind) else {
             continue;
         };
-        shown = opens(proved, body, field);
+        shown = check_commitment(proved, body, field);
         if shown.is_ok() {
             break;
         }
     }
-    steps.take(
+    steps.record(
         name,
         format!("the file is the {name} that was recorded, byte for byte"),
         shown,
     );
 }
 
-fn opens(proved: &Proved<'_>, body: &[u8], field: &str) -> Result<(), Refusal> {
+fn check_commitment(proved: &ProvedRecord<'_>, body: &[u8], field: &str) -> Result<(), Refusal> {
     let salt = proved.proof.salt().ok_or(LedgerError::NoSalt)?;
     let record = record::parse(proved.entry.record.as_bytes())?;
     let found = reveal(&record, &salt, body)?;

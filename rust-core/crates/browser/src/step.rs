@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub(crate) enum StepOutcome {
     /// It holds.
     Shown,
     /// It does not hold.
@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Step {
     /// Stable machine code of the step.
     step: &'static str,
-    outcome: Outcome,
+    outcome: StepOutcome,
     /// A sentence for people. What others wrote is quoted in it.
     text: String,
     /// Stable machine code of what is wrong.
@@ -34,18 +34,18 @@ pub(crate) struct Steps(Vec<Step>);
 
 impl Steps {
     /// Notes what came of a step, and hands on what it gave.
-    pub(crate) fn take<T>(
+    pub(crate) fn record<T>(
         &mut self,
         step: &'static str,
         text: impl Into<String>,
         result: Result<T, impl Into<Refusal>>,
     ) -> Option<T> {
         let (outcome, code, text, value) = match result {
-            Ok(value) => (Outcome::Shown, None, text.into(), Some(value)),
+            Ok(value) => (StepOutcome::Shown, None, text.into(), Some(value)),
             Err(error) => {
                 let refusal: Refusal = error.into();
                 let text = format!("{}: {}", text.into(), refusal.message);
-                (Outcome::Refuted, Some(refusal.code), text, None)
+                (StepOutcome::Refuted, Some(refusal.code), text, None)
             }
         };
         self.0.push(Step {
@@ -58,18 +58,18 @@ impl Steps {
     }
 
     /// Notes a step that was not taken.
-    pub(crate) fn open(&mut self, step: &'static str, text: impl Into<String>) {
+    pub(crate) fn record_skipped(&mut self, step: &'static str, text: impl Into<String>) {
         self.0.push(Step {
             step,
-            outcome: Outcome::Open,
+            outcome: StepOutcome::Open,
             text: text.into(),
             code: None,
         });
     }
 
     /// Whether nothing was refuted.
-    pub(crate) fn hold(&self) -> bool {
-        self.0.iter().all(|step| step.outcome != Outcome::Refuted)
+    pub(crate) fn none_failed(&self) -> bool {
+        self.0.iter().all(|step| step.outcome != StepOutcome::Refuted)
     }
 
     pub(crate) fn all(&self) -> &[Step] {

@@ -54,7 +54,7 @@ impl Tree {
             checkpoint: self.note(size, key),
         };
         if salt {
-            proof.carry_salt(&SALT);
+            proof.set_salt(&SALT);
         }
         proof.encode()
     }

@@ -4,7 +4,7 @@ use proofgate_dialect::json::write_string;
 
 /// What an error says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Message<'m> {
+pub(crate) enum ErrorMessage<'m> {
     /// The provider's own words: a string as JSON.
     Json(&'m str),
     /// Ours.
@@ -12,11 +12,11 @@ pub(crate) enum Message<'m> {
 }
 
 /// Appends an error object, whole.
-pub(crate) fn write_error(out: &mut Vec<u8>, message: Message<'_>, kind: &str, code: Option<&str>) {
+pub(crate) fn write_error(out: &mut Vec<u8>, message: ErrorMessage<'_>, kind: &str, code: Option<&str>) {
     out.extend_from_slice(br#"{"error":{"message":"#);
     match message {
-        Message::Json(message) => out.extend_from_slice(message.as_bytes()),
-        Message::Text(message) => write_string(out, message),
+        ErrorMessage::Json(message) => out.extend_from_slice(message.as_bytes()),
+        ErrorMessage::Text(message) => write_string(out, message),
     }
     out.extend_from_slice(br#","type":"#);
     write_string(out, kind);

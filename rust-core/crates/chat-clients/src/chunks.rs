@@ -9,39 +9,39 @@ use proofgate_dialect::{Usage, write_data};
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     /// A chunk up to its `choices`.
-    head: Vec<u8>,
+    prefix: Vec<u8>,
     include_usage: bool,
 }
 
 /// What kind of tool is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Called {
+pub(crate) enum CallKind {
     Function,
     Custom,
 }
 
-impl Called {
+impl CallKind {
     /// The kind of a call, by whether it is of a custom tool.
-    pub(crate) fn of(is_custom: bool) -> Self {
+    pub(crate) fn from_is_custom(is_custom: bool) -> Self {
         if is_custom {
-            Called::Custom
+            CallKind::Custom
         } else {
-            Called::Function
+            CallKind::Function
         }
     }
 
     /// The member that a call has for its type, and the name of what the tool is given there.
-    fn names(self) -> (&'static str, &'static str) {
+    fn json_names(self) -> (&'static str, &'static str) {
         match self {
-            Called::Function => ("function", "arguments"),
-            Called::Custom => ("custom", "input"),
+            CallKind::Function => ("function", "arguments"),
+            CallKind::Custom => ("custom", "input"),
         }
     }
 }
 
 impl Chunks {
     /// Chunks of the answer with this id, which is JSON already.
-    pub(crate) fn of(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
+    pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
         let mut head = Vec::with_capacity(id.len() + model.len() + 96);
         write_all(
             &mut head,
@@ -55,29 +55,32 @@ impl Chunks {
         write_all(&mut head, &[",\"model\":"]);
         write_string(&mut head, model);
         write_all(&mut head, &[",\"choices\":["]);
-        Chunks { head, include_usage }
+        Chunks {
+            prefix: head,
+            include_usage,
+        }
     }
 
     /// The first chunk, which says who speaks.
-    pub(crate) fn role(&self, out: &mut Vec<u8>) {
-        self.delta(out, |out| {
+    pub(crate) fn write_role(&self, out: &mut Vec<u8>) {
+        self.write_delta(out, |out| {
             write_all(out, &["\"role\":\"assistant\",\"content\":\"\",\"refusal\":null"]);
         });
     }
 
     /// Text of the answer; `text` is JSON, and `logprobs` are the elements of a list.
-    pub(crate) fn text(&self, text: &str, logprobs: Option<&str>, out: &mut Vec<u8>) {
-        self.write(out, None, logprobs, |out| write_all(out, &["\"content\":", text]));
+    pub(crate) fn write_text(&self, text: &str, logprobs: Option<&str>, out: &mut Vec<u8>) {
+        self.write_chunk(out, None, logprobs, |out| write_all(out, &["\"content\":", text]));
     }
 
     /// By which the model declines.
-    pub(crate) fn refusal(&self, refusal: JsonText<'_>, out: &mut Vec<u8>) {
-        self.delta(out, |out| write_all(out, &["\"refusal\":", refusal.raw()]));
+    pub(crate) fn write_refusal(&self, refusal: JsonText<'_>, out: &mut Vec<u8>) {
+        self.write_delta(out, |out| write_all(out, &["\"refusal\":", refusal.raw()]));
     }
 
     /// What the text cites.
-    pub(crate) fn annotation(&self, out: &mut Vec<u8>, annotation: impl FnOnce(&mut Vec<u8>)) {
-        self.delta(out, |out| {
+    pub(crate) fn write_annotation(&self, out: &mut Vec<u8>, annotation: impl FnOnce(&mut Vec<u8>)) {
+        self.write_delta(out, |out| {
             write_all(out, &["\"annotations\":["]);
             annotation(out);
             out.push(b']');
@@ -85,13 +88,13 @@ impl Chunks {
     }
 
     /// Reasoning, or a fragment of it, for those who read it (`read` is JSON) and for those who send it back.
-    pub(crate) fn reasoning(
+    pub(crate) fn write_reasoning(
         &self,
         read: Option<&str>,
         out: &mut Vec<u8>,
         detail: Option<impl FnOnce(&mut Vec<u8>)>,
     ) {
-        self.delta(out, |out| {
+        self.write_delta(out, |out| {
             if let Some(read) = read {
                 write_all(out, &["\"reasoning_content\":", read]);
             }
@@ -105,31 +108,31 @@ impl Chunks {
     }
 
     /// The begin of a call, counted among the calls.
-    pub(crate) fn call(
+    pub(crate) fn write_call(
         &self,
         number: u64,
-        called: Called,
+        called: CallKind,
         id: JsonText<'_>,
         name: JsonText<'_>,
         out: &mut Vec<u8>,
     ) {
-        let (kind, argument) = called.names();
-        self.of_call(number, out, |out| {
+        let (kind, argument) = called.json_names();
+        self.write_call_delta(number, out, |out| {
             write_all(out, &[",\"id\":", id.raw(), ",\"type\":\"", kind, "\",\"", kind]);
             write_all(out, &["\":{\"name\":", name.raw(), ",\"", argument, "\":\"\"}"]);
         });
     }
 
     /// A fragment of a call's arguments or input, which is written as JSON.
-    pub(crate) fn argument(
+    pub(crate) fn write_argument(
         &self,
         number: u64,
-        called: Called,
+        called: CallKind,
         out: &mut Vec<u8>,
         fragment: impl FnOnce(&mut Vec<u8>),
     ) {
-        let (kind, argument) = called.names();
-        self.of_call(number, out, |out| {
+        let (kind, argument) = called.json_names();
+        self.write_call_delta(number, out, |out| {
             write_all(out, &[",\"", kind, "\":{\"", argument, "\":"]);
             fragment(out);
             out.push(b'}');
@@ -137,11 +140,11 @@ impl Chunks {
     }
 
     /// The end: why, what it cost for a client that asked for it, and the mark behind which nothing comes.
-    pub(crate) fn end(&self, reason: &str, usage: Option<&Usage>, out: &mut Vec<u8>) {
-        self.write(out, Some(reason), None, |_| {});
+    pub(crate) fn write_end(&self, reason: &str, usage: Option<&Usage>, out: &mut Vec<u8>) {
+        self.write_chunk(out, Some(reason), None, |_| {});
         if let Some(usage) = usage.filter(|_| self.include_usage) {
             write_data(out, |out| {
-                out.extend_from_slice(&self.head);
+                out.extend_from_slice(&self.prefix);
                 write_all(out, &["],\"usage\":"]);
                 write_usage(usage, out);
                 out.push(b'}');
@@ -150,8 +153,8 @@ impl Chunks {
         write_data(out, |out| write_all(out, &["[DONE]"]));
     }
 
-    fn of_call(&self, number: u64, out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
-        self.delta(out, |out| {
+    fn write_call_delta(&self, number: u64, out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
+        self.write_delta(out, |out| {
             write_all(out, &["\"tool_calls\":[{\"index\":"]);
             write_number(out, number);
             members(out);
@@ -159,11 +162,11 @@ impl Chunks {
         });
     }
 
-    fn delta(&self, out: &mut Vec<u8>, delta: impl FnOnce(&mut Vec<u8>)) {
-        self.write(out, None, None, delta);
+    fn write_delta(&self, out: &mut Vec<u8>, delta: impl FnOnce(&mut Vec<u8>)) {
+        self.write_chunk(out, None, None, delta);
     }
 
-    fn write(
+    fn write_chunk(
         &self,
         out: &mut Vec<u8>,
         finish: Option<&str>,
@@ -171,7 +174,7 @@ impl Chunks {
         delta: impl FnOnce(&mut Vec<u8>),
     ) {
         write_data(out, |out| {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(&self.prefix);
             write_all(out, &["{\"index\":0,\"delta\":{"]);
             delta(out);
             out.push(b'}');

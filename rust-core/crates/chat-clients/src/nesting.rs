@@ -4,31 +4,27 @@ pub(crate) struct Nesting {
     depth: u64,
     in_string: bool,
     escaped: bool,
-    begun: bool,
+    started: bool,
 }
 
 impl Nesting {
     /// Takes the next fragment.
     pub(crate) fn push(&mut self, fragment: &str) {
         for byte in fragment.bytes() {
-            self.byte(byte);
+            self.push_byte(byte);
         }
     }
 
     /// Takes the next fragment as it stands between the quotes of a JSON string.
-    pub(crate) fn push_inside(&mut self, inside: &str) {
+    pub(crate) fn push_escaped(&mut self, inside: &str) {
         let mut bytes = inside.bytes();
         while let Some(byte) = bytes.next() {
-            let byte = if byte == b'\\' {
-                unescaped(&mut bytes)
-            } else {
-                byte
-            };
-            self.byte(byte);
+            let byte = if byte == b'\\' { unescape(&mut bytes) } else { byte };
+            self.push_byte(byte);
         }
     }
 
-    fn byte(&mut self, byte: u8) {
+    fn push_byte(&mut self, byte: u8) {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' if self.in_string => self.escaped = true,
@@ -37,22 +33,22 @@ impl Nesting {
             b'}' | b']' if !self.in_string => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        self.begun |= !byte.is_ascii_whitespace();
+        self.started |= !byte.is_ascii_whitespace();
     }
 
     /// Whether anything has come.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.begun
+    pub(crate) fn has_started(&self) -> bool {
+        self.started
     }
 
     /// Whether it ends within an object, an array or a string.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         self.depth > 0 || self.in_string
     }
 }
 
 /// The character behind a backslash, or a question mark for one that means nothing here.
-fn unescaped(bytes: &mut impl Iterator<Item = u8>) -> u8 {
+fn unescape(bytes: &mut impl Iterator<Item = u8>) -> u8 {
     match bytes.next() {
         Some(b'u') => {
             let digits = bytes.by_ref().take(4);

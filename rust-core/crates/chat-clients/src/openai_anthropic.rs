@@ -29,7 +29,7 @@ mod stream;
 pub(crate) mod tokens;
 mod tools;
 
-pub use answer::answer;
-pub use error::error;
-pub use request::request;
+pub use answer::translate_response;
+pub use error::translate_error;
+pub use request::translate_request;
 pub use stream::Stream;

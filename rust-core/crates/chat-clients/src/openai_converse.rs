@@ -37,9 +37,9 @@ mod stream_events;
 mod tools;
 mod usage;
 
-pub use answer::answer;
-pub use error::error;
-pub use request::request;
-pub use stream::{MOST_OPEN_TOOL_CALLS, Stream};
+pub use answer::translate_response;
+pub use error::translate_error;
+pub use request::translate_request;
+pub use stream::{MAX_OPEN_TOOL_CALLS, Stream};
 
 pub use proofgate_dialect::EventKind;

@@ -32,7 +32,7 @@ mod settings;
 mod stream;
 mod tools;
 
-pub use answer::answer;
-pub use error::{error, retry_after};
-pub use request::request;
+pub use answer::translate_response;
+pub use error::{retry_after, translate_error};
+pub use request::translate_request;
 pub use stream::Stream;

@@ -1,7 +1,7 @@
 //! A client of OpenAI's chat completions, and a provider of OpenAI's Responses.
 //!
 //! OpenAI's newer models take tools and an effort together at `/v1/responses` only, and some models exist nowhere else:
-//! [`wants`] reads a request and says so. The provider is asked to keep nothing (`store: false`); what it thought comes back
+//! [`requires_responses_api`] reads a request and says so. The provider is asked to keep nothing (`store: false`); what it thought comes back
 //! encrypted and is the client's to send again.
 //!
 //! * Messages become items in the same order, with the roles that they have; nothing is moved to `instructions`, so the
@@ -37,8 +37,8 @@ mod stream;
 mod tools;
 mod wants;
 
-pub use answer::answer;
-pub use error::error;
-pub use request::request;
+pub use answer::translate_response;
+pub use error::translate_error;
+pub use request::translate_request;
 pub use stream::Stream;
-pub use wants::wants;
+pub use wants::requires_responses_api;

@@ -6,8 +6,8 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_chat_clients::openai_anthropic::request;
-use proofgate_dialect::{Asked, Target, Untranslatable, UntranslatableFields};
+use proofgate_chat_clients::openai_anthropic::translate_request;
+use proofgate_dialect::{RequestContext, Target, UntranslatableFieldPolicy, UntranslatableRequest};
 use serde_json::{Value, json};
 
 #[path = "openai_anthropic/answers.rs"]
@@ -23,7 +23,7 @@ mod streams;
 
 const CREATED: u64 = 1_750_000_000;
 
-fn target(drop: UntranslatableFields) -> Target<'static> {
+fn target(drop: UntranslatableFieldPolicy) -> Target<'static> {
     Target {
         model: "claude-opus-9",
         max_output_tokens: 4096,
@@ -31,25 +31,26 @@ fn target(drop: UntranslatableFields) -> Target<'static> {
     }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "gpt-claude".to_owned(),
         stream: true,
         include_usage: true,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
 fn sent(body: &Value) -> Value {
     let mut out = Vec::new();
-    let rule = target(UntranslatableFields::Refuse);
-    request(body.to_string().as_bytes(), &rule, &mut out).expect("it is translated");
+    let rule = target(UntranslatableFieldPolicy::Refuse);
+    translate_request(body.to_string().as_bytes(), &rule, &mut out).expect("it is translated");
     serde_json::from_slice(&out).expect("what is sent is JSON")
 }
 
-fn refused(body: &Value, drop: UntranslatableFields) -> Untranslatable {
+fn refused(body: &Value, drop: UntranslatableFieldPolicy) -> UntranslatableRequest {
     let mut out = b"before".to_vec();
-    let error = request(body.to_string().as_bytes(), &target(drop), &mut out).expect_err("it is refused");
+    let error =
+        translate_request(body.to_string().as_bytes(), &target(drop), &mut out).expect_err("it is refused");
     assert_eq!(out, b"before", "nothing is left of a refused request");
     error
 }

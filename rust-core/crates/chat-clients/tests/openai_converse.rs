@@ -15,13 +15,16 @@ mod streams;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proofgate_chat_clients::openai_converse::{EventKind, Stream, answer, request};
-use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use proofgate_chat_clients::openai_converse::{EventKind, Stream, translate_request, translate_response};
+use proofgate_dialect::{
+    RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy, UntranslatableRequest,
+    Usage,
+};
 use serde_json::{Value, json};
 
 const CREATED: u64 = 1_764_000_000;
 
-fn target(drop: UntranslatableFields) -> Target<'static> {
+fn target(drop: UntranslatableFieldPolicy) -> Target<'static> {
     Target {
         model: "anthropic.claude-opus-9-v1:0",
         max_output_tokens: 4096,
@@ -29,23 +32,26 @@ fn target(drop: UntranslatableFields) -> Target<'static> {
     }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "claude".to_owned(),
         stream: true,
         include_usage: true,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
 /// What is sent for a request, by a gateway that leaves nothing out.
-fn sent(body: &Value) -> Result<Value, Untranslatable> {
-    sent_with(body, UntranslatableFields::Refuse).map(|(sent, _)| sent)
+fn sent(body: &Value) -> Result<Value, UntranslatableRequest> {
+    sent_with(body, UntranslatableFieldPolicy::Refuse).map(|(sent, _)| sent)
 }
 
-fn sent_with(body: &Value, drop: UntranslatableFields) -> Result<(Value, Asked), Untranslatable> {
+fn sent_with(
+    body: &Value,
+    drop: UntranslatableFieldPolicy,
+) -> Result<(Value, RequestContext), UntranslatableRequest> {
     let mut out = Vec::new();
-    let asked = request(body.to_string().as_bytes(), &target(drop), &mut out)?;
+    let asked = translate_request(body.to_string().as_bytes(), &target(drop), &mut out)?;
     Ok((serde_json::from_slice(&out).unwrap(), asked))
 }
 
@@ -67,8 +73,15 @@ fn user(content: Value) -> Value {
 }
 
 /// What a client hears of a stream, given as lines of kind, name and data; and how it went.
-fn hear(events: &str, asked: &Asked) -> (String, Result<Step, AnswerError>, Option<Usage>) {
-    let (mut stream, mut out, mut last) = (Stream::new(asked, CREATED), Vec::new(), Ok(Step::Continues));
+fn hear(
+    events: &str,
+    asked: &RequestContext,
+) -> (String, Result<StreamStatus, ResponseError>, Option<Usage>) {
+    let (mut stream, mut out, mut last) = (
+        Stream::new(asked, CREATED),
+        Vec::new(),
+        Ok(StreamStatus::InProgress),
+    );
     for line in events.lines() {
         let mut parts = line.splitn(3, ' ');
         let kind = match parts.next().unwrap() {
@@ -88,7 +101,7 @@ fn hear(events: &str, asked: &Asked) -> (String, Result<Step, AnswerError>, Opti
     let finished = stream.finish(&mut out);
     assert_eq!(
         finished.is_ok(),
-        last == Ok(Step::Ended),
+        last == Ok(StreamStatus::Finished),
         "only a good end is one"
     );
     (String::from_utf8(out).unwrap(), last, stream.usage())
@@ -132,10 +145,10 @@ fn goldens_are_translated_as_they_say() {
         if let Ok(body) = fs::read(case.join("request.json")) {
             let dropped = fs::read(case.join("dropped.json")).ok();
             let drop = match dropped {
-                Some(_) => UntranslatableFields::Drop,
-                None => UntranslatableFields::Refuse,
+                Some(_) => UntranslatableFieldPolicy::Drop,
+                None => UntranslatableFieldPolicy::Refuse,
             };
-            let asked = request(&body, &target(drop), &mut out).unwrap();
+            let asked = translate_request(&body, &target(drop), &mut out).unwrap();
             let names: Vec<String> = dropped
                 .map(|names| serde_json::from_slice(&names).unwrap())
                 .unwrap_or_default();
@@ -143,15 +156,15 @@ fn goldens_are_translated_as_they_say() {
             compare(&case, "sent.json", &out);
             seen += 1;
         } else if let Ok(body) = fs::read(case.join("answer.json")) {
-            answer(&body, &asked(), CREATED, &mut out).unwrap();
+            translate_response(&body, &asked(), CREATED, &mut out).unwrap();
             compare(&case, "received.json", &out);
             seen += 1;
         } else if let Ok(events) = fs::read_to_string(case.join("stream.events")) {
             let (heard, last, _) = hear(&events, &asked());
             let expected = if events.contains("\nexception") {
-                Step::Failed
+                StreamStatus::Failed
             } else {
-                Step::Ended
+                StreamStatus::Finished
             };
             assert_eq!(last, Ok(expected), "{}", case.display());
             compare(&case, "received.sse", heard.as_bytes());

@@ -7,8 +7,13 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_chat_clients::openai_gemini::{Stream, answer, error, request, retry_after};
-use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use proofgate_chat_clients::openai_gemini::{
+    Stream, retry_after, translate_error, translate_request, translate_response,
+};
+use proofgate_dialect::{
+    RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy, UntranslatableRequest,
+    Usage,
+};
 use serde_json::{Value, json};
 
 #[path = "openai_gemini/answers.rs"]
@@ -29,22 +34,22 @@ fn target(model: &str) -> Target<'_> {
     Target {
         model,
         max_output_tokens: 4096,
-        untranslatable: UntranslatableFields::Refuse,
+        untranslatable: UntranslatableFieldPolicy::Refuse,
     }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "assistant".into(),
         stream: true,
         include_usage: true,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
-fn sent(body: &Value) -> Result<Value, Untranslatable> {
+fn sent(body: &Value) -> Result<Value, UntranslatableRequest> {
     let mut out = Vec::new();
-    request(body.to_string().as_bytes(), &target("gemini-9-pro"), &mut out)?;
+    translate_request(body.to_string().as_bytes(), &target("gemini-9-pro"), &mut out)?;
     Ok(serde_json::from_slice(&out).unwrap())
 }
 
@@ -71,7 +76,10 @@ fn events(stream: &str) -> Vec<String> {
         .collect()
 }
 
-fn streamed(events: &[String], asked: &Asked) -> (Vec<u8>, Result<Step, AnswerError>, Option<Usage>) {
+fn streamed(
+    events: &[String],
+    asked: &RequestContext,
+) -> (Vec<u8>, Result<StreamStatus, ResponseError>, Option<Usage>) {
     let mut stream = Stream::new(asked, CREATED);
     let mut out = Vec::new();
     for event in events {
@@ -83,7 +91,7 @@ fn streamed(events: &[String], asked: &Asked) -> (Vec<u8>, Result<Step, AnswerEr
     (out, end, stream.usage())
 }
 
-fn streamed_events(events: &[Value]) -> (String, Result<Step, AnswerError>) {
+fn streamed_events(events: &[Value]) -> (String, Result<StreamStatus, ResponseError>) {
     let events: Vec<String> = events.iter().map(Value::to_string).collect();
     let (out, end, _) = streamed(&events, &asked());
     (String::from_utf8(out).unwrap(), end)

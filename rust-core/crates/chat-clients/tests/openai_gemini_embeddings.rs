@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use proofgate_chat_clients::openai_gemini::embeddings::{answer, renamed, request};
-use proofgate_dialect::{Asked, Target, UntranslatableFields};
+use proofgate_chat_clients::openai_gemini::embeddings::{
+    rename_model, translate_request, translate_response,
+};
+use proofgate_dialect::{RequestContext, Target, UntranslatableFieldPolicy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -13,15 +15,15 @@ fn target() -> Target<'static> {
     Target {
         model: "gemini-embedding-001",
         max_output_tokens: 1,
-        untranslatable: UntranslatableFields::Refuse,
+        untranslatable: UntranslatableFieldPolicy::Refuse,
     }
 }
 
-fn asked(base64: bool) -> Asked {
-    Asked {
+fn asked(base64: bool) -> RequestContext {
+    RequestContext {
         model: "assistant".into(),
         base64,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
@@ -38,16 +40,18 @@ fn every_golden_case_comes_out_as_written() {
         let mut out = Vec::new();
         let expected = if let Some(body) = read("request.json") {
             assert_eq!(
-                request(body.as_bytes(), &target(), &mut out).unwrap().model,
+                translate_request(body.as_bytes(), &target(), &mut out)
+                    .unwrap()
+                    .model,
                 "assistant"
             );
             read("sent.json")
         } else if let Some(body) = read("google.json") {
-            renamed(body.as_bytes(), "assistant", &target(), &mut out).unwrap();
+            rename_model(body.as_bytes(), "assistant", &target(), &mut out).unwrap();
             read("sent.json")
         } else {
             let asked = asked(settings["base64"] == true);
-            answer(read("answer.json").unwrap().as_bytes(), &asked, 7, &mut out).unwrap();
+            translate_response(read("answer.json").unwrap().as_bytes(), &asked, 7, &mut out).unwrap();
             read("received.json")
         };
         assert_eq!(
@@ -79,7 +83,7 @@ fn what_gemini_has_no_word_for_is_refused_by_name_and_nothing_is_written() {
         ),
     ] {
         let mut out = Vec::new();
-        let refused = request(body.to_string().as_bytes(), &target(), &mut out).unwrap_err();
+        let refused = translate_request(body.to_string().as_bytes(), &target(), &mut out).unwrap_err();
         assert_eq!((&*refused.param, out.len()), (param, 0), "{body}");
     }
 }
@@ -88,10 +92,13 @@ fn what_gemini_has_no_word_for_is_refused_by_name_and_nothing_is_written() {
 fn more_texts_than_openai_takes_are_refused_for_each_would_name_the_model() {
     for (count, fits) in [(2048, true), (2049, false)] {
         let body = json!({"model": "m", "input": vec!["a"; count]}).to_string();
-        assert_eq!(request(body.as_bytes(), &target(), &mut Vec::new()).is_ok(), fits);
+        assert_eq!(
+            translate_request(body.as_bytes(), &target(), &mut Vec::new()).is_ok(),
+            fits
+        );
         let body = json!({"requests": vec![json!({}); count]}).to_string();
         assert_eq!(
-            renamed(body.as_bytes(), "m", &target(), &mut Vec::new()).is_ok(),
+            rename_model(body.as_bytes(), "m", &target(), &mut Vec::new()).is_ok(),
             fits
         );
     }
@@ -100,11 +107,11 @@ fn more_texts_than_openai_takes_are_refused_for_each_would_name_the_model() {
 #[test]
 fn what_may_be_left_out_is_named() {
     let target = Target {
-        untranslatable: UntranslatableFields::Drop,
+        untranslatable: UntranslatableFieldPolicy::Drop,
         ..target()
     };
     let body = json!({"model": "m", "input": "a", "user": "u", "new": 1}).to_string();
-    let asked = request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
+    let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
     // Members of this document stand in the order of their names.
     assert_eq!(asked.dropped, ["other fields", "user"]);
 }
@@ -119,7 +126,7 @@ fn a_request_for_another_model_than_the_path_names_is_refused() {
     ] {
         let body = json!({"requests": [{"content": {}}, {"model": model, "content": {}}]}).to_string();
         let mut out = Vec::new();
-        let written = renamed(body.as_bytes(), "assistant", &target(), &mut out);
+        let written = rename_model(body.as_bytes(), "assistant", &target(), &mut out);
         assert_eq!(written.is_ok(), fits, "{model}");
         assert_eq!(out.is_empty(), !fits);
         if let Err(refused) = written {
@@ -127,7 +134,9 @@ fn a_request_for_another_model_than_the_path_names_is_refused() {
         }
     }
     assert_eq!(
-        renamed(b"{}", "m", &target(), &mut Vec::new()).unwrap_err().param,
+        rename_model(b"{}", "m", &target(), &mut Vec::new())
+            .unwrap_err()
+            .param,
         "requests"
     );
 }
@@ -144,7 +153,7 @@ fn what_is_no_answer_is_malformed_and_nothing_is_written() {
         for base64 in [false, true] {
             let mut out = b"before".to_vec();
             assert!(
-                answer(body.as_bytes(), &asked(base64), 1, &mut out).is_err(),
+                translate_response(body.as_bytes(), &asked(base64), 1, &mut out).is_err(),
                 "{body}"
             );
             assert_eq!(out, b"before");
@@ -161,10 +170,10 @@ proptest! {
         ]), 0..12),
     ) {
         let body = pieces.concat();
-        let _ = request(body.as_bytes(), &target(), &mut Vec::new());
-        let _ = renamed(body.as_bytes(), "m", &target(), &mut Vec::new());
+        let _ = translate_request(body.as_bytes(), &target(), &mut Vec::new());
+        let _ = rename_model(body.as_bytes(), "m", &target(), &mut Vec::new());
         for base64 in [false, true] {
-            let _ = answer(body.as_bytes(), &asked(base64), 1, &mut Vec::new());
+            let _ = translate_response(body.as_bytes(), &asked(base64), 1, &mut Vec::new());
         }
     }
 }

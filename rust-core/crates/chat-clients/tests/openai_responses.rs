@@ -6,8 +6,11 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_chat_clients::openai_responses::{Stream, answer, request};
-use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use proofgate_chat_clients::openai_responses::{Stream, translate_request, translate_response};
+use proofgate_dialect::{
+    RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy, UntranslatableRequest,
+    Usage,
+};
 use responses::{call, events, events_of, message, reasoning, response};
 use serde_json::{Value, json};
 
@@ -29,10 +32,10 @@ mod settings;
 mod streams;
 
 const CREATED: u64 = 1_750_000_000;
-const DROP: UntranslatableFields = UntranslatableFields::Drop;
-const REFUSE: UntranslatableFields = UntranslatableFields::Refuse;
+const DROP: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Drop;
+const REFUSE: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Refuse;
 
-fn target(model: &str, untranslatable: UntranslatableFields) -> Target<'_> {
+fn target(model: &str, untranslatable: UntranslatableFieldPolicy) -> Target<'_> {
     Target {
         model,
         max_output_tokens: 4096,
@@ -40,23 +43,23 @@ fn target(model: &str, untranslatable: UntranslatableFields) -> Target<'_> {
     }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "gpt".to_owned(),
         stream: true,
         include_usage: true,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
 /// What is sent to a model, and what was left out.
 fn sent_to(
     model: &str,
-    untranslatable: UntranslatableFields,
+    untranslatable: UntranslatableFieldPolicy,
     body: &Value,
-) -> Result<(Value, Vec<&'static str>), Untranslatable> {
+) -> Result<(Value, Vec<&'static str>), UntranslatableRequest> {
     let mut out = b"before".to_vec();
-    match request(
+    match translate_request(
         body.to_string().as_bytes(),
         &target(model, untranslatable),
         &mut out,
@@ -87,9 +90,9 @@ fn saying(messages: Value) -> Value {
     json!({"model": "gpt", "messages": messages})
 }
 
-fn received(body: &Value) -> Result<(Value, Usage), AnswerError> {
+fn received(body: &Value) -> Result<(Value, Usage), ResponseError> {
     let mut out = b"before".to_vec();
-    let usage = answer(body.to_string().as_bytes(), &asked(), CREATED, &mut out);
+    let usage = translate_response(body.to_string().as_bytes(), &asked(), CREATED, &mut out);
     match usage {
         Ok(usage) => Ok((serde_json::from_slice(&out[6..]).expect("JSON"), usage)),
         Err(error) => {
@@ -102,14 +105,14 @@ fn received(body: &Value) -> Result<(Value, Usage), AnswerError> {
 /// What becomes of a stream of these events.
 struct Streamed {
     text: String,
-    last: Result<Step, AnswerError>,
-    end: Result<(), AnswerError>,
+    last: Result<StreamStatus, ResponseError>,
+    end: Result<(), ResponseError>,
     usage: Option<Usage>,
 }
 
 fn streamed(events: &[Value]) -> Streamed {
     let mut stream = Stream::new(&asked(), CREATED);
-    let (mut out, mut last) = (Vec::new(), Ok(Step::Continues));
+    let (mut out, mut last) = (Vec::new(), Ok(StreamStatus::InProgress));
     for event in events {
         last = stream.event(
             event["type"].as_str().unwrap(),

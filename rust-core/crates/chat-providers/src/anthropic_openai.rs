@@ -17,11 +17,11 @@
 //! refuse `max_tokens`, and as `max_tokens` to all others, since kin refuse the new name (Mistral) or ignore it. OpenAI's own models
 //! from `gpt-5.4` on take tools here only without an effort: theirs is `none` then.
 //!
-//! [`request_for_responses`] writes a chat request that `openai_responses` takes on to `/v1/responses`, as
+//! [`translate_for_responses`] writes a chat request that `openai_responses` takes on to `/v1/responses`, as
 //! `openai_responses::wants` says: effort and tools stay together, `thinking` passes, results of tools keep their pictures and
 //! documents, documents may have addresses, and thinking that a signature of ours stands behind is `reasoning_details` again.
-//! [`request_for_others`] does so for all other modules that read chat requests, and [`request_for_gemini`] asks for thoughts
-//! besides. [`answer`] and [`Stream`] are the same for all.
+//! [`translate_for_others`] does so for all other modules that read chat requests, and [`translate_for_gemini`] asks for thoughts
+//! besides. [`translate_response`] and [`Stream`] are the same for all.
 
 mod answer;
 pub(crate) mod arguments;
@@ -47,8 +47,8 @@ mod turns;
 pub(crate) mod usage;
 mod way;
 
-pub use answer::answer;
-pub use error::error;
-pub use request::{request, request_for_gemini, request_for_others, request_for_responses};
-pub(crate) use sealed::PREFIX as SEALED;
+pub use answer::translate_response;
+pub use error::translate_error;
+pub use request::{translate_for_gemini, translate_for_others, translate_for_responses, translate_request};
+pub(crate) use sealed::SIGNATURE_PREFIX as SEALED;
 pub use stream::Stream;

@@ -6,7 +6,7 @@
 /// whole name once. Some repeat it with each chunk, for which other clients take the first one alone (hermes-agent#8259,
 /// open-webui#22235, weicj/vLLM-2080Ti-Definitive#127), and some say in each what they have by then. What begins with all that
 /// came before is such a repetition; anything else goes on with it. Both are as they stand between quotes.
-pub(crate) fn join(name: &mut String, piece: &str) {
+pub(crate) fn append_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         name.clear();
     }
@@ -15,7 +15,7 @@ pub(crate) fn join(name: &mut String, piece: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::join;
+    use super::append_name;
 
     #[test]
     fn pieces_are_joined_and_repetitions_are_not() {
@@ -27,7 +27,7 @@ mod tests {
             &["read", "read_f", "read_file"],
         ] {
             let mut name = String::new();
-            pieces.iter().for_each(|piece| join(&mut name, piece));
+            pieces.iter().for_each(|piece| append_name(&mut name, piece));
             let expected = "read_file";
             assert_eq!(name, expected, "{pieces:?}");
         }

@@ -12,6 +12,6 @@ mod answer;
 mod request;
 mod stream;
 
-pub use answer::answer;
-pub use request::request;
+pub use answer::translate_response;
+pub use request::translate_request;
 pub use stream::Stream;

@@ -10,8 +10,8 @@ pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
     /// Puts `text` in the place of a value that was read from `body`.
-    pub(crate) fn put(&mut self, body: &str, value: &RawValue, text: String) {
-        self.0.extend(place(body, value).map(|place| (place, text)));
+    pub(crate) fn replace(&mut self, body: &str, value: &RawValue, text: String) {
+        self.0.extend(value_range(body, value).map(|place| (place, text)));
     }
 
     /// Appends the body with all replacements; `None` where two of them overlap.
@@ -29,7 +29,7 @@ impl Edits {
 }
 
 /// Where a value stands in the text that it was read from.
-pub(crate) fn place(text: &str, value: &RawValue) -> Option<Range<usize>> {
+pub(crate) fn value_range(text: &str, value: &RawValue) -> Option<Range<usize>> {
     let start = value.get().as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     let place = start..start.checked_add(value.get().len())?;
     (text.get(place.clone()) == Some(value.get())).then_some(place)

@@ -8,7 +8,7 @@ use proofgate_dialect::json::write_all;
 ///
 /// Where nothing says how much to think (`has_measure`), a model that takes a budget is given that of -1, to think as it likes:
 /// Vertex AI refuses to show thoughts of those that do not think by default (google-gemini/gemini-cli#1953).
-pub(crate) fn show_thoughts(model: &str, has_measure: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_include_thoughts(model: &str, has_measure: bool, out: &mut Vec<u8>) {
     if has(model, Constraint::NoThinking) {
         return;
     }

@@ -15,11 +15,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::anthropic_openai::SEALED;
-use crate::edits::{self, place};
-use crate::responses_openai::VERSION;
+use crate::edits::{self, value_range};
+use crate::responses_openai::STATE_PREFIX;
 
 /// One of these stands in every body of which anything is left out; few have one.
-pub const MARKS: [&str; 5] = [
+pub const GATEWAY_MARKERS: [&str; 5] = [
     "\"item_reference\"",
     "\"proofgate-1:",
     "\"reasoning_details:",
@@ -29,15 +29,15 @@ pub const MARKS: [&str; 5] = [
 
 /// What is left out of a body: pieces of it, and what stands in the place of each.
 #[derive(Debug, Default)]
-struct Edits {
-    pieces: edits::Edits,
-    names: Vec<&'static str>,
+struct BodyEdits {
+    edits: edits::Edits,
+    dropped_names: Vec<&'static str>,
 }
 
 /// Appends a Responses request without what only the gateway can read, and returns the names of what was left out; `None`, and
 /// nothing is appended, where there is nothing to leave out. `is_passed`: the provider gets the items as they are; else reasoning
 /// items stay, for they are translated.
-pub fn without_own_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
+pub fn strip_gateway_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
     #[derive(Deserialize)]
     struct Request<'b> {
         #[serde(borrow)]
@@ -55,14 +55,14 @@ pub fn without_own_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Opt
     let body = std::str::from_utf8(body).ok()?;
     let request: Request<'_> = serde_json::from_str(body).ok()?;
     let items: Vec<&RawValue> = serde_json::from_str(request.input.get()).ok()?;
-    let mut edits = Edits::default();
+    let mut edits = BodyEdits::default();
     let mut kept = Vec::with_capacity(items.len());
     for raw in items {
         let item: Option<Item<'_>> = serde_json::from_str(raw.get()).ok();
         let name = item.and_then(|item| {
-            let is_sealed = |content: &str| content.starts_with(VERSION);
+            let is_sealed = |content: &str| content.starts_with(STATE_PREFIX);
             match item.kind.as_deref() {
-                Some("item_reference") if item.id.as_deref().is_some_and(is_made_here) => {
+                Some("item_reference") if item.id.as_deref().is_some_and(is_gateway_item_id) => {
                     Some("item_reference")
                 }
                 Some("reasoning")
@@ -78,12 +78,12 @@ pub fn without_own_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Opt
             None => kept.push(raw.get()),
         }
     }
-    edits.replace(body, request.input, &kept);
+    edits.replace_array(body, request.input, &kept);
     edits.write(body, out)
 }
 
 /// Whether the id of a reasoning item is one that the gateway has made: `rs_`, the id of an answer and a number.
-fn is_made_here(id: &str) -> bool {
+fn is_gateway_item_id(id: &str) -> bool {
     let parts = id.strip_prefix("rs_").and_then(|rest| rest.rsplit_once('_'));
     parts.is_some_and(|(of_answer, number)| {
         let is_number = (1..=4).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -96,7 +96,7 @@ fn is_made_here(id: &str) -> bool {
 ///
 /// A message that says nothing else is left out with it. Where the model is to go on with what its tools gave, a budget of thinking
 /// is switched off: it would have to begin with what it thought before.
-pub fn without_own_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
+pub fn strip_unsigned_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
     #[derive(Deserialize)]
     struct Request<'b> {
         #[serde(borrow)]
@@ -108,14 +108,14 @@ pub fn without_own_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> Opti
     let request: Request<'_> = serde_json::from_str(body).ok()?;
     let messages: Vec<&RawValue> = serde_json::from_str(request.messages.get()).ok()?;
     let is_claude = model.contains("claude");
-    let mut edits = Edits::default();
+    let mut edits = BodyEdits::default();
     let mut kept: Vec<Cow<'_, str>> = Vec::with_capacity(messages.len());
     let mut is_open = false;
     for raw in messages {
         let message = Message::read(raw);
         let without = message
             .as_ref()
-            .and_then(|message| message.without(raw.get(), is_claude));
+            .and_then(|message| message.without_unsigned_thinking(raw.get(), is_claude));
         let is_result = message.is_some_and(|message| message.content.get().contains("\"tool_result\""));
         // Results of tools follow the turn of which something is missing.
         is_open = without.is_some() || (is_open && is_result);
@@ -128,12 +128,12 @@ pub fn without_own_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> Opti
         }
     }
     let kept: Vec<&str> = kept.iter().map(AsRef::as_ref).collect();
-    edits.replace(body, request.messages, &kept);
+    edits.replace_array(body, request.messages, &kept);
     if let Some(thinking) = request
         .thinking
         .filter(|thinking| is_open && thinking.get().contains("\"enabled\""))
     {
-        edits.put(body, thinking, r#"{"type":"disabled"}"#.to_owned());
+        edits.replace_value(body, thinking, r#"{"type":"disabled"}"#.to_owned());
     }
     edits.write(body, out)
 }
@@ -153,7 +153,7 @@ impl<'b> Message<'b> {
 
     /// The message without thinking that the provider has not signed: `None` where it has none, and `Some(None)` where it has nothing
     /// else.
-    fn without(&self, raw: &str, is_claude: bool) -> Option<Option<String>> {
+    fn without_unsigned_thinking(&self, raw: &str, is_claude: bool) -> Option<Option<String>> {
         #[derive(Deserialize)]
         struct Block<'b> {
             #[serde(borrow, rename = "type")]
@@ -185,35 +185,35 @@ impl<'b> Message<'b> {
         if kept.is_empty() {
             return Some(None);
         }
-        let place = place(raw, self.content)?;
+        let place = value_range(raw, self.content)?;
         let (before, after) = (raw.get(..place.start)?, raw.get(place.end..)?);
         Some(Some([before, "[", &kept.join(","), "]", after].concat()))
     }
 }
 
-impl Edits {
+impl BodyEdits {
     fn note(&mut self, name: &'static str) {
-        if !self.names.contains(&name) {
-            self.names.push(name);
+        if !self.dropped_names.contains(&name) {
+            self.dropped_names.push(name);
         }
     }
 
     /// Puts these elements in the place of an array, where any was left out.
-    fn replace(&mut self, body: &str, array: &RawValue, kept: &[&str]) {
-        if !self.names.is_empty() {
-            self.put(body, array, ["[", &kept.join(","), "]"].concat());
+    fn replace_array(&mut self, body: &str, array: &RawValue, kept: &[&str]) {
+        if !self.dropped_names.is_empty() {
+            self.replace_value(body, array, ["[", &kept.join(","), "]"].concat());
         }
     }
 
-    fn put(&mut self, body: &str, value: &RawValue, text: String) {
-        self.pieces.put(body, value, text);
+    fn replace_value(&mut self, body: &str, value: &RawValue, text: String) {
+        self.edits.replace(body, value, text);
     }
 
     fn write(self, body: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
-        if self.names.is_empty() {
+        if self.dropped_names.is_empty() {
             return None;
         }
-        self.pieces.write(body, out)?;
-        Some(self.names)
+        self.edits.write(body, out)?;
+        Some(self.dropped_names)
     }
 }

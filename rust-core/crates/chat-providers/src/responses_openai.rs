@@ -2,7 +2,7 @@
 //! that the chat request written here is read by `openai_anthropic`, `openai_gemini` or `openai_converse`, and what they answer is
 //! read here.
 //!
-//! [`request`] writes for them, with pictures and files in the results of tools. [`request_to_chat`] writes for a provider that
+//! [`translate_request`] writes for them, with pictures and files in the results of tools. [`translate_for_chat`] writes for a provider that
 //! speaks chat completions itself: the user shows pictures and files there, choices among the tools are made by sending those alone,
 //! and the limit has the name that the model takes.
 //!
@@ -44,8 +44,8 @@ mod tool_calls;
 mod tool_names;
 mod tools;
 
-pub use answer::answer;
-pub use error::error;
-pub use request::{request, request_for_gemini, request_to_chat};
+pub use answer::translate_response;
+pub use error::translate_error;
+pub use request::{translate_for_chat, translate_for_gemini, translate_request};
 pub use stream::Stream;
-pub(crate) use thoughts::VERSION;
+pub(crate) use thoughts::STATE_PREFIX;

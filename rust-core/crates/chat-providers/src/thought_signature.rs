@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use proofgate_dialect::json_text::inside;
+use proofgate_dialect::json_text::inside_quotes;
 
 #[derive(Deserialize)]
-struct Extra<'b> {
+struct ExtraContent<'b> {
     #[serde(borrow)]
     google: Option<Vendor<'b>>,
     #[serde(borrow)]
@@ -21,7 +21,7 @@ struct Vendor<'b> {
 
 /// The signature in an `extra_content`, as it stands between its quotes.
 pub(crate) fn signature(extra: Option<&RawValue>) -> Option<&str> {
-    let extra: Extra<'_> = serde_json::from_str(extra?.get()).ok()?;
+    let extra: ExtraContent<'_> = serde_json::from_str(extra?.get()).ok()?;
     let signature = extra.google.or(extra.vertex)?.thought_signature?;
-    inside(signature).filter(|signature| !signature.is_empty())
+    inside_quotes(signature).filter(|signature| !signature.is_empty())
 }

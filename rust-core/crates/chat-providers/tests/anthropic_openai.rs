@@ -4,8 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proofgate_chat_providers::anthropic_openai::{Stream, answer, error, request, request_for_others};
-use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use proofgate_chat_providers::anthropic_openai::{
+    Stream, translate_error, translate_for_others, translate_request, translate_response,
+};
+use proofgate_dialect::{
+    RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy, UntranslatableRequest,
+    Usage,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -48,7 +53,7 @@ fn pretty(bytes: &[u8]) -> String {
     serde_json::to_string_pretty(&json(bytes)).unwrap() + "\n"
 }
 
-fn target(drop: UntranslatableFields) -> Target<'static> {
+fn target(drop: UntranslatableFieldPolicy) -> Target<'static> {
     Target {
         model: "gpt-5.2",
         max_output_tokens: 4096,
@@ -56,26 +61,26 @@ fn target(drop: UntranslatableFields) -> Target<'static> {
     }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "claude-sonnet-4-5".to_owned(),
         stream: true,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
-fn sent_to(model: &str, body: &str) -> Result<String, Untranslatable> {
+fn sent_to(model: &str, body: &str) -> Result<String, UntranslatableRequest> {
     let mut out = Vec::new();
     let target = Target {
         model,
-        ..target(UntranslatableFields::Refuse)
+        ..target(UntranslatableFieldPolicy::Refuse)
     };
-    request(body.as_bytes(), &target, &mut out)?;
+    translate_request(body.as_bytes(), &target, &mut out)?;
     Ok(String::from_utf8(out).unwrap())
 }
 
 /// What is sent for a request with these messages, and with other fields behind them.
-fn sent(messages: &str, fields: &str) -> Result<Value, Untranslatable> {
+fn sent(messages: &str, fields: &str) -> Result<Value, UntranslatableRequest> {
     let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}{fields}}}"#);
     sent_to("gpt-5.2", &body).map(|sent| json(sent.as_bytes()))
 }
@@ -100,8 +105,8 @@ fn events(stream: &str) -> Vec<(String, String)> {
 
 struct Received {
     text: String,
-    last: Result<Step, AnswerError>,
-    end: Result<(), AnswerError>,
+    last: Result<StreamStatus, ResponseError>,
+    end: Result<(), ResponseError>,
     usage: Option<Usage>,
 }
 
@@ -163,9 +168,9 @@ impl Received {
 fn receive(stream: &str) -> Received {
     let mut translated = Stream::new(&asked(), ESTIMATE);
     let mut out = Vec::new();
-    let mut last = Ok(Step::Continues);
+    let mut last = Ok(StreamStatus::InProgress);
     for (name, data) in events(stream) {
-        last = translated.event(&name, data.as_bytes(), &mut out);
+        last = translated.push_event(&name, data.as_bytes(), &mut out);
         if last.is_err() {
             break;
         }
@@ -194,12 +199,12 @@ fn chunks(deltas: &[&str], reason: &str) -> String {
         + "data: [DONE]\n\n"
 }
 
-fn whole(message: &str, reason: &str, usage: &str) -> Result<(Value, Usage), AnswerError> {
+fn whole(message: &str, reason: &str, usage: &str) -> Result<(Value, Usage), ResponseError> {
     let body = format!(
         r#"{{"id":"c1","choices":[{{"index":0,"message":{message},"finish_reason":{reason}}}],"usage":{usage}}}"#
     );
     let mut out = Vec::new();
-    let usage = answer(body.as_bytes(), &asked(), &mut out)?;
+    let usage = translate_response(body.as_bytes(), &asked(), &mut out)?;
     Ok((json(&out), usage))
 }
 
@@ -210,12 +215,13 @@ fn requests_are_sent_as_the_golden_files_say() {
     for case in cases("request.json") {
         let drops = case.join("dropped.json").exists();
         let drop = if drops {
-            UntranslatableFields::Drop
+            UntranslatableFieldPolicy::Drop
         } else {
-            UntranslatableFields::Refuse
+            UntranslatableFieldPolicy::Refuse
         };
         let mut out = Vec::new();
-        let asked = request(read(&case, "request.json").as_bytes(), &target(drop), &mut out).unwrap();
+        let asked =
+            translate_request(read(&case, "request.json").as_bytes(), &target(drop), &mut out).unwrap();
         check(&case, "sent.json", &pretty(&out));
         if drops {
             let dropped: Vec<String> = serde_json::from_str(&read(&case, "dropped.json")).unwrap();
@@ -228,7 +234,7 @@ fn requests_are_sent_as_the_golden_files_say() {
 fn answers_are_received_as_the_golden_files_say() {
     for case in cases("answer.json") {
         let mut out = Vec::new();
-        answer(read(&case, "answer.json").as_bytes(), &asked(), &mut out).unwrap();
+        translate_response(read(&case, "answer.json").as_bytes(), &asked(), &mut out).unwrap();
         check(&case, "received.json", &pretty(&out));
     }
 }
@@ -238,7 +244,7 @@ fn errors_are_received_as_the_golden_files_say() {
     for case in cases("error.json") {
         let mut out = Vec::new();
         let status = read(&case, "status").trim().parse().unwrap();
-        error(status, read(&case, "error.json").as_bytes(), &mut out);
+        translate_error(status, read(&case, "error.json").as_bytes(), &mut out);
         check(&case, "received.json", &pretty(&out));
     }
 }
@@ -250,7 +256,7 @@ fn streams_are_received_as_the_golden_files_say() {
         check(&case, "received.sse", &received.text);
         let names: Vec<_> = events(&received.text).into_iter().map(|(name, _)| name).collect();
         match received.last.unwrap() {
-            Step::Ended => {
+            StreamStatus::Finished => {
                 assert_eq!(names.first().unwrap(), "message_start");
                 assert_eq!(names.last().unwrap(), "message_stop");
                 assert_eq!(received.end, Ok(()));
@@ -274,21 +280,21 @@ fn inputs() -> Vec<String> {
 /// Everything takes any bytes, and all that is written is whole.
 fn survives(bytes: &[u8]) {
     let mut out = Vec::new();
-    if request(bytes, &target(UntranslatableFields::Drop), &mut out).is_ok() {
+    if translate_request(bytes, &target(UntranslatableFieldPolicy::Drop), &mut out).is_ok() {
         json(&out);
     }
     out.clear();
-    if answer(bytes, &asked(), &mut out).is_ok() {
+    if translate_response(bytes, &asked(), &mut out).is_ok() {
         json(&out);
     }
     out.clear();
-    error(500, bytes, &mut out);
+    translate_error(500, bytes, &mut out);
     json(&out);
     let mut stream = Stream::new(&asked(), ESTIMATE);
     out.clear();
     for line in bytes.split(|byte| *byte == b'\n') {
         let data = line.strip_prefix(b"data: ").unwrap_or(line);
-        let _ = stream.event("", data, &mut out);
+        let _ = stream.push_event("", data, &mut out);
     }
     let _ = stream.finish(&mut out);
     for (_, data) in events(std::str::from_utf8(&out).unwrap()) {

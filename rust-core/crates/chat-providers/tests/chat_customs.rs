@@ -8,7 +8,7 @@
 
 use proofgate_chat_clients::{openai_anthropic, openai_converse, openai_gemini};
 use proofgate_chat_providers::chat_customs;
-use proofgate_dialect::{AnswerError, Asked, Step, Target, UntranslatableFields};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -32,9 +32,9 @@ fn asking(fields: Value) -> Value {
     body
 }
 
-fn rewritten(body: &Value) -> (Value, Asked) {
+fn rewritten(body: &Value) -> (Value, RequestContext) {
     let mut out = Vec::new();
-    let asked = chat_customs::request(body.to_string().as_bytes(), &mut out).unwrap();
+    let asked = chat_customs::translate_request(body.to_string().as_bytes(), &mut out).unwrap();
     (serde_json::from_slice(&out).unwrap(), asked)
 }
 
@@ -59,7 +59,7 @@ fn a_custom_tool_is_a_function_of_one_string_that_tells_its_grammar() {
     );
     assert_eq!(patch["parameters"]["required"], json!(["input"]));
     assert_eq!(
-        (asked.customs, asked.stream),
+        (asked.custom_tools, asked.stream),
         (vec!["apply_patch".to_owned()], true)
     );
     assert_eq!(asked.dropped, ["tools[].custom.format"]);
@@ -102,8 +102,8 @@ fn a_request_without_custom_tools_passes_byte_for_byte() {
         "",
     ] {
         let mut out = Vec::new();
-        let asked = chat_customs::request(body.as_bytes(), &mut out).unwrap();
-        assert_eq!((out, asked.customs.len()), (body.as_bytes().to_vec(), 0));
+        let asked = chat_customs::translate_request(body.as_bytes(), &mut out).unwrap();
+        assert_eq!((out, asked.custom_tools.len()), (body.as_bytes().to_vec(), 0));
     }
 }
 
@@ -112,7 +112,7 @@ fn a_custom_tool_with_the_name_of_a_function_is_refused() {
     let same = json!({"type": "custom", "custom": {"name": "weather"}});
     let body = asking(json!({"tools": [function(), same]})).to_string();
     let mut out = b"kept".to_vec();
-    let refused = chat_customs::request(body.as_bytes(), &mut out).unwrap_err();
+    let refused = chat_customs::translate_request(body.as_bytes(), &mut out).unwrap_err();
     assert_eq!(
         (refused.param.as_ref(), out),
         ("tools[1].custom.name", b"kept".to_vec())
@@ -126,16 +126,22 @@ fn each_provider_that_has_functions_alone_is_sent_one() {
     let target = Target {
         model: "claude-sonnet-4-5",
         max_output_tokens: 100,
-        untranslatable: UntranslatableFields::Refuse,
+        untranslatable: UntranslatableFieldPolicy::Refuse,
     };
     let chat = chat.to_string();
     for (writer, place) in [
         (
-            openai_anthropic::request as fn(&[u8], &Target<'_>, &mut Vec<u8>) -> _,
+            openai_anthropic::translate_request as fn(&[u8], &Target<'_>, &mut Vec<u8>) -> _,
             "/tools/0/name",
         ),
-        (openai_gemini::request, "/tools/0/functionDeclarations/0/name"),
-        (openai_converse::request, "/toolConfig/tools/0/toolSpec/name"),
+        (
+            openai_gemini::translate_request,
+            "/tools/0/functionDeclarations/0/name",
+        ),
+        (
+            openai_converse::translate_request,
+            "/toolConfig/tools/0/toolSpec/name",
+        ),
     ] {
         let mut out = Vec::new();
         writer(chat.as_bytes(), &target, &mut out).unwrap();
@@ -144,10 +150,10 @@ fn each_provider_that_has_functions_alone_is_sent_one() {
     }
 }
 
-fn asked() -> Asked {
-    Asked {
-        customs: vec!["apply_patch".into()],
-        ..Asked::default()
+fn asked() -> RequestContext {
+    RequestContext {
+        custom_tools: vec!["apply_patch".into()],
+        ..RequestContext::default()
     }
 }
 
@@ -163,8 +169,8 @@ fn message() -> Value {
 #[test]
 fn calls_of_an_answer_are_those_of_custom_tools_again() {
     let (mut chat, mut out) = (Vec::new(), Vec::new());
-    openai_anthropic::answer(message().to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
-    chat_customs::answer(&chat, &asked(), &mut out).unwrap();
+    openai_anthropic::translate_response(message().to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
+    chat_customs::translate_response(&chat, &asked(), &mut out).unwrap();
     let answer: Value = serde_json::from_slice(&out).unwrap();
     let calls = &answer["choices"][0]["message"]["tool_calls"];
     assert_eq!(
@@ -176,8 +182,8 @@ fn calls_of_an_answer_are_those_of_custom_tools_again() {
         (&json!("function"), &json!("t2"))
     );
     assert_eq!(answer["choices"][0]["message"]["content"], "Now.");
-    let refused = chat_customs::answer(b"{}", &asked(), &mut out);
-    assert!(matches!(refused, Err(AnswerError::Malformed(_))));
+    let refused = chat_customs::translate_response(b"{}", &asked(), &mut out);
+    assert!(matches!(refused, Err(ResponseError::Malformed(_))));
 }
 
 /// A chunk with a fragment of the call of this index.
@@ -197,9 +203,15 @@ fn streamed(chunks: &[String]) -> Vec<Value> {
     let mut stream = chat_customs::Stream::new(&asked());
     let mut out = Vec::new();
     for chunk in chunks {
-        assert_eq!(stream.event(chunk.as_bytes(), &mut out).unwrap(), Step::Continues);
+        assert_eq!(
+            stream.push_event(chunk.as_bytes(), &mut out).unwrap(),
+            StreamStatus::InProgress
+        );
     }
-    assert_eq!(stream.event(b"[DONE]", &mut out).unwrap(), Step::Ended);
+    assert_eq!(
+        stream.push_event(b"[DONE]", &mut out).unwrap(),
+        StreamStatus::Finished
+    );
     let out = String::from_utf8(out).unwrap();
     let (events, done) = out.rsplit_once("data: [DONE]\n\n").unwrap();
     assert_eq!(done, "");
@@ -250,9 +262,9 @@ fn an_error_in_a_stream_is_its_end_and_passes() {
     let mut stream = chat_customs::Stream::new(&asked());
     let mut out = Vec::new();
     let error = br#"{"error":{"message":"full"}}"#;
-    assert_eq!(stream.event(error, &mut out).unwrap(), Step::Failed);
+    assert_eq!(stream.push_event(error, &mut out).unwrap(), StreamStatus::Failed);
     assert_eq!(out, [b"data: ", &error[..], b"\n\n"].concat());
-    assert!(stream.event(b"no chunk", &mut out).is_err());
+    assert!(stream.push_event(b"no chunk", &mut out).is_err());
 }
 
 #[test]
@@ -260,12 +272,14 @@ fn a_call_that_never_ends_is_not_held_without_end() {
     let mut stream = chat_customs::Stream::new(&asked());
     let mut out = Vec::new();
     stream
-        .event(
+        .push_event(
             chunk(0, Some(("c", "apply_patch")), "{\"input\":\"").as_bytes(),
             &mut out,
         )
         .unwrap();
     let piece = chunk(0, None, &"a".repeat(1 << 19));
-    let last = (0..3).map(|_| stream.event(piece.as_bytes(), &mut out)).last();
-    assert_eq!(last, Some(Err(AnswerError::TooLarge)));
+    let last = (0..3)
+        .map(|_| stream.push_event(piece.as_bytes(), &mut out))
+        .last();
+    assert_eq!(last, Some(Err(ResponseError::TooLarge)));
 }

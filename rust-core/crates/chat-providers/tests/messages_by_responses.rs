@@ -8,7 +8,7 @@
 
 use proofgate_chat_clients::openai_responses;
 use proofgate_chat_providers::anthropic_openai;
-use proofgate_dialect::{Asked, Step, Target, UntranslatableFields};
+use proofgate_dialect::{RequestContext, StreamStatus, Target, UntranslatableFieldPolicy};
 use responses::{call, events, events_of, message, reasoning, response};
 use serde_json::{Value, json};
 
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 mod responses;
 
 const CREATED: u64 = 1_750_000_000;
-const DROP: UntranslatableFields = UntranslatableFields::Drop;
-const REFUSE: UntranslatableFields = UntranslatableFields::Refuse;
+const DROP: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Drop;
+const REFUSE: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Refuse;
 
-fn target(model: &str, untranslatable: UntranslatableFields) -> Target<'_> {
+fn target(model: &str, untranslatable: UntranslatableFieldPolicy) -> Target<'_> {
     Target {
         model,
         max_output_tokens: 4096,
@@ -27,49 +27,54 @@ fn target(model: &str, untranslatable: UntranslatableFields) -> Target<'_> {
     }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "gpt".to_owned(),
         stream: true,
         include_usage: true,
-        ..Asked::default()
+        ..RequestContext::default()
     }
 }
 
 /// What the provider is sent for a Messages request, and all that was left out.
-fn by_responses(model: &str, drop: UntranslatableFields, body: &Value) -> (Value, Asked, Vec<&'static str>) {
+fn by_responses(
+    model: &str,
+    drop: UntranslatableFieldPolicy,
+    body: &Value,
+) -> (Value, RequestContext, Vec<&'static str>) {
     let mut chat = Vec::new();
     let target = target(model, drop);
-    let asked = anthropic_openai::request_for_responses(body.to_string().as_bytes(), &target, &mut chat)
+    let asked = anthropic_openai::translate_for_responses(body.to_string().as_bytes(), &target, &mut chat)
         .expect("it is a chat request");
     let mut sent = Vec::new();
-    let between = openai_responses::request(&chat, &target, &mut sent).expect("it is a request to Responses");
+    let between =
+        openai_responses::translate_request(&chat, &target, &mut sent).expect("it is a request to Responses");
     let dropped = [asked.dropped.clone(), between.dropped].concat();
     (serde_json::from_slice(&sent).unwrap(), asked, dropped)
 }
 
-fn whole(provider: &Value, asked: &Asked) -> Value {
+fn whole(provider: &Value, asked: &RequestContext) -> Value {
     let (mut chat, mut message) = (Vec::new(), Vec::new());
-    openai_responses::answer(provider.to_string().as_bytes(), asked, CREATED, &mut chat).unwrap();
-    anthropic_openai::answer(&chat, asked, &mut message).unwrap();
+    openai_responses::translate_response(provider.to_string().as_bytes(), asked, CREATED, &mut chat).unwrap();
+    anthropic_openai::translate_response(&chat, asked, &mut message).unwrap();
     serde_json::from_slice(&message).unwrap()
 }
 
 /// The Message that a client collects of a stream.
-fn collected(provider: &Value, asked: &Asked) -> Value {
+fn collected(provider: &Value, asked: &RequestContext) -> Value {
     let mut inner = openai_responses::Stream::new(asked, CREATED);
     let mut outer = anthropic_openai::Stream::new(asked, 25);
-    let (mut seen, mut last) = (Vec::new(), Step::Continues);
+    let (mut seen, mut last) = (Vec::new(), StreamStatus::InProgress);
     for event in events_of(provider) {
         let mut chunks = Vec::new();
         inner
             .event("", event.to_string().as_bytes(), &mut chunks)
             .unwrap();
         for (name, data) in events(std::str::from_utf8(&chunks).unwrap()) {
-            last = outer.event(name, data.as_bytes(), &mut seen).unwrap();
+            last = outer.push_event(name, data.as_bytes(), &mut seen).unwrap();
         }
     }
-    assert_eq!(last, Step::Ended);
+    assert_eq!(last, StreamStatus::Finished);
     inner.finish(&mut Vec::new()).unwrap();
     outer.finish(&mut seen).unwrap();
     collect(std::str::from_utf8(&seen).unwrap())
@@ -134,7 +139,7 @@ fn kinds(sent: &Value) -> Vec<&str> {
     items.map(|item| item["type"].as_str().unwrap()).collect()
 }
 
-type Answered = fn(&Value, &Asked) -> Value;
+type Answered = fn(&Value, &RequestContext) -> Value;
 
 #[test]
 fn reasoning_returns_over_three_turns() {
@@ -309,7 +314,7 @@ fn reasoning_that_came_encrypted_is_read_alone_elsewhere() {
         body.as_object_mut().unwrap().remove(field);
     }
     let target = target("deepseek-reasoner", REFUSE);
-    anthropic_openai::request(body.to_string().as_bytes(), &target, &mut chat).unwrap();
+    anthropic_openai::translate_request(body.to_string().as_bytes(), &target, &mut chat).unwrap();
     let chat: Value = serde_json::from_slice(&chat).unwrap();
     assert_eq!(chat["messages"][2]["reasoning_content"], "so");
     assert!(chat["messages"][2].get("reasoning_details").is_none());
@@ -342,7 +347,7 @@ fn choices_limits_and_stops_of_messages_are_said() {
     let (sent, _, dropped) = by_responses("gpt-5.6", DROP, &with("stop_sequences", json!(["x"])));
     assert!(sent.get("stop").is_none() && dropped.contains(&"stop_sequences"));
     let mut out = Vec::new();
-    let refused = anthropic_openai::request_for_responses(
+    let refused = anthropic_openai::translate_for_responses(
         with("stop_sequences", json!(["x"])).to_string().as_bytes(),
         &target("gpt-5.6", REFUSE),
         &mut out,
@@ -354,8 +359,8 @@ fn choices_limits_and_stops_of_messages_are_said() {
 fn a_failure_reaches_a_client_of_messages_in_its_form() {
     let error = json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": "rate_limit_exceeded"}});
     let (mut chat, mut message) = (Vec::new(), Vec::new());
-    openai_responses::error(429, error.to_string().as_bytes(), &mut chat);
-    anthropic_openai::error(429, &chat, &mut message);
+    openai_responses::translate_error(429, error.to_string().as_bytes(), &mut chat);
+    anthropic_openai::translate_error(429, &chat, &mut message);
     let expected = json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
     assert_eq!(serde_json::from_slice::<Value>(&message).unwrap(), expected);
 
@@ -367,7 +372,10 @@ fn a_failure_reaches_a_client_of_messages_in_its_form() {
         .event("response.failed", failed.to_string().as_bytes(), &mut chunks)
         .unwrap();
     for (name, data) in events(std::str::from_utf8(&chunks).unwrap()) {
-        assert_eq!(outer.event(name, data.as_bytes(), &mut seen), Ok(Step::Failed));
+        assert_eq!(
+            outer.push_event(name, data.as_bytes(), &mut seen),
+            Ok(StreamStatus::Failed)
+        );
     }
     assert!(std::str::from_utf8(&seen).unwrap().contains("broke"));
 }

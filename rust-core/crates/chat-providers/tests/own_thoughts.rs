@@ -5,7 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_chat_providers::own_thoughts::{without_own_items, without_own_thinking};
+use proofgate_chat_providers::own_thoughts::{strip_gateway_items, strip_unsigned_thinking};
 use serde_json::{Value, json};
 
 const SEALED: &str = "reasoning_details:eyJkYXRhIjoiZCJ9";
@@ -13,7 +13,7 @@ const SEALED: &str = "reasoning_details:eyJkYXRhIjoiZCJ9";
 fn items(input: Value, is_passed: bool) -> Option<(Value, Vec<&'static str>)> {
     let body = json!({"model": "m", "input": input, "store": false}).to_string();
     let mut out = b"before".to_vec();
-    let names = without_own_items(body.as_bytes(), is_passed, &mut out);
+    let names = strip_gateway_items(body.as_bytes(), is_passed, &mut out);
     let Some(names) = names else {
         assert_eq!(out, b"before");
         return None;
@@ -29,7 +29,7 @@ fn items(input: Value, is_passed: bool) -> Option<(Value, Vec<&'static str>)> {
 fn messages(model: &str, thinking: Value, messages: Value) -> Option<(Value, Value)> {
     let body = json!({"model": "m", "thinking": thinking, "messages": messages, "max_tokens": 9}).to_string();
     let mut out = Vec::new();
-    let names = without_own_thinking(body.as_bytes(), model, &mut out)?;
+    let names = strip_unsigned_thinking(body.as_bytes(), model, &mut out)?;
     assert_eq!(names, ["thinking"]);
     let written: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(written["max_tokens"], 9);
@@ -94,12 +94,12 @@ fn what_is_no_such_request_is_not_changed() {
         "{\"input\":[3,\"rs_a_0\"]}",
     ] {
         assert_eq!(
-            without_own_items(body.as_bytes(), true, &mut Vec::new()),
+            strip_gateway_items(body.as_bytes(), true, &mut Vec::new()),
             None,
             "{body}"
         );
         assert_eq!(
-            without_own_thinking(body.as_bytes(), "claude", &mut Vec::new()),
+            strip_unsigned_thinking(body.as_bytes(), "claude", &mut Vec::new()),
             None,
             "{body}"
         );

@@ -7,9 +7,12 @@
 )]
 
 use proofgate_chat_providers::responses_openai::{
-    Stream, answer, error, request, request_for_gemini, request_to_chat,
+    Stream, translate_error, translate_for_chat, translate_for_gemini, translate_request, translate_response,
 };
-use proofgate_dialect::{AnswerError, Asked, Step, Target, Untranslatable, UntranslatableFields, Usage};
+use proofgate_dialect::{
+    RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy, UntranslatableRequest,
+    Usage,
+};
 use serde_json::{Value, json};
 
 #[path = "responses_openai/answers.rs"]
@@ -32,7 +35,7 @@ const CREATED: u64 = 1_700_000_000;
 
 const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn target(untranslatable: UntranslatableFields) -> Target<'static> {
+fn target(untranslatable: UntranslatableFieldPolicy) -> Target<'static> {
     Target {
         model: "m-1",
         max_output_tokens: 4096,
@@ -40,7 +43,7 @@ fn target(untranslatable: UntranslatableFields) -> Target<'static> {
     }
 }
 
-const REFUSE: UntranslatableFields = UntranslatableFields::Refuse;
+const REFUSE: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Refuse;
 
 /// A request of these items, with other fields.
 fn with(input: Value, fields: Value) -> Value {
@@ -51,9 +54,9 @@ fn with(input: Value, fields: Value) -> Value {
     body
 }
 
-fn translated(body: &Value) -> Result<(Value, Asked), Untranslatable> {
+fn translated(body: &Value) -> Result<(Value, RequestContext), UntranslatableRequest> {
     let mut out = Vec::new();
-    let asked = request(body.to_string().as_bytes(), &target(REFUSE), &mut out)?;
+    let asked = translate_request(body.to_string().as_bytes(), &target(REFUSE), &mut out)?;
     let sent = serde_json::from_slice(&out);
     Ok((
         sent.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&out))),
@@ -71,12 +74,12 @@ fn refused(body: &Value) -> (String, String) {
 }
 
 /// What the way back knows of a request with these tools.
-fn asked_with(tools: Value) -> Asked {
+fn asked_with(tools: Value) -> RequestContext {
     let body = with(json!("x"), json!({"tools": tools, "stream": true}));
     translated(&body).unwrap().1
 }
 
-fn asked() -> Asked {
+fn asked() -> RequestContext {
     asked_with(json!([]))
 }
 
@@ -95,7 +98,7 @@ fn events(stream: &str) -> Vec<(String, String)> {
 /// What became of a streamed answer.
 struct Received {
     text: String,
-    last: Result<Step, AnswerError>,
+    last: Result<StreamStatus, ResponseError>,
     usage: Option<Usage>,
 }
 
@@ -136,17 +139,17 @@ impl Received {
 }
 
 /// Feeds these data; an event in an array at its end is the end of the body.
-fn receive(data: &[String], asked: &Asked) -> Received {
+fn receive(data: &[String], asked: &RequestContext) -> Received {
     let mut stream = Stream::new(asked, CREATED);
     let mut out = Vec::new();
-    let mut last = Ok(Step::Continues);
+    let mut last = Ok(StreamStatus::InProgress);
     for data in data {
-        last = stream.event("", data.as_bytes(), &mut out);
-        if !matches!(last, Ok(Step::Continues)) {
+        last = stream.push_event("", data.as_bytes(), &mut out);
+        if !matches!(last, Ok(StreamStatus::InProgress)) {
             break;
         }
     }
-    if matches!(last, Ok(Step::Continues)) {
+    if matches!(last, Ok(StreamStatus::InProgress)) {
         last = stream.finish(&mut out);
     }
     let written = out.len();
@@ -177,10 +180,10 @@ fn chunks(deltas: &[Value], reason: &str) -> Vec<String> {
     chunks
 }
 
-fn whole(message: Value, reason: &str, asked: &Asked) -> Result<Value, AnswerError> {
+fn whole(message: Value, reason: &str, asked: &RequestContext) -> Result<Value, ResponseError> {
     let body = json!({"id": "chatcmpl-1", "choices": [{"index": 0, "message": message, "finish_reason": reason}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}});
     let mut out = Vec::new();
-    answer(body.to_string().as_bytes(), asked, CREATED, &mut out)?;
+    translate_response(body.to_string().as_bytes(), asked, CREATED, &mut out)?;
     Ok(serde_json::from_slice(&out).unwrap())
 }

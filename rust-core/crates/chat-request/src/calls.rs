@@ -5,34 +5,34 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::body::{Call, Message};
-use crate::losses::{Losses, json};
-use crate::place::Place;
-use crate::request::Chat;
-use proofgate_dialect::Untranslatable;
+use crate::losses::{DroppedFields, json};
+use crate::place::MessagePath;
+use crate::request::ChatRequest;
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 
 /// A call.
-pub struct Called<'c, 'b> {
+pub struct ToolInvocation<'c, 'b> {
     pub id: &'c Word<'b>,
     pub name: &'c Word<'b>,
     pub is_custom: bool,
     /// The arguments of a function, or the input of a custom tool.
-    given: Option<JsonText<'b>>,
+    payload: Option<JsonText<'b>>,
     pub cache: Option<&'b RawValue>,
     /// What other providers' clients keep with a call.
     pub extra: Option<&'b RawValue>,
-    place: Place,
-    at: usize,
+    place: MessagePath,
+    index: usize,
 }
 
 impl<'b> Message<'b> {
     /// The calls of a message of the model's; those of custom tools, where the writer says `messages[].tool_calls[].custom`.
     pub fn calls<'c>(
         &'c self,
-        place: Place,
-        losses: &mut Losses,
-    ) -> Result<Vec<Called<'c, 'b>>, Untranslatable> {
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<Vec<ToolInvocation<'c, 'b>>, UntranslatableRequest> {
         let calls = self.tool_calls.as_deref().unwrap_or_default();
         let read = calls.iter().enumerate();
         read.map(|(at, call)| call.read(place, at, losses)).collect()
@@ -42,12 +42,12 @@ impl<'b> Message<'b> {
 impl<'b> Call<'b> {
     fn read<'c>(
         &'c self,
-        place: Place,
+        place: MessagePath,
         at: usize,
-        losses: &mut Losses,
-    ) -> Result<Called<'c, 'b>, Untranslatable> {
-        let path = |field: &str| place.field(&format!("tool_calls[{at}].{field}"));
-        losses.unknown(self.unknown.as_ref());
+        losses: &mut DroppedFields,
+    ) -> Result<ToolInvocation<'c, 'b>, UntranslatableRequest> {
+        let path = |field: &str| place.field_path(&format!("tool_calls[{at}].{field}"));
+        losses.drop_unknown(self.unknown.as_ref());
         for (key, field, value) in [
             (
                 "messages[].tool_calls[].cache_control",
@@ -56,47 +56,47 @@ impl<'b> Call<'b> {
             ),
             ("messages[].extra_content", "extra_content", self.extra_content),
         ] {
-            losses.offer(key, json(value), || path(field))?;
+            losses.drop_unless_handled(key, json(value), || path(field))?;
         }
         let (is_custom, name, given) = match self.kind.as_deref() {
             None | Some("function") => {
                 let function = self.function.as_ref();
-                losses.unknown(function.and_then(|function| function.unknown.as_ref()));
+                losses.drop_unknown(function.and_then(|function| function.unknown.as_ref()));
                 let name = function.and_then(|function| function.name.as_ref());
                 (false, name, function.and_then(|function| function.arguments))
             }
             Some("custom") if losses.says("messages[].tool_calls[].custom") => {
                 let custom = self.custom.as_ref();
-                losses.unknown(custom.and_then(|custom| custom.unknown.as_ref()));
+                losses.drop_unknown(custom.and_then(|custom| custom.unknown.as_ref()));
                 let name = custom.and_then(|custom| custom.name.as_ref());
                 (true, name, custom.and_then(|custom| custom.input))
             }
             Some(_) => {
                 let message = "the provider of this model does not support calls of this type";
-                return Err(Untranslatable::new(path("type"), message));
+                return Err(UntranslatableRequest::new(path("type"), message));
             }
         };
         let missing = |field: &str| {
             let message = "a call must have an id and the name of a tool";
-            Untranslatable::new(path(field), message)
+            UntranslatableRequest::new(path(field), message)
         };
-        Ok(Called {
+        Ok(ToolInvocation {
             id: self.id.as_ref().ok_or_else(|| missing("id"))?,
             name: name.ok_or_else(|| missing("function.name"))?,
             is_custom,
-            given,
+            payload: given,
             cache: self.cache_control,
             extra: self.extra_content,
             place,
-            at,
+            index: at,
         })
     }
 }
 
-impl<'b> Called<'_, 'b> {
+impl<'b> ToolInvocation<'_, 'b> {
     /// What the tool was given, as a JSON string.
     pub fn given(&self) -> &'b str {
-        match self.given.filter(|given| !given.is_empty()) {
+        match self.payload.filter(|given| !given.is_empty()) {
             Some(given) => given.raw(),
             None if self.is_custom => "\"\"",
             None => "\"{}\"",
@@ -104,29 +104,30 @@ impl<'b> Called<'_, 'b> {
     }
 
     /// The arguments as the JSON object that they have to be; none are an empty one.
-    pub fn arguments(&self) -> Result<Cow<'b, str>, Untranslatable> {
-        let Some(given) = self.given.filter(|given| !given.is_blank()) else {
+    pub fn arguments(&self) -> Result<Cow<'b, str>, UntranslatableRequest> {
+        let Some(given) = self.payload.filter(|given| !given.is_blank()) else {
             return Ok(Cow::Borrowed("{}"));
         };
         let is_object = |text: &str| {
             text.trim_start().starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
         };
-        let arguments = given.decoded().filter(|text| is_object(text));
+        let arguments = given.decode().filter(|text| is_object(text));
         arguments.ok_or_else(|| {
-            Untranslatable::new(
-                self.field("function.arguments"),
+            UntranslatableRequest::new(
+                self.field_path("function.arguments"),
                 "arguments must be a JSON object in a string",
             )
         })
     }
 
     /// The path of a field of the call.
-    pub fn field(&self, field: &str) -> String {
-        self.place.field(&format!("tool_calls[{}].{field}", self.at))
+    pub fn field_path(&self, field: &str) -> String {
+        self.place
+            .field_path(&format!("tool_calls[{}].{field}", self.index))
     }
 }
 
-impl Chat<'_> {
+impl ChatRequest<'_> {
     /// Whether the model has called any tool.
     pub fn has_calls(&self) -> bool {
         let messages = self.messages.as_deref().unwrap_or_default();
@@ -139,15 +140,15 @@ impl Chat<'_> {
 
 /// The id of a call with the characters and of the length that a provider takes: itself if it can be, else always the same other
 /// one, so that the call and its result have the same.
-pub fn call_id(id: &str, is_allowed: impl Fn(char) -> bool, longest: usize) -> Cow<'_, str> {
+pub fn sanitize_call_id(id: &str, is_allowed: impl Fn(char) -> bool, longest: usize) -> Cow<'_, str> {
     /// Bytes of an underscore and a hash in hexadecimal digits.
-    const HASH: usize = 17;
+    const HASH_SUFFIX_LEN: usize = 17;
     if !id.is_empty() && id.len() <= longest && id.chars().all(&is_allowed) {
         return Cow::Borrowed(id);
     }
     let mut replaced = String::new();
     for char in id.chars().filter(|char| is_allowed(*char)) {
-        if replaced.len() + char.len_utf8() > longest.saturating_sub(HASH) {
+        if replaced.len() + char.len_utf8() > longest.saturating_sub(HASH_SUFFIX_LEN) {
             break;
         }
         replaced.push(char);

@@ -1,18 +1,18 @@
 //! `reasoning_effort`, as a Claude model is asked for it.
 
-use crate::losses::Losses;
-use crate::request::Chat;
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::constraints::{Constraint, Effort, LEAST_BUDGET, effort, has};
+use crate::losses::DroppedFields;
+use crate::request::ChatRequest;
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::constraints::{Constraint, Effort, MIN_THINKING_BUDGET, effort_for_level, has};
 use proofgate_dialect::object::Number;
 
 const NAME: &str = "reasoning_effort";
 
 /// What is said of thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thought<'b> {
+pub enum ThinkingSetting<'b> {
     /// Nothing.
-    Unsaid,
+    Unspecified,
     /// That the model is not to think.
     Off,
     /// This level of effort.
@@ -26,45 +26,45 @@ pub enum Thought<'b> {
 ///
 /// # Errors
 /// [`Untranslatable`] for a level that is none, where such fields are refused.
-pub fn thought<'b>(
-    chat: &Chat<'b>,
+pub fn thinking_setting<'b>(
+    chat: &ChatRequest<'b>,
     model: &str,
     most: u64,
     has_thinking: bool,
-    losses: &mut Losses,
-) -> Result<Thought<'b>, Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<ThinkingSetting<'b>, UntranslatableRequest> {
     let Some(value) = chat.reasoning_effort else {
-        return Ok(Thought::Unsaid);
+        return Ok(ThinkingSetting::Unspecified);
     };
     let level = value.inner();
     if level == "none" {
-        return Ok(Thought::Off);
+        return Ok(ThinkingSetting::Off);
     }
-    let Some(effort) = effort(model, level) else {
-        losses.lose_field(NAME, value.raw())?;
-        return Ok(Thought::Unsaid);
+    let Some(effort) = effort_for_level(model, level) else {
+        losses.drop_body_field(NAME, value.raw())?;
+        return Ok(ThinkingSetting::Unspecified);
     };
     match effort {
         // The lowest of all but OpenAI.
-        Effort::Level("minimal") => return Ok(Thought::Level("low")),
+        Effort::Level("minimal") => return Ok(ThinkingSetting::Level("low")),
         Effort::Level(said) => {
             if said != level && level != "minimal" {
                 losses.note(NAME, value.raw());
             }
-            return Ok(Thought::Level(said));
+            return Ok(ThinkingSetting::Level(said));
         }
         Effort::Budget(tokens) if !has_thinking => {
             if let Some(tokens) = chat.budget(tokens, most) {
-                return Ok(Thought::Budget(tokens));
+                return Ok(ThinkingSetting::Budget(tokens));
             }
         }
-        Effort::Budget(_) | Effort::Nothing => {}
+        Effort::Budget(_) | Effort::Unsupported => {}
     }
     losses.note(NAME, value.raw());
-    Ok(Thought::Unsaid)
+    Ok(ThinkingSetting::Unspecified)
 }
 
-impl Chat<'_> {
+impl ChatRequest<'_> {
     /// The tokens of thought that a request has room for: half of its answer at most. `None` where the API refuses thinking
     /// (platform.claude.com, Extended thinking): beside a sampling of the client's own, beside a tool that has to be called, and in
     /// a turn whose calls came without thoughts.
@@ -74,12 +74,12 @@ impl Chat<'_> {
             || number(self.top_p).is_some_and(|top_p| top_p < 0.95)
             || self.top_k.is_some();
         let budget = tokens.min(most / 2);
-        let has_room = !samples && !self.forces_a_call() && !self.calls_without_thoughts();
-        (has_room && budget >= LEAST_BUDGET).then_some(budget)
+        let has_room = !samples && !self.requires_tool_call() && !self.has_call_without_reasoning();
+        (has_room && budget >= MIN_THINKING_BUDGET).then_some(budget)
     }
 
     /// Whether the turn at hand has a call whose thoughts did not come back.
-    fn calls_without_thoughts(&self) -> bool {
+    fn has_call_without_reasoning(&self) -> bool {
         let messages = self.messages.as_deref().unwrap_or_default();
         let at_hand = messages
             .iter()
@@ -91,6 +91,6 @@ impl Chat<'_> {
 }
 
 /// Whether a model thinks only where it is asked to.
-pub fn thinks_if_asked(model: &str) -> bool {
+pub fn thinks_only_on_request(model: &str) -> bool {
     has(model, Constraint::ThinkingBudget) || has(model, Constraint::NoThinking)
 }

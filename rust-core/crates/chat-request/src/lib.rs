@@ -26,19 +26,19 @@ mod turns;
 mod unreadable;
 
 pub use body::{Call, Custom, File, Function, Image, Message, Tool, ToolChoice};
-pub use calls::{Called, call_id, fnv1a};
-pub use effort::{Thought, thinks_if_asked, thought};
-pub use losses::{Losses, json};
-pub use media::{Media, document_extension, media_type_of};
+pub use calls::{ToolInvocation, fnv1a, sanitize_call_id};
+pub use effort::{ThinkingSetting, thinking_setting, thinks_only_on_request};
+pub use losses::{DroppedFields, json};
+pub use media::{MediaSource, document_extension, media_type_of};
 pub use messages::Role;
-pub use parts::{Piece, Said};
-pub use place::Place;
-pub use request::Chat;
-pub use settings::{Format, JSON_OBJECT};
-pub use tools::{Choice, Kind, NO_ARGUMENTS, Named, Offered};
-pub use turns::{Side, Turns};
+pub use parts::{ContentPart, PartContent};
+pub use place::MessagePath;
+pub use request::ChatRequest;
+pub use settings::{JSON_OBJECT, OutputFormat};
+pub use tools::{Kind, NO_ARGUMENTS, OfferedTool, ToolReference, ToolSelection};
+pub use turns::{Speaker, TurnWriter};
 
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// Reads a request and has it written behind what `out` has, by a writer that says the fields with these keys itself. `out` is as
 /// it was when the request is refused.
@@ -50,14 +50,15 @@ pub fn translate(
     target: &Target<'_>,
     out: &mut Vec<u8>,
     says: &'static [&'static str],
-    write: impl FnOnce(&Chat<'_>, &mut Losses, &mut Vec<u8>) -> Result<(), Untranslatable>,
-) -> Result<Asked, Untranslatable> {
-    let text = std::str::from_utf8(body).map_err(|_| Untranslatable::new("", "the body is not UTF-8"))?;
-    let chat = Chat::read(text)?;
+    write: impl FnOnce(&ChatRequest<'_>, &mut DroppedFields, &mut Vec<u8>) -> Result<(), UntranslatableRequest>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    let text =
+        std::str::from_utf8(body).map_err(|_| UntranslatableRequest::new("", "the body is not UTF-8"))?;
+    let chat = ChatRequest::read(text)?;
     let model = chat.model.as_deref().filter(|model| !model.is_empty());
-    let model = model.ok_or_else(|| Untranslatable::new("model", "model is missing"))?;
-    let mut losses = Losses::new(target.untranslatable, says);
-    chat.lose_settings(&mut losses)?;
+    let model = model.ok_or_else(|| UntranslatableRequest::new("model", "model is missing"))?;
+    let mut losses = DroppedFields::new(target.untranslatable, says);
+    chat.drop_unhandled_settings(&mut losses)?;
 
     let start = out.len();
     out.reserve(text.len().saturating_add(256));
@@ -66,11 +67,11 @@ pub fn translate(
         return Err(refused);
     }
     let options = chat.stream_options.as_ref();
-    Ok(Asked {
+    Ok(RequestContext {
         model: model.to_owned(),
         stream: chat.stream == Some(true),
         include_usage: options.and_then(|options| options.include_usage) == Some(true),
         dropped: losses.into_names(),
-        ..Asked::default()
+        ..RequestContext::default()
     })
 }

@@ -6,14 +6,14 @@ use proofgate_dialect::json_text::JsonText;
 
 /// Where media are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Media<'b> {
+pub enum MediaSource<'b> {
     /// In the request: their media type, which may be empty, and their data in base64, which may stand in a JSON string as they are.
     Data {
         media_type: Cow<'b, str>,
         data: Cow<'b, str>,
     },
     /// At an http or https address.
-    Web(Cow<'b, str>),
+    Url(Cow<'b, str>),
 }
 
 /// Kinds of documents: the extension, and the media type.
@@ -50,7 +50,7 @@ const MEDIA: [(&str, &str); 10] = [
 ];
 
 /// What base64 begins with, and the media type that it is then.
-const BEGINS: [(&str, &str); 5] = [
+const BASE64_SIGNATURES: [(&str, &str); 5] = [
     ("iVBORw0KGgo", "image/png"),
     ("/9j/", "image/jpeg"),
     ("R0lGOD", "image/gif"),
@@ -58,12 +58,12 @@ const BEGINS: [(&str, &str); 5] = [
     ("JVBERi0", "application/pdf"),
 ];
 
-impl<'b> Media<'b> {
+impl<'b> MediaSource<'b> {
     /// Reads a `data:` URL with base64 (RFC 2397) or an address on the web; `None` for anything else.
     pub fn read(text: JsonText<'b>) -> Option<Self> {
-        let url = text.decoded()?;
+        let url = text.decode()?;
         if is_web(&url) {
-            return Some(Media::Web(url));
+            return Some(MediaSource::Url(url));
         }
         let scheme = url.get(..5)?;
         if !scheme.eq_ignore_ascii_case("data:") {
@@ -74,16 +74,16 @@ impl<'b> Media<'b> {
         let head = url.get(5..comma)?.strip_suffix(";base64")?;
         let media_type = 5..5 + head.find(';').unwrap_or(head.len());
         is_base64(url.get(comma + 1..)?).then_some(())?;
-        Some(Media::Data {
-            media_type: piece(&url, media_type),
-            data: piece(&url, comma + 1..url.len()),
+        Some(MediaSource::Data {
+            media_type: subrange(&url, media_type),
+            data: subrange(&url, comma + 1..url.len()),
         })
     }
 
     /// Reads base64 without anything before it.
-    pub fn read_bare(text: JsonText<'b>) -> Option<Self> {
-        let data = text.decoded().filter(|data| is_base64(data))?;
-        Some(Media::Data {
+    pub fn read_base64(text: JsonText<'b>) -> Option<Self> {
+        let data = text.decode().filter(|data| is_base64(data))?;
+        Some(MediaSource::Data {
             media_type: Cow::Borrowed(""),
             data,
         })
@@ -91,10 +91,10 @@ impl<'b> Media<'b> {
 
     /// The media type of an image. What it begins with says what it is: clients state it wrongly, and providers refuse it then.
     pub fn image_type(&self) -> &str {
-        let Media::Data { media_type, data } = self else {
+        let MediaSource::Data { media_type, data } = self else {
             return "";
         };
-        let known = type_of_data(data).filter(|known| known.starts_with("image/"));
+        let known = sniff_media_type(data).filter(|known| known.starts_with("image/"));
         known.unwrap_or(match &**media_type {
             "image/jpg" => "image/jpeg",
             stated => stated,
@@ -109,15 +109,15 @@ impl<'b> Media<'b> {
 
     /// The media type of a document, by what is stated, by what it begins with, or by the name of its file.
     pub fn document_type(&self, file_name: &str) -> &str {
-        let Media::Data { media_type, data } = self else {
+        let MediaSource::Data { media_type, data } = self else {
             return "";
         };
         if !matches!(&**media_type, "" | "application/octet-stream") {
             return media_type;
         }
         let extension = file_name.rsplit_once('.').map_or("", |(_, extension)| extension);
-        let by_name = || find(&DOCUMENTS, extension);
-        type_of_data(data).or_else(by_name).unwrap_or(media_type)
+        let by_name = || find_by_extension(&DOCUMENTS, extension);
+        sniff_media_type(data).or_else(by_name).unwrap_or(media_type)
     }
 }
 
@@ -134,18 +134,18 @@ pub fn media_type_of(address: &str) -> Option<&'static str> {
     let (_, rest) = address.split_once("://")?;
     let (_, path) = rest.split(['?', '#']).next()?.split_once('/')?;
     let (_, extension) = path.rsplit_once('.')?;
-    find(&MEDIA, extension).or_else(|| find(&DOCUMENTS, extension))
+    find_by_extension(&MEDIA, extension).or_else(|| find_by_extension(&DOCUMENTS, extension))
 }
 
-fn find(kinds: &[(&str, &'static str)], extension: &str) -> Option<&'static str> {
+fn find_by_extension(kinds: &[(&str, &'static str)], extension: &str) -> Option<&'static str> {
     let mut kinds = kinds.iter();
     kinds
         .find(|(known, _)| extension.eq_ignore_ascii_case(known))
         .map(|(_, media_type)| *media_type)
 }
 
-fn type_of_data(base64: &str) -> Option<&'static str> {
-    let mut known = BEGINS.iter();
+fn sniff_media_type(base64: &str) -> Option<&'static str> {
+    let mut known = BASE64_SIGNATURES.iter();
     known
         .find(|(begin, _)| base64.starts_with(begin))
         .map(|(_, media_type)| *media_type)
@@ -166,7 +166,7 @@ fn is_base64(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() | matches!(byte, b'+' | b'/' | b'-' | b'_'))
 }
 
-fn piece<'b>(text: &Cow<'b, str>, range: std::ops::Range<usize>) -> Cow<'b, str> {
+fn subrange<'b>(text: &Cow<'b, str>, range: std::ops::Range<usize>) -> Cow<'b, str> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.get(range).unwrap_or_default()),
         Cow::Owned(text) => Cow::Owned(text.get(range).unwrap_or_default().to_owned()),
@@ -177,24 +177,24 @@ fn piece<'b>(text: &Cow<'b, str>, range: std::ops::Range<usize>) -> Cow<'b, str>
 mod tests {
     use std::borrow::Cow;
 
-    use super::Media;
+    use super::MediaSource;
     use proofgate_dialect::json_text::JsonText;
 
-    fn read(url: &str) -> Option<Media<'static>> {
+    fn read(url: &str) -> Option<MediaSource<'static>> {
         let json = serde_json::value::RawValue::from_string(format!("\"{url}\"")).unwrap();
-        Media::read(JsonText::of(Box::leak(json)).unwrap())
+        MediaSource::read(JsonText::from_raw(Box::leak(json)).unwrap())
     }
 
     #[test]
     fn data_and_addresses_are_told_apart_and_all_else_is_neither() {
         for url in ["data:image/png;base64,AA==", "DATA:image\\/png;a=b;base64,AA=="] {
-            let data = Media::Data {
+            let data = MediaSource::Data {
                 media_type: Cow::Borrowed("image/png"),
                 data: Cow::Borrowed("AA=="),
             };
             assert_eq!(read(url), Some(data), "{url}");
         }
-        assert_eq!(read("HTTPS://a/b"), Some(Media::Web("HTTPS://a/b".into())));
+        assert_eq!(read("HTTPS://a/b"), Some(MediaSource::Url("HTTPS://a/b".into())));
         for neither in [
             "",
             "data:image/png,AA==",

@@ -1,9 +1,9 @@
 use serde_json::value::RawValue;
 
-use crate::Place;
+use crate::MessagePath;
 use crate::body::Message;
-use crate::losses::{Losses, json};
-use proofgate_dialect::Untranslatable;
+use crate::losses::{DroppedFields, json};
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::losses::OTHER_FIELDS;
 
@@ -19,7 +19,11 @@ pub enum Role {
 
 impl<'b> Message<'b> {
     /// Reads who speaks, and loses what the message has besides and the writer does not say itself.
-    pub fn role(&self, place: Place, losses: &mut Losses) -> Result<Role, Untranslatable> {
+    pub fn read_role(
+        &self,
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<Role, UntranslatableRequest> {
         let role = match self.role.as_deref() {
             Some("system" | "developer") => Role::System,
             Some("user") => Role::User,
@@ -27,7 +31,7 @@ impl<'b> Message<'b> {
             Some("tool") => Role::Tool,
             _ => {
                 let message = "the role must be system, developer, user, assistant or tool";
-                return Err(Untranslatable::new(place.field("role"), message));
+                return Err(UntranslatableRequest::new(place.field_path("role"), message));
             }
         };
         // The name of a tool is known from the call that its result answers.
@@ -43,15 +47,15 @@ impl<'b> Message<'b> {
             ("messages[].images", own(self.images)),
         ] {
             let field = key.strip_prefix("messages[].").unwrap_or(key);
-            losses.offer(key, json(value), || place.field(field))?;
+            losses.drop_unless_handled(key, json(value), || place.field_path(field))?;
         }
-        self.note_foreign(role, losses);
-        losses.unknown(self.unknown.as_ref());
+        self.note_other_role_fields(role, losses);
+        losses.drop_unknown(self.unknown.as_ref());
         Ok(role)
     }
 
     /// Notes what only messages of another role have.
-    fn note_foreign(&self, role: Role, losses: &mut Losses) {
+    fn note_other_role_fields(&self, role: Role, losses: &mut DroppedFields) {
         // Where it stands: all members of a message are at one place, as to the order of what is noted.
         let here = self.role.as_deref().unwrap_or_default();
         if role != Role::Tool && self.tool_call_id.is_some() {
@@ -72,7 +76,11 @@ impl<'b> Message<'b> {
     }
 
     /// Loses what the model thought as text, which is unsigned.
-    pub fn lose_thoughts(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
+    pub fn drop_reasoning_text(
+        &self,
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         for (key, field, value) in [
             ("messages[].reasoning", "reasoning", self.reasoning),
             (
@@ -81,29 +89,34 @@ impl<'b> Message<'b> {
                 self.reasoning_content,
             ),
         ] {
-            losses.offer(key, json(value), || place.field(field))?;
+            losses.drop_unless_handled(key, json(value), || place.field_path(field))?;
         }
         Ok(())
     }
 
     /// Loses thoughts that are of no use to the provider.
-    pub fn lose_details(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
+    pub fn drop_reasoning_details(
+        &self,
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         match self.reasoning_details {
-            Some(details) => losses.lose("messages[].reasoning_details", details.get(), || {
-                place.field("reasoning_details")
+            Some(details) => losses.drop_listed("messages[].reasoning_details", details.get(), || {
+                place.field_path("reasoning_details")
             }),
             None => Ok(()),
         }
     }
 
     /// The words with which the model declined, unless they are blank.
-    pub fn declined(&self) -> Option<JsonText<'b>> {
+    pub fn refusal_text(&self) -> Option<JsonText<'b>> {
         self.refusal.filter(|refusal| !refusal.is_blank())
     }
 
     /// The id of the call that a tool's message answers.
-    pub fn answered(&self, place: Place) -> Result<&str, Untranslatable> {
-        let missing = || Untranslatable::new(place.field("tool_call_id"), "the id of a call is missing");
+    pub fn answered_call_id(&self, place: MessagePath) -> Result<&str, UntranslatableRequest> {
+        let missing =
+            || UntranslatableRequest::new(place.field_path("tool_call_id"), "the id of a call is missing");
         self.tool_call_id.as_deref().ok_or_else(missing)
     }
 }

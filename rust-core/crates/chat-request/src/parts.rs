@@ -3,24 +3,24 @@
 use serde_json::value::RawValue;
 
 use crate::body::{Audio, File, Image, Message, Part};
-use crate::losses::{Losses, json};
-use crate::media::Media;
-use crate::place::Place;
-use crate::request::Chat;
-use proofgate_dialect::Untranslatable;
+use crate::losses::{DroppedFields, json};
+use crate::media::MediaSource;
+use crate::place::MessagePath;
+use crate::request::ChatRequest;
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::losses::OTHER_FIELDS;
 
 /// A part of a message, or the text that it is as a whole.
-pub struct Piece<'b> {
-    pub place: Place,
-    pub said: Said<'b>,
+pub struct ContentPart<'b> {
+    pub place: MessagePath,
+    pub content: PartContent<'b>,
     /// Marks for a cache, if the writer says them.
     pub cache: Option<&'b RawValue>,
     pub breakpoint: Option<&'b RawValue>,
 }
 
-pub enum Said<'b> {
+pub enum PartContent<'b> {
     /// A text, or that of a refusal.
     Text(JsonText<'b>),
     Image(Image<'b>),
@@ -29,31 +29,31 @@ pub enum Said<'b> {
     Audio(Audio<'b>, &'static str),
 }
 
-impl<'b> Chat<'b> {
+impl<'b> ChatRequest<'b> {
     /// What a message says, blank texts left out: most providers refuse them.
-    pub fn pieces(
+    pub fn message_parts(
         &self,
         message: &Message<'b>,
-        place: Place,
-        losses: &mut Losses,
-    ) -> Result<Vec<Piece<'b>>, Untranslatable> {
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<Vec<ContentPart<'b>>, UntranslatableRequest> {
         match message.content {
-            Some(content) => self.pieces_of(content, place, losses),
+            Some(content) => self.parts_from_value(content, place, losses),
             None => Ok(Vec::new()),
         }
     }
 
     /// What a value says, which has the form of a message's content.
-    pub fn pieces_of(
+    pub fn parts_from_value(
         &self,
         content: &'b RawValue,
-        place: Place,
-        losses: &mut Losses,
-    ) -> Result<Vec<Piece<'b>>, Untranslatable> {
-        if let Some(text) = JsonText::of(content) {
-            let piece = Piece {
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<Vec<ContentPart<'b>>, UntranslatableRequest> {
+        if let Some(text) = JsonText::from_raw(content) {
+            let piece = ContentPart {
                 place,
-                said: Said::Text(text),
+                content: PartContent::Text(text),
                 cache: None,
                 breakpoint: None,
             };
@@ -61,7 +61,7 @@ impl<'b> Chat<'b> {
         }
         if !content.get().starts_with('[') {
             let message = "content must be a string or an array of parts";
-            return Err(Untranslatable::new(place.field("content"), message));
+            return Err(UntranslatableRequest::new(place.field_path("content"), message));
         }
         let parts: Vec<Part<'b>> = self.parse(content.get())?;
         let mut pieces = Vec::with_capacity(parts.len());
@@ -76,13 +76,13 @@ impl<'b> Part<'b> {
     /// Reads a part; `None` is a blank text, or a part of a type that is not known, which is left out and named.
     fn read(
         self,
-        place: Place,
+        place: MessagePath,
         content: &'b RawValue,
-        losses: &mut Losses,
-    ) -> Result<Option<Piece<'b>>, Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<Option<ContentPart<'b>>, UntranslatableRequest> {
         let missing = |field: &str| {
-            Untranslatable::new(
-                place.field(field),
+            UntranslatableRequest::new(
+                place.field_path(field),
                 "a part lacks the field that its type requires",
             )
         };
@@ -95,27 +95,29 @@ impl<'b> Part<'b> {
         if members.iter().filter(|member| **member).count() > 1 {
             losses.note(OTHER_FIELDS, content.get());
         }
-        losses.unknown(self.unknown.as_ref());
+        losses.drop_unknown(self.unknown.as_ref());
         let said = match self.kind.as_deref() {
-            Some("text") => Said::Text(self.text.ok_or_else(|| missing("text"))?),
-            Some("refusal") => Said::Text(self.refusal.ok_or_else(|| missing("refusal"))?),
+            Some("text") => PartContent::Text(self.text.ok_or_else(|| missing("text"))?),
+            Some("refusal") => PartContent::Text(self.refusal.ok_or_else(|| missing("refusal"))?),
             Some("image_url") => {
                 let image = self.image_url.ok_or_else(|| missing("image_url"))?;
                 image.check(place, losses)?;
-                Said::Image(image)
+                PartContent::Image(image)
             }
             Some("file") => {
                 let file = self.file.ok_or_else(|| missing("file"))?;
                 file.check(place, losses)?;
-                Said::File(file)
+                PartContent::File(file)
             }
             Some("input_audio") => {
                 let audio = self.input_audio.ok_or_else(|| missing("input_audio"))?;
                 let format = audio.check(place, losses)?;
-                Said::Audio(audio, format)
+                PartContent::Audio(audio, format)
             }
             Some(_) => {
-                losses.lose("messages[].content[].type", content.get(), || place.field("type"))?;
+                losses.drop_listed("messages[].content[].type", content.get(), || {
+                    place.field_path("type")
+                })?;
                 return Ok(None);
             }
             None => return Err(missing("type")),
@@ -132,12 +134,12 @@ impl<'b> Part<'b> {
                 self.prompt_cache_breakpoint,
             ),
         ] {
-            losses.offer(key, json(value), || place.field(field))?;
+            losses.drop_unless_handled(key, json(value), || place.field_path(field))?;
         }
-        let is_blank = matches!(said, Said::Text(text) if text.is_blank());
-        Ok((!is_blank).then_some(Piece {
+        let is_blank = matches!(said, PartContent::Text(text) if text.is_blank());
+        Ok((!is_blank).then_some(ContentPart {
             place,
-            said,
+            content: said,
             cache: self.cache_control,
             breakpoint: self.prompt_cache_breakpoint,
         }))
@@ -145,10 +147,10 @@ impl<'b> Part<'b> {
 }
 
 impl<'b> Image<'b> {
-    fn check(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
-        losses.unknown(self.unknown.as_ref());
-        let path = || place.field("image_url.detail");
-        losses.offer(
+    fn check(&self, place: MessagePath, losses: &mut DroppedFields) -> Result<(), UntranslatableRequest> {
+        losses.drop_unknown(self.unknown.as_ref());
+        let path = || place.field_path("image_url.detail");
+        losses.drop_unless_handled(
             "messages[].content[].image_url.detail",
             self.detail.map(JsonText::raw),
             path,
@@ -156,83 +158,93 @@ impl<'b> Image<'b> {
     }
 
     /// Where it is.
-    pub fn media(&self, place: Place) -> Result<Media<'b>, Untranslatable> {
-        self.url.and_then(Media::read).ok_or_else(|| {
+    pub fn media(&self, place: MessagePath) -> Result<MediaSource<'b>, UntranslatableRequest> {
+        self.url.and_then(MediaSource::read).ok_or_else(|| {
             let message = "an image must be a data: URL in base64, or an http or https URL";
-            Untranslatable::new(place.field("image_url.url"), message)
+            UntranslatableRequest::new(place.field_path("image_url.url"), message)
         })
     }
 }
 
 impl<'b> File<'b> {
-    fn check(&self, place: Place, losses: &mut Losses) -> Result<(), Untranslatable> {
-        losses.unknown(self.unknown.as_ref());
+    fn check(&self, place: MessagePath, losses: &mut DroppedFields) -> Result<(), UntranslatableRequest> {
+        losses.drop_unknown(self.unknown.as_ref());
         if self.file_data.is_some() == self.file_id.is_some() {
             let message = "a file must have either file_data or file_id";
-            return Err(Untranslatable::new(place.field("file"), message));
+            return Err(UntranslatableRequest::new(place.field_path("file"), message));
         }
-        let path = || place.field("file.filename");
+        let path = || place.field_path("file.filename");
         let name = self.filename.map(JsonText::raw);
-        losses.offer("messages[].content[].file.filename", name, path)
+        losses.drop_unless_handled("messages[].content[].file.filename", name, path)
     }
 
     /// Where it is, and of which media type it is: of one that is not known the type is empty.
-    pub fn media(&self, place: Place) -> Result<Media<'b>, Untranslatable> {
+    pub fn media(&self, place: MessagePath) -> Result<MediaSource<'b>, UntranslatableRequest> {
         if self.file_id.is_some() {
             let message =
                 "the provider of this model cannot read files stored at another provider; send file_data";
-            return Err(Untranslatable::new(place.field("file.file_id"), message));
+            return Err(UntranslatableRequest::new(
+                place.field_path("file.file_id"),
+                message,
+            ));
         }
-        let read = |data| Media::read(data).or_else(|| Media::read_bare(data));
+        let read = |data| MediaSource::read(data).or_else(|| MediaSource::read_base64(data));
         self.file_data.and_then(read).ok_or_else(|| {
             let message = "a file must be a data: URL in base64, plain base64, or an http or https URL";
-            Untranslatable::new(place.field("file.file_data"), message)
+            UntranslatableRequest::new(place.field_path("file.file_data"), message)
         })
     }
 
     /// Its name, or nothing.
     pub fn name(&self) -> std::borrow::Cow<'b, str> {
-        self.filename.and_then(JsonText::decoded).unwrap_or_default()
+        self.filename.and_then(JsonText::decode).unwrap_or_default()
     }
 }
 
 impl<'b> Audio<'b> {
-    fn check(&self, place: Place, losses: &mut Losses) -> Result<&'static str, Untranslatable> {
-        losses.unknown(self.unknown.as_ref());
+    fn check(
+        &self,
+        place: MessagePath,
+        losses: &mut DroppedFields,
+    ) -> Result<&'static str, UntranslatableRequest> {
+        losses.drop_unknown(self.unknown.as_ref());
         match self.format.as_deref() {
             Some("wav") => Ok("wav"),
             Some("mp3") => Ok("mp3"),
-            _ => Err(Untranslatable::new(
-                place.field("input_audio.format"),
+            _ => Err(UntranslatableRequest::new(
+                place.field_path("input_audio.format"),
                 "the format of a recording must be wav or mp3",
             )),
         }
     }
 
     /// Its data in base64.
-    pub fn media(&self, place: Place) -> Result<Media<'b>, Untranslatable> {
-        self.data.and_then(Media::read_bare).ok_or_else(|| {
-            Untranslatable::new(place.field("input_audio.data"), "a recording must be in base64")
+    pub fn media(&self, place: MessagePath) -> Result<MediaSource<'b>, UntranslatableRequest> {
+        self.data.and_then(MediaSource::read_base64).ok_or_else(|| {
+            UntranslatableRequest::new(
+                place.field_path("input_audio.data"),
+                "a recording must be in base64",
+            )
         })
     }
 }
 
-impl Piece<'_> {
+impl ContentPart<'_> {
     /// The text that it is.
     ///
     /// # Errors
     /// [`Untranslatable`] for anything else, where the provider takes nothing else.
-    pub fn text(&self) -> Result<JsonText<'_>, Untranslatable> {
-        match self.said {
-            Said::Text(text) => Ok(text),
-            _ => Err(self.not_here()),
+    pub fn text(&self) -> Result<JsonText<'_>, UntranslatableRequest> {
+        match self.content {
+            PartContent::Text(text) => Ok(text),
+            _ => Err(self.misplaced_error()),
         }
     }
 
     /// The refusal of a part in a message of its role.
-    pub fn not_here(&self) -> Untranslatable {
+    pub fn misplaced_error(&self) -> UntranslatableRequest {
         let message =
             "the provider of this model does not accept a part of this type in a message with this role";
-        Untranslatable::new(self.place.field("type"), message)
+        UntranslatableRequest::new(self.place.field_path("type"), message)
     }
 }

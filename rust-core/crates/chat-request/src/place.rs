@@ -1,29 +1,29 @@
 /// Where in the messages of a chat request something stands.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct MessagePath {
     pub message: usize,
     part: Option<usize>,
 }
 
-impl Place {
+impl MessagePath {
     /// A message.
     #[inline]
     pub fn message(message: usize) -> Self {
-        Place { message, part: None }
+        MessagePath { message, part: None }
     }
 
     /// A part of its content.
     pub fn part(self, part: usize) -> Self {
-        Place {
+        MessagePath {
             part: Some(part),
             ..self
         }
     }
 
     /// The path of a field there, or of the place itself if the name is empty.
-    pub fn field(self, name: &str) -> String {
+    pub fn field_path(self, name: &str) -> String {
         let separator = if name.is_empty() { "" } else { "." };
-        let Place { message, part } = self;
+        let MessagePath { message, part } = self;
         match part {
             Some(part) => format!("messages[{message}].content[{part}]{separator}{name}"),
             None => format!("messages[{message}]{separator}{name}"),

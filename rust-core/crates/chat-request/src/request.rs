@@ -1,17 +1,17 @@
 //! A request as it was read.
 
 use crate::body::Body;
-use crate::unreadable::unreadable;
-use proofgate_dialect::Untranslatable;
+use crate::unreadable::parse_error;
+use proofgate_dialect::UntranslatableRequest;
 use serde::Deserialize;
 
 /// A request, and the text that it was read from.
-pub struct Chat<'b> {
+pub struct ChatRequest<'b> {
     text: &'b str,
     body: Body<'b>,
 }
 
-impl<'b> std::ops::Deref for Chat<'b> {
+impl<'b> std::ops::Deref for ChatRequest<'b> {
     type Target = Body<'b>;
 
     #[inline]
@@ -20,21 +20,21 @@ impl<'b> std::ops::Deref for Chat<'b> {
     }
 }
 
-impl<'b> Chat<'b> {
+impl<'b> ChatRequest<'b> {
     /// Reads a request.
     ///
     /// # Errors
     /// [`Untranslatable`] names the field that is of another type.
-    pub(super) fn read(text: &'b str) -> Result<Self, Untranslatable> {
-        let body = serde_json::from_str(text).map_err(|error| unreadable(text, text, &error))?;
-        Ok(Chat { text, body })
+    pub(super) fn read(text: &'b str) -> Result<Self, UntranslatableRequest> {
+        let body = serde_json::from_str(text).map_err(|error| parse_error(text, text, &error))?;
+        Ok(ChatRequest { text, body })
     }
 
     /// Reads a value of the request into what it has to be.
     ///
     /// # Errors
     /// [`Untranslatable`] names the field that is of another type.
-    pub fn parse<T: Deserialize<'b>>(&self, value: &'b str) -> Result<T, Untranslatable> {
-        serde_json::from_str(value).map_err(|error| unreadable(self.text, value, &error))
+    pub fn parse<T: Deserialize<'b>>(&self, value: &'b str) -> Result<T, UntranslatableRequest> {
+        serde_json::from_str(value).map_err(|error| parse_error(self.text, value, &error))
     }
 }

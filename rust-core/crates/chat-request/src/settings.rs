@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use crate::body::JsonSchema;
-use crate::losses::{Losses, json};
-use crate::request::Chat;
+use crate::losses::{DroppedFields, json};
+use crate::request::ChatRequest;
 use crate::tools;
-use proofgate_dialect::Untranslatable;
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::losses::OTHER_FIELDS;
@@ -17,7 +17,7 @@ use proofgate_dialect::object::{Flag, Number, Object};
 pub const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or after it.";
 
 /// What the answer is to be.
-pub enum Format<'c, 'b> {
+pub enum OutputFormat<'c, 'b> {
     Text,
     /// Any JSON object.
     Json,
@@ -32,9 +32,12 @@ pub struct Sampling<'b> {
     pub top_k: Option<&'b str>,
 }
 
-impl<'b> Chat<'b> {
+impl<'b> ChatRequest<'b> {
     /// Loses what the writer does not say itself.
-    pub(super) fn lose_settings(&self, losses: &mut Losses) -> Result<(), Untranslatable> {
+    pub(super) fn drop_unhandled_settings(
+        &self,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let number = |value: Option<Number<'b>>| value.map(Number::json);
         let flag = |value: Option<Flag<'b>>| value.map(Flag::json);
         // Without tools there is nothing to call at the same time.
@@ -69,18 +72,18 @@ impl<'b> Chat<'b> {
             ("prompt_cache_retention", json(self.prompt_cache_retention)),
             ("cache_control", json(self.cache_control)),
         ] {
-            losses.offer(name, value, || name.to_owned())?;
+            losses.drop_unless_handled(name, value, || name.to_owned())?;
         }
         if let Some(extra) = self.extra_body.filter(|_| !losses.says("extra_body")) {
             losses.note(OTHER_FIELDS, extra.get());
         }
-        losses.unknown(self.unknown.as_ref());
+        losses.drop_unknown(self.unknown.as_ref());
         let Some(options) = self.stream_options.as_ref().filter(|_| self.stream == Some(true)) else {
             return Ok(());
         };
-        losses.unknown(options.unknown.as_ref());
+        losses.drop_unknown(options.unknown.as_ref());
         let name = "stream_options.include_obfuscation";
-        losses.offer(name, json(options.include_obfuscation), || name.to_owned())
+        losses.drop_unless_handled(name, json(options.include_obfuscation), || name.to_owned())
     }
 
     /// Whether the model is offered any tool.
@@ -90,15 +93,15 @@ impl<'b> Chat<'b> {
 
     /// The most tokens that the answer may have, and the name and the value of the field that says so: the newer one rules, as at
     /// OpenAI.
-    pub fn most_tokens(
+    pub fn max_tokens(
         &self,
-        losses: &mut Losses,
-    ) -> Result<Option<(&'static str, &'b str, u64)>, Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<Option<(&'static str, &'b str, u64)>, UntranslatableRequest> {
         let count = |name: &'static str, value: Option<&'b RawValue>| match value {
             None => Ok(None),
             Some(value) => match value.get().parse() {
                 Ok(count) if count > 0 => Ok(Some((name, value.get(), count))),
-                _ => Err(Untranslatable::new(
+                _ => Err(UntranslatableRequest::new(
                     name,
                     format!("{name} must be an integer greater than 0"),
                 )),
@@ -115,33 +118,35 @@ impl<'b> Chat<'b> {
     }
 
     /// The texts that end an answer, but for those at which the provider does not stop, and for those that are too many.
-    pub fn stops(
+    pub fn stop_sequences(
         &self,
         most: usize,
         is_taken: impl Fn(&JsonText<'b>) -> bool,
-        losses: &mut Losses,
-    ) -> Result<Vec<JsonText<'b>>, Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<Vec<JsonText<'b>>, UntranslatableRequest> {
         let Some(stop) = self.stop else {
             return Ok(Vec::new());
         };
-        let mut stops = match JsonText::of(stop) {
+        let mut stops = match JsonText::from_raw(stop) {
             Some(one) => vec![one],
             None => {
-                let listed: Vec<&RawValue> = serde_json::from_str(stop.get())
-                    .map_err(|_| Untranslatable::new("stop", "it must be a string or an array of strings"))?;
+                let listed: Vec<&RawValue> = serde_json::from_str(stop.get()).map_err(|_| {
+                    UntranslatableRequest::new("stop", "it must be a string or an array of strings")
+                })?;
                 let texts = listed.into_iter().enumerate().map(|(at, text)| {
-                    JsonText::of(text)
-                        .ok_or_else(|| Untranslatable::new(format!("stop[{at}]"), "it must be a string"))
+                    JsonText::from_raw(text).ok_or_else(|| {
+                        UntranslatableRequest::new(format!("stop[{at}]"), "it must be a string")
+                    })
                 });
                 texts.collect::<Result<_, _>>()?
             }
         };
         if let Some(at) = stops.iter().position(|stop| !is_taken(stop)) {
-            losses.lose("stop", stop.get(), || format!("stop[{at}]"))?;
+            losses.drop_listed("stop", stop.get(), || format!("stop[{at}]"))?;
             stops.retain(is_taken);
         }
         if stops.len() > most {
-            losses.lose_field("stop", stop.get())?;
+            losses.drop_body_field("stop", stop.get())?;
             stops.truncate(most);
         }
         Ok(stops)
@@ -152,8 +157,8 @@ impl<'b> Chat<'b> {
         &self,
         model: &str,
         warmest: f64,
-        losses: &mut Losses,
-    ) -> Result<Sampling<'b>, Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<Sampling<'b>, UntranslatableRequest> {
         let mut sampling = Sampling {
             temperature: self.temperature.map(Number::json),
             top_p: self.top_p.map(Number::json),
@@ -167,7 +172,7 @@ impl<'b> Chat<'b> {
             ("top_k", &mut sampling.top_k, !is_default),
         ] {
             if let Some(lost) = value.take_if(|_| !is_taken) {
-                losses.lose_field(name, lost)?;
+                losses.drop_body_field(name, lost)?;
             }
         }
         if let Some(temperature) = self
@@ -176,24 +181,24 @@ impl<'b> Chat<'b> {
             && sampling.temperature.is_some()
         {
             let reason = "The provider of this model does not accept a temperature this high.";
-            losses.lose_for(reason, "temperature", temperature.json())?;
+            losses.drop_with_reason(reason, "temperature", temperature.json())?;
             sampling.temperature = Some("1");
         }
         Ok(sampling)
     }
 
     /// What the answer is to be. A name is a label that says nothing to the model.
-    pub fn format(&self, losses: &mut Losses) -> Result<Format<'_, 'b>, Untranslatable> {
+    pub fn format(&self, losses: &mut DroppedFields) -> Result<OutputFormat<'_, 'b>, UntranslatableRequest> {
         let Some(format) = &self.response_format else {
-            return Ok(Format::Text);
+            return Ok(OutputFormat::Text);
         };
-        losses.unknown(format.unknown.as_ref());
+        losses.drop_unknown(format.unknown.as_ref());
         match format.kind.as_deref() {
-            Some("text") => return Ok(Format::Text),
-            Some("json_object") => return Ok(Format::Json),
+            Some("text") => return Ok(OutputFormat::Text),
+            Some("json_object") => return Ok(OutputFormat::Json),
             Some("json_schema") => {}
             _ => {
-                return Err(Untranslatable::new(
+                return Err(UntranslatableRequest::new(
                     "response_format.type",
                     "the type must be text, json_object or json_schema",
                 ));
@@ -205,17 +210,17 @@ impl<'b> Chat<'b> {
             .and_then(|described| Some((described, described.schema?)));
         let (described, schema) = described.ok_or_else(|| {
             let path = "response_format.json_schema.schema";
-            Untranslatable::new(path, "a schema is required, as an object")
+            UntranslatableRequest::new(path, "a schema is required, as an object")
         })?;
-        losses.unknown(described.unknown.as_ref());
+        losses.drop_unknown(described.unknown.as_ref());
         let name = "response_format.json_schema.description";
-        losses.offer(name, described.description.map(JsonText::raw), || name.to_owned())?;
-        Ok(Format::Schema(described, schema))
+        losses.drop_unless_handled(name, described.description.map(JsonText::raw), || name.to_owned())?;
+        Ok(OutputFormat::Schema(described, schema))
     }
 
     /// Whether the model has to call a tool.
-    pub(super) fn forces_a_call(&self) -> bool {
+    pub(super) fn requires_tool_call(&self) -> bool {
         self.tool_choice
-            .is_some_and(|choice| !tools::is_free(choice.get()))
+            .is_some_and(|choice| !tools::is_unrestricted_choice(choice.get()))
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 
 use crate::body::{self, AllowedTool, Custom, Function, Tool, ToolChoice};
-use crate::losses::{Losses, json};
-use crate::request::Chat;
-use proofgate_dialect::Untranslatable;
+use crate::losses::{DroppedFields, json};
+use crate::request::ChatRequest;
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Object, Word};
 
@@ -16,17 +16,17 @@ const CHOICE: &str = "tool_choice";
 
 /// The tools that the model may be offered, and its choice among them.
 pub struct Tools<'c, 'b> {
-    pub offered: Vec<Offered<'c, 'b>>,
-    pub choice: Choice<'b>,
+    pub offered: Vec<OfferedTool<'c, 'b>>,
+    pub choice: ToolSelection<'b>,
 }
 
 /// A tool.
-pub struct Offered<'c, 'b> {
+pub struct OfferedTool<'c, 'b> {
     pub kind: Kind<'c, 'b>,
     pub name: &'c Word<'b>,
     pub cache: Option<&'b RawValue>,
     /// Where it stands among the tools.
-    at: usize,
+    index: usize,
 }
 
 /// What a tool is.
@@ -36,52 +36,57 @@ pub enum Kind<'c, 'b> {
 }
 
 /// Which tools the model may call.
-pub enum Choice<'b> {
+pub enum ToolSelection<'b> {
     /// The client does not say.
-    Unsaid,
+    Unspecified,
     Auto,
     None,
     /// One at least.
     Required,
     /// This one.
-    One(Named<'b>),
+    Specific(ToolReference<'b>),
     /// These only, and whether one of them at least.
-    Some(Vec<Named<'b>>, bool),
+    AllowedTools(Vec<ToolReference<'b>>, bool),
 }
 
 /// A tool that is referred to.
-pub struct Named<'b> {
+pub struct ToolReference<'b> {
     pub is_custom: bool,
     pub name: Word<'b>,
 }
 
 /// Whether a `tool_choice` leaves it to the model.
-pub(super) fn is_free(choice: &str) -> bool {
+pub(super) fn is_unrestricted_choice(choice: &str) -> bool {
     matches!(choice, "\"auto\"" | "\"none\"")
 }
 
-impl<'b> Chat<'b> {
+impl<'b> ChatRequest<'b> {
     /// Reads `tools` and `tool_choice`; custom tools, where the writer says `tools[].custom`. A choice is of the tools that there are:
     /// others that are allowed are left out and named.
-    pub fn offered(&self, losses: &mut Losses) -> Result<Tools<'_, 'b>, Untranslatable> {
+    pub fn read_tools(&self, losses: &mut DroppedFields) -> Result<Tools<'_, 'b>, UntranslatableRequest> {
         let mut offered = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {
             offered.extend(tool.read(at, losses)?);
         }
         let mut choice = match self.tool_choice {
-            None => Choice::Unsaid,
+            None => ToolSelection::Unspecified,
             Some(choice) => self.choice(choice, losses)?,
         };
-        let missing = |path: &'static str| Err(Untranslatable::new(path, "the request has no such tool"));
-        let is_there = |named: &Named<'_>| offered.iter().any(|tool: &Offered<'_, '_>| tool.is(named));
+        let missing =
+            |path: &'static str| Err(UntranslatableRequest::new(path, "the request has no such tool"));
+        let is_there = |named: &ToolReference<'_>| {
+            offered
+                .iter()
+                .any(|tool: &OfferedTool<'_, '_>| tool.matches(named))
+        };
         match &mut choice {
-            Choice::Unsaid | Choice::Auto | Choice::None => {}
+            ToolSelection::Unspecified | ToolSelection::Auto | ToolSelection::None => {}
             _ if offered.is_empty() => return missing(CHOICE),
-            Choice::Required => {}
-            Choice::One(named) if is_there(named) => {}
-            Choice::One(named) if named.is_custom => return missing("tool_choice.custom.name"),
-            Choice::One(_) => return missing("tool_choice.function.name"),
-            Choice::Some(names, _) => {
+            ToolSelection::Required => {}
+            ToolSelection::Specific(named) if is_there(named) => {}
+            ToolSelection::Specific(named) if named.is_custom => return missing("tool_choice.custom.name"),
+            ToolSelection::Specific(_) => return missing("tool_choice.function.name"),
+            ToolSelection::AllowedTools(names, _) => {
                 let asked = names.len();
                 names.retain(is_there);
                 if names.is_empty() {
@@ -95,28 +100,32 @@ impl<'b> Chat<'b> {
         Ok(Tools { offered, choice })
     }
 
-    fn choice(&self, choice: &'b RawValue, losses: &mut Losses) -> Result<Choice<'b>, Untranslatable> {
+    fn choice(
+        &self,
+        choice: &'b RawValue,
+        losses: &mut DroppedFields,
+    ) -> Result<ToolSelection<'b>, UntranslatableRequest> {
         match choice.get() {
-            "\"auto\"" => return Ok(Choice::Auto),
-            "\"none\"" => return Ok(Choice::None),
-            "\"required\"" => return Ok(Choice::Required),
+            "\"auto\"" => return Ok(ToolSelection::Auto),
+            "\"none\"" => return Ok(ToolSelection::None),
+            "\"required\"" => return Ok(ToolSelection::Required),
             object if object.starts_with('{') => {}
-            _ => return Err(unknown_choice(CHOICE)),
+            _ => return Err(unknown_choice_error(CHOICE)),
         }
         let choice: ToolChoice<'b> = self.parse(choice.get())?;
-        losses.unknown(choice.unknown.as_ref());
+        losses.drop_unknown(choice.unknown.as_ref());
         let kind = choice.kind.as_deref();
         let Some(allowed) = choice.allowed_tools.filter(|_| kind == Some("allowed_tools")) else {
-            let named = named(kind, choice.function, choice.custom, losses);
+            let named = read_tool_reference(kind, choice.function, choice.custom, losses);
             return named
-                .map(Choice::One)
-                .ok_or_else(|| unknown_choice("tool_choice.type"));
+                .map(ToolSelection::Specific)
+                .ok_or_else(|| unknown_choice_error("tool_choice.type"));
         };
-        losses.unknown(allowed.unknown.as_ref());
+        losses.drop_unknown(allowed.unknown.as_ref());
         let is_required = match allowed.mode.as_deref() {
             Some("auto") => false,
             Some("required") => true,
-            _ => return Err(unknown_choice("tool_choice.allowed_tools.mode")),
+            _ => return Err(unknown_choice_error("tool_choice.allowed_tools.mode")),
         };
         let mut names = Vec::new();
         for AllowedTool {
@@ -126,103 +135,116 @@ impl<'b> Chat<'b> {
             unknown,
         } in allowed.tools.into_iter().flatten()
         {
-            losses.unknown(unknown.as_ref());
-            names.extend(named(kind.as_deref(), function, custom, losses));
+            losses.drop_unknown(unknown.as_ref());
+            names.extend(read_tool_reference(kind.as_deref(), function, custom, losses));
         }
-        Ok(Choice::Some(names, is_required))
+        Ok(ToolSelection::AllowedTools(names, is_required))
     }
 }
 
-fn named<'b>(
+fn read_tool_reference<'b>(
     kind: Option<&str>,
     function: Option<body::Named<'b>>,
     custom: Option<body::Named<'b>>,
-    losses: &mut Losses,
-) -> Option<Named<'b>> {
+    losses: &mut DroppedFields,
+) -> Option<ToolReference<'b>> {
     let (is_custom, named) = match kind {
         Some("function") => (false, function?),
         Some("custom") => (true, custom?),
         _ => return None,
     };
-    losses.unknown(named.unknown.as_ref());
-    Some(Named {
+    losses.drop_unknown(named.unknown.as_ref());
+    Some(ToolReference {
         is_custom,
         name: named.name?,
     })
 }
 
-fn unknown_choice(path: &'static str) -> Untranslatable {
+fn unknown_choice_error(path: &'static str) -> UntranslatableRequest {
     let message = "a choice must be auto, none, required, a tool given by type and name, or allowed_tools with such \
                    tools";
-    Untranslatable::new(path, message)
+    UntranslatableRequest::new(path, message)
 }
 
 impl<'b> Tool<'b> {
     /// Reads a tool; `None` is one of a type that is not known, which is left out and named.
-    fn read<'c>(&'c self, at: usize, losses: &mut Losses) -> Result<Option<Offered<'c, 'b>>, Untranslatable> {
+    fn read<'c>(
+        &'c self,
+        at: usize,
+        losses: &mut DroppedFields,
+    ) -> Result<Option<OfferedTool<'c, 'b>>, UntranslatableRequest> {
         let path = |field: &str| format!("tools[{at}].{field}");
-        losses.unknown(self.unknown.as_ref());
+        losses.drop_unknown(self.unknown.as_ref());
         let (kind, name, cache) = match (self.kind.as_deref(), &self.function, &self.custom) {
             (Some("function"), Some(function), _) => {
-                losses.unknown(function.unknown.as_ref());
+                losses.drop_unknown(function.unknown.as_ref());
                 let strict = function.strict.map(Flag::json);
-                losses.offer("tools[].function.strict", strict, || path("function.strict"))?;
+                losses.drop_unless_handled("tools[].function.strict", strict, || path("function.strict"))?;
                 let cache = self.cache_control.or(function.cache_control);
                 (Kind::Function(function), &function.name, cache)
             }
             (Some("custom"), _, Some(custom)) if losses.says("tools[].custom") => {
-                losses.unknown(custom.unknown.as_ref());
+                losses.drop_unknown(custom.unknown.as_ref());
                 (Kind::Custom(custom), &custom.name, self.cache_control)
             }
             (Some("function" | "custom"), ..) => {
                 let message = "the provider of this model does not support tools of this type, or the tool lacks its \
                                field function or custom";
-                return Err(Untranslatable::new(path("type"), message));
+                return Err(UntranslatableRequest::new(path("type"), message));
             }
             (Some(kind), ..) => {
-                losses.lose("tools[].type", kind, || path("type"))?;
+                losses.drop_listed("tools[].type", kind, || path("type"))?;
                 return Ok(None);
             }
-            (None, ..) => return Err(Untranslatable::new(path("type"), "a tool must have a type")),
+            (None, ..) => {
+                return Err(UntranslatableRequest::new(
+                    path("type"),
+                    "a tool must have a type",
+                ));
+            }
         };
-        losses.offer("tools[].cache_control", json(cache), || path("cache_control"))?;
+        losses.drop_unless_handled("tools[].cache_control", json(cache), || path("cache_control"))?;
         let name = name.as_ref().filter(|name| !name.is_empty()).ok_or_else(|| {
             let kind = self.kind.as_deref().unwrap_or_default();
-            Untranslatable::new(path(&format!("{kind}.name")), "a tool must have a name")
+            UntranslatableRequest::new(path(&format!("{kind}.name")), "a tool must have a name")
         })?;
-        Ok(Some(Offered {
+        Ok(Some(OfferedTool {
             kind,
             name,
             cache,
-            at,
+            index: at,
         }))
     }
 }
 
-impl<'b> Offered<'_, 'b> {
-    fn is(&self, named: &Named<'_>) -> bool {
+impl<'b> OfferedTool<'_, 'b> {
+    fn matches(&self, named: &ToolReference<'_>) -> bool {
         let is_custom = matches!(self.kind, Kind::Custom(_));
         is_custom == named.is_custom && **self.name == *named.name
     }
 
     /// The path of a field of it.
-    pub fn field(&self, field: &str) -> String {
-        format!("tools[{}].{field}", self.at)
+    pub fn field_path(&self, field: &str) -> String {
+        format!("tools[{}].{field}", self.index)
     }
 }
 
 impl<'c, 'b> Tools<'c, 'b> {
     /// Takes out what the model may not call, for a provider that has no words for that.
-    pub fn restrict(&mut self) {
-        if let Choice::Some(names, is_required) = &self.choice {
+    pub fn remove_disallowed(&mut self) {
+        if let ToolSelection::AllowedTools(names, is_required) = &self.choice {
             let (offered, required) = (&mut self.offered, *is_required);
-            offered.retain(|tool| names.iter().any(|named| tool.is(named)));
-            self.choice = if required { Choice::Required } else { Choice::Auto };
+            offered.retain(|tool| names.iter().any(|named| tool.matches(named)));
+            self.choice = if required {
+                ToolSelection::Required
+            } else {
+                ToolSelection::Auto
+            };
         }
     }
 
     /// The functions, with their places.
-    pub fn functions(&self) -> impl Iterator<Item = (&Offered<'c, 'b>, &'c Function<'b>)> {
+    pub fn functions(&self) -> impl Iterator<Item = (&OfferedTool<'c, 'b>, &'c Function<'b>)> {
         self.offered.iter().filter_map(|tool| match tool.kind {
             Kind::Function(function) => Some((tool, function)),
             Kind::Custom(_) => None,
@@ -244,7 +266,7 @@ impl<'b> Function<'b> {
     }
 
     /// What it is for, unless that is nothing.
-    pub fn purpose(&self) -> Option<JsonText<'b>> {
+    pub fn description(&self) -> Option<JsonText<'b>> {
         self.description.filter(|description| !description.is_empty())
     }
 }

@@ -1,33 +1,33 @@
-use proofgate_dialect::Untranslatable;
+use proofgate_dialect::UntranslatableRequest;
 
 /// Whose turn it is; what tools return is the user's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum Speaker {
     User,
     Model,
 }
 
 /// The turns of a conversation, joined by commas. Messages of one side in a row are one turn, and none is empty; the results of
 /// tools come first in theirs, right behind the calls, as providers demand.
-pub struct Turns<'o> {
+pub struct TurnWriter<'o> {
     out: &'o mut Vec<u8>,
     /// The provider's name of the model as a speaker.
-    model: &'static str,
+    model_role: &'static str,
     /// And of what a turn consists of.
-    list: &'static str,
-    side: Option<Side>,
+    parts_key: &'static str,
+    speaker: Option<Speaker>,
     /// Where the results of the turn at hand end.
     results_end: usize,
 }
 
-impl<'o> Turns<'o> {
+impl<'o> TurnWriter<'o> {
     /// None yet, behind what is written.
     pub fn new(model: &'static str, list: &'static str, out: &'o mut Vec<u8>) -> Self {
-        Turns {
+        TurnWriter {
             out,
-            model,
-            list,
-            side: None,
+            model_role: model,
+            parts_key: list,
+            speaker: None,
             results_end: 0,
         }
     }
@@ -36,12 +36,12 @@ impl<'o> Turns<'o> {
     ///
     /// # Errors
     /// Those of the block.
-    pub fn say(
+    pub fn write_block(
         &mut self,
-        side: Side,
-        block: impl FnOnce(&mut Vec<u8>) -> Result<(), Untranslatable>,
-    ) -> Result<(), Untranslatable> {
-        self.open(side);
+        side: Speaker,
+        block: impl FnOnce(&mut Vec<u8>) -> Result<(), UntranslatableRequest>,
+    ) -> Result<(), UntranslatableRequest> {
+        self.start_turn(side);
         block(self.out)?;
         self.out.push(b',');
         Ok(())
@@ -51,13 +51,13 @@ impl<'o> Turns<'o> {
     ///
     /// # Errors
     /// Those of the block.
-    pub fn answer(
+    pub fn write_tool_result(
         &mut self,
-        block: impl FnOnce(&mut Vec<u8>) -> Result<(), Untranslatable>,
-    ) -> Result<(), Untranslatable> {
-        self.open(Side::User);
+        block: impl FnOnce(&mut Vec<u8>) -> Result<(), UntranslatableRequest>,
+    ) -> Result<(), UntranslatableRequest> {
+        self.start_turn(Speaker::User);
         let start = self.out.len();
-        self.say(Side::User, block)?;
+        self.write_block(Speaker::User, block)?;
         let length = self.out.len().saturating_sub(start);
         if let Some(behind) = self.out.get_mut(self.results_end..) {
             behind.rotate_right(length);
@@ -67,28 +67,28 @@ impl<'o> Turns<'o> {
     }
 
     /// The side whose turn it is.
-    pub fn side(&self) -> Option<Side> {
-        self.side
+    pub fn side(&self) -> Option<Speaker> {
+        self.speaker
     }
 
-    fn open(&mut self, side: Side) {
-        if self.side == Some(side) {
+    fn start_turn(&mut self, side: Speaker) {
+        if self.speaker == Some(side) {
             return;
         }
-        self.close();
-        self.side = Some(side);
+        self.close_turn();
+        self.speaker = Some(side);
         let role = match side {
-            Side::User => "user",
-            Side::Model => self.model,
+            Speaker::User => "user",
+            Speaker::Model => self.model_role,
         };
-        for piece in ["{\"role\":\"", role, "\",\"", self.list, "\":["] {
+        for piece in ["{\"role\":\"", role, "\",\"", self.parts_key, "\":["] {
             self.out.extend_from_slice(piece.as_bytes());
         }
         self.results_end = self.out.len();
     }
 
-    fn close(&mut self) {
-        if self.side.is_some() {
+    fn close_turn(&mut self) {
+        if self.speaker.is_some() {
             // A turn ends with the comma behind its last block.
             self.out.pop();
             self.out.extend_from_slice(b"]},");
@@ -99,12 +99,12 @@ impl<'o> Turns<'o> {
     ///
     /// # Errors
     /// [`Untranslatable`] when nobody has said anything.
-    pub fn end(mut self) -> Result<(), Untranslatable> {
-        if self.side.is_none() {
+    pub fn finish(mut self) -> Result<(), UntranslatableRequest> {
+        if self.speaker.is_none() {
             let message = "at least one message must be neither blank nor a system message";
-            return Err(Untranslatable::new("messages", message));
+            return Err(UntranslatableRequest::new("messages", message));
         }
-        self.close();
+        self.close_turn();
         self.out.pop();
         Ok(())
     }

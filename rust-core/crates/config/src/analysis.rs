@@ -1,6 +1,6 @@
 //! Which answers are analysed.
 
-use proofgate_analysis::Settings;
+use proofgate_analysis::AnalysisSettings;
 use proofgate_base::Error;
 use serde::Deserialize;
 
@@ -45,7 +45,7 @@ impl AnalysisConfig {
             ("falseAlarms", (0.0001..=0.1).contains(&self.false_alarms)),
             (
                 "topLogprobs",
-                (1..=Settings::DEEPEST).contains(&self.top_logprobs),
+                (1..=AnalysisSettings::MAX_ENTROPY_DEPTH).contains(&self.top_logprobs),
             ),
             ("repetition", (0.0..=1.0).contains(&self.repetition)),
             ("maxAnswerBytes", self.answer_bytes > 0),
@@ -61,14 +61,14 @@ impl AnalysisConfig {
         }
     }
 
-    pub fn settings(&self) -> Settings {
-        Settings {
-            window: self.window,
-            false_alarms: self.false_alarms,
-            pairs: self.pairs,
-            depth: self.top_logprobs,
-            vocabulary: self.vocabulary,
-            repetition: self.repetition,
+    pub fn settings(&self) -> AnalysisSettings {
+        AnalysisSettings {
+            window_size: self.window,
+            max_false_alarms: self.false_alarms,
+            max_pairs: self.pairs,
+            entropy_depth: self.top_logprobs,
+            vocabulary_size: self.vocabulary,
+            repetition_threshold: self.repetition,
         }
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use proofgate_auth::{Endpoint, Issuer};
 use proofgate_base::Error;
-use proofgate_dialect::UntranslatableFields;
+use proofgate_dialect::UntranslatableFieldPolicy;
 use proofgate_external_policies::Hooks;
 use proofgate_policy::{PolicyConfig, TenantPolicy};
 use serde::{Deserialize, Deserializer};
@@ -53,7 +53,7 @@ pub struct Config {
     pub models: Vec<Model>,
     /// What models cost; of those that come with the gateway only when the configuration asks for them.
     #[serde(default)]
-    pub prices: Vec<proofgate_prices::Entry>,
+    pub prices: Vec<proofgate_prices::PriceEntry>,
     pub tenants: Vec<Tenant>,
     /// What tenants of shards may use, by name.
     #[serde(default)]
@@ -259,7 +259,7 @@ pub struct Provider {
     pub responses: Responses,
     /// What becomes of fields that its dialect has no counterpart for.
     #[serde(default)]
-    pub untranslatable: UntranslatableFields,
+    pub untranslatable: UntranslatableFieldPolicy,
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default)]
     pub betas: Option<Vec<String>>,

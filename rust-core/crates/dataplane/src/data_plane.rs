@@ -11,33 +11,33 @@ use std::time::{Duration, Instant};
 use proofgate_auth::Shards;
 use proofgate_base::Error;
 use proofgate_base::clock::unix_micros;
-use proofgate_base::descriptors::{DescriptorShares, Sockets};
+use proofgate_base::descriptors::{DescriptorShares, UpstreamSockets};
 use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_config::Config;
-use proofgate_exchange::gateway::{Gateway, SlowPaths};
+use proofgate_exchange::gateway::{BackgroundServices, Gateway};
 use proofgate_front::front_door;
 use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
-use proofgate_observe::analysis::{Findings, record_findings};
+use proofgate_observe::analysis::{FindingReceiver, record_findings};
 use proofgate_observe::ledger_delay::LedgerDelay;
 use proofgate_observe::limit_thread::LimitLink;
 use proofgate_observe::metrics::Metrics;
 use proofgate_observe::recorder::Recorder;
-use proofgate_observe::rotation::{CurrentLog, Desk};
-use proofgate_upstream::catalog::{Blueprint, Catalog};
+use proofgate_observe::rotation::{CurrentLog, LogHandoff};
+use proofgate_upstream::catalog::{Catalog, CompiledConfig};
 use proofgate_wal::Writer;
 use tokio::runtime::{self, LocalOptions};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::reload::{self, PendingOrder};
+use crate::reload::{self, PendingCommand};
 
 /// How long exchanges have to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// How long the ledger thread has to sign a former log to its end before the last one is sealed without that.
-const FORMER_LOG_ENDS: Duration = Duration::from_secs(5);
+const FORMER_LOG_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Tasks that run, at most, before the event loop looks for more to do, which is a system call.
 const TASKS_PER_TURN: u32 = 256;
@@ -45,34 +45,34 @@ const TASKS_PER_TURN: u32 = 256;
 /// Everything that moves into the data-plane thread.
 pub(crate) struct DataPlane {
     pub(crate) config: Arc<Config>,
-    pub(crate) blueprint: Blueprint,
+    pub(crate) blueprint: CompiledConfig,
     pub(crate) shards: Shards,
     /// Of the configuration and the shards.
     pub(crate) digests: ConfigDigests,
-    pub(crate) limits: LimitLink,
+    pub(crate) limit_link: LimitLink,
     pub(crate) delay: Arc<LedgerDelay>,
-    pub(crate) orders: Receiver<PendingOrder>,
+    pub(crate) commands: Receiver<PendingCommand>,
     pub(crate) listener: TcpListener,
-    pub(crate) shares: DescriptorShares,
+    pub(crate) descriptor_shares: DescriptorShares,
     pub(crate) writer: Writer,
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) current: CurrentLog,
+    pub(crate) handoff: Arc<LogHandoff>,
+    pub(crate) current_log: CurrentLog,
     pub(crate) metrics: Metrics,
-    pub(crate) slow_paths: SlowPaths,
+    pub(crate) slow_paths: BackgroundServices,
     /// What the analysis of answers finds, where there is one.
-    pub(crate) findings: Option<Findings>,
+    pub(crate) findings: Option<FindingReceiver>,
     pub(crate) phase: watch::Sender<Phase>,
     /// The phases that this thread is told.
-    pub(crate) told: watch::Receiver<Phase>,
-    pub(crate) ledger: Thread,
-    pub(crate) finish: Arc<AtomicBool>,
+    pub(crate) phase_updates: watch::Receiver<Phase>,
+    pub(crate) ledger_thread: Thread,
+    pub(crate) finished: Arc<AtomicBool>,
 }
 
 impl DataPlane {
     /// Serves until drained, then seals the log and lets the ledger thread finish; `false` when it failed instead.
     pub(crate) fn run(self) -> bool {
-        let current = self.current.clone();
-        let (finish, ledger) = (Arc::clone(&self.finish), self.ledger.clone());
+        let current = self.current_log.clone();
+        let (finish, ledger) = (Arc::clone(&self.finished), self.ledger_thread.clone());
         let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
         let ended = matches!(served, Ok(Ok(())));
         match served {
@@ -100,14 +100,14 @@ impl DataPlane {
     async fn serve_locally(self) -> Result<(), Error> {
         let config = &self.config;
         let synced = Arc::new(Notify::new());
-        let ledger = self.ledger.clone();
+        let ledger = self.ledger_thread.clone();
         let recorder = Rc::new(Recorder::new(
             self.writer,
             config.ledger.durability,
             self.digests,
             synced,
             Arc::clone(&self.delay),
-            self.desk,
+            self.handoff,
             move || ledger.unpark(),
         ));
         // None of these ends by itself: one that does has panicked, and without it nothing may be admitted.
@@ -115,11 +115,11 @@ impl DataPlane {
         vital.spawn_local(Rc::clone(&recorder).write_batches());
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());
         let mut limiter = Limiter::new();
-        let mut limits = self.limits;
-        let sockets = Rc::new(Sockets::new(self.shares.providers));
+        let mut limits = self.limit_link;
+        let sockets = Rc::new(UpstreamSockets::new(self.descriptor_shares.providers));
         let catalog = Catalog::new(self.blueprint, None, &sockets);
-        limiter.set_limits(&catalog.terms.limits_of_all(&self.shards));
-        limits.begin(&mut limiter, unix_micros());
+        limiter.set_limits(&catalog.settings.all_limits(&self.shards));
+        limits.apply_initial_usage(&mut limiter, unix_micros());
         let gateway = Rc::new(Gateway::new(
             catalog,
             self.shards,
@@ -129,7 +129,7 @@ impl DataPlane {
             Arc::clone(&self.delay.profiler),
             self.slow_paths,
         ));
-        vital.spawn_local(reload::obey(Rc::clone(&gateway), self.orders));
+        vital.spawn_local(reload::execute_commands(Rc::clone(&gateway), self.commands));
         if let Some(findings) = self.findings {
             let metrics = gateway.observers.metrics.analysis.clone();
             vital.spawn_local(record_findings(
@@ -139,14 +139,14 @@ impl DataPlane {
             ));
         }
         let limits = Rc::new(RefCell::new(limits));
-        let lifecycle = Lifecycle::new(self.told);
-        vital.spawn_local(keep_house(
+        let lifecycle = Lifecycle::new(self.phase_updates);
+        vital.spawn_local(run_housekeeping(
             Rc::clone(&gateway),
             Rc::clone(&limits),
             lifecycle.clone(),
         ));
-        vital.spawn_local(lifecycle.clone().follow());
-        vital.spawn_local(advance(Rc::clone(&gateway), self.phase, lifecycle.clone()));
+        vital.spawn_local(lifecycle.clone().run());
+        vital.spawn_local(advance_drain(Rc::clone(&gateway), self.phase, lifecycle.clone()));
 
         let listener = tokio::net::TcpListener::from_std(self.listener);
         let listener = listener.map_err(|source| Error::Bind {
@@ -155,10 +155,11 @@ impl DataPlane {
         })?;
         let mut view = lifecycle.clone();
         let served = async {
-            let mut open = front_door::accept(&gateway, listener, self.shares.clients, lifecycle).await;
+            let mut open =
+                front_door::accept(&gateway, listener, self.descriptor_shares.clients, lifecycle).await;
             tokio::select! {
                 () = front_door::wait_for_all(&gateway, &mut open) => {}
-                () = view.reached(Phase::Cancelled) => {
+                () = view.wait_for(Phase::Cancelled) => {
                     let _ = tokio::time::timeout(CANCEL_GRACE, front_door::wait_for_all(&gateway, &mut open)).await;
                 }
             }
@@ -170,7 +171,11 @@ impl DataPlane {
                 return Err(Error::Ledger("a vital task of the data plane has panicked".into()));
             }
         }
-        gateway.observers.recorder.settle(FORMER_LOG_ENDS).await;
+        gateway
+            .observers
+            .recorder
+            .wait_for_previous_end(FORMER_LOG_TIMEOUT)
+            .await;
         gateway
             .observers
             .recorder
@@ -178,56 +183,62 @@ impl DataPlane {
             .map_err(|_| Error::Ledger("the log could not be sealed".into()))?;
         vital.shutdown().await;
         if let Ok(limits) = Rc::try_unwrap(limits) {
-            let appended = gateway.observers.recorder.appended();
+            let appended = gateway.observers.recorder.appended_count();
             limits
                 .into_inner()
-                .end(&mut gateway.limits.limiter.borrow_mut(), appended, unix_micros());
+                .finish(&mut gateway.limits.limiter.borrow_mut(), appended, unix_micros());
         }
         Ok(())
     }
 }
 
 /// What is done once a second, away from any request.
-async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecycle: Lifecycle) {
+async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecycle: Lifecycle) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
         gateway
             .observers
             .metrics
-            .refusals_counted
-            .inc_by(gateway.observers.recorder.turn_second());
-        gateway.observers.recorder.keep();
-        gateway.observers.traffic.show();
-        if let Some(step) = gateway.clock.set() {
-            gateway.follow_step(step);
+            .gap_refusals
+            .inc_by(gateway.observers.recorder.start_second());
+        gateway.observers.recorder.maintain();
+        gateway.observers.traffic.publish();
+        if let Some(step) = gateway.clock.sync() {
+            gateway.apply_clock_step(step);
         }
-        gateway.observers.metrics.clock_lead(gateway.clock.lead());
         gateway
             .observers
             .metrics
-            .sockets_open(gateway.catalog().sockets.open());
-        gateway.policy.hook_room.settle();
+            .set_clock_lead(gateway.clock.limit_time_lead());
+        gateway
+            .observers
+            .metrics
+            .set_open_sockets(gateway.catalog().sockets.open());
+        gateway.policy.hook_memory.release_dropped();
         if let Some(payloads) = &gateway.observers.payloads {
-            payloads.look();
+            payloads.request_space_check();
         }
         {
             let mut limits = limits.borrow_mut();
             if gateway.limits.take_changed() {
-                limits.limits_changed();
+                limits.notify_limits_changed();
             }
             let (appended, now) = (
-                gateway.observers.recorder.appended(),
+                gateway.observers.recorder.appended_count(),
                 gateway.clock.counted(Instant::now()),
             );
-            limits.exchange(&mut gateway.limits.limiter.borrow_mut(), appended, now);
+            limits.exchange_usage(&mut gateway.limits.limiter.borrow_mut(), appended, now);
         }
         let now = Instant::now();
         for upstream in gateway.catalog().upstreams() {
             upstream.pool.close_expired(now);
-            let paused = upstream.pool.health.is_passed_over(now);
+            let paused = upstream.pool.health.is_skipped(now);
             let idle = upstream.pool.idle_count();
-            gateway.observers.metrics.provider(&upstream.name, paused, idle);
+            gateway
+                .observers
+                .metrics
+                .set_provider_state(&upstream.name, paused, idle);
             for (failure, count) in upstream.pool.take_proxy_failures() {
                 gateway
                     .observers
@@ -242,9 +253,9 @@ async fn keep_house(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecy
 }
 
 /// Moves a drain forward on its deadlines.
-async fn advance(gateway: Rc<Gateway>, phase: watch::Sender<Phase>, mut lifecycle: Lifecycle) {
-    lifecycle.reached(Phase::LameDuck).await;
-    let timeouts = gateway.catalog().terms.timeouts;
+async fn advance_drain(gateway: Rc<Gateway>, phase: watch::Sender<Phase>, mut lifecycle: Lifecycle) {
+    lifecycle.wait_for(Phase::LameDuck).await;
+    let timeouts = gateway.catalog().settings.timeouts;
     tokio::time::sleep(timeouts.lame_duck).await;
     phase.send_replace(Phase::Draining);
     tokio::time::sleep(timeouts.drain).await;

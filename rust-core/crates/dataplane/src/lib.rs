@@ -11,13 +11,15 @@ mod worker;
 
 pub use proofgate_base::Error;
 pub use proofgate_base::descriptors::DescriptorShares;
-pub use proofgate_base::panics::tell_places_alone;
+pub use proofgate_base::panics::report_locations_only;
 pub use proofgate_base::rejection::Rejection;
 pub use proofgate_config::{Config, read_fields as config_fields};
-pub use proofgate_external_policies::{Failure, PolicyItem, PolicyQueue, Replacement, Verdict};
+pub use proofgate_external_policies::{PolicyFailure, PolicyItem, PolicyQueue, Replacement, Verdict};
 pub use proofgate_observe::evidence;
-pub use proofgate_observe::limit_use::{LimitUse, NamespaceUse, TenantUse, UseOfLimits, Used};
+pub use proofgate_observe::limit_use::{
+    LimitUsage, LimitUsageReport, LimitUsages, NamespaceUsage, TenantUsage,
+};
 pub use proofgate_observe::telemetry::ExchangeQueue;
-pub use proofgate_observe::tenant_shards::{LeftOutKey, RefusedShard, ShardFiles, ShardsReport};
+pub use proofgate_observe::tenant_shards::{IgnoredKey, RefusedShard, ShardFiles, ShardsReport};
 pub use proofgate_upstream::price_list::prices_at;
-pub use worker::{Status, Worker};
+pub use worker::{Worker, WorkerStatus};

@@ -9,86 +9,86 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proofgate_auth::{KeySet, WantedKeySets};
+use proofgate_auth::{KeySet, RequestedKeySets};
 use proofgate_base::Error;
 use proofgate_base::clock::unix_seconds;
 use proofgate_base::descriptors::DescriptorShares;
 use proofgate_base::lifecycle::Phase;
 use proofgate_base::threads::Threads;
 use proofgate_config::{AnalysisConfig, AwsKeys, Config, Durability};
-use proofgate_exchange::gateway::{Change, SlowPaths};
-use proofgate_exchange::receipts::ReceiptDesk;
-use proofgate_external_policies::{HooksInService, PolicyQueue};
+use proofgate_exchange::gateway::{BackgroundServices, ConfigChange};
+use proofgate_exchange::receipts::ReceiptService;
+use proofgate_external_policies::{ActiveHooks, PolicyQueue};
 use proofgate_ledger::VerifyingKey;
-use proofgate_observe::analysis::analysis;
+use proofgate_observe::analysis::create_analysis;
 use proofgate_observe::evidence::{self, Evidence};
 use proofgate_observe::held_checkpoint::HeldCheckpoint;
-use proofgate_observe::incarnation::{NextLog, storage};
+use proofgate_observe::incarnation::{LogFactory, storage};
 use proofgate_observe::ledger_delay::LedgerDelay;
 use proofgate_observe::ledger_keys::LedgerKeys;
 use proofgate_observe::ledger_thread::{LedgerThread, Rotation};
-use proofgate_observe::limit_thread::{self, SharedStore, WorkerLife};
-use proofgate_observe::limit_use::LimitUse;
+use proofgate_observe::limit_thread::{self, SharedStore, WorkerRun};
+use proofgate_observe::limit_use::LimitUsageReport;
 use proofgate_observe::metrics::{Metrics, Signal};
 use proofgate_observe::payloads;
-use proofgate_observe::rotation::{Bounds, CurrentLog, Desk, InService};
+use proofgate_observe::rotation::{ActiveLog, CurrentLog, LogHandoff, RotationBounds};
 use proofgate_observe::telemetry::{self, AccessLog, ExchangeQueue};
 use proofgate_observe::tenant_shards::TenantShards;
 use proofgate_policy::Engine;
 use proofgate_providers::sigv4::Credentials;
 use proofgate_stages::Profiler;
 use proofgate_upstream::access_token::Token;
-use proofgate_upstream::catalog::Blueprint;
-use proofgate_upstream::signer::Keys;
-use proofgate_wal::{Recovered, Unsynced};
+use proofgate_upstream::catalog::CompiledConfig;
+use proofgate_upstream::signer::SigningCredentials;
+use proofgate_wal::{RecoveryResult, UnsyncedFiles};
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use crate::data_plane::DataPlane;
-use crate::reload::{self, MAX_WAITING, Order, PendingOrder};
+use crate::reload::{self, Command, MAX_QUEUED_COMMANDS, PendingCommand};
 
 /// How long the access log's last lines are waited for.
-const LAST_LINES: Duration = Duration::from_millis(500);
+const ACCESS_LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One gateway process's share of the work: a traffic port, a log, and the three threads behind them.
 pub struct Worker {
     /// The configuration in service; of its ledger and its listener nothing ever changes.
     config: Mutex<Arc<Config>>,
     /// What it comes to, until the start takes it.
-    blueprint: Mutex<Option<Blueprint>>,
+    blueprint: Mutex<Option<CompiledConfig>>,
     keys: LedgerKeys,
     profiler: Arc<Profiler>,
     /// The tenants that are not in it, changed only while that is locked.
     shards: Mutex<TenantShards>,
     /// The rules in service, which a reload keeps if they have not changed.
     engine: Mutex<Arc<Engine>>,
-    wanted: Mutex<WantedKeySets>,
+    requested_key_sets: Mutex<RequestedKeySets>,
     /// The policies outside of the data plane, for the metrics.
-    hooks: HooksInService,
-    running: Mutex<Option<Arc<Running>>>,
+    hooks: ActiveHooks,
+    running: Mutex<Option<Arc<RunningWorker>>>,
 }
 
 /// What the outside sees of a running worker.
-struct Running {
+struct RunningWorker {
     address: SocketAddr,
     shard: u32,
-    shares: DescriptorShares,
-    current: CurrentLog,
+    descriptor_shares: DescriptorShares,
+    current_log: CurrentLog,
     verifying_key: VerifyingKey,
     metrics: Metrics,
     phase: watch::Sender<Phase>,
-    orders: mpsc::Sender<PendingOrder>,
+    commands: mpsc::Sender<PendingCommand>,
     limits: SharedStore,
     threads: Arc<Threads>,
     /// Of those without which nothing is missing but what they would have told.
-    tellers: Arc<Threads>,
+    telemetry_threads: Arc<Threads>,
     /// Until the exporter takes it.
-    exchanges: Mutex<Option<ExchangeQueue>>,
+    exchange_queue: Mutex<Option<ExchangeQueue>>,
 }
 
 /// A worker's state, for people and dashboards.
 #[derive(Debug, Serialize)]
-pub struct Status {
+pub struct WorkerStatus {
     /// Origin line of its checkpoints.
     pub origin: String,
     /// Its shard.
@@ -123,15 +123,18 @@ impl Worker {
     /// # Errors
     /// [`Error::Config`].
     pub fn new(config: Config) -> Result<Self, Error> {
-        let blueprint = Blueprint::new(&config, None)?;
+        let blueprint = CompiledConfig::new(&config, None)?;
         config.analysis.iter().try_for_each(AnalysisConfig::check)?;
         let keys = LedgerKeys::new(&config.ledger)?;
         Ok(Worker {
             profiler: Arc::new(Profiler::new(config.profile_stages)),
-            engine: Mutex::new(Arc::clone(&blueprint.terms.engine)),
-            wanted: Mutex::new(blueprint.terms.authenticator.wanted_key_sets()),
-            hooks: HooksInService::new(&config.hooks),
-            shards: Mutex::new(TenantShards::new(&blueprint.terms.digest, config.tenant_shards)),
+            engine: Mutex::new(Arc::clone(&blueprint.settings.engine)),
+            requested_key_sets: Mutex::new(blueprint.settings.authenticator.requested_key_sets()),
+            hooks: ActiveHooks::new(&config.hooks),
+            shards: Mutex::new(TenantShards::new(
+                &blueprint.settings.digest,
+                config.tenant_shards,
+            )),
             config: Mutex::new(Arc::new(config)),
             blueprint: Mutex::new(Some(blueprint)),
             keys,
@@ -156,21 +159,21 @@ impl Worker {
         if let Some(field) = current.needs_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
         }
-        config.hooks.keep(&current.hooks);
+        config.hooks.reuse_from(&current.hooks);
         let shards = lock(&self.shards).clone();
         let in_service = Arc::clone(&lock(&self.engine));
-        let blueprint = Blueprint::new(&config, Some(&in_service))?;
-        let wanted = blueprint.terms.authenticator.wanted_key_sets();
-        let engine = Arc::clone(&blueprint.terms.engine);
-        let next = shards.with_configuration(&blueprint.terms.digest, config.tenant_shards);
-        let change = Change {
+        let blueprint = CompiledConfig::new(&config, Some(&in_service))?;
+        let wanted = blueprint.settings.authenticator.requested_key_sets();
+        let engine = Arc::clone(&blueprint.settings.engine);
+        let next = shards.with_configuration(&blueprint.settings.digest, config.tenant_shards);
+        let change = ConfigChange {
             blueprint: Some(blueprint),
-            shards: next.in_service().clone(),
+            shards: next.active_shards().clone(),
             digests: next.digests(),
         };
-        reload::give(&running.orders, |done| Order::Apply(Box::new(change), done))?;
+        reload::send_command(&running.commands, |done| Command::Apply(Box::new(change), done))?;
         *lock(&self.shards) = next;
-        *lock(&self.wanted) = wanted;
+        *lock(&self.requested_key_sets) = wanted;
         *lock(&self.engine) = engine;
         self.hooks.set(&config.hooks);
         *current = Arc::new(config);
@@ -186,13 +189,13 @@ impl Worker {
         let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
         let usable = keys.len();
         if let Some(blueprint) = &*lock(&self.blueprint) {
-            let set = blueprint.terms.authenticator.set_key_set(issuer, keys);
+            let set = blueprint.settings.authenticator.set_key_set(issuer, keys);
             return set
                 .map(|()| usable)
                 .map_err(|error| Error::Config(error.to_string()));
         }
-        let known = reload::give(&self.running()?.orders, |done| {
-            Order::UseKeySet(issuer.to_owned(), Box::new(keys), done)
+        let known = reload::send_command(&self.running()?.commands, |done| {
+            Command::SetKeySet(issuer.to_owned(), Box::new(keys), done)
         })?;
         match known {
             true => Ok(usable),
@@ -209,8 +212,8 @@ impl Worker {
         let token = Token::new(token, lifetime).ok_or_else(|| {
             Error::Config("the access token is empty or contains an invalid character".into())
         })?;
-        let wanted = reload::give(&self.running()?.orders, |done| {
-            Order::UseToken(provider.to_owned(), token, done)
+        let wanted = reload::send_command(&self.running()?.commands, |done| {
+            Command::SetAccessToken(provider.to_owned(), token, done)
         })?;
         match wanted {
             true => Ok(()),
@@ -237,11 +240,11 @@ impl Worker {
             session_token: credentials.session_token.map(str::to_owned),
         };
         let fail = |message: &str| Error::Config(format!("provider {provider:?}: {message}"));
-        let keys = Keys::new(&keys).map_err(|message| fail(&message))?;
-        let keys = keys.for_the_next(lifetime);
+        let keys = SigningCredentials::new(&keys).map_err(|message| fail(&message))?;
+        let keys = keys.with_lifetime(lifetime);
         let keys = keys.ok_or_else(|| fail("the lifetime of its credentials is out of range"))?;
-        let taken = reload::give(&self.running()?.orders, |done| {
-            Order::UseKeys(provider.to_owned(), keys, done)
+        let taken = reload::send_command(&self.running()?.commands, |done| {
+            Command::SetAwsCredentials(provider.to_owned(), keys, done)
         })?;
         match taken {
             true => Ok(()),
@@ -254,7 +257,7 @@ impl Worker {
     /// # Errors
     /// [`Error::Config`] when there is no such policy, or its queue was taken.
     pub fn policy_queue(&self, policy: &str) -> Result<PolicyQueue, Error> {
-        self.config().hooks.open(policy)
+        self.config().hooks.open_queue(policy)
     }
 
     /// The exchanges whose traces are sampled, for whoever exports them; `None` when somebody took them before.
@@ -262,14 +265,14 @@ impl Worker {
     /// # Errors
     /// [`Error::NotRunning`].
     pub fn exchange_queue(&self) -> Result<Option<ExchangeQueue>, Error> {
-        Ok(lock(&self.running()?.exchanges).take())
+        Ok(lock(&self.running()?.exchange_queue).take())
     }
 
     /// What tenants and models have of the traffic, as JSON. About a second late.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
-    pub fn counted(&self) -> Result<String, Error> {
+    pub fn traffic_report(&self) -> Result<String, Error> {
         let report = self.running()?.metrics.report();
         // Strings and numbers always serialise.
         Ok(serde_json::to_string(&report).unwrap_or_default())
@@ -287,8 +290,8 @@ impl Worker {
     }
 
     /// Issuers for which a token named a key that is not known, since the last call.
-    pub fn key_sets_wanted(&self) -> Vec<String> {
-        lock(&self.wanted).take()
+    pub fn take_requested_key_sets(&self) -> Vec<String> {
+        lock(&self.requested_key_sets).take()
     }
 
     /// Where stages are measured, and whether.
@@ -316,18 +319,18 @@ impl Worker {
         let held = ledger.held_checkpoints.as_ref();
         let held = held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.by));
         let shards = lock(&self.shards);
-        let (in_service, digests) = (shards.in_service().clone(), shards.digests());
+        let (in_service, digests) = (shards.active_shards().clone(), shards.digests());
         drop(shards);
-        let next = NextLog::new(ledger, digests, &self.keys);
-        let begun = next.begin(held.as_ref())?;
-        let lost = begun.recovered.as_ref().map_or(0, Recovered::lost);
+        let next = LogFactory::new(ledger, digests, &self.keys);
+        let begun = next.start_first(held.as_ref())?;
+        let lost = begun.recovery.as_ref().map_or(0, RecoveryResult::lost);
         let missing = begun
-            .recovered
+            .recovery
             .as_ref()
             .is_some_and(|found| found.missing.is_some());
         let mut log = begun.log;
-        let (limit_thread, limits) = limit_thread::open(&WorkerLife {
-            gateway: Path::new(&config.ledger.directory),
+        let (limit_thread, limits) = limit_thread::open(&WorkerRun {
+            gateway_dir: Path::new(&config.ledger.directory),
             shard: config.ledger.shard,
             incarnation: log.incarnation,
             keys: &self.keys,
@@ -335,22 +338,22 @@ impl Worker {
             sync: config.ledger.durability == Durability::Synced,
             models: &blueprint,
         })?;
-        let current = CurrentLog::new(InService {
+        let current = CurrentLog::new(ActiveLog {
             origin: log.origin,
             directory: log.dir,
             incarnation: log.incarnation,
             watermark: log.writer.watermark(),
-            before: 0,
+            records_before: 0,
         });
-        let desk = Arc::new(Desk::default());
-        let bounds = Bounds {
-            bytes: ledger.log_bytes,
-            age: ledger.log_age,
+        let desk = Arc::new(LogHandoff::default());
+        let bounds = RotationBounds {
+            max_bytes: ledger.log_bytes,
+            max_age: ledger.log_age,
         };
         let (phase, told) = watch::channel(Phase::Serving);
         let metrics = Metrics::new(&self.profiler, &self.hooks);
-        let shares = DescriptorShares::of_process(config.limits.connections, config.limits.descriptors);
-        metrics.descriptor_shares(&shares);
+        let shares = DescriptorShares::for_process(config.limits.connections, config.limits.descriptors);
+        metrics.set_descriptor_shares(&shares);
         metrics.records_lost.set(as_gauge(lost));
         // The beginning of a log is signed before it serves.
         metrics.checkpoint_timestamp.set(unix_seconds());
@@ -358,19 +361,19 @@ impl Worker {
             .checkpoint_interval
             .set(ledger.checkpoint_interval.as_secs_f64());
         metrics.predecessor_missing.set(missing.into());
-        let (orders, waiting) = mpsc::channel(MAX_WAITING);
+        let (orders, waiting) = mpsc::channel(MAX_QUEUED_COMMANDS);
         let threads = Threads::new(3);
         let finish = Arc::new(AtomicBool::new(false));
 
         let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
-        let unsynced = config.ledger.payloads.map(|_| Arc::new(Unsynced::default()));
+        let unsynced = config.ledger.payloads.map(|_| Arc::new(UnsyncedFiles::default()));
         if let Some(unsynced) = &unsynced {
-            log.follower.sync_beside(Arc::clone(unsynced));
+            log.follower.sync_also(Arc::clone(unsynced));
         }
         let stored = config.ledger.payloads.zip(unsynced.clone());
         let stored = stored.map(|(payloads, unsynced)| {
             let of = (next.shard_directory(), ledger.name.as_str(), ledger.shard);
-            payloads::payloads(payloads, &storage(), of, unsynced, &metrics.payloads)
+            payloads::create_payload_queue(payloads, &storage(), of, unsynced, &metrics.payloads)
         });
         let (desk_of_payloads, payload_thread) = stored.unzip();
         let ledger_thread = LedgerThread {
@@ -378,17 +381,20 @@ impl Worker {
             key: self.keys.signing.clone(),
             durability: config.ledger.durability,
             checkpoint_interval: config.ledger.checkpoint_interval,
-            finish: Arc::clone(&finish),
+            finished: Arc::clone(&finish),
             delay: Arc::clone(&delay),
-            current: current.clone(),
+            current_log: current.clone(),
             rotation: Rotation::new(bounds, Arc::clone(&desk), next),
-            held,
-            unsynced,
+            held_checkpoint: held,
+            unsynced_files: unsynced,
             checkpoint_timestamp: metrics.checkpoint_timestamp.clone(),
         };
         let ledger = threads.spawn("ledger", move || ledger_thread.run())?;
-        let (outlet, lines, exchanges) = telemetry::outlet(metrics.clone());
-        let analysed = config.analysis.as_ref().map(|config| analysis(config, &metrics));
+        let (outlet, lines, exchanges) = telemetry::telemetry_queues(metrics.clone());
+        let analysed = config
+            .analysis
+            .as_ref()
+            .map(|config| create_analysis(config, &metrics));
         let others = [analysed.is_some(), payload_thread.is_some()];
         let tellers = Threads::new(1 + others.into_iter().filter(|is_there| *is_there).count());
         let (tap, analyst, findings) = match analysed {
@@ -401,22 +407,22 @@ impl Worker {
             out: std::io::stdout(),
         };
         let volume = Path::new(&config.ledger.directory);
-        let receipts = ReceiptDesk::of_volume(volume, self.keys.signing.verifying_key());
+        let receipts = ReceiptService::for_ledger(volume, self.keys.signing.verifying_key());
         let data_plane = DataPlane {
             config: Arc::clone(config),
             blueprint,
             shards: in_service,
             digests,
-            limits,
+            limit_link: limits,
             delay,
-            orders: waiting,
+            commands: waiting,
             listener,
-            shares,
+            descriptor_shares: shares,
             writer: log.writer,
-            desk,
-            current: current.clone(),
+            handoff: desk,
+            current_log: current.clone(),
             metrics: metrics.clone(),
-            slow_paths: SlowPaths {
+            slow_paths: BackgroundServices {
                 outlet,
                 receipts,
                 tap,
@@ -424,9 +430,9 @@ impl Worker {
             },
             findings,
             phase: phase.clone(),
-            told,
-            ledger,
-            finish,
+            phase_updates: told,
+            ledger_thread: ledger,
+            finished: finish,
         };
         let limit_store = limit_thread.store();
         threads.spawn("limits", move || limit_thread.run())?;
@@ -447,24 +453,24 @@ impl Worker {
                 true
             })?;
         }
-        *running = Some(Arc::new(Running {
+        *running = Some(Arc::new(RunningWorker {
             address,
             shard: config.ledger.shard,
-            shares,
-            current,
+            descriptor_shares: shares,
+            current_log: current,
             verifying_key: self.keys.signing.verifying_key(),
             metrics,
             phase,
-            orders,
+            commands: orders,
             limits: limit_store,
             threads,
-            tellers,
-            exchanges: Mutex::new(Some(exchanges)),
+            telemetry_threads: tellers,
+            exchange_queue: Mutex::new(Some(exchanges)),
         }));
         Ok(())
     }
 
-    fn running(&self) -> Result<Arc<Running>, Error> {
+    fn running(&self) -> Result<Arc<RunningWorker>, Error> {
         lock(&self.running).clone().ok_or(Error::NotRunning)
     }
 
@@ -481,28 +487,28 @@ impl Worker {
     /// # Errors
     /// [`Error::NotRunning`].
     pub fn origin(&self) -> Result<String, Error> {
-        Ok(self.running()?.current.get().origin)
+        Ok(self.running()?.current_log.get().origin)
     }
 
     /// Why the worker wants no traffic; `None` when it does.
-    pub fn not_ready(&self) -> Option<&'static str> {
+    pub fn not_ready_reason(&self) -> Option<&'static str> {
         self.running()
-            .map_or(Some("not_started"), |running| running.not_ready())
+            .map_or(Some("not_started"), |running| running.not_ready_reason())
     }
 
     /// The worker's state.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
-    pub fn status(&self) -> Result<Status, Error> {
+    pub fn status(&self) -> Result<WorkerStatus, Error> {
         let running = self.running()?;
-        let log = running.current.get();
-        Ok(Status {
+        let log = running.current_log.get();
+        Ok(WorkerStatus {
             origin: log.origin,
             shard: running.shard,
             incarnation: log.incarnation.to_string(),
             address: running.address.to_string(),
-            not_ready: running.not_ready(),
+            not_ready: running.not_ready_reason(),
             retiring: *running.phase.borrow() == Phase::Retiring,
             in_flight: running.metrics.in_flight.get(),
             connections: running.metrics.connections.get(),
@@ -510,7 +516,7 @@ impl Worker {
             durable: log.watermark.durable(),
             checkpointed: log.watermark.checkpointed(),
             ledger_stopped: log.watermark.stopped().map(str::to_owned),
-            descriptors: running.shares,
+            descriptors: running.descriptor_shares,
         })
     }
 
@@ -519,10 +525,10 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::NotRunning`].
-    pub fn limit_use(&self, most: usize) -> Result<LimitUse, Error> {
+    pub fn limit_usage(&self, most: usize) -> Result<LimitUsageReport, Error> {
         let totals = self.running()?.limits.totals();
         let shards = lock(&self.shards).clone();
-        Ok(LimitUse::new(&self.config(), &shards, &totals, most))
+        Ok(LimitUsageReport::new(&self.config(), &shards, &totals, most))
     }
 
     /// All metrics in Prometheus' text format.
@@ -531,17 +537,17 @@ impl Worker {
     /// [`Error::NotRunning`].
     pub fn metrics(&self) -> Result<String, Error> {
         let running = self.running()?;
-        let log = running.current.get();
-        running.metrics.records(
-            log.before + log.watermark.written(),
-            log.before + log.watermark.durable(),
-            log.before + log.watermark.checkpointed(),
+        let log = running.current_log.get();
+        running.metrics.set_record_counts(
+            log.records_before + log.watermark.written(),
+            log.records_before + log.watermark.durable(),
+            log.records_before + log.watermark.checkpointed(),
         );
-        lock(&self.shards).count(&running.metrics);
+        lock(&self.shards).record_metrics(&running.metrics);
         running
             .metrics
             .ready
-            .set(i64::from(running.not_ready().is_none()));
+            .set(i64::from(running.not_ready_reason().is_none()));
         Ok(running.metrics.encode())
     }
 
@@ -550,7 +556,7 @@ impl Worker {
     /// # Errors
     /// [`Error::NotRunning`]; [`Error::Ledger`] while there is none yet.
     pub fn checkpoint(&self) -> Result<String, Error> {
-        let directory = self.running()?.current.get().directory;
+        let directory = self.running()?.current_log.get().directory;
         std::fs::read_to_string(directory.join("checkpoint"))
             .map_err(|error| Error::Ledger(format!("no checkpoint yet: {error}")))
     }
@@ -562,11 +568,11 @@ impl Worker {
     /// [`Error::NotRunning`]; [`Error::Ledger`] when no checkpoint covers the records in time.
     pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
         let running = self.running()?;
-        use proofgate_evidence::{EvidenceError, FileStorage, Search, ShredKeys};
+        use proofgate_evidence::{EvidenceError, FileStorage, SearchMode, ShredKeys};
         let failed = |error: EvidenceError| Error::Ledger(error.to_string());
-        let log = running.current.get();
+        let log = running.current_log.get();
         let shard = log.directory.parent().unwrap_or(&log.directory);
-        let found = evidence::find(shard, request_id, Search::ByTime).map_err(failed)?;
+        let found = evidence::find(shard, request_id, SearchMode::ByTime).map_err(failed)?;
         let own = found.iter().filter(|record| record.dir == log.directory);
         let size = own.map(|record| record.seq + 1).max().unwrap_or(0);
         let deadline = Instant::now() + timeout;
@@ -591,7 +597,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::NotRunning`].
-    pub fn retire(&self, retire: bool) -> Result<bool, Error> {
+    pub fn set_retired(&self, retire: bool) -> Result<bool, Error> {
         let running = self.running()?;
         let (from, to) = match retire {
             true => (Phase::Serving, Phase::Retiring),
@@ -621,10 +627,12 @@ impl Worker {
     /// Waits until the threads have ended, at most `timeout`; `true` when they have, with the log sealed.
     pub fn join(&self, timeout: Duration) -> bool {
         let Ok(running) = self.running() else { return true };
-        let ended = running.threads.join(timeout) && running.current.get().watermark.sealed();
+        let ended = running.threads.join(timeout) && running.current_log.get().watermark.sealed();
         if ended {
             // Whoever does not read standard output keeps nobody from ending.
-            running.tellers.join(timeout.min(LAST_LINES));
+            running
+                .telemetry_threads
+                .join(timeout.min(ACCESS_LOG_FLUSH_TIMEOUT));
         }
         ended
     }
@@ -635,11 +643,11 @@ fn as_gauge(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-impl Running {
-    fn not_ready(&self) -> Option<&'static str> {
-        if self.threads.have_failed() {
+impl RunningWorker {
+    fn not_ready_reason(&self) -> Option<&'static str> {
+        if self.threads.any_failed() {
             Some("failed")
-        } else if self.current.get().watermark.is_poisoned() {
+        } else if self.current_log.get().watermark.is_poisoned() {
             Some("ledger_stopped")
         } else if *self.phase.borrow() >= Phase::LameDuck {
             Some("draining")

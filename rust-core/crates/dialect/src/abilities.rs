@@ -1,10 +1,10 @@
 //! What models can do, as far as that is known: what lists of models say of them.
 
-use crate::constraints::{Constraint, Models, levels, of};
+use crate::constraints::{Constraint, ModelMatcher, effort_levels, for_model};
 
 /// What a model can do; `None` is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct Capabilities {
     /// Whether it looks at pictures.
     pub vision: Option<bool>,
     /// Whether it calls tools.
@@ -22,9 +22,9 @@ pub const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "ma
 
 /// What some models can do.
 #[derive(Debug, Clone, Copy)]
-pub struct AbilityRow {
+pub struct CapabilityRow {
     /// Which models.
-    pub models: Models,
+    pub models: ModelMatcher,
     /// Whether they look at pictures.
     pub vision: Option<bool>,
     /// Whether they call tools.
@@ -35,9 +35,9 @@ pub struct AbilityRow {
     pub source: &'static str,
 }
 
-const fn row(models: Models, abilities: [Option<bool>; 3], source: &'static str) -> AbilityRow {
+const fn row(models: ModelMatcher, abilities: [Option<bool>; 3], source: &'static str) -> CapabilityRow {
     let [vision, tools, structured_outputs] = abilities;
-    AbilityRow {
+    CapabilityRow {
         models,
         vision,
         tools,
@@ -50,40 +50,61 @@ const YES: Option<bool> = Some(true);
 const NO: Option<bool> = Some(false);
 const UNKNOWN: [Option<bool>; 3] = [None; 3];
 
-const OF_OPENAI: &str = "developers.openai.com, Models: modalities and features of each; Structured outputs";
-const OF_ANTHROPIC: &str =
+const OPENAI_SOURCE: &str =
+    "developers.openai.com, Models: modalities and features of each; Structured outputs";
+const ANTHROPIC_SOURCE: &str =
     "platform.claude.com, Models overview; Vision; Structured outputs: supported models";
-const OF_GOOGLE: &str = "ai.google.dev, Gemini models: capabilities of each";
+const GOOGLE_SOURCE: &str = "ai.google.dev, Gemini models: capabilities of each";
 
 /// All that is known; of two rows about a model the first one holds.
-pub const ABILITY_ROWS: &[AbilityRow] = &[
+pub const CAPABILITY_ROWS: &[CapabilityRow] = &[
     // Variants for other work, each with abilities of its own.
     row(
-        Models::Variants(
+        ModelMatcher::Variants(
             "gpt-",
             &["audio", "realtime", "search", "transcribe", "tts", "image"],
         ),
         UNKNOWN,
         "",
     ),
-    row(Models::With(&["chatgpt-4o"]), UNKNOWN, ""),
-    row(Models::Variants("o", &["deep", "preview"]), UNKNOWN, ""),
-    row(Models::With(&["o1-mini"]), UNKNOWN, ""),
+    row(ModelMatcher::Containing(&["chatgpt-4o"]), UNKNOWN, ""),
+    row(ModelMatcher::Variants("o", &["deep", "preview"]), UNKNOWN, ""),
+    row(ModelMatcher::Containing(&["o1-mini"]), UNKNOWN, ""),
     row(
-        Models::Variants(
+        ModelMatcher::Variants(
             "gemini-",
             &["image", "tts", "live", "native", "audio", "embedding", "computer"],
         ),
         UNKNOWN,
         "",
     ),
-    row(Models::With(&["gpt-4o-2024-05-13"]), [YES, YES, NO], OF_OPENAI),
-    row(Models::With(&["gpt-4o", "gpt-4.1"]), [YES; 3], OF_OPENAI),
-    row(Models::Between("gpt-", (5, 0), (6, 0)), [YES; 3], OF_OPENAI),
-    row(Models::With(&["o3-mini"]), [NO, YES, YES], OF_OPENAI),
-    row(Models::Between("o", (1, 0), (5, 0)), [YES; 3], OF_OPENAI),
     row(
-        Models::With(&[
+        ModelMatcher::Containing(&["gpt-4o-2024-05-13"]),
+        [YES, YES, NO],
+        OPENAI_SOURCE,
+    ),
+    row(
+        ModelMatcher::Containing(&["gpt-4o", "gpt-4.1"]),
+        [YES; 3],
+        OPENAI_SOURCE,
+    ),
+    row(
+        ModelMatcher::VersionRange("gpt-", (5, 0), (6, 0)),
+        [YES; 3],
+        OPENAI_SOURCE,
+    ),
+    row(
+        ModelMatcher::Containing(&["o3-mini"]),
+        [NO, YES, YES],
+        OPENAI_SOURCE,
+    ),
+    row(
+        ModelMatcher::VersionRange("o", (1, 0), (5, 0)),
+        [YES; 3],
+        OPENAI_SOURCE,
+    ),
+    row(
+        ModelMatcher::Containing(&[
             "claude-opus-4-5",
             "claude-opus-4-6",
             "claude-opus-4-7",
@@ -92,15 +113,15 @@ pub const ABILITY_ROWS: &[AbilityRow] = &[
             "claude-haiku-4-5",
         ]),
         [YES; 3],
-        OF_ANTHROPIC,
+        ANTHROPIC_SOURCE,
     ),
     row(
-        Models::With(&["claude-opus-4-1", "claude-opus-4-8"]),
+        ModelMatcher::Containing(&["claude-opus-4-1", "claude-opus-4-8"]),
         [YES, YES, None],
-        OF_ANTHROPIC,
+        ANTHROPIC_SOURCE,
     ),
     row(
-        Models::With(&[
+        ModelMatcher::Containing(&[
             "claude-opus-4-0",
             "claude-opus-4-20250514",
             "claude-opus-4@20250514",
@@ -114,22 +135,26 @@ pub const ABILITY_ROWS: &[AbilityRow] = &[
             "claude-3-haiku",
         ]),
         [YES, YES, NO],
-        OF_ANTHROPIC,
+        ANTHROPIC_SOURCE,
     ),
-    row(Models::Between("gemini-", (2, 5), (4, 0)), [YES; 3], OF_GOOGLE),
+    row(
+        ModelMatcher::VersionRange("gemini-", (2, 5), (4, 0)),
+        [YES; 3],
+        GOOGLE_SOURCE,
+    ),
 ];
 
 /// What is known of a model, by its name at the provider.
 #[must_use]
-pub fn abilities(model: &str) -> Abilities {
-    let row = ABILITY_ROWS.iter().find(|row| row.models.has(model));
-    let measure = of(model).find(|constraint| {
+pub fn capabilities(model: &str) -> Capabilities {
+    let row = CAPABILITY_ROWS.iter().find(|row| row.models.matches(model));
+    let measure = for_model(model).find(|constraint| {
         matches!(
             constraint,
             Constraint::NoThinking | Constraint::ThinkingBudget | Constraint::EffortLevels(_)
         )
     });
-    Abilities {
+    Capabilities {
         vision: row.and_then(|row| row.vision),
         tools: row.and_then(|row| row.tools),
         structured_outputs: row.and_then(|row| row.structured_outputs),
@@ -138,22 +163,22 @@ pub fn abilities(model: &str) -> Abilities {
     }
 }
 
-impl Abilities {
+impl Capabilities {
     /// What a model can do whose requests go to either of two.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Abilities {
-            vision: both(self.vision, other.vision),
-            tools: both(self.tools, other.tools),
-            structured_outputs: both(self.structured_outputs, other.structured_outputs),
-            reasoning: both(self.reasoning, other.reasoning),
-            effort: both(self.effort, other.effort),
+    pub fn intersect(self, other: Self) -> Self {
+        Capabilities {
+            vision: both_support(self.vision, other.vision),
+            tools: both_support(self.tools, other.tools),
+            structured_outputs: both_support(self.structured_outputs, other.structured_outputs),
+            reasoning: both_support(self.reasoning, other.reasoning),
+            effort: both_support(self.effort, other.effort),
         }
     }
 }
 
 /// What is so of both; what is not so of one is not, whatever the other is.
-fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+fn both_support(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     match (one, other) {
         (Some(false), _) | (_, Some(false)) => Some(false),
         (Some(true), Some(true)) => Some(true),
@@ -166,7 +191,7 @@ fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
 pub fn common_efforts<'m>(models: impl IntoIterator<Item = &'m str>) -> Option<Vec<&'static str>> {
     let mut common = EFFORTS.to_vec();
     for model in models {
-        let known = levels(model)?;
+        let known = effort_levels(model)?;
         common.retain(|level| known.contains(level));
     }
     Some(common)
@@ -174,11 +199,11 @@ pub fn common_efforts<'m>(models: impl IntoIterator<Item = &'m str>) -> Option<V
 
 #[cfg(test)]
 mod tests {
-    use super::{ABILITY_ROWS, Abilities, abilities, common_efforts};
+    use super::{CAPABILITY_ROWS, Capabilities, capabilities, common_efforts};
 
     #[test]
     fn every_row_that_says_something_names_its_source() {
-        for row in ABILITY_ROWS {
+        for row in CAPABILITY_ROWS {
             let says = [row.vision, row.tools, row.structured_outputs]
                 .iter()
                 .any(Option::is_some);
@@ -195,14 +220,14 @@ mod tests {
             "gemini-2.5-flash-image",
             "",
         ] {
-            let known = abilities(model);
+            let known = capabilities(model);
             assert_eq!(
                 (known.vision, known.tools, known.structured_outputs),
                 (None, None, None),
                 "{model}"
             );
         }
-        assert_eq!(abilities("claude-opus-9"), Abilities::default());
+        assert_eq!(capabilities("claude-opus-9"), Capabilities::default());
     }
 
     #[test]
@@ -240,7 +265,7 @@ mod tests {
                 Some(true),
             ),
         ] {
-            let known = abilities(model);
+            let known = capabilities(model);
             assert_eq!(known.tools, Some(true), "{model}");
             assert_eq!(
                 (
@@ -257,11 +282,11 @@ mod tests {
 
     #[test]
     fn of_two_models_holds_what_holds_of_both() {
-        let (gpt, unknown) = (abilities("gpt-5.1"), Abilities::default());
-        assert_eq!(gpt.and(unknown), unknown);
-        assert_eq!(gpt.and(abilities("o3-mini")).vision, Some(false));
-        assert_eq!(abilities("o3-mini").and(unknown).vision, Some(false));
-        assert_eq!(gpt.and(gpt), gpt);
+        let (gpt, unknown) = (capabilities("gpt-5.1"), Capabilities::default());
+        assert_eq!(gpt.intersect(unknown), unknown);
+        assert_eq!(gpt.intersect(capabilities("o3-mini")).vision, Some(false));
+        assert_eq!(capabilities("o3-mini").intersect(unknown).vision, Some(false));
+        assert_eq!(gpt.intersect(gpt), gpt);
         assert_eq!(
             common_efforts(["gpt-5.4", "gpt-5"]),
             Some(vec!["low", "medium", "high"])

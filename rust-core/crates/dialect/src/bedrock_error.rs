@@ -21,14 +21,14 @@ pub enum BedrockError {
     /// The model took too long.
     ModelTimeout,
     /// The model could not be run, or its output not be read.
-    Model,
+    ModelError,
     /// The service is unavailable.
     Unavailable,
     /// The gateway's credentials do not do. What the provider says of that names accounts and roles, and quotes the signed
     /// request with its session token.
     Denied,
     /// Anything else.
-    Failed,
+    Other,
 }
 
 impl BedrockError {
@@ -38,7 +38,7 @@ impl BedrockError {
     /// Names may stand behind a namespace and before an address: `com.amazon.coral#ThrottlingException:http://…`. Source of the
     /// names: botocore 1.44.5, errors of the operations Converse and InvokeModel; of those on credentials: "Common errors" of
     /// AWS APIs.
-    pub fn of(name: &str, status: u16) -> Self {
+    pub fn from_name(name: &str, status: u16) -> Self {
         let name = name.split(':').next().unwrap_or_default();
         let name = name.rsplit('#').next().unwrap_or_default();
         let name = name
@@ -52,8 +52,8 @@ impl BedrockError {
             ("modelnotready", _) => BedrockError::NotReady,
             ("servicequotaexceeded", _) => BedrockError::Quota,
             ("modeltimeout", _) => BedrockError::ModelTimeout,
-            ("modelerror" | "modelstreamerror", _) => BedrockError::Model,
-            ("internalserver", _) => BedrockError::Failed,
+            ("modelerror" | "modelstreamerror", _) => BedrockError::ModelError,
+            ("internalserver", _) => BedrockError::Other,
             ("serviceunavailable", _) => BedrockError::Unavailable,
             (
                 "accessdenied"
@@ -74,12 +74,12 @@ impl BedrockError {
             (_, 429) => BedrockError::Throttled,
             (_, 503) => BedrockError::Unavailable,
             (_, 400 | 405..=407 | 409..=423) => BedrockError::Refused,
-            _ => BedrockError::Failed,
+            _ => BedrockError::Other,
         }
     }
 
     /// What is said where the provider says nothing that may be passed on.
-    pub fn message(self) -> &'static str {
+    pub fn default_message(self) -> &'static str {
         match self {
             BedrockError::Invalid => "The provider refused the request as invalid.",
             BedrockError::Refused => "The provider refused the request.",
@@ -88,43 +88,43 @@ impl BedrockError {
             BedrockError::NotReady => "The provider's model is not ready.",
             BedrockError::Quota => "The quota at the provider is exceeded.",
             BedrockError::ModelTimeout => "The provider's model took too long.",
-            BedrockError::Model => "The provider's model failed to answer.",
+            BedrockError::ModelError => "The provider's model failed to answer.",
             BedrockError::Unavailable => "The provider is unavailable.",
             BedrockError::Denied => "The provider denied access to the gateway.",
-            BedrockError::Failed => "The provider failed.",
+            BedrockError::Other => "The provider failed.",
         }
     }
 }
 
 /// An error's body, or the payload of an exception.
 #[derive(Default, Deserialize)]
-pub struct Said<'b> {
+pub struct ErrorBody<'b> {
     #[serde(borrow, alias = "Message")]
     message: Option<&'b RawValue>,
     #[serde(borrow, rename = "__type")]
     name: Option<&'b RawValue>,
 }
 
-impl<'b> Said<'b> {
+impl<'b> ErrorBody<'b> {
     /// Of a body that cannot be read, nothing.
-    pub fn of(body: &'b [u8]) -> Self {
+    pub fn parse(body: &'b [u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
     /// How it names itself, where no header does.
     pub fn name(&self) -> Option<&'b str> {
-        inside(self.name?)
+        inside_quotes(self.name?)
     }
 
     /// The provider's own words on `error`, a string as JSON, if they are for the client.
-    pub fn message_on(&self, error: BedrockError) -> Option<&'b str> {
+    pub fn client_message(&self, error: BedrockError) -> Option<&'b str> {
         let message = self.message?;
-        let says = inside(message).is_some_and(|text| !text.is_empty());
+        let says = inside_quotes(message).is_some_and(|text| !text.is_empty());
         (says && error != BedrockError::Denied).then_some(message.get())
     }
 }
 
 /// What stands between the quotes of a JSON string.
-fn inside(value: &RawValue) -> Option<&str> {
+fn inside_quotes(value: &RawValue) -> Option<&str> {
     value.get().strip_prefix('"')?.strip_suffix('"')
 }

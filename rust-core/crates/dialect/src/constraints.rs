@@ -6,16 +6,16 @@ mod row;
 mod table;
 
 pub use hosts::lacks_responses;
-pub use row::{Constraint, Models, Row};
+pub use row::{Constraint, ConstraintRow, ModelMatcher};
 pub use table::ROWS;
 
 /// The rows about a model, by its name at the provider; of two about one thing the first one holds.
-pub fn rows(model: &str) -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(move |row| row.models.has(model))
+pub fn rows(model: &str) -> impl Iterator<Item = &'static ConstraintRow> {
+    ROWS.iter().filter(move |row| row.models.matches(model))
 }
 
 /// What is known of a model, by its name at the provider.
-pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
+pub fn for_model(model: &str) -> impl Iterator<Item = Constraint> {
     rows(model).map(|row| row.constraint)
 }
 
@@ -24,7 +24,7 @@ pub fn of(model: &str) -> impl Iterator<Item = Constraint> {
 pub fn has(model: &str, constraint: Constraint) -> bool {
     // Most rows are of other constraints, and to compare these is less than to look for parts of a name.
     let mut rows = ROWS.iter().filter(|row| row.constraint == constraint);
-    rows.any(|row| row.models.has(model))
+    rows.any(|row| row.models.matches(model))
 }
 
 /// How a model is asked for an effort.
@@ -35,7 +35,7 @@ pub enum Effort<'e> {
     /// By a number of tokens for its thoughts.
     Budget(u64),
     /// Not at all.
-    Nothing,
+    Unsupported,
 }
 
 /// OpenAI's levels, the lowest first, each with the tokens of thought that stand for it.
@@ -50,11 +50,11 @@ const LEVELS: [(&str, u64); 6] = [
 
 /// How a model is asked for one of OpenAI's levels of effort; `None` for a level that is none.
 #[must_use]
-pub fn effort<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
+pub fn effort_for_level<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
     let at = LEVELS.iter().position(|(name, _)| *name == level)?;
-    for constraint in of(model) {
+    for constraint in for_model(model) {
         match constraint {
-            Constraint::NoThinking => return Some(Effort::Nothing),
+            Constraint::NoThinking => return Some(Effort::Unsupported),
             Constraint::ThinkingBudget => return Some(Effort::Budget(LEVELS[at].1)),
             Constraint::EffortLevels(levels) => {
                 return Some(Effort::Level(nearest(levels, level)));
@@ -76,25 +76,25 @@ pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
 
 /// The levels of effort that a model is known to take, the lowest first.
 #[must_use]
-pub fn levels(model: &str) -> Option<&'static [&'static str]> {
+pub fn effort_levels(model: &str) -> Option<&'static [&'static str]> {
     ROWS.iter().find_map(|row| match row.constraint {
-        Constraint::EffortLevels(levels) if row.models.has(model) => Some(levels),
+        Constraint::EffortLevels(levels) if row.models.matches(model) => Some(levels),
         _ => None,
     })
 }
 
 /// The level of effort that stands for a number of tokens of thought: the highest that is worth no more.
 #[must_use]
-pub fn effort_of_budget(model: &str, budget: u64) -> &'static str {
+pub fn effort_for_budget(model: &str, budget: u64) -> &'static str {
     let within = LEVELS.iter().rev().find(|(_, tokens)| *tokens <= budget);
     let level = within.map_or("low", |(level, _)| level);
-    nearest(levels(model).unwrap_or(&["low", "medium", "high"]), level)
+    nearest(effort_levels(model).unwrap_or(&["low", "medium", "high"]), level)
 }
 
 /// Whether a request that is not one of Responses has to reach a model of OpenAI's own by `/v1/responses`: chat completions
 /// refuse its functions beside an `effort` (`None` is the model's default), or do not have the model at all.
 #[must_use]
-pub fn wants_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
+pub fn requires_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
     let refuses_tools = || {
         has(model, Constraint::ToolsWithoutEffort)
             && match effort {
@@ -106,11 +106,11 @@ pub fn wants_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bo
 }
 
 /// The fewest tokens of thought that a Claude model takes.
-pub const LEAST_BUDGET: u64 = 1024;
+pub const MIN_THINKING_BUDGET: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::{Constraint, Effort, ROWS, effort, effort_of_budget, has, wants_responses};
+    use super::{Constraint, Effort, ROWS, effort_for_budget, effort_for_level, has, requires_responses};
 
     #[test]
     fn every_row_names_its_source() {
@@ -145,22 +145,34 @@ mod tests {
     #[test]
     fn a_model_that_no_row_names_takes_every_level() {
         for level in ["low", "medium", "high", "xhigh", "max"] {
-            assert_eq!(effort("claude-opus-9", level), Some(Effort::Level(level)));
+            assert_eq!(
+                effort_for_level("claude-opus-9", level),
+                Some(Effort::Level(level))
+            );
         }
-        assert_eq!(effort("claude-opus-9", "huge"), None);
+        assert_eq!(effort_for_level("claude-opus-9", "huge"), None);
     }
 
     #[test]
     fn a_level_that_a_model_has_not_becomes_the_one_below() {
         let bedrock = "us.anthropic.claude-opus-4-5-20251101-v1:0";
-        assert_eq!(effort(bedrock, "max"), Some(Effort::Level("high")));
-        assert_eq!(effort("claude-opus-4-6", "xhigh"), Some(Effort::Level("high")));
-        assert_eq!(effort("claude-opus-4-6", "max"), Some(Effort::Level("max")));
+        assert_eq!(effort_for_level(bedrock, "max"), Some(Effort::Level("high")));
         assert_eq!(
-            effort("claude-haiku-4-5-20251001", "high"),
+            effort_for_level("claude-opus-4-6", "xhigh"),
+            Some(Effort::Level("high"))
+        );
+        assert_eq!(
+            effort_for_level("claude-opus-4-6", "max"),
+            Some(Effort::Level("max"))
+        );
+        assert_eq!(
+            effort_for_level("claude-haiku-4-5-20251001", "high"),
             Some(Effort::Budget(16_384))
         );
-        assert_eq!(effort("claude-3-haiku-20240307", "high"), Some(Effort::Nothing));
+        assert_eq!(
+            effort_for_level("claude-3-haiku-20240307", "high"),
+            Some(Effort::Unsupported)
+        );
     }
 
     #[test]
@@ -178,7 +190,7 @@ mod tests {
             ("gpt-5.4-pro", false, Some("none")),
             ("o4-mini-deep-research", false, None),
         ] {
-            assert!(wants_responses(model, tools, effort), "{model}");
+            assert!(requires_responses(model, tools, effort), "{model}");
         }
         for (model, tools, effort) in [
             ("gpt-5.4", true, None),
@@ -190,15 +202,15 @@ mod tests {
             ("gemini-3-pro", true, Some("high")),
             ("deepseek-reasoner", true, None),
         ] {
-            assert!(!wants_responses(model, tools, effort), "{model}");
+            assert!(!requires_responses(model, tools, effort), "{model}");
         }
     }
 
     #[test]
     fn a_budget_of_thought_is_the_highest_effort_that_costs_no_more() {
-        assert_eq!(effort_of_budget("gpt-5.6", 31_999), "xhigh");
-        assert_eq!(effort_of_budget("gpt-5.1", 31_999), "high");
-        assert_eq!(effort_of_budget("gpt-9", 4096), "medium");
-        assert_eq!(effort_of_budget("o3", 1), "low");
+        assert_eq!(effort_for_budget("gpt-5.6", 31_999), "xhigh");
+        assert_eq!(effort_for_budget("gpt-5.1", 31_999), "high");
+        assert_eq!(effort_for_budget("gpt-9", 4096), "medium");
+        assert_eq!(effort_for_budget("o3", 1), "low");
     }
 }

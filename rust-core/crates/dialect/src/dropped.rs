@@ -2,24 +2,24 @@
 
 use std::borrow::Cow;
 
-use crate::losses::{Class, find};
-use crate::{Untranslatable, UntranslatableFields};
+use crate::losses::{DropImpact, find};
+use crate::{UntranslatableFieldPolicy, UntranslatableRequest};
 
 /// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 /// Refuses such fields, or notes what was left out.
 #[derive(Debug)]
-pub struct Dropped {
-    fields: UntranslatableFields,
+pub struct DroppedFieldLog {
+    fields: UntranslatableFieldPolicy,
     /// Each name once, and where it stands.
     names: Vec<(usize, &'static str)>,
 }
 
-impl Dropped {
+impl DroppedFieldLog {
     /// Nothing yet.
-    pub fn new(fields: UntranslatableFields) -> Self {
-        Dropped {
+    pub fn new(fields: UntranslatableFieldPolicy) -> Self {
+        DroppedFieldLog {
             fields,
             names: Vec::new(),
         }
@@ -29,15 +29,15 @@ impl Dropped {
     ///
     /// # Errors
     /// The `refusal`, where such fields are refused.
-    pub fn drop_or(
+    pub fn drop_or_reject(
         &mut self,
         name: &'static str,
         at: usize,
-        refusal: impl FnOnce() -> Untranslatable,
-    ) -> Result<(), Untranslatable> {
+        refusal: impl FnOnce() -> UntranslatableRequest,
+    ) -> Result<(), UntranslatableRequest> {
         match self.fields {
-            UntranslatableFields::Refuse => Err(refusal()),
-            UntranslatableFields::Drop => {
+            UntranslatableFieldPolicy::Refuse => Err(refusal()),
+            UntranslatableFieldPolicy::Drop => {
                 self.note(name, at);
                 Ok(())
             }
@@ -48,20 +48,20 @@ impl Dropped {
     ///
     /// # Errors
     /// The refusal of what is impossible, and of what is lossy where such fields are refused.
-    pub fn lose(
+    pub fn drop_listed(
         &mut self,
         name: &str,
         at: usize,
         path: impl FnOnce() -> String,
-    ) -> Result<(), Untranslatable> {
+    ) -> Result<(), UntranslatableRequest> {
         let loss = find(name);
         match loss.class {
-            Class::Harmless => {
+            DropImpact::Harmless => {
                 self.note(loss.name, at);
                 Ok(())
             }
-            Class::Lossy => self.drop_or(loss.name, at, || no_counterpart(path())),
-            Class::Impossible(reason) => Err(Untranslatable::new(path(), reason)),
+            DropImpact::Lossy => self.drop_or_reject(loss.name, at, || no_counterpart_error(path())),
+            DropImpact::Impossible(reason) => Err(UntranslatableRequest::new(path(), reason)),
         }
     }
 
@@ -81,16 +81,16 @@ impl Dropped {
 }
 
 /// The refusal of a field for which there is no other reason.
-pub fn no_counterpart(path: impl Into<Cow<'static, str>>) -> Untranslatable {
-    Untranslatable::new(
+pub fn no_counterpart_error(path: impl Into<Cow<'static, str>>) -> UntranslatableRequest {
+    UntranslatableRequest::new(
         path,
         "This field has no counterpart at the provider of this model.",
     )
 }
 
 /// A name of a field as an error may show it: anything that does not look like one could be text of the prompt.
-pub fn plain_name(name: &str) -> &str {
-    let is_name = name.len() <= LONGEST_NAME
+pub fn printable_name(name: &str) -> &str {
+    let is_name = name.len() <= MAX_NAME_LEN
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));

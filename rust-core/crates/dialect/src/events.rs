@@ -9,11 +9,11 @@ pub enum EventKind {
 
 /// How far an event has brought a streamed answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum StreamStatus {
     /// More is to come.
-    Continues,
+    InProgress,
     /// It was the good end of its dialect; what was written is the end of the client's.
-    Ended,
+    Finished,
     /// The provider said that the answer failed; what was written says so to the client. There is no good end behind it.
     Failed,
 }

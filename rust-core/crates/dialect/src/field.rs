@@ -5,23 +5,23 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::dropped::{Dropped, plain_name};
+use crate::dropped::{DroppedFieldLog, printable_name};
 use crate::losses::{OTHER_FIELDS, has_effect};
-use crate::{Untranslatable, UntranslatableFields};
+use crate::{UntranslatableFieldPolicy, UntranslatableRequest};
 
 /// From how many members on a set finds those that appear twice.
-const MANY_MEMBERS: usize = 32;
+const DUPLICATE_SET_THRESHOLD: usize = 32;
 
 /// A value of a request as it stands there, and the way to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'b, 'p> {
     value: &'b str,
-    step: Step<'p>,
-    above: Option<&'p Field<'b, 'p>>,
+    step: PathStep<'p>,
+    parent: Option<&'p Field<'b, 'p>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step<'p> {
+enum PathStep<'p> {
     Root,
     Name(&'p str),
     Index(usize),
@@ -34,35 +34,35 @@ impl<'b, 'p> Field<'b, 'p> {
     /// The body itself.
     ///
     /// # Errors
-    /// [`Untranslatable`] when it is no JSON.
-    pub fn body(body: &'b [u8]) -> Result<Self, Untranslatable> {
-        let no_json = || Untranslatable::new("", "The body is not valid JSON.");
+    /// [`UntranslatableRequest`] when it is no JSON.
+    pub fn body(body: &'b [u8]) -> Result<Self, UntranslatableRequest> {
+        let no_json = || UntranslatableRequest::new("", "The body is not valid JSON.");
         let text = std::str::from_utf8(body).map_err(|_| no_json())?;
         let value: &RawValue = serde_json::from_str(text).map_err(|_| no_json())?;
         Ok(Field {
             value: value.get(),
-            step: Step::Root,
-            above: None,
+            step: PathStep::Root,
+            parent: None,
         })
     }
 
     /// A member of this object.
     #[inline]
     pub fn member<'q>(&'q self, name: &'q str, value: &'b RawValue) -> Field<'b, 'q> {
-        self.below(Step::Name(name), value)
+        self.child(PathStep::Name(name), value)
     }
 
     /// An element of this array.
     #[inline]
     pub fn element<'q>(&'q self, index: usize, value: &'b RawValue) -> Field<'b, 'q> {
-        self.below(Step::Index(index), value)
+        self.child(PathStep::Index(index), value)
     }
 
-    fn below<'q>(&'q self, step: Step<'q>, value: &'b RawValue) -> Field<'b, 'q> {
+    fn child<'q>(&'q self, step: PathStep<'q>, value: &'b RawValue) -> Field<'b, 'q> {
         Field {
             value: value.get(),
             step,
-            above: Some(self),
+            parent: Some(self),
         }
     }
 
@@ -83,78 +83,78 @@ impl<'b, 'p> Field<'b, 'p> {
     }
 
     /// The text of a string.
-    pub fn text(&self) -> Result<Cow<'b, str>, Untranslatable> {
+    pub fn text(&self) -> Result<Cow<'b, str>, UntranslatableRequest> {
         let literal = self.literal()?;
         match literal.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
             Some(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),
             _ => serde_json::from_str(literal)
                 .map(Cow::Owned)
-                .map_err(|_| self.refuse("It must be a string of Unicode characters.")),
+                .map_err(|_| self.error("It must be a string of Unicode characters.")),
         }
     }
 
     /// A string as JSON, quotes and escapes included.
-    pub fn literal(&self) -> Result<&'b str, Untranslatable> {
+    pub fn literal(&self) -> Result<&'b str, UntranslatableRequest> {
         if self.is_string() {
             Ok(self.value)
         } else {
-            Err(self.refuse("It must be a string."))
+            Err(self.error("It must be a string."))
         }
     }
 
     /// A number as JSON, with all its digits.
-    pub fn number(&self) -> Result<&'b str, Untranslatable> {
+    pub fn number(&self) -> Result<&'b str, UntranslatableRequest> {
         if self
             .value
             .starts_with(|first: char| first == '-' || first.is_ascii_digit())
         {
             Ok(self.value)
         } else {
-            Err(self.refuse("It must be a number."))
+            Err(self.error("It must be a number."))
         }
     }
 
-    pub fn boolean(&self) -> Result<bool, Untranslatable> {
+    pub fn boolean(&self) -> Result<bool, UntranslatableRequest> {
         match self.value {
             "true" => Ok(true),
             "false" => Ok(false),
-            _ => Err(self.refuse("It must be true or false.")),
+            _ => Err(self.error("It must be true or false.")),
         }
     }
 
-    pub fn elements(&self) -> Result<Vec<&'b RawValue>, Untranslatable> {
-        serde_json::from_str(self.value).map_err(|_| self.refuse("It must be an array."))
+    pub fn elements(&self) -> Result<Vec<&'b RawValue>, UntranslatableRequest> {
+        serde_json::from_str(self.value).map_err(|_| self.error("It must be an array."))
     }
 
     /// The members of an object.
     ///
     /// # Errors
-    /// [`Untranslatable`] when it is none, or names a member twice: which of the two counts is for no one to guess.
-    pub fn members(&self) -> Result<Members<'b>, Untranslatable> {
-        let Listed(members) =
-            serde_json::from_str(self.value).map_err(|_| self.refuse("It must be an object."))?;
-        if names_one_twice(&members) {
-            return Err(self.refuse("It has a repeated member."));
+    /// [`UntranslatableRequest`] when it is none, or names a member twice: which of the two counts is for no one to guess.
+    pub fn members(&self) -> Result<Members<'b>, UntranslatableRequest> {
+        let MemberList(members) =
+            serde_json::from_str(self.value).map_err(|_| self.error("It must be an object."))?;
+        if has_duplicate_names(&members) {
+            return Err(self.error("It has a repeated member."));
         }
         Ok(members)
     }
 
     /// The error that this value cannot pass.
-    pub fn refuse(&self, why: &'static str) -> Untranslatable {
-        Untranslatable::new(self.path(), why)
+    pub fn error(&self, why: &'static str) -> UntranslatableRequest {
+        UntranslatableRequest::new(self.path(), why)
     }
 
     fn path(&self) -> String {
-        let mut path = self.above.map(Field::path).unwrap_or_default();
+        let mut path = self.parent.map(Field::path).unwrap_or_default();
         match self.step {
-            Step::Root => {}
-            Step::Name(name) => {
+            PathStep::Root => {}
+            PathStep::Name(name) => {
                 if !path.is_empty() {
                     path.push('.');
                 }
-                path.push_str(plain_name(name));
+                path.push_str(printable_name(name));
             }
-            Step::Index(index) => {
+            PathStep::Index(index) => {
                 path.push('[');
                 path.push_str(itoa::Buffer::new().format(index));
                 path.push(']');
@@ -164,8 +164,8 @@ impl<'b, 'p> Field<'b, 'p> {
     }
 }
 
-fn names_one_twice(members: &Members<'_>) -> bool {
-    if members.len() > MANY_MEMBERS {
+fn has_duplicate_names(members: &Members<'_>) -> bool {
+    if members.len() > DUPLICATE_SET_THRESHOLD {
         let mut seen = HashSet::with_capacity(members.len());
         return !members.iter().all(|(name, _)| seen.insert(&**name));
     }
@@ -179,16 +179,16 @@ fn names_one_twice(members: &Members<'_>) -> bool {
     false
 }
 
-struct Listed<'b>(Members<'b>);
+struct MemberList<'b>(Members<'b>);
 
 #[derive(Deserialize)]
 struct Name<'b>(#[serde(borrow)] Cow<'b, str>);
 
-impl<'de> Deserialize<'de> for Listed<'de> {
+impl<'de> Deserialize<'de> for MemberList<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ListMembers;
         impl<'de> Visitor<'de> for ListMembers {
-            type Value = Listed<'de>;
+            type Value = MemberList<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("an object")
@@ -201,7 +201,7 @@ impl<'de> Deserialize<'de> for Listed<'de> {
                         members.push((name, value));
                     }
                 }
-                Ok(Listed(members))
+                Ok(MemberList(members))
             }
         }
         deserializer.deserialize_map(ListMembers)
@@ -210,26 +210,26 @@ impl<'de> Deserialize<'de> for Listed<'de> {
 
 /// Fields that the provider has no counterpart for: refused, or noted.
 #[derive(Debug)]
-pub struct Losses(Dropped);
+pub struct DroppedFields(DroppedFieldLog);
 
-impl Losses {
+impl DroppedFields {
     /// None yet.
-    pub fn new(fields: UntranslatableFields) -> Self {
-        Losses(Dropped::new(fields))
+    pub fn new(fields: UntranslatableFieldPolicy) -> Self {
+        DroppedFields(DroppedFieldLog::new(fields))
     }
 
     /// Leaves a field out that the [list](crate::losses) has under this name, if it asks for anything.
     ///
     /// # Errors
-    /// [`Untranslatable`] where such fields are refused.
-    pub fn lose(&mut self, name: &str, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
+    /// [`UntranslatableRequest`] where such fields are refused.
+    pub fn drop_listed(&mut self, name: &str, field: &Field<'_, '_>) -> Result<(), UntranslatableRequest> {
         if !has_effect(name, field.value) {
             return Ok(());
         }
         // Members of an object are not read in their order where one decides what another means. Every field is a piece of
         // the body, so that its address tells the order.
         let at = field.value.as_ptr().addr();
-        self.0.lose(name, at, || field.path())
+        self.0.drop_listed(name, at, || field.path())
     }
 
     /// Notes a field that was said in another way than the client said it.
@@ -238,15 +238,15 @@ impl Losses {
     }
 
     /// The names of what was left out, in the order of the body.
-    pub fn names(self) -> Vec<&'static str> {
+    pub fn into_names(self) -> Vec<&'static str> {
         self.0.into_names()
     }
 
     /// Leaves out a field that no version of the API is known to have.
     ///
     /// # Errors
-    /// As for [`lose`](Losses::lose).
-    pub fn unknown(&mut self, field: &Field<'_, '_>) -> Result<(), Untranslatable> {
-        self.lose(OTHER_FIELDS, field)
+    /// As for [`drop_listed`](Losses::lose).
+    pub fn drop_unknown(&mut self, field: &Field<'_, '_>) -> Result<(), UntranslatableRequest> {
+        self.drop_listed(OTHER_FIELDS, field)
     }
 }

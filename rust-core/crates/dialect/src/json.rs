@@ -73,6 +73,6 @@ pub fn write_member(out: &mut Vec<u8>, name: &str, json: Option<&str>) {
 
 /// A truth value as JSON.
 #[inline]
-pub fn literal(value: bool) -> &'static str {
+pub fn bool_literal(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }

@@ -11,7 +11,7 @@ pub struct JsonText<'b>(&'b str);
 impl<'b> JsonText<'b> {
     /// The string that a value is, if it is one.
     #[inline]
-    pub fn of(value: &'b RawValue) -> Option<Self> {
+    pub fn from_raw(value: &'b RawValue) -> Option<Self> {
         let raw = value.get();
         (raw.len() >= 2 && raw.starts_with('"')).then_some(JsonText(raw))
     }
@@ -38,16 +38,16 @@ impl<'b> JsonText<'b> {
     pub fn is_blank(self) -> bool {
         match self.inner().bytes().next() {
             None => true,
-            Some(b'\\') => self.decoded().is_some_and(|text| text.trim().is_empty()),
+            Some(b'\\') => self.decode().is_some_and(|text| text.trim().is_empty()),
             Some(byte) if byte.is_ascii_whitespace() || !byte.is_ascii() => {
-                self.decoded().is_some_and(|text| text.trim().is_empty())
+                self.decode().is_some_and(|text| text.trim().is_empty())
             }
             Some(_) => false,
         }
     }
 
     /// The characters that it means. `None` for half a surrogate pair.
-    pub fn decoded(self) -> Option<Cow<'b, str>> {
+    pub fn decode(self) -> Option<Cow<'b, str>> {
         if self.inner().contains('\\') {
             return serde_json::from_str(self.0).ok().map(Cow::Owned);
         }
@@ -58,12 +58,12 @@ impl<'b> JsonText<'b> {
 impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = <&RawValue>::deserialize(deserializer)?;
-        JsonText::of(value).ok_or_else(|| serde::de::Error::custom("not a string"))
+        JsonText::from_raw(value).ok_or_else(|| serde::de::Error::custom("not a string"))
     }
 }
 
 /// What stands between the quotes of a string, its escapes as they are.
 #[inline]
-pub fn inside(value: &RawValue) -> Option<&str> {
-    JsonText::of(value).map(JsonText::inner)
+pub fn inside_quotes(value: &RawValue) -> Option<&str> {
+    JsonText::from_raw(value).map(JsonText::inner)
 }

@@ -2,7 +2,7 @@
 //! [has to know of it](Asked), why a request or an answer [cannot be said](Untranslatable), what becomes of fields
 //! [without a counterpart](losses), and how JSON is read and written without copying it.
 //!
-//! What single models refuse stands in one table, [`constraints`]; what they can do, in [`abilities`].
+//! What single models refuse stands in one table, [`constraints`]; what they can do, in [`capabilities`].
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -27,8 +27,8 @@ mod error;
 mod events;
 mod usage;
 
-pub use asked::{Asked, Target, UntranslatableFields};
-pub use asked_response::{AskedResponse, SentTool, ToolKind};
-pub use error::{AnswerError, Untranslatable};
-pub use events::{EventKind, Step, write_data, write_event};
+pub use asked::{RequestContext, Target, UntranslatableFieldPolicy};
+pub use asked_response::{ResponsesContext, ToolKind, ToolMapping};
+pub use error::{ResponseError, UntranslatableRequest};
+pub use events::{EventKind, StreamStatus, write_data, write_event};
 pub use usage::Usage;

@@ -20,7 +20,7 @@ impl std::ops::Deref for Word<'_> {
 }
 
 /// The first member of an object that is none of its known ones: its name, and its value as JSON.
-pub type Unknown<'b> = (Cow<'b, str>, &'b RawValue);
+pub type UnknownMember<'b> = (Cow<'b, str>, &'b RawValue);
 
 /// Declares a value that has to be of one type of JSON and stays as it stands in the body.
 macro_rules! kept {
@@ -92,7 +92,7 @@ macro_rules! object {
         #[derive(Default)]
         pub struct $name<'b> {
             $($(#[$note])* pub $field: Option<$type>,)*
-            pub unknown: Option<$crate::object::Unknown<'b>>,
+            pub unknown: Option<$crate::object::UnknownMember<'b>>,
         }
 
         impl<'de: 'b, 'b> serde::Deserialize<'de> for $name<'b> {

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json_text::inside;
+use crate::json_text::inside_quotes;
 
 /// The type of reasoning that can be read.
 pub const TEXT: &str = "reasoning.text";
@@ -33,7 +33,7 @@ pub enum Detail<'b> {
 pub struct Details<'b> {
     pub blocks: Vec<Detail<'b>>,
     /// Whether there were any of another kind, or of another provider's form.
-    pub lost: bool,
+    pub has_dropped: bool,
 }
 
 /// An element, or a fragment of one as it is streamed. `thinking` is Anthropic's name for the text.
@@ -65,20 +65,21 @@ pub fn read(value: Option<&RawValue>) -> Details<'_> {
     let mut details = Details::default();
     let Some(value) = value else { return details };
     let Ok(elements) = serde_json::from_str::<Vec<Element<'_>>>(value.get()) else {
-        details.lost = true;
+        details.has_dropped = true;
         return details;
     };
-    let mut open: Option<Open<'_>> = None;
+    let mut open: Option<OpenBlock<'_>> = None;
     for element in elements {
-        match element.kind.and_then(inside) {
-            Some("thinking" | TEXT) if element.is_known() => {
-                let goes_on =
-                    |open: &Open<'_>| open.index.is_some() && open.index == element.index.map(RawValue::get);
+        match element.kind.and_then(inside_quotes) {
+            Some("thinking" | TEXT) if element.is_claude_format() => {
+                let goes_on = |open: &OpenBlock<'_>| {
+                    open.index.is_some() && open.index == element.index.map(RawValue::get)
+                };
                 let mut block = match open.take() {
                     Some(block) if goes_on(&block) => block,
                     before => {
-                        details.blocks.extend(before.map(|block| block.end(None)));
-                        Open {
+                        details.blocks.extend(before.map(|block| block.close(None)));
+                        OpenBlock {
                             index: element.index.map(RawValue::get),
                             fragments: Vec::new(),
                         }
@@ -86,37 +87,37 @@ pub fn read(value: Option<&RawValue>) -> Details<'_> {
                 };
                 block
                     .fragments
-                    .extend(element.text.or(element.thinking).and_then(inside));
+                    .extend(element.text.or(element.thinking).and_then(inside_quotes));
                 match element
                     .signature
-                    .and_then(inside)
+                    .and_then(inside_quotes)
                     .filter(|signature| !signature.is_empty())
                 {
-                    Some(signature) => details.blocks.push(block.end(Some(signature))),
+                    Some(signature) => details.blocks.push(block.close(Some(signature))),
                     None => open = Some(block),
                 }
             }
-            Some("redacted_thinking" | ENCRYPTED) if element.is_known() => {
-                details.blocks.extend(open.take().map(|block| block.end(None)));
-                match element.data.and_then(inside) {
+            Some("redacted_thinking" | ENCRYPTED) if element.is_claude_format() => {
+                details.blocks.extend(open.take().map(|block| block.close(None)));
+                match element.data.and_then(inside_quotes) {
                     Some(data) => details.blocks.push(Detail::Encrypted(data)),
-                    None => details.lost = true,
+                    None => details.has_dropped = true,
                 }
             }
-            _ => details.lost = true,
+            _ => details.has_dropped = true,
         }
     }
-    details.blocks.extend(open.map(|block| block.end(None)));
+    details.blocks.extend(open.map(|block| block.close(None)));
     details
 }
 
-struct Open<'b> {
+struct OpenBlock<'b> {
     index: Option<&'b str>,
     fragments: Vec<&'b str>,
 }
 
-impl<'b> Open<'b> {
-    fn end(self, signature: Option<&'b str>) -> Detail<'b> {
+impl<'b> OpenBlock<'b> {
+    fn close(self, signature: Option<&'b str>) -> Detail<'b> {
         Detail::Text {
             fragments: self.fragments,
             signature,
@@ -126,8 +127,8 @@ impl<'b> Open<'b> {
 
 impl Element<'_> {
     /// Whether it has Claude's form: OpenRouter says so of each, and others do not say.
-    fn is_known(&self) -> bool {
-        let format = self.format.and_then(inside).unwrap_or("unknown");
+    fn is_claude_format(&self) -> bool {
+        let format = self.format.and_then(inside_quotes).unwrap_or("unknown");
         format.starts_with("anthropic") || format.starts_with("unknown")
     }
 }
@@ -155,12 +156,12 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
     let mut summary: Vec<Vec<&str>> = Vec::new();
     let mut part: Option<&str> = None;
     for element in elements {
-        let kind = element.kind.and_then(inside);
-        if !element.is_of_responses() {
+        let kind = element.kind.and_then(inside_quotes);
+        if !element.is_responses_format() {
             lost = true;
             continue;
         }
-        match (kind, element.data.and_then(inside)) {
+        match (kind, element.data.and_then(inside_quotes)) {
             (Some(SUMMARY), _) => {
                 let index = element.index.map(RawValue::get);
                 if summary.is_empty() || index.is_none() || index != part {
@@ -168,12 +169,12 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
                 }
                 part = index;
                 if let Some(last) = summary.last_mut() {
-                    last.extend(element.summary.and_then(inside));
+                    last.extend(element.summary.and_then(inside_quotes));
                 }
             }
             (Some(ENCRYPTED), Some(data)) if !data.is_empty() => {
                 items.push(ResponseDetail {
-                    id: element.id.and_then(inside).filter(|id| !id.is_empty()),
+                    id: element.id.and_then(inside_quotes).filter(|id| !id.is_empty()),
                     summary: std::mem::take(&mut summary),
                     data,
                 });
@@ -187,10 +188,13 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
 
 impl Element<'_> {
     /// Whether it says that OpenAI's Responses made it, or has the id of one of their items.
-    fn is_of_responses(&self) -> bool {
-        match self.format.and_then(inside) {
+    fn is_responses_format(&self) -> bool {
+        match self.format.and_then(inside_quotes) {
             Some(format) if format != "unknown" => format.starts_with("openai-responses"),
-            _ => self.id.and_then(inside).is_some_and(|id| id.starts_with("rs_")),
+            _ => self
+                .id
+                .and_then(inside_quotes)
+                .is_some_and(|id| id.starts_with("rs_")),
         }
     }
 }
@@ -202,7 +206,7 @@ pub struct GeminiDetails<'b> {
     /// The signatures of calls, by their ids.
     pub signatures: Vec<(&'b str, &'b str)>,
     /// Whether there was anything else.
-    pub lost: bool,
+    pub has_dropped: bool,
 }
 
 /// Reads what Gemini thought and signed.
@@ -210,20 +214,23 @@ pub fn read_gemini(value: Option<&RawValue>) -> GeminiDetails<'_> {
     let mut details = GeminiDetails::default();
     let Some(value) = value else { return details };
     let Ok(elements) = serde_json::from_str::<Vec<Element<'_>>>(value.get()) else {
-        details.lost = true;
+        details.has_dropped = true;
         return details;
     };
     for element in elements {
         let is_geminis = element
             .format
-            .and_then(inside)
+            .and_then(inside_quotes)
             .is_some_and(|format| format.starts_with("google-gemini"));
-        let text = element.summary.or(element.text).and_then(inside);
-        let signed = element.id.and_then(inside).zip(element.data.and_then(inside));
-        match (element.kind.and_then(inside), text, signed) {
+        let text = element.summary.or(element.text).and_then(inside_quotes);
+        let signed = element
+            .id
+            .and_then(inside_quotes)
+            .zip(element.data.and_then(inside_quotes));
+        match (element.kind.and_then(inside_quotes), text, signed) {
             (Some(TEXT | SUMMARY), Some(text), _) if is_geminis => details.thoughts.push(text),
             (Some(ENCRYPTED), _, Some(signed)) if is_geminis => details.signatures.push(signed),
-            _ => details.lost = true,
+            _ => details.has_dropped = true,
         }
     }
     details
@@ -248,7 +255,7 @@ mod tests {
         );
         assert_eq!(read(Some(&ours)), read(Some(&anthropics)));
         assert_eq!(read(Some(&ours)).blocks[1], Detail::Encrypted("d"));
-        assert!(!read(Some(&ours)).lost);
+        assert!(!read(Some(&ours)).has_dropped);
     }
 
     #[test]
@@ -261,7 +268,7 @@ mod tests {
         ] {
             let foreign = value(foreign);
             let details = read(Some(&foreign));
-            assert!(details.lost && details.blocks.is_empty());
+            assert!(details.has_dropped && details.blocks.is_empty());
         }
     }
     #[test]
@@ -278,7 +285,10 @@ mod tests {
         assert_eq!(items[0].summary, [vec!["a", "b"], vec!["c"]]);
         assert_eq!((items[0].id, items[0].data), (Some("rs_1"), "d"));
         assert_eq!((items[1].id, items[1].data), (None, "e"));
-        assert!(read(Some(&ours)).lost, "another provider does not read them");
+        assert!(
+            read(Some(&ours)).has_dropped,
+            "another provider does not read them"
+        );
     }
 
     #[test]

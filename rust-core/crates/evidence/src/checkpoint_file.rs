@@ -1,17 +1,17 @@
 //! The `checkpoint` file, the newest signed note of a log, and the one that a successor keeps of its predecessor.
 
 use crate::{EvidenceError, ReadStorage, read_full};
-use proofgate_ledger::MAX_NOTE;
+use proofgate_ledger::MAX_NOTE_BYTES;
 use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
 /// Name of the file.
-pub const CHECKPOINT: &str = "checkpoint";
+pub const CHECKPOINT_FILE: &str = "checkpoint";
 
 /// Name of the note that covers all that an incarnation left, signed by a successor and kept in the successor's directory.
 #[must_use]
-pub fn cover_name(incarnation: Ulid) -> String {
+pub fn successor_note_name(incarnation: Ulid) -> String {
     format!("{incarnation}.checkpoint")
 }
 
@@ -20,20 +20,20 @@ pub fn cover_name(incarnation: Ulid) -> String {
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
 pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, EvidenceError> {
-    read_note(storage, dir.join(CHECKPOINT))
+    read_note(storage, dir.join(CHECKPOINT_FILE))
 }
 
 /// The last checkpoint of an incarnation that a successor, whose directory is `dir`, signed; `None` when that one's own
 /// covers everything.
 ///
 /// # Errors
-/// As [`read`].
-pub fn read_cover(
+/// As [`collect_records`].
+pub fn read_successor_note(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
 ) -> Result<Option<String>, EvidenceError> {
-    read_note(storage, dir.join(cover_name(incarnation)))
+    read_note(storage, dir.join(successor_note_name(incarnation)))
 }
 
 fn read_note(storage: &dyn ReadStorage, path: PathBuf) -> Result<Option<String>, EvidenceError> {
@@ -42,7 +42,7 @@ fn read_note(storage: &dyn ReadStorage, path: PathBuf) -> Result<Option<String>,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(EvidenceError::io("open", &path)(error)),
     };
-    let mut bytes = vec![0; MAX_NOTE + 1];
+    let mut bytes = vec![0; MAX_NOTE_BYTES + 1];
     let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
     bytes.truncate(read);
     // Whoever keeps the note does not keep the room for the largest one.

@@ -12,21 +12,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder of a ledger in which they are.
-pub const CONFIGURATIONS: &str = "configurations";
+pub const CONFIGURATIONS_DIR: &str = "configurations";
 /// A record names a configuration that is not there.
-pub const MISSING: &str = "configuration_missing";
+pub const CONFIGURATION_MISSING: &str = "configuration_missing";
 /// What has the name of a configuration is another.
-pub const CHANGED: &str = "configuration_changed";
+pub const CONFIGURATION_CHANGED: &str = "configuration_changed";
 /// As much as a worker archives, in bytes.
-const MOST: u64 = 64 << 20;
+const MAX_CONFIGURATION_BYTES: u64 = 64 << 20;
 /// Bytes that are read at once.
-const AT_ONCE: usize = 64 << 10;
+const READ_CHUNK: usize = 64 << 10;
 
 /// What stands in the place of an archived configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Archived {
+pub enum ArchiveState {
     /// What the digest is of.
-    Kept,
+    Present,
     /// Nothing.
     Missing,
     /// Something else; why.
@@ -35,63 +35,66 @@ pub enum Archived {
 
 /// The digest by which a configuration is archived that a record says is in force: an `open` or a `config` record.
 #[must_use]
-pub fn named(record: &Record<'_>) -> Option<Hash> {
+pub fn configuration_digest(record: &Record<'_>) -> Option<Hash> {
     let (config, settings) = match record {
         Record::Open(open) => (open.config, open.settings),
         Record::Config(config) => (config.config, config.settings),
         _ => return None,
     };
-    Some(archived_by(ConfigDigests { config, settings }))
+    Some(archive_digest(ConfigDigests { config, settings }))
 }
 
 /// The digest by which a configuration is archived.
 #[must_use]
-pub fn archived_by(digests: ConfigDigests) -> Hash {
+pub fn archive_digest(digests: ConfigDigests) -> Hash {
     digests.settings.map_or(digests.config, |settings| settings.0)
 }
 
 /// Where the configuration of a digest is archived.
 #[must_use]
-pub fn path_of(ledger: &Path, digest: &Hash) -> PathBuf {
+pub fn archive_path(ledger: &Path, digest: &Hash) -> PathBuf {
     let mut name = String::with_capacity(2 * digest.len() + 5);
     for byte in digest {
         let _ = write!(name, "{byte:02x}");
     }
-    ledger.join(CONFIGURATIONS).join(name + ".json")
+    ledger.join(CONFIGURATIONS_DIR).join(name + ".json")
 }
 
 /// Looks for the configuration of a digest beside the shards of a ledger; and how many bytes were read for that.
 ///
 /// # Errors
 /// [`EvidenceError::Io`] when it cannot be read.
-pub fn look(
+pub fn check_archived(
     storage: &dyn ReadStorage,
     ledger: &Path,
     digest: &Hash,
-) -> Result<(Archived, u64), EvidenceError> {
-    let path = path_of(ledger, digest);
+) -> Result<(ArchiveState, u64), EvidenceError> {
+    let path = archive_path(ledger, digest);
     let file = match storage.open(&path) {
         Ok(file) => file,
         Err(error) => {
             return match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok((Archived::Missing, 0)),
-                io::ErrorKind::InvalidData => Ok((Archived::Changed("it is not a regular file"), 0)),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok((ArchiveState::Missing, 0)),
+                io::ErrorKind::InvalidData => Ok((ArchiveState::Changed("it is not a regular file"), 0)),
                 _ => Err(EvidenceError::io("open", &path)(error)),
             };
         }
     };
-    let read = digest_of(&*file).map_err(EvidenceError::io("read", &path))?;
+    let read = file_digest(&*file).map_err(EvidenceError::io("read", &path))?;
     Ok(match read {
-        None => (Archived::Changed("it is larger than a configuration can be"), 0),
-        Some((found, bytes)) if found == *digest => (Archived::Kept, bytes),
-        Some((_, bytes)) => (Archived::Changed("its SHA-256 differs from its name"), bytes),
+        None => (
+            ArchiveState::Changed("it is larger than a configuration can be"),
+            0,
+        ),
+        Some((found, bytes)) if found == *digest => (ArchiveState::Present, bytes),
+        Some((_, bytes)) => (ArchiveState::Changed("its SHA-256 differs from its name"), bytes),
     })
 }
 
 /// The SHA-256 of a file, and its bytes; `None` for one that is too long.
-fn digest_of(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
-    let (mut hasher, mut at, mut piece) = (Sha256::new(), 0, vec![0; AT_ONCE]);
-    if file.len()? > MOST {
+fn file_digest(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
+    let (mut hasher, mut at, mut piece) = (Sha256::new(), 0, vec![0; READ_CHUNK]);
+    if file.len()? > MAX_CONFIGURATION_BYTES {
         return Ok(None);
     }
     loop {
@@ -102,7 +105,7 @@ fn digest_of(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
                 at += read as u64;
             }
         }
-        if at > MOST {
+        if at > MAX_CONFIGURATION_BYTES {
             return Ok(None);
         }
     }
@@ -122,18 +125,20 @@ pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
                 continue;
             }
             let named_by = format!("record {seq} of {} names it", log.dir);
-            let (code, verdict, message) = match look(storage, &ledger, digest) {
-                Ok((Archived::Kept, _)) => continue,
-                Ok((Archived::Missing, _)) => (
-                    MISSING,
+            let (code, verdict, message) = match check_archived(storage, &ledger, digest) {
+                Ok((ArchiveState::Present, _)) => continue,
+                Ok((ArchiveState::Missing, _)) => (
+                    CONFIGURATION_MISSING,
                     Verdict::Incomplete,
                     format!("this configuration is missing, but {named_by}"),
                 ),
-                Ok((Archived::Changed(why), _)) => {
-                    (CHANGED, Verdict::Invalid, format!("{why}, and {named_by}"))
-                }
+                Ok((ArchiveState::Changed(why), _)) => (
+                    CONFIGURATION_CHANGED,
+                    Verdict::Invalid,
+                    format!("{why}, and {named_by}"),
+                ),
                 Err(error) => {
-                    let verdict = match error.is_spoiled() {
+                    let verdict = match error.is_damaged() {
                         true => Verdict::Invalid,
                         false => Verdict::Incomplete,
                     };
@@ -145,7 +150,7 @@ pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
                 }
             };
             findings.push(Finding {
-                file: path_of(&ledger, digest).display().to_string(),
+                file: archive_path(&ledger, digest).display().to_string(),
                 offset: 0,
                 verdict,
                 code: Some(code),
@@ -153,5 +158,5 @@ pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
             });
         }
     }
-    report.add(findings);
+    report.add_findings(findings);
 }

@@ -1,7 +1,7 @@
 //! Two checkpoints of one log are one history: the older is a prefix of the newer.
 
 use crate::layout::{parse_incarnation, shards};
-use crate::rebuilt::{Nodes, rebuilt};
+use crate::rebuilt::{RebuiltNodeReader, rebuild_tree};
 use crate::removal::{read_consistency, read_tombstone};
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage, Refusal, TreeFile};
 use proofgate_ledger::{
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 /// checked.
 ///
 /// # Errors
-/// [`EvidenceError::Note`] for the first note that is refused, and when there is none.
+/// [`EvidenceError::InvalidNote`] for the first note that is refused, and when there is none.
 pub fn read_notes(
     file: &Path,
     text: &str,
     key: Option<&VerifyingKey>,
 ) -> Result<Vec<HeldCheckpoint>, EvidenceError> {
-    let refused = |number: usize, reason: Refusal| EvidenceError::Note {
+    let refused = |number: usize, reason: Refusal| EvidenceError::InvalidNote {
         file: file.to_owned(),
         number,
         reason,
@@ -66,9 +66,9 @@ pub(crate) fn split_notes(text: &str) -> Vec<&str> {
 ///
 /// # Errors
 /// [`EvidenceError::Inconsistent`] when the two are not one history, or the ledger does not lead to both;
-/// [`EvidenceError::NotALog`] when it does not hold the log; [`EvidenceError::Removed`] when that was removed, and nothing
+/// [`EvidenceError::NotALog`] when it does not hold the log; [`EvidenceError::RemovedLog`] when that was removed, and nothing
 /// that stays shows it; [`EvidenceError::Ledger`] for an empty `old` or sizes in the wrong order; [`EvidenceError::Io`].
-pub fn consistency(
+pub fn prove_consistency(
     storage: &dyn ReadStorage,
     path: &Path,
     old: &Checkpoint,
@@ -88,27 +88,27 @@ pub fn consistency(
         );
         return Err(EvidenceError::Inconsistent(told));
     }
-    let dir = directory_of(storage, path, &old.origin)?;
-    proof(storage, &dir, (old.size, Some(old.root)), new)
+    let dir = log_directory(storage, path, &old.origin)?;
+    build_proof(storage, &dir, (old.size, Some(old.root)), new)
 }
 
-/// As [`consistency`], from a size alone: which root was signed there is known to whoever asks.
+/// As [`prove_consistency`], from a size alone: which root was signed there is known to whoever asks.
 ///
 /// # Errors
-/// As [`consistency`].
-pub fn consistency_from(
+/// As [`prove_consistency`].
+pub fn prove_consistency_from_size(
     storage: &dyn ReadStorage,
     path: &Path,
     size: u64,
     new: &Checkpoint,
 ) -> Result<Vec<Hash>, EvidenceError> {
-    let dir = directory_of(storage, path, &new.origin)?;
-    proof(storage, &dir, (size, None), new)
+    let dir = log_directory(storage, path, &new.origin)?;
+    build_proof(storage, &dir, (size, None), new)
 }
 
 /// The proof out of the tree file, or out of the records where that is missing, short or wrong. A root that is not known
 /// is the one that the log has at that size.
-fn proof(
+fn build_proof(
     storage: &dyn ReadStorage,
     dir: &Path,
     (size, root): (u64, Option<Hash>),
@@ -142,19 +142,19 @@ fn proof(
     }
     let mut whole = false;
     loop {
-        let rebuilt = match rebuilt(storage, dir, new, whole) {
+        let rebuilt = match rebuild_tree(storage, dir, new, whole) {
             Err(EvidenceError::NoSuchRecord { seq, .. }) => {
                 let told = format!("the ledger has {seq} records of {}, not {}", new.origin, new.size);
                 return Err(EvidenceError::Inconsistent(told));
             }
             other => other?,
         };
-        let nodes = Nodes::new(storage, dir, &rebuilt);
+        let nodes = RebuiltNodeReader::new(storage, dir, &rebuilt);
         let proved = read_proof(&nodes, (size, root), new.size).and_then(|(hashes, root)| {
             check(&old(root), new, &hashes)?;
             Ok(hashes)
         });
-        if proved.is_ok() || rebuilt.is_whole() {
+        if proved.is_ok() || rebuilt.is_complete() {
             return proved;
         }
         // A node of the tree file is wrong.
@@ -197,7 +197,7 @@ pub fn check(old: &Checkpoint, new: &Checkpoint, hashes: &[Hash]) -> Result<(), 
 }
 
 /// The directory of the log of an origin.
-fn directory_of(storage: &dyn ReadStorage, path: &Path, origin: &str) -> Result<PathBuf, EvidenceError> {
+fn log_directory(storage: &dyn ReadStorage, path: &Path, origin: &str) -> Result<PathBuf, EvidenceError> {
     let missing = || EvidenceError::NotALog(path.join(origin));
     let incarnation = origin
         .rsplit('/')

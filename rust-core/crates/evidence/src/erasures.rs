@@ -8,16 +8,16 @@ use std::io;
 use std::path::Path;
 
 /// Name of the file.
-pub const ERASURES: &str = "erasures";
+pub const ERASURES_FILE: &str = "erasures";
 /// Largest file that is looked at, in bytes: some thirty thousand notes.
-pub const MAX_ERASURES: u64 = 16 << 20;
+pub const MAX_ERASURES_BYTES: u64 = 16 << 20;
 
 /// The text of the file, empty when it is not there.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text, or too long.
 pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, EvidenceError> {
-    let path = dir.join(ERASURES);
+    let path = dir.join(ERASURES_FILE);
     let file = match storage.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
@@ -29,7 +29,10 @@ pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, Eviden
         reason,
     };
     let length = file.len().map_err(EvidenceError::io("stat", &path))?;
-    let Some(length) = usize::try_from(length).ok().filter(|_| length <= MAX_ERASURES) else {
+    let Some(length) = usize::try_from(length)
+        .ok()
+        .filter(|_| length <= MAX_ERASURES_BYTES)
+    else {
         return Err(refused(0, format!("{length} bytes of erasures exceed the limit")));
     };
     let mut bytes = vec![0; length];

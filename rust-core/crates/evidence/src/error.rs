@@ -54,7 +54,7 @@ pub enum EvidenceError {
     Removed(PathBuf),
     /// A file of notes that somebody keeps: one of them is refused.
     #[error("{}: note {number}: {reason}", file.display())]
-    Note {
+    InvalidNote {
         /// The file.
         file: PathBuf,
         /// Which of its notes, from 1.
@@ -94,7 +94,7 @@ impl EvidenceError {
     /// Whether something that is stored is not what its writer made, or is withheld: whoever writes the volume can bring that
     /// about, and it tells nothing of anything else. Otherwise the storage fails, or what was asked for cannot be.
     #[must_use]
-    pub fn is_spoiled(&self) -> bool {
+    pub fn is_damaged(&self) -> bool {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
         match self {
             Self::Corruption { .. } => true,
@@ -121,8 +121,8 @@ impl EvidenceError {
             Self::NotCovered { .. } => "record_not_covered",
             Self::NoSuchRecord { .. } => "no_such_record",
             Self::Removed(_) => "log_removed",
-            Self::Note { reason, .. } if reason.another_key => LedgerError::ANOTHER_KEY,
-            Self::Note { .. } => "bad_note",
+            Self::InvalidNote { reason, .. } if reason.wrong_key => LedgerError::WRONG_KEY,
+            Self::InvalidNote { .. } => "bad_note",
             Self::Inconsistent(_) => "inconsistent",
             Self::ShredKeys { .. } => "shred_keys_malformed",
             Self::NotALog(_) => "not_a_log",

@@ -1,6 +1,6 @@
 //! Hands out the leaves of a log, for tools that are not ours.
 
-use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::layout::incarnation_of;
 use crate::log_reader::{LogItem, LogReader};
 use crate::{EvidenceError, ReadStorage};
@@ -52,7 +52,7 @@ pub fn export_leaves(
         let (path, offset, reason) = match flaw {
             Some(flaw) => (flaw.path, flaw.offset, flaw.reason),
             None => (
-                incarnation_dir.join(CHECKPOINT),
+                incarnation_dir.join(CHECKPOINT_FILE),
                 0,
                 "records are missing at the end".to_owned(),
             ),

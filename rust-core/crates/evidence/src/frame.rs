@@ -18,16 +18,16 @@
 use ulid::Ulid;
 
 /// Bytes of a segment's header.
-pub const SEGMENT_HEADER: usize = 128;
+pub const SEGMENT_HEADER_LEN: usize = 128;
 /// Bytes of a frame before its payload.
-pub const FRAME_HEADER: usize = 32;
+pub const FRAME_HEADER_LEN: usize = 32;
 /// Bytes of a frame's tag.
-pub const FRAME_TAG: usize = 16;
+pub const FRAME_TAG_LEN: usize = 16;
 /// Bytes of a frame after its padded payload.
-pub const FRAME_FOOTER: usize = FRAME_TAG + 8;
+pub const FRAME_FOOTER_LEN: usize = FRAME_TAG_LEN + 8;
 
 /// What tells a holder of the signing key that a frame was made by one.
-pub type Tag = [u8; FRAME_TAG];
+pub type FrameTag = [u8; FRAME_TAG_LEN];
 
 const MAGIC: [u8; 8] = *b"PROOFGT\x01";
 const VERSION: u16 = 2;
@@ -35,18 +35,18 @@ const TYPE_RECORD: u8 = 1;
 
 /// Bytes a record of `record_len` bytes takes in a segment.
 #[must_use]
-pub const fn frame_bytes(record_len: usize) -> u64 {
-    (FRAME_HEADER + record_len.next_multiple_of(8) + FRAME_FOOTER) as u64
+pub const fn frame_len(record_len: usize) -> u64 {
+    (FRAME_HEADER_LEN + record_len.next_multiple_of(8) + FRAME_FOOTER_LEN) as u64
 }
 
 /// What binds a segment's bytes to their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentKey {
+pub struct SegmentCrc {
     /// The running CRC over incarnation and ordinal.
     seed: u32,
 }
 
-impl SegmentKey {
+impl SegmentCrc {
     /// The key of segment `ordinal` of an incarnation.
     #[must_use]
     pub fn new(incarnation: Ulid, ordinal: u64) -> Self {
@@ -71,20 +71,20 @@ pub struct SegmentHeader {
     /// Number of its first record.
     pub first_seq: u64,
     /// SHA-256 of the origin.
-    pub origin: [u8; 32],
+    pub origin_digest: [u8; 32],
 }
 
 impl SegmentHeader {
     /// The header's bytes.
     #[must_use]
-    pub fn encode(&self) -> [u8; SEGMENT_HEADER] {
-        let mut bytes = [0; SEGMENT_HEADER];
+    pub fn encode(&self) -> [u8; SEGMENT_HEADER_LEN] {
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&u32::from(VERSION).to_le_bytes());
         bytes[16..32].copy_from_slice(&self.incarnation.to_bytes());
         bytes[32..40].copy_from_slice(&self.ordinal.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.first_seq.to_le_bytes());
-        bytes[48..80].copy_from_slice(&self.origin);
+        bytes[48..80].copy_from_slice(&self.origin_digest);
         let crc = crc32c::crc32c(&bytes[..124]);
         bytes[124..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -95,7 +95,7 @@ impl SegmentHeader {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
-        if bytes.len() < SEGMENT_HEADER {
+        if bytes.len() < SEGMENT_HEADER_LEN {
             return Err("the file is shorter than a segment header");
         }
         if bytes[..8] != MAGIC {
@@ -115,7 +115,7 @@ impl SegmentHeader {
             incarnation: Ulid::from_bytes(incarnation),
             ordinal: u64_at(bytes, 32),
             first_seq: u64_at(bytes, 40),
-            origin,
+            origin_digest: origin,
         })
     }
 
@@ -126,22 +126,22 @@ impl SegmentHeader {
     }
 }
 
-/// Turns `batch[start..]`, which holds [`FRAME_HEADER`] bytes of room and a payload, into a frame; returns its payload
+/// Turns `batch[start..]`, which holds [`FRAME_HEADER_LEN`] bytes of room and a payload, into a frame; returns its payload
 /// CRC, or `None`, with the batch cut off at `start`, when `tag` makes none. `tag` is given all bytes of the frame before
 /// the tag. The payload must not exceed the record limit.
 pub fn seal_frame(
     batch: &mut Vec<u8>,
     start: usize,
-    key: SegmentKey,
+    segment_crc: SegmentCrc,
     seq: u64,
     durable: u64,
     prev_crc: u32,
-    tag: impl FnOnce(&[u8]) -> Option<Tag>,
+    tag: impl FnOnce(&[u8]) -> Option<FrameTag>,
 ) -> Option<u32> {
-    let payload = batch.len() - start - FRAME_HEADER;
+    let payload = batch.len() - start - FRAME_HEADER_LEN;
     let len = u32::try_from(payload).unwrap_or(u32::MAX).to_le_bytes();
-    batch.resize(start + FRAME_HEADER + payload.next_multiple_of(8), 0);
-    let header = &mut batch[start..start + FRAME_HEADER];
+    batch.resize(start + FRAME_HEADER_LEN + payload.next_multiple_of(8), 0);
+    let header = &mut batch[start..start + FRAME_HEADER_LEN];
     header[..4].copy_from_slice(&len);
     header[4] = TYPE_RECORD;
     header[5] = 0;
@@ -149,14 +149,14 @@ pub fn seal_frame(
     header[8..16].copy_from_slice(&seq.to_le_bytes());
     header[16..24].copy_from_slice(&durable.to_le_bytes());
     header[24..28].copy_from_slice(&prev_crc.to_le_bytes());
-    let header_crc = key.crc(seq, &header[..28]);
+    let header_crc = segment_crc.crc(seq, &header[..28]);
     header[28..].copy_from_slice(&header_crc.to_le_bytes());
     let Some(tag) = tag(&batch[start..]) else {
         batch.truncate(start);
         return None;
     };
     batch.extend_from_slice(&tag);
-    let payload_crc = key.crc(seq, &batch[start + FRAME_HEADER..]);
+    let payload_crc = segment_crc.crc(seq, &batch[start + FRAME_HEADER_LEN..]);
     batch.extend_from_slice(&payload_crc.to_le_bytes());
     batch.extend_from_slice(&len);
     Some(payload_crc)
@@ -165,8 +165,8 @@ pub fn seal_frame(
 /// A whole frame's bytes up to its tag, and the tag.
 #[must_use]
 pub fn split_tag(frame: &[u8]) -> (&[u8], &[u8]) {
-    let (tagged, footer) = frame.split_at(frame.len().saturating_sub(FRAME_FOOTER));
-    (tagged, &footer[..FRAME_TAG.min(footer.len())])
+    let (tagged, footer) = frame.split_at(frame.len().saturating_sub(FRAME_FOOTER_LEN));
+    (tagged, &footer[..FRAME_TAG_LEN.min(footer.len())])
 }
 
 /// A frame's header after its own checks.
@@ -183,14 +183,14 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Reads the header of a frame. `bytes` must hold [`FRAME_HEADER`] bytes.
+    /// Reads the header of a frame. `bytes` must hold [`FRAME_HEADER_LEN`] bytes.
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    pub fn decode(bytes: &[u8], key: SegmentKey) -> Result<Self, &'static str> {
+    pub fn decode(bytes: &[u8], key: SegmentCrc) -> Result<Self, &'static str> {
         let len = u32_at(bytes, 0) as usize;
         let seq = u64_at(bytes, 8);
-        if len > proofgate_ledger::record::MAX_RECORD
+        if len > proofgate_ledger::record::MAX_RECORD_BYTES
             || bytes[4] != TYPE_RECORD
             || bytes[5] != 0
             || bytes[6..8] != VERSION.to_le_bytes()
@@ -210,18 +210,18 @@ impl FrameHeader {
 
     /// Bytes of the whole frame.
     #[must_use]
-    pub fn frame_bytes(&self) -> usize {
-        FRAME_HEADER + self.len.next_multiple_of(8) + FRAME_FOOTER
+    pub fn frame_len(&self) -> usize {
+        FRAME_HEADER_LEN + self.len.next_multiple_of(8) + FRAME_FOOTER_LEN
     }
 
-    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_bytes`] long; returns the payload
+    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_len`] long; returns the payload
     /// CRC.
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    pub fn check(&self, frame: &[u8], key: SegmentKey) -> Result<u32, &'static str> {
+    pub fn check(&self, frame: &[u8], key: SegmentCrc) -> Result<u32, &'static str> {
         let footer = frame.len() - 8;
-        let crc = key.crc(self.seq, &frame[FRAME_HEADER..footer]);
+        let crc = key.crc(self.seq, &frame[FRAME_HEADER_LEN..footer]);
         if crc != u32_at(frame, footer) {
             return Err("the record's checksum does not match");
         }

@@ -21,15 +21,15 @@ mod shredded;
 mod tree_check;
 mod unreadable;
 
-use crate::key_destructions::Destroyed;
+use crate::key_destructions::DestroyedKeys;
 use crate::layout::shards;
-use crate::pinned::{Pinned, PinnedFile};
+use crate::pinned::{PinnedFile, PinningStorage};
 use crate::report::{Report, Verdict};
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage};
 use std::path::Path;
 
-pub use scope::Keys;
-use scope::Of;
+pub use scope::FsckKeys;
+use scope::Scope;
 
 /// Checks a gateway's directory, a shard's or one incarnation's. Without a key of the ledger, signatures are not checked,
 /// which makes the verdict incomplete at best; and so does a log that was removed, without the retention key. Every
@@ -42,10 +42,10 @@ use scope::Of;
 pub fn fsck<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
-    keys: impl Into<Keys<'k>>,
+    keys: impl Into<FsckKeys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<Report, EvidenceError> {
-    check(storage, path, keys.into(), held, Of::Ledger)
+    check(storage, path, keys.into(), held, Scope::Ledger)
 }
 
 /// As [`fsck`], of a copy without what a mirror leaves out: salts, trees, and the logs that go on behind the last of each
@@ -56,10 +56,10 @@ pub fn fsck<'k>(
 pub fn fsck_mirror<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
-    keys: impl Into<Keys<'k>>,
+    keys: impl Into<FsckKeys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<Report, EvidenceError> {
-    check(storage, path, keys.into(), held, Of::Mirror)
+    check(storage, path, keys.into(), held, Scope::Mirror)
 }
 
 /// As [`fsck_mirror`], of one log that has ended; and the files that were read for that, with the digests of just the bytes
@@ -70,59 +70,63 @@ pub fn fsck_mirror<'k>(
 pub fn fsck_pinned<'k>(
     storage: &dyn ReadStorage,
     dir: &Path,
-    keys: impl Into<Keys<'k>>,
+    keys: impl Into<FsckKeys<'k>>,
     held: &[HeldCheckpoint],
 ) -> Result<(Report, Vec<PinnedFile>), EvidenceError> {
-    let pinned = Pinned::new(storage);
-    let report = check(&pinned, dir, keys.into(), held, Of::OneLog)?;
+    let pinned = PinningStorage::new(storage);
+    let report = check(&pinned, dir, keys.into(), held, Scope::SingleLog)?;
     Ok((report, pinned.files()))
 }
 
 fn check(
     storage: &dyn ReadStorage,
     path: &Path,
-    keys: Keys<'_>,
+    keys: FsckKeys<'_>,
     held: &[HeldCheckpoint],
-    of: Of,
+    of: Scope,
 ) -> Result<Report, EvidenceError> {
     let mut incarnations = Vec::new();
-    let mut held = held::Held::new(held);
+    let mut held = held::HeldCheckpoints::new(held);
     // All files gone is what a checkpoint held outside tells best.
     let found = match shards(storage, path) {
         Err(EvidenceError::NotALog(_)) if !held.is_empty() => Vec::new(),
         other => other?,
     };
     let ledger = found.first().and_then(|shard| shard.dir.parent()).unwrap_or(path);
-    let (line, mut findings) = match keys::follow(storage, ledger, keys.ledger) {
-        Err(error) if of != Of::OneLog => {
-            let found = unreadable::told(error, ": the successors of the given key are not known")?;
+    let (line, mut findings) = match keys::follow_successions(storage, ledger, keys.ledger) {
+        Err(error) if of != Scope::SingleLog => {
+            let found =
+                unreadable::unreadable_finding(error, ": the successors of the given key are not known")?;
             (keys.ledger.cloned(), vec![found])
         }
         other => other?,
     };
-    if of == Of::OneLog {
+    if of == Scope::SingleLog {
         // What somebody has put beside the logs says nothing of this one.
         findings.clear();
     }
-    let keys = Keys {
+    let keys = FsckKeys {
         ledger: line.as_ref(),
         ..keys
     };
-    let mut destroyed = Destroyed::default();
-    match shredded::read(storage, ledger, keys, of == Of::Ledger) {
+    let mut destroyed = DestroyedKeys::default();
+    match shredded::read(storage, ledger, keys, of == Scope::Ledger) {
         Ok((read, refused)) => {
             destroyed = read;
             findings.extend(refused);
         }
-        Err(error) => findings.push(unreadable::told(
+        Err(error) => findings.push(unreadable::unreadable_finding(
             error,
             ": it is not known which shred keys were destroyed",
         )?),
     }
-    if of == Of::Ledger {
+    if of == Scope::Ledger {
         match hold_check::check(storage, ledger, keys) {
             Ok(found) => findings.extend(found),
-            Err(error) => findings.push(unreadable::told(error, ": hold statements were not checked")?),
+            Err(error) => findings.push(unreadable::unreadable_finding(
+                error,
+                ": hold statements were not checked",
+            )?),
         }
     }
     for shard in &found {
@@ -134,7 +138,7 @@ fn check(
             &mut incarnations,
         )?;
     }
-    findings.extend(held.unmet(path));
+    findings.extend(held.unmatched(path));
     let verdict = incarnations
         .iter()
         .flat_map(|report| &report.findings)
@@ -143,14 +147,14 @@ fn check(
         .max();
     let verdict = verdict.unwrap_or(Verdict::Ok);
     let records = incarnations.iter().map(|report| report.records).sum();
-    let is_whole = of != Of::OneLog && found.iter().all(|shard| shard.dir.parent() == Some(path));
+    let is_whole = of != Scope::SingleLog && found.iter().all(|shard| shard.dir.parent() == Some(path));
     Ok(Report {
         ledger: is_whole.then(|| path.to_owned()),
         verdict,
         exit_code: verdict.exit_code(),
         records,
         against: held.len(),
-        keys: keys::report(line.as_ref()),
+        keys: keys::key_reports(line.as_ref()),
         incarnations,
         findings,
     })

@@ -7,7 +7,7 @@ use proofgate_ledger::{HoldStatement, VerifyingKey};
 use std::path::{Path, PathBuf};
 
 /// Name of the directory.
-pub const HOLD_STATEMENTS: &str = "hold-statements";
+pub const HOLD_STATEMENTS_DIR: &str = "hold-statements";
 /// Most files that are looked at.
 pub const MAX_FILES: usize = 1 << 16;
 
@@ -23,7 +23,7 @@ pub fn read(
     name: &str,
     keeping: &VerifyingKey,
 ) -> Result<Vec<(PathBuf, Result<HoldStatement, String>)>, EvidenceError> {
-    let notes = note_files::read(storage, &ledger.join(HOLD_STATEMENTS), MAX_FILES)?;
+    let notes = note_files::read(storage, &ledger.join(HOLD_STATEMENTS_DIR), MAX_FILES)?;
     let read = |note: String| {
         let statement = HoldStatement::verify(&note, keeping).map_err(|error| error.to_string())?;
         match statement.ledger == name {

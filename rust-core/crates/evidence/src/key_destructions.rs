@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Name of the directory.
-pub const KEY_DESTRUCTIONS: &str = "key-destructions";
+pub const KEY_DESTRUCTIONS_DIR: &str = "key-destructions";
 /// Most files that are looked at.
 pub const MAX_FILES: usize = 1 << 16;
 
 /// How long after the statement a worker may still use a key that it has in memory, in microseconds. An admission under the
 /// key beyond that shows that the key was not destroyed then, or that the statement is dated back.
-pub const IN_USE: u64 = 600_000_000;
+pub const KEY_USE_GRACE: u64 = 600_000_000;
 
 /// What was signed of a key.
 #[derive(Debug)]
-struct Stated {
+struct StatedDestruction {
     /// The earliest time, in unix microseconds.
     time: u64,
     files: Vec<PathBuf>,
@@ -26,28 +26,28 @@ struct Stated {
 
 /// What stands there.
 #[derive(Debug, Default)]
-pub struct Destroyed {
-    by_tenant: BTreeMap<String, BTreeMap<ShredKeyId, Stated>>,
+pub struct DestroyedKeys {
+    by_tenant: BTreeMap<String, BTreeMap<ShredKeyId, StatedDestruction>>,
     /// Files that hold no such statement, and why.
     pub refused: Vec<(PathBuf, String)>,
 }
 
-impl Destroyed {
+impl DestroyedKeys {
     /// Whether it was signed that this key of a tenant was destroyed.
     #[must_use]
-    pub fn has(&self, tenant: &str, key: ShredKeyId) -> bool {
-        self.time_of(tenant, key).is_some()
+    pub fn contains(&self, tenant: &str, key: ShredKeyId) -> bool {
+        self.destruction_time(tenant, key).is_some()
     }
 
     /// When this key of a tenant was destroyed, as was signed first; in unix microseconds.
     #[must_use]
-    pub fn time_of(&self, tenant: &str, key: ShredKeyId) -> Option<u64> {
+    pub fn destruction_time(&self, tenant: &str, key: ShredKeyId) -> Option<u64> {
         Some(self.by_tenant.get(tenant)?.get(&key)?.time)
     }
 
     /// The files that say that this key of a tenant was destroyed.
     #[must_use]
-    pub fn files_of(&self, tenant: &str, key: ShredKeyId) -> &[PathBuf] {
+    pub fn statement_files(&self, tenant: &str, key: ShredKeyId) -> &[PathBuf] {
         let stated = self.by_tenant.get(tenant).and_then(|keys| keys.get(&key));
         stated.map_or(&[], |stated| &stated.files)
     }
@@ -68,12 +68,12 @@ pub fn read(
     storage: &dyn ReadStorage,
     ledger: &Path,
     name: &str,
-    keeping: &VerifyingKey,
-) -> Result<Destroyed, EvidenceError> {
-    let mut destroyed = Destroyed::default();
-    for (path, note) in note_files::read(storage, &ledger.join(KEY_DESTRUCTIONS), MAX_FILES)? {
+    retention_key: &VerifyingKey,
+) -> Result<DestroyedKeys, EvidenceError> {
+    let mut destroyed = DestroyedKeys::default();
+    for (path, note) in note_files::read(storage, &ledger.join(KEY_DESTRUCTIONS_DIR), MAX_FILES)? {
         let read = note.and_then(|note| {
-            let read = KeyDestruction::verify(&note, keeping).map_err(|error| error.to_string())?;
+            let read = KeyDestruction::verify(&note, retention_key).map_err(|error| error.to_string())?;
             match read.ledger == name {
                 true => Ok(read),
                 false => Err(format!("it is about another ledger, {}", read.ledger)),
@@ -82,7 +82,7 @@ pub fn read(
         match read {
             Ok(read) => {
                 let keys = destroyed.by_tenant.entry(read.tenant).or_default();
-                let stated = keys.entry(read.key).or_insert_with(|| Stated {
+                let stated = keys.entry(read.key).or_insert_with(|| StatedDestruction {
                     time: read.time,
                     files: Vec::new(),
                 });

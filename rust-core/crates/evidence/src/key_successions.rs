@@ -8,20 +8,20 @@ use proofgate_ledger::{KeySuccession, VerifyingKey};
 use std::path::{Path, PathBuf};
 
 /// Name of the directory.
-pub const KEY_SUCCESSIONS: &str = "key-successions";
+pub const KEY_SUCCESSIONS_DIR: &str = "key-successions";
 /// Most files that are looked at.
 const MAX_FILES: usize = 1024;
 
 /// What stands there.
 #[derive(Debug, Default)]
-pub struct KeptSuccessions {
+pub struct StoredSuccessions {
     /// Statements that the keys which they name signed, each with its note. Whose those are is not known.
     pub signed: Vec<(KeySuccession, String)>,
     /// Files that hold no such statement, and why.
     pub refused: Vec<(PathBuf, String)>,
 }
 
-impl KeptSuccessions {
+impl StoredSuccessions {
     /// The statements alone.
     #[must_use]
     pub fn statements(&self) -> Vec<KeySuccession> {
@@ -36,9 +36,9 @@ impl KeptSuccessions {
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 1024 files.
-pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<KeptSuccessions, EvidenceError> {
-    let mut kept = KeptSuccessions::default();
-    for (path, note) in note_files::read(storage, &ledger.join(KEY_SUCCESSIONS), MAX_FILES)? {
+pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<StoredSuccessions, EvidenceError> {
+    let mut kept = StoredSuccessions::default();
+    for (path, note) in note_files::read(storage, &ledger.join(KEY_SUCCESSIONS_DIR), MAX_FILES)? {
         let read = note.and_then(|note| match KeySuccession::verify(&note) {
             Ok(statement) => Ok((statement, note)),
             Err(error) => Err(error.to_string()),
@@ -55,7 +55,7 @@ pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<KeptSuccessions,
 ///
 /// # Errors
 /// As [`shards`].
-pub fn ledger_of(storage: &dyn ReadStorage, path: &Path) -> Result<PathBuf, EvidenceError> {
+pub fn ledger_directory(storage: &dyn ReadStorage, path: &Path) -> Result<PathBuf, EvidenceError> {
     let found = shards(storage, path)?;
     let above = found.first().and_then(|shard| shard.dir.parent());
     Ok(above.unwrap_or(path).to_owned())
@@ -65,15 +65,15 @@ pub fn ledger_of(storage: &dyn ReadStorage, path: &Path) -> Result<PathBuf, Evid
 /// over: `fsck` tells of it.
 ///
 /// # Errors
-/// As [`read`] and [`VerifyingKey::with_successions`].
-pub fn follow(
+/// As [`collect_records`] and [`VerifyingKey::with_successions`].
+pub fn follow_successions(
     storage: &dyn ReadStorage,
     path: &Path,
     key: &VerifyingKey,
 ) -> Result<VerifyingKey, EvidenceError> {
-    let kept = match ledger_of(storage, path) {
+    let kept = match ledger_directory(storage, path) {
         Ok(ledger) => read(storage, &ledger)?,
-        Err(EvidenceError::NotALog(_)) => KeptSuccessions::default(),
+        Err(EvidenceError::NotALog(_)) => StoredSuccessions::default(),
         Err(error) => return Err(error),
     };
     Ok(key.with_successions(&kept.statements())?)

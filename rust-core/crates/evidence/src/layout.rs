@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
 /// Name of the retention job's note.
-pub const TOMBSTONE: &str = "tombstone";
+pub const TOMBSTONE_FILE: &str = "tombstone";
 /// Kept by the file system at the root of a volume (ext4 makes it with the volume); only root may read it.
 const LOST_AND_FOUND: &str = "lost+found";
 
@@ -18,7 +18,7 @@ pub struct Shard {
     /// Names of the directories in it that are incarnations'.
     pub incarnations: Vec<Ulid>,
     /// Only one of them was asked for.
-    pub alone: bool,
+    pub single: bool,
     /// The number that the logs in it must be of: its name. `None` for one that was asked for under a name that is no
     /// number, such as a copy's.
     pub name: Option<String>,
@@ -39,17 +39,17 @@ pub fn shards(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Shard>, Evid
         && (names.is_empty()
             || names
                 .iter()
-                .any(|name| SegmentName::parse(name).is_some() || name == TOMBSTONE))
+                .any(|name| SegmentName::parse(name).is_some() || name == TOMBSTONE_FILE))
     {
         return Ok(vec![Shard {
             dir: dir.to_owned(),
             incarnations: vec![incarnation],
-            alone: true,
-            name: name_of(dir).filter(|name| is_number(name)),
+            single: true,
+            name: directory_name(dir).filter(|name| is_shard_number(name)),
         }]);
     }
     if let Some(mut shard) = shard(path, &names) {
-        shard.name = shard.name.filter(|name| is_number(name));
+        shard.name = shard.name.filter(|name| is_shard_number(name));
         return Ok(vec![shard]);
     }
     let mut shards = Vec::new();
@@ -74,16 +74,16 @@ fn shard(dir: &Path, names: &[String]) -> Option<Shard> {
     (!incarnations.is_empty()).then(|| Shard {
         dir: dir.to_owned(),
         incarnations,
-        alone: false,
-        name: name_of(dir),
+        single: false,
+        name: directory_name(dir),
     })
 }
 
-fn name_of(dir: &Path) -> Option<String> {
+fn directory_name(dir: &Path) -> Option<String> {
     Some(dir.file_name()?.to_str()?.to_owned())
 }
 
-fn is_number(name: &str) -> bool {
+fn is_shard_number(name: &str) -> bool {
     name.bytes().all(|digit| digit.is_ascii_digit())
 }
 

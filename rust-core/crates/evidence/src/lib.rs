@@ -53,22 +53,25 @@ mod storage;
 mod time_search;
 mod tree_file;
 
-pub use consistency::{check as check_consistency, consistency, consistency_from, read_notes};
+pub use consistency::{
+    check as check_consistency, prove_consistency, prove_consistency_from_size, read_notes,
+};
 pub use error::EvidenceError;
 pub use export::export_leaves;
-pub use fsck::{Keys, fsck, fsck_mirror, fsck_pinned};
+pub use fsck::{FsckKeys, fsck, fsck_mirror, fsck_pinned};
 pub use held_checkpoint::HeldCheckpoint;
 pub use lookup::{
-    ExchangeStart, FoundRecord, Search, find, find_beginning, read_record, read_records, removed_at,
+    ExchangeStart, FoundRecord, SearchMode, find, find_exchange_start, find_removed, read_record,
+    read_records,
 };
 pub use pinned::PinnedFile;
 pub use refusal::Refusal;
 pub use report::{
     CheckpointState, Finding, IncarnationReport, KeyReport, RemovedReport, Report, TreeState, Verdict,
 };
-pub use salts::stored_salt;
-pub use segments::unused;
-pub use shred_keys::{ShredKeys, file_of as shred_key_file};
+pub use salts::read_stored_salt;
+pub use segments::unused_segments;
+pub use shred_keys::{ShredKeys, tenant_file as shred_key_file};
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};
-pub use tree_file::{NODE, TREE, TreeFile};
+pub use tree_file::{NODE_LEN, TREE_FILE, TreeFile};
 pub use ulid::Ulid;

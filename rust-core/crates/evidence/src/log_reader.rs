@@ -5,10 +5,10 @@
 //! before it begins the next, and what was synced before a record was framed was written before it; so whatever looks
 //! wrong is read again after that which makes it look wrong, and only what is wrong then is told.
 
-use crate::segment::{MAX_SEGMENT, SegmentName};
-use crate::segment_reader::{SegmentReader, Slot, Stored};
-use crate::segments::{self, LISTINGS, MOST_PREPARED, OpenSegment};
-use crate::time_search::StartingPoint;
+use crate::segment::{MAX_SEGMENT_BYTES, SegmentName};
+use crate::segment_reader::{SegmentReader, Slot, StoredRecord};
+use crate::segments::{self, MAX_LISTINGS, MAX_PREPARED, OpenSegment};
+use crate::time_search::StartPosition;
 use crate::{EvidenceError, ReadStorage};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
@@ -17,7 +17,7 @@ use ulid::Ulid;
 
 /// Bytes that are looked through for where a log goes on, if nobody says otherwise: what is left of a segment, and some that
 /// are prepared.
-const SEARCH: u64 = 4 * MAX_SEGMENT;
+const SEARCH_LIMIT: u64 = 4 * MAX_SEGMENT_BYTES;
 
 /// A stretch of a log that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Flaw {
 /// What a [`LogReader`] finds next.
 pub enum LogItem {
     /// A record. Its number is the one expected, or follows a [`LogItem::Flaw`].
-    Record(Stored),
+    Record(StoredRecord),
     /// Something is wrong here; reading goes on behind it.
     Flaw(Flaw),
     /// The end of the log.
@@ -46,7 +46,7 @@ pub enum LogItem {
 
 /// A place between two records of a log, with what follows from the records before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResumePlace {
+pub struct ResumePosition {
     /// Number of the first record of the segment that it is in: the segment's name.
     pub segment: u64,
     /// Where the next frame starts in it.
@@ -54,7 +54,7 @@ pub struct ResumePlace {
     /// Number of the next record.
     pub seq: u64,
     /// Payload CRC of the record before.
-    pub chain: u32,
+    pub prev_crc: u32,
 }
 
 /// Reads all records of an incarnation's directory in order.
@@ -63,9 +63,9 @@ pub struct LogReader<'s> {
     dir: PathBuf,
     incarnation: Ulid,
     /// Segments not yet entered, in order.
-    waiting: VecDeque<SegmentName>,
+    pending: VecDeque<SegmentName>,
     /// The first of them, if it is open already.
-    ahead: Option<OpenSegment>,
+    next_segment: Option<OpenSegment>,
     /// Names that the segments entered have or had.
     entered: BTreeSet<SegmentName>,
     /// Position of the next segment.
@@ -77,17 +77,17 @@ pub struct LogReader<'s> {
     origin: Option<[u8; 32]>,
     expected: u64,
     /// Records that are known to be there.
-    at_least: u64,
+    min_records: u64,
     /// What the next record must chain to; unknown behind a flaw.
-    chain: Option<u32>,
+    prev_crc: Option<u32>,
     /// Listings since the last segment was entered.
-    listings: u32,
+    listing_count: u32,
     /// Bytes that may still be looked through for the next record, and how many behind each record.
-    search: (u64, u64),
+    search_budget: (u64, u64),
     /// Bytes that were looked through.
-    searched: u64,
+    bytes_searched: u64,
     /// Segments with nothing in them that were passed over since the last record.
-    blank: usize,
+    blank_segments: usize,
     ended: bool,
 }
 
@@ -101,8 +101,8 @@ impl<'s> LogReader<'s> {
             storage,
             dir: dir.to_owned(),
             incarnation,
-            waiting: segments::list(storage, dir)?,
-            ahead: None,
+            pending: segments::list(storage, dir)?,
+            next_segment: None,
             entered: BTreeSet::new(),
             position: 0,
             reader: None,
@@ -110,55 +110,55 @@ impl<'s> LogReader<'s> {
             path: PathBuf::new(),
             origin: None,
             expected: 0,
-            at_least: 0,
-            chain: None,
-            listings: 0,
-            search: (SEARCH, SEARCH),
-            searched: 0,
-            blank: 0,
+            min_records: 0,
+            prev_crc: None,
+            listing_count: 0,
+            search_budget: (SEARCH_LIMIT, SEARCH_LIMIT),
+            bytes_searched: 0,
+            blank_segments: 0,
             ended: false,
         })
     }
 
     /// Looks through at most `bytes` bytes behind a record, or before the first, for where the log goes on: zeros and what is
     /// no record. What lies behind counts as nothing.
-    pub fn search_within(&mut self, bytes: u64) {
-        self.search = (bytes, bytes);
+    pub fn limit_search(&mut self, bytes: u64) {
+        self.search_budget = (bytes, bytes);
     }
 
     /// Bytes that were looked through for where the log goes on, since this was asked last.
-    pub fn take_searched(&mut self) -> u64 {
-        std::mem::take(&mut self.searched)
+    pub fn take_bytes_searched(&mut self) -> u64 {
+        std::mem::take(&mut self.bytes_searched)
     }
 
     /// Says how many records are known to be there, from a checkpoint read **before** the log was opened: a listing made
     /// while segments are renamed may miss one, and is then made again.
-    pub fn expect(&mut self, records: u64) {
-        self.at_least = records;
+    pub fn expect_records(&mut self, records: u64) {
+        self.min_records = records;
     }
 
     /// The origin digest of the first segment whose header could be read so far.
     #[must_use]
-    pub fn origin(&self) -> Option<[u8; 32]> {
+    pub fn origin_digest(&self) -> Option<[u8; 32]> {
         self.origin
     }
 
     /// Number of segments entered.
     #[must_use]
-    pub fn segments(&self) -> u64 {
+    pub fn segment_count(&self) -> u64 {
         self.position
     }
 
     /// Starts with the segment that holds record `seq`, as far as file names tell. Call it before `next`.
     pub fn seek(&mut self, seq: u64) {
         let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
-        let Some(at) = self.waiting.iter().rposition(holds).filter(|at| *at > 0) else {
+        let Some(at) = self.pending.iter().rposition(holds).filter(|at| *at > 0) else {
             return;
         };
-        self.ahead = None;
-        self.entered.extend(self.waiting.drain(..at));
+        self.next_segment = None;
+        self.entered.extend(self.pending.drain(..at));
         self.position = at as u64;
-        if let Some(SegmentName::First(first)) = self.waiting.front() {
+        if let Some(SegmentName::First(first)) = self.pending.front() {
             self.expected = *first;
         }
     }
@@ -168,12 +168,12 @@ impl<'s> LogReader<'s> {
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
-    pub fn start_at(&mut self, place: &ResumePlace) -> Result<Option<Flaw>, EvidenceError> {
+    pub fn resume_at(&mut self, place: &ResumePosition) -> Result<Option<Flaw>, EvidenceError> {
         self.seek(place.segment);
-        let found = self.waiting.front() == Some(&SegmentName::First(place.segment));
-        let mut flaw = self.enter()?;
+        let found = self.pending.front() == Some(&SegmentName::First(place.segment));
+        let mut flaw = self.enter_segment()?;
         self.expected = place.seq;
-        self.chain = Some(place.chain);
+        self.prev_crc = Some(place.prev_crc);
         if !found {
             flaw = Some(self.flaw(0, format!("the segment of record {} is missing", place.seq)));
         }
@@ -185,45 +185,45 @@ impl<'s> LogReader<'s> {
 
     /// The place behind the record that `next` has just returned; `None` before the first record and behind a flaw.
     #[must_use]
-    pub fn resume_place(&self) -> Option<ResumePlace> {
-        Some(ResumePlace {
+    pub fn resume_position(&self) -> Option<ResumePosition> {
+        Some(ResumePosition {
             segment: self.first_seq?,
             offset: self.reader.as_ref()?.offset,
             seq: self.expected,
-            chain: self.chain?,
+            prev_crc: self.prev_crc?,
         })
     }
 
     /// What the tag of the record that `next` has just returned covers, and the tag.
     #[must_use]
-    pub fn tagged(&self, stored: &Stored) -> (&[u8], &[u8]) {
+    pub fn tagged_bytes(&self, stored: &StoredRecord) -> (&[u8], &[u8]) {
         self.reader
             .as_ref()
-            .map_or((&[], &[]), |reader| reader.tagged(stored))
+            .map_or((&[], &[]), |reader| reader.tagged_bytes(stored))
     }
 
     /// Starts at a place in one of its segments. Call it before `next`.
-    pub(crate) fn seek_to(&mut self, place: StartingPoint) -> Result<(), EvidenceError> {
-        let Some(at) = self.waiting.iter().position(|name| *name == place.segment) else {
+    pub(crate) fn seek_to(&mut self, place: StartPosition) -> Result<(), EvidenceError> {
+        let Some(at) = self.pending.iter().position(|name| *name == place.segment) else {
             // It was renamed since: the beginning is as right, and slower.
             return Ok(());
         };
         if at > 0 {
-            self.ahead = None;
+            self.next_segment = None;
         }
-        self.entered.extend(self.waiting.drain(..at));
+        self.entered.extend(self.pending.drain(..at));
         self.position = at as u64;
-        if !self.look_ahead()? {
+        if !self.open_next_segment()? {
             return Ok(());
         }
-        if let Some(Ok(header)) = self.ahead.as_ref().map(|segment| &segment.header) {
+        if let Some(Ok(header)) = self.next_segment.as_ref().map(|segment| &segment.header) {
             self.expected = header.first_seq;
         }
-        self.enter()?;
+        self.enter_segment()?;
         if let Some(reader) = &mut self.reader {
             reader.offset = place.offset;
             self.expected = place.seq;
-            self.chain = None;
+            self.prev_crc = None;
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl<'s> LogReader<'s> {
 
     /// The payload of the record that `next` has just returned.
     #[must_use]
-    pub fn payload(&self, stored: &Stored) -> &[u8] {
+    pub fn payload(&self, stored: &StoredRecord) -> &[u8] {
         self.reader.as_ref().map_or(&[], |reader| reader.payload(stored))
     }
 
@@ -254,16 +254,16 @@ impl<'s> LogReader<'s> {
                 return Ok(LogItem::End);
             }
             let Some(reader) = &mut self.reader else {
-                match self.enter()? {
+                match self.enter_segment()? {
                     Some(flaw) => return Ok(LogItem::Flaw(flaw)),
                     None => continue,
                 }
             };
             let from = reader.offset;
             let found = match reader.next().map_err(EvidenceError::io("read", &self.path))? {
-                Slot::Record(stored) => return Ok(self.place(stored)),
-                Slot::Empty => self.look_behind(from, None)?,
-                Slot::Bad(reason) => self.look_behind(from, Some(reason))?,
+                Slot::Record(stored) => return Ok(self.accept_record(stored)),
+                Slot::Empty => self.handle_missing_record(from, None)?,
+                Slot::Invalid(reason) => self.handle_missing_record(from, Some(reason))?,
             };
             if let Some(flaw) = found {
                 return Ok(LogItem::Flaw(flaw));
@@ -272,20 +272,20 @@ impl<'s> LogReader<'s> {
     }
 
     /// Checks that a record is the next one.
-    fn place(&mut self, stored: Stored) -> LogItem {
+    fn accept_record(&mut self, stored: StoredRecord) -> LogItem {
         let seq = stored.seq;
         let misplaced = match seq.cmp(&self.expected) {
             Ordering::Less => Some("a record is repeated"),
             Ordering::Greater => Some("records are missing before this one"),
-            Ordering::Equal if self.chain.is_some_and(|chain| chain != stored.prev_crc) => {
+            Ordering::Equal if self.prev_crc.is_some_and(|chain| chain != stored.prev_crc) => {
                 Some("the record does not chain to the one before")
             }
             Ordering::Equal => None,
         };
         let Some(reason) = misplaced else {
             self.expected = seq.saturating_add(1);
-            self.chain = Some(stored.crc);
-            (self.search.0, self.blank) = (self.search.1, 0);
+            self.prev_crc = Some(stored.crc);
+            (self.search_budget.0, self.blank_segments) = (self.search_budget.1, 0);
             return LogItem::Record(stored);
         };
         let reason = format!("{reason}: found record {seq}, expected {}", self.expected);
@@ -293,7 +293,7 @@ impl<'s> LogReader<'s> {
         if let Some(reader) = self.reader.as_mut().filter(|_| seq >= self.expected) {
             reader.offset = stored.offset;
             self.expected = seq;
-            self.chain = None;
+            self.prev_crc = None;
         }
         LogItem::Flaw(flaw)
     }
@@ -311,7 +311,7 @@ impl<'s> LogReader<'s> {
     /// Decides what it means that no record stands at `from`, where the one expected belongs: a flaw, or nothing when the
     /// record has come meanwhile, when the segment ends here, or when the log does. `reason` tells of bytes that are no
     /// record; without one there are zeros, or the file ends.
-    fn look_behind(
+    fn handle_missing_record(
         &mut self,
         from: u64,
         reason: Option<&'static str>,
@@ -319,8 +319,8 @@ impl<'s> LogReader<'s> {
         let Some(reader) = &mut self.reader else {
             return Ok(None);
         };
-        let (expected, search) = (self.expected, self.search.0);
-        reader.search = search;
+        let (expected, search) = (self.expected, self.search_budget.0);
+        reader.search_budget = search;
         let behind = (|| {
             let nonzero = match reason {
                 Some(_) => Some(from),
@@ -332,12 +332,12 @@ impl<'s> LogReader<'s> {
             };
             Ok((nonzero, found))
         })();
-        self.search.0 = reader.search;
-        self.searched = self.searched.saturating_add(search - reader.search);
+        self.search_budget.0 = reader.search_budget;
+        self.bytes_searched = self.bytes_searched.saturating_add(search - reader.search_budget);
         let (nonzero, found) = behind.map_err(EvidenceError::io("read", &self.path))?;
         let goes_on = match found {
             Some(_) => true,
-            None => self.look_ahead()?,
+            None => self.open_next_segment()?,
         };
         // What makes the place look wrong has been seen: was it really empty before that was written?
         let Some(reader) = &mut self.reader else {
@@ -349,14 +349,14 @@ impl<'s> LogReader<'s> {
         reader.offset = from;
         let reason = match again {
             Slot::Record(_) => return Ok(None),
-            Slot::Bad(reason) => Some(reason),
+            Slot::Invalid(reason) => Some(reason),
             Slot::Empty => None,
         };
         let Some(nonzero) = nonzero else {
             if goes_on {
                 self.reader = None;
             } else {
-                self.ended = !self.list_again(self.expected < self.at_least)?;
+                self.ended = !self.relist(self.expected < self.min_records)?;
             }
             return Ok(None);
         };
@@ -374,11 +374,11 @@ impl<'s> LogReader<'s> {
                     reader.offset = at;
                 }
                 self.expected = seq;
-                self.chain = None;
+                self.prev_crc = None;
                 return Ok(Some(flaw));
             }
             (None, Some(reason)) => {
-                self.chain = None;
+                self.prev_crc = None;
                 self.flaw(from, reason.to_owned())
             }
             (None, None) => Flaw {
@@ -387,35 +387,35 @@ impl<'s> LogReader<'s> {
             },
         };
         self.reader = None;
-        self.ended = !goes_on && !self.list_again(self.expected < self.at_least)?;
+        self.ended = !goes_on && !self.relist(self.expected < self.min_records)?;
         Ok(Some(flaw))
     }
 
     /// Opens the next segment that is in use; whether there is one.
-    fn look_ahead(&mut self) -> Result<bool, EvidenceError> {
-        while self.ahead.is_none() {
-            let Some(name) = self.waiting.front().copied() else {
+    fn open_next_segment(&mut self) -> Result<bool, EvidenceError> {
+        while self.next_segment.is_none() {
+            let Some(name) = self.pending.front().copied() else {
                 return Ok(false);
             };
             match OpenSegment::open(self.storage, &self.dir, name) {
                 Ok(mut segment) => {
-                    let search = self.search.0;
-                    let in_use = segment.in_use(&mut self.search.0)?;
-                    self.searched = self.searched.saturating_add(search - self.search.0);
+                    let search = self.search_budget.0;
+                    let in_use = segment.is_in_use(&mut self.search_budget.0)?;
+                    self.bytes_searched = self.bytes_searched.saturating_add(search - self.search_budget.0);
                     if in_use {
                         if let Ok(header) = &segment.header {
-                            self.origin.get_or_insert(header.origin);
+                            self.origin.get_or_insert(header.origin_digest);
                         }
-                        self.ahead = Some(segment);
-                    } else if self.blank < MOST_PREPARED {
-                        self.blank += 1;
-                        self.waiting.pop_front();
+                        self.next_segment = Some(segment);
+                    } else if self.blank_segments < MAX_PREPARED {
+                        self.blank_segments += 1;
+                        self.pending.pop_front();
                     } else {
-                        self.waiting.clear();
+                        self.pending.clear();
                     }
                 }
-                Err(error) if segments::is_gone(&error) => {
-                    if !self.list_again(true)? {
+                Err(error) if segments::is_not_found(&error) => {
+                    if !self.relist(true)? {
                         return Err(error);
                     }
                 }
@@ -426,34 +426,34 @@ impl<'s> LogReader<'s> {
     }
 
     /// Lists the directory anew if that is `wanted` and was not done too often; whether it was done.
-    fn list_again(&mut self, wanted: bool) -> Result<bool, EvidenceError> {
-        if !wanted || self.listings == LISTINGS {
+    fn relist(&mut self, wanted: bool) -> Result<bool, EvidenceError> {
+        if !wanted || self.listing_count == MAX_LISTINGS {
             return Ok(false);
         }
-        self.listings += 1;
-        self.ahead = None;
-        self.waiting = segments::list(self.storage, &self.dir)?;
-        self.waiting.retain(|name| !self.entered.contains(name));
+        self.listing_count += 1;
+        self.next_segment = None;
+        self.pending = segments::list(self.storage, &self.dir)?;
+        self.pending.retain(|name| !self.entered.contains(name));
         Ok(true)
     }
 
     /// Starts on the next segment; a flaw of its header is told once, and its frames are read all the same.
-    fn enter(&mut self) -> Result<Option<Flaw>, EvidenceError> {
-        if !self.look_ahead()? {
-            self.ended = !self.list_again(self.expected < self.at_least)?;
+    fn enter_segment(&mut self) -> Result<Option<Flaw>, EvidenceError> {
+        if !self.open_next_segment()? {
+            self.ended = !self.relist(self.expected < self.min_records)?;
             return Ok(None);
         }
-        // Either is the case after `look_ahead`.
-        let (Some(segment), Some(name)) = (self.ahead.take(), self.waiting.front().copied()) else {
+        // Either is the case after `open_next_segment`.
+        let (Some(segment), Some(name)) = (self.next_segment.take(), self.pending.front().copied()) else {
             self.ended = true;
             return Ok(None);
         };
         let first_seq = segment.header.as_ref().map(|header| header.first_seq);
-        if first_seq.is_ok_and(|first| first > self.expected) && self.list_again(self.listings == 0)? {
+        if first_seq.is_ok_and(|first| first > self.expected) && self.relist(self.listing_count == 0)? {
             return Ok(None);
         }
-        self.waiting.pop_front();
-        self.listings = 0;
+        self.pending.pop_front();
+        self.listing_count = 0;
         self.entered.insert(name);
         if let Ok(header) = &segment.header {
             self.entered.insert(SegmentName::First(header.first_seq));
@@ -471,19 +471,19 @@ impl<'s> LogReader<'s> {
             (Err(_), SegmentName::First(first)) => Some(first),
             (Err(_), SegmentName::Prepared(_)) => None,
         };
-        let reason = self.refuse_header(&segment);
+        let reason = self.header_mismatch(&segment);
         self.position += 1;
         self.path = segment.path;
         match reason {
             Some(reason) => {
-                self.chain = None;
+                self.prev_crc = None;
                 Ok(Some(self.flaw(0, reason)))
             }
             None => {
                 if let Ok(header) = segment.header
                     && header.first_seq == 0
                 {
-                    self.chain = Some(header.crc());
+                    self.prev_crc = Some(header.crc());
                 }
                 Ok(None)
             }
@@ -491,7 +491,7 @@ impl<'s> LogReader<'s> {
     }
 
     /// Why a segment's header is not that of the next segment of this log.
-    fn refuse_header(&self, segment: &OpenSegment) -> Option<String> {
+    fn header_mismatch(&self, segment: &OpenSegment) -> Option<String> {
         let header = match &segment.header {
             Ok(header) => header,
             Err(reason) => return Some((*reason).to_owned()),
@@ -507,7 +507,7 @@ impl<'s> LogReader<'s> {
         } else if segment.name != SegmentName::Prepared(ordinal) && segment.name != SegmentName::First(first)
         {
             Some("the segment has the name of another segment".to_owned())
-        } else if self.origin.is_some_and(|origin| origin != header.origin) {
+        } else if self.origin.is_some_and(|origin| origin != header.origin_digest) {
             Some("the segment belongs to another origin".to_owned())
         } else if first != self.expected {
             Some(format!(

@@ -6,8 +6,8 @@
 
 use crate::layout::{Shard, incarnation_of, parse_incarnation, shards};
 use crate::log_reader::{LogItem, LogReader};
-use crate::removal::{gone, read_tombstone};
-use crate::time_search::{place, place_of_record, since, time_of};
+use crate::removal::{missing_record_error, read_tombstone};
+use crate::time_search::{find_record_position, find_start, incarnations_from, request_time};
 use crate::{EvidenceError, ReadStorage};
 use memchr::memmem;
 use proofgate_ledger::record::{self, Record};
@@ -27,7 +27,7 @@ pub struct FoundRecord {
 
 /// How to look for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
+pub enum SearchMode {
     /// Where the time in its id says, or near it.
     ByTime,
     /// Everywhere.
@@ -37,17 +37,17 @@ pub enum Search {
 /// How far from the id's time its first record may stand, in milliseconds, tried in this order: almost all stand within
 /// the first, and the fewer records share it, the less is read; the next allow for a request that was long judged, the
 /// last for a clock that was set.
-const MARGINS: [u64; 5] = [5, 100, 5_000, 65_000, 600_000];
+const TIME_MARGINS_MS: [u64; 5] = [5, 100, 5_000, 65_000, 600_000];
 /// How many of them are tried near by.
-const NEAR: usize = 4;
+const NEAR_MARGINS: usize = 4;
 /// How long all but a few exchanges take, in seconds.
-const MOST_EXCHANGES: u64 = 60;
+const TYPICAL_EXCHANGE_SECS: u64 = 60;
 /// How long an exchange may take, in seconds.
-const LONGEST_EXCHANGE: u64 = 3600;
+const MAX_EXCHANGE_SECS: u64 = 3600;
 /// So many records are read over rather than passed by.
-const NEAR_BY: u64 = 512;
+const MAX_SCAN_GAP: u64 = 512;
 /// Every so many records the time is looked at.
-const LOOK_AT_TIME: u64 = 32;
+const TIME_CHECK_INTERVAL: u64 = 32;
 
 /// The records of one request id, under a gateway's, a shard's or an incarnation's directory, in the order of the logs.
 /// Damaged stretches are passed over: `fsck` tells of them. By time nothing is found for an id that is no UUID of version 7.
@@ -59,27 +59,28 @@ pub fn find(
     storage: &dyn ReadStorage,
     path: &Path,
     request_id: &str,
-    search: Search,
+    search: SearchMode,
 ) -> Result<Vec<FoundRecord>, EvidenceError> {
     let shards = shards(storage, path)?;
-    let wanted = Wanted::new(request_id);
-    if search == Search::Scan {
-        let (mut found, mut spoiled) = (Vec::new(), Spoiled::default());
+    let wanted = IdMatcher::new(request_id);
+    if search == SearchMode::Scan {
+        let (mut found, mut spoiled) = (Vec::new(), SkippedLogError::default());
         for shard in &shards {
             for incarnation in &shard.incarnations {
                 let dir = shard.dir.join(incarnation.to_string());
-                let read = LogReader::open(storage, &dir, *incarnation)
-                    .and_then(|mut log| wanted.read(&mut log, &dir, u64::MAX, &mut found, |_| false));
-                spoiled.pass_over(read)?;
+                let read = LogReader::open(storage, &dir, *incarnation).and_then(|mut log| {
+                    wanted.collect_records(&mut log, &dir, u64::MAX, &mut found, |_| false)
+                });
+                spoiled.skip_damaged(read)?;
             }
         }
-        return match has_end(&found) {
+        return match is_complete(&found) {
             true => Ok(found),
-            false => spoiled.or(found),
+            false => spoiled.into_result(found),
         };
     }
-    match beginning(storage, shards, wanted, &MARGINS)? {
-        Some(beginning) => beginning.to_end(),
+    match locate_exchange(storage, shards, wanted, &TIME_MARGINS_MS)? {
+        Some(beginning) => beginning.into_records(),
         None => Ok(Vec::new()),
     }
 }
@@ -88,32 +89,37 @@ pub fn find(
 /// reads what was recorded about that time, whatever came of the exchange.
 ///
 /// # Errors
-/// As [`find`].
-pub fn find_beginning<'a>(
+/// As [`add_finding`].
+pub fn find_exchange_start<'a>(
     storage: &'a dyn ReadStorage,
     path: &Path,
     request_id: &'a str,
 ) -> Result<Option<ExchangeStart<'a>>, EvidenceError> {
     let shards = shards(storage, path)?;
-    beginning(storage, shards, Wanted::new(request_id), &MARGINS[..NEAR])
+    locate_exchange(
+        storage,
+        shards,
+        IdMatcher::new(request_id),
+        &TIME_MARGINS_MS[..NEAR_MARGINS],
+    )
 }
 
 /// The logs with a tombstone that were written when an exchange began, as its id tells: one of them may have held it.
 ///
 /// # Errors
-/// As [`find`].
-pub fn removed_at(
+/// As [`add_finding`].
+pub fn find_removed(
     storage: &dyn ReadStorage,
     path: &Path,
     request_id: &str,
 ) -> Result<Vec<PathBuf>, EvidenceError> {
-    let Some(time) = time_of(request_id) else {
+    let Some(time) = request_time(request_id) else {
         return Ok(Vec::new());
     };
-    let margin = MARGINS[NEAR - 1];
+    let margin = TIME_MARGINS_MS[NEAR_MARGINS - 1];
     let mut removed = Vec::new();
     for shard in shards(storage, path)? {
-        for incarnation in since(&shard.incarnations, time.saturating_sub(margin)) {
+        for incarnation in incarnations_from(&shard.incarnations, time.saturating_sub(margin)) {
             let dir = shard.dir.join(incarnation.to_string());
             let begun = incarnation.timestamp_ms() <= time.saturating_add(margin);
             if begun && read_tombstone(storage, &dir).is_ok_and(|note| note.is_some()) {
@@ -126,13 +132,13 @@ pub fn removed_at(
 
 /// The first log that was passed over because something in it is spoiled.
 #[derive(Default)]
-struct Spoiled(Option<EvidenceError>);
+struct SkippedLogError(Option<EvidenceError>);
 
-impl Spoiled {
+impl SkippedLogError {
     /// What was read of a log, if it could be.
-    fn pass_over<T>(&mut self, read: Result<T, EvidenceError>) -> Result<Option<T>, EvidenceError> {
+    fn skip_damaged<T>(&mut self, read: Result<T, EvidenceError>) -> Result<Option<T>, EvidenceError> {
         match read {
-            Err(error) if error.is_spoiled() => {
+            Err(error) if error.is_damaged() => {
                 self.0.get_or_insert(error);
                 Ok(None)
             }
@@ -141,39 +147,39 @@ impl Spoiled {
     }
 
     /// What was found, unless it may be in a log that was passed over.
-    fn or<T>(self, found: T) -> Result<T, EvidenceError> {
+    fn into_result<T>(self, found: T) -> Result<T, EvidenceError> {
         self.0.map_or(Ok(found), Err)
     }
 }
 
-fn beginning<'a>(
+fn locate_exchange<'a>(
     storage: &'a dyn ReadStorage,
     shards: Vec<Shard>,
-    wanted: Wanted<'a>,
+    matcher: IdMatcher<'a>,
     margins: &[u64],
 ) -> Result<Option<ExchangeStart<'a>>, EvidenceError> {
-    let Some(time) = time_of(wanted.id) else {
+    let Some(time) = request_time(matcher.id) else {
         return Ok(None);
     };
-    let mut spoiled = Spoiled::default();
+    let mut spoiled = SkippedLogError::default();
     for margin in margins {
         for shard in &shards {
             let from = time.saturating_sub(*margin);
             let until = time.saturating_add(*margin);
-            let logs = since(&shard.incarnations, from);
+            let logs = incarnations_from(&shard.incarnations, from);
             for incarnation in logs.iter().filter(|log| log.timestamp_ms() <= until) {
                 let dir = shard.dir.join(incarnation.to_string());
-                let first = first_in(storage, (&dir, *incarnation), &wanted, from, until);
-                if let Some(found) = spoiled.pass_over(first)?.flatten() {
-                    let admitted = admission_of(storage, &shard.dir, &wanted, &found.1);
-                    let (log, record) = spoiled.pass_over(admitted)?.flatten().unwrap_or(found);
+                let first = find_first(storage, (&dir, *incarnation), &matcher, from, until);
+                if let Some(found) = spoiled.skip_damaged(first)?.flatten() {
+                    let admitted = find_admission(storage, &shard.dir, &matcher, &found.1);
+                    let (log, record) = spoiled.skip_damaged(admitted)?.flatten().unwrap_or(found);
                     let own = incarnation_of(&record.dir)?;
                     let later = shard.incarnations.iter().filter(|later| **later > own);
                     return Ok(Some(ExchangeStart {
                         storage,
                         shard: shard.dir.clone(),
-                        later: later.copied().collect(),
-                        wanted,
+                        later_logs: later.copied().collect(),
+                        matcher,
                         time,
                         log,
                         record,
@@ -182,23 +188,23 @@ fn beginning<'a>(
             }
         }
     }
-    match misnamed(storage, &shards, &wanted, time, &mut spoiled)? {
+    match find_in_misnamed(storage, &shards, &matcher, time, &mut spoiled)? {
         Some(beginning) => Ok(Some(beginning)),
-        None => spoiled.or(None),
+        None => spoiled.into_result(None),
     }
 }
 
 /// The same in logs whose names are of a later time than their records: a clock was wrong when they were begun, or when one
 /// before them was. Of the logs that are named for later, those are looked at that the exchange may be in by what their first
 /// record says.
-fn misnamed<'a>(
+fn find_in_misnamed<'a>(
     storage: &'a dyn ReadStorage,
     shards: &[Shard],
-    wanted: &Wanted<'a>,
+    matcher: &IdMatcher<'a>,
     time: u64,
-    spoiled: &mut Spoiled,
+    skipped: &mut SkippedLogError,
 ) -> Result<Option<ExchangeStart<'a>>, EvidenceError> {
-    let margin = MARGINS[NEAR - 1];
+    let margin = TIME_MARGINS_MS[NEAR_MARGINS - 1];
     let (from, until) = (time.saturating_sub(margin), time.saturating_add(margin));
     for shard in shards {
         let named_later = shard
@@ -210,7 +216,7 @@ fn misnamed<'a>(
         while let Some(middle) = rest.get(rest.len() / 2) {
             let half = rest.len() / 2;
             let dir = shard.dir.join(middle.to_string());
-            match begins(storage, &dir, *middle)?.is_some_and(|begins| begins <= until) {
+            match start_time(storage, &dir, *middle)?.is_some_and(|begins| begins <= until) {
                 true => {
                     begun += half + 1;
                     rest = &rest[half + 1..];
@@ -221,13 +227,13 @@ fn misnamed<'a>(
         // One that was rotated away a moment later may be the one before.
         for at in (begun.saturating_sub(2)..begun).rev() {
             let dir = shard.dir.join(later[at].to_string());
-            let found = first_in(storage, (&dir, later[at]), wanted, from, until);
-            if let Some((log, record)) = spoiled.pass_over(found)?.flatten() {
+            let found = find_first(storage, (&dir, later[at]), matcher, from, until);
+            if let Some((log, record)) = skipped.skip_damaged(found)?.flatten() {
                 return Ok(Some(ExchangeStart {
                     storage,
                     shard: shard.dir.clone(),
-                    later: later[at + 1..].to_vec(),
-                    wanted: wanted.clone(),
+                    later_logs: later[at + 1..].to_vec(),
+                    matcher: matcher.clone(),
                     time,
                     log,
                     record,
@@ -240,15 +246,15 @@ fn misnamed<'a>(
 
 /// The admission that the end of an exchange names, with its log behind it; `None` where `end` is no end or it is gone. A log
 /// has its name before it is in service: what began meanwhile stands in the one before, and may have its end nearer by.
-fn admission_of<'a>(
+fn find_admission<'a>(
     storage: &'a dyn ReadStorage,
     shard: &Path,
-    wanted: &Wanted<'_>,
+    matcher: &IdMatcher<'_>,
     end: &FoundRecord,
 ) -> Result<Option<(LogReader<'a>, FoundRecord)>, EvidenceError> {
     let (named, seq) = match record::parse(&end.record) {
         Ok(Record::Completion(completion)) => (completion.incarnation, completion.admission),
-        Ok(Record::Aborted(aborted)) => (Some(aborted.incarnation), aborted.admission),
+        Ok(Record::Abort(aborted)) => (Some(aborted.incarnation), aborted.admission),
         _ => return Ok(None),
     };
     let dir = match named.as_deref().map(parse_incarnation) {
@@ -258,17 +264,21 @@ fn admission_of<'a>(
     };
     let incarnation = incarnation_of(&dir)?;
     let mut log = LogReader::open(storage, &dir, incarnation)?;
-    if let Some(place) = place_of_record(storage, &dir, incarnation, seq)? {
+    if let Some(place) = find_record_position(storage, &dir, incarnation, seq)? {
         log.seek_to(place)?;
     }
-    let record = read_on(&mut log, seq)?.filter(|record| wanted.is_in(record));
+    let record = advance_to_record(&mut log, seq)?.filter(|record| matcher.matches(record));
     Ok(record.map(|record| (log, FoundRecord { dir, seq, record })))
 }
 
 /// When a log was begun, as its first record says, in unix milliseconds; `None` where it has none that can be read.
-fn begins(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Option<u64>, EvidenceError> {
+fn start_time(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    incarnation: Ulid,
+) -> Result<Option<u64>, EvidenceError> {
     let mut log = match LogReader::open(storage, dir, incarnation) {
-        Err(error) if error.is_spoiled() => return Ok(None),
+        Err(error) if error.is_damaged() => return Ok(None),
         other => other?,
     };
     match log.next() {
@@ -276,24 +286,28 @@ fn begins(storage: &dyn ReadStorage, dir: &Path, incarnation: Ulid) -> Result<Op
             let record = record::parse(log.payload(&stored));
             Ok(record.ok().map(|record| record.ts() / 1000))
         }
-        Err(error) if !error.is_spoiled() => Err(error),
+        Err(error) if !error.is_damaged() => Err(error),
         _ => Ok(None),
     }
 }
 
 /// The first record of an exchange in one log between two times, with the log behind it.
-fn first_in<'a>(
+fn find_first<'a>(
     storage: &'a dyn ReadStorage,
     (dir, incarnation): (&Path, Ulid),
-    wanted: &Wanted<'_>,
+    matcher: &IdMatcher<'_>,
     from: u64,
-    until: u64,
+    end_time: u64,
 ) -> Result<Option<(LogReader<'a>, FoundRecord)>, EvidenceError> {
-    let mut log = log_from(storage, dir, incarnation, from)?;
+    let mut log = open_log_at(storage, dir, incarnation, from)?;
     let mut found = Vec::new();
-    wanted.read(&mut log, dir, until.saturating_mul(1000), &mut found, |found| {
-        !found.is_empty()
-    })?;
+    matcher.collect_records(
+        &mut log,
+        dir,
+        end_time.saturating_mul(1000),
+        &mut found,
+        |found| !found.is_empty(),
+    )?;
     Ok(found.pop().map(|record| (log, record)))
 }
 
@@ -302,8 +316,8 @@ pub struct ExchangeStart<'a> {
     storage: &'a dyn ReadStorage,
     shard: PathBuf,
     /// The logs of its shard behind its own.
-    later: Vec<Ulid>,
-    wanted: Wanted<'a>,
+    later_logs: Vec<Ulid>,
+    matcher: IdMatcher<'a>,
     time: u64,
     /// Its log, behind the record.
     log: LogReader<'a>,
@@ -327,67 +341,85 @@ impl ExchangeStart<'_> {
     /// what was recorded within the longest time that an exchange may take.
     ///
     /// # Errors
-    /// As [`find`].
-    pub fn to_end(self) -> Result<Vec<FoundRecord>, EvidenceError> {
+    /// As [`add_finding`].
+    pub fn into_records(self) -> Result<Vec<FoundRecord>, EvidenceError> {
         let ExchangeStart {
             storage,
             shard,
-            later,
-            wanted,
+            later_logs: later,
+            matcher: wanted,
             time,
             mut log,
             record,
         } = self;
         let dir = record.dir.clone();
-        let (mut found, mut spoiled) = (vec![record], Spoiled::default());
-        if !has_end(&found) {
-            let until = time.saturating_add(MOST_EXCHANGES * 1000);
-            let read = wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end);
-            spoiled.pass_over(read)?;
+        let (mut found, mut spoiled) = (vec![record], SkippedLogError::default());
+        if !is_complete(&found) {
+            let until = time.saturating_add(TYPICAL_EXCHANGE_SECS * 1000);
+            let read = wanted.collect_records(
+                &mut log,
+                &dir,
+                until.saturating_mul(1000),
+                &mut found,
+                is_complete,
+            );
+            spoiled.skip_damaged(read)?;
         }
         // A worker that was killed leaves the end to a later one, which writes it as it starts.
-        if !has_end(&found) {
+        if !is_complete(&found) {
             for later in &later {
                 let dir = shard.join(later.to_string());
-                spoiled.pass_over(wanted.read_start(storage, &dir, *later, &mut found))?;
-                if has_end(&found) {
+                spoiled.skip_damaged(wanted.collect_start_records(storage, &dir, *later, &mut found))?;
+                if is_complete(&found) {
                     return Ok(found);
                 }
             }
         }
-        let until = time.saturating_add(LONGEST_EXCHANGE * 1000);
-        if !has_end(&found) {
-            let read = wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end);
-            spoiled.pass_over(read)?;
+        let until = time.saturating_add(MAX_EXCHANGE_SECS * 1000);
+        if !is_complete(&found) {
+            let read = wanted.collect_records(
+                &mut log,
+                &dir,
+                until.saturating_mul(1000),
+                &mut found,
+                is_complete,
+            );
+            spoiled.skip_damaged(read)?;
         }
         // Or the log was rotated, and the one that goes on holds the end.
         for later in &later {
             let dir = shard.join(later.to_string());
             let is_later = later.timestamp_ms() > until
-                && begins(storage, &dir, *later)?.is_none_or(|begins| begins > until);
-            if has_end(&found) || is_later {
+                && start_time(storage, &dir, *later)?.is_none_or(|begins| begins > until);
+            if is_complete(&found) || is_later {
                 break;
             }
             let read = LogReader::open(storage, &dir, *later).and_then(|mut log| {
-                wanted.read(&mut log, &dir, until.saturating_mul(1000), &mut found, has_end)
+                wanted.collect_records(
+                    &mut log,
+                    &dir,
+                    until.saturating_mul(1000),
+                    &mut found,
+                    is_complete,
+                )
             });
-            spoiled.pass_over(read)?;
+            spoiled.skip_damaged(read)?;
         }
-        match has_end(&found) {
+        match is_complete(&found) {
             true => Ok(found),
-            false => spoiled.or(found),
+            false => spoiled.into_result(found),
         }
     }
 }
 
 /// A log from the place of a time on, in unix milliseconds.
-fn log_from<'s>(
+fn open_log_at<'s>(
     storage: &'s dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
     from: u64,
 ) -> Result<LogReader<'s>, EvidenceError> {
-    let place = place(storage, dir, incarnation, from.saturating_mul(1000))?;
+    let place = find_start(storage, dir, incarnation, from.saturating_mul(1000))?;
     let mut log = LogReader::open(storage, dir, incarnation)?;
     if let Some(place) = place {
         log.seek_to(place)?;
@@ -396,22 +428,22 @@ fn log_from<'s>(
 }
 
 /// Whether an exchange has all its records.
-fn has_end(found: &[FoundRecord]) -> bool {
+fn is_complete(found: &[FoundRecord]) -> bool {
     found.iter().any(|found| {
         matches!(
             record::parse(&found.record),
-            Ok(Record::Completion(_) | Record::Aborted(_) | Record::Rejection(_))
+            Ok(Record::Completion(_) | Record::Abort(_) | Record::Rejection(_))
         )
     })
 }
 
 #[derive(Clone)]
-struct Wanted<'i> {
+struct IdMatcher<'i> {
     id: &'i str,
     finder: memmem::Finder<'i>,
 }
 
-impl<'i> Wanted<'i> {
+impl<'i> IdMatcher<'i> {
     fn new(id: &'i str) -> Self {
         Self {
             id,
@@ -419,14 +451,14 @@ impl<'i> Wanted<'i> {
         }
     }
 
-    fn is_in(&self, payload: &[u8]) -> bool {
+    fn matches(&self, payload: &[u8]) -> bool {
         // An id with an escape in its JSON form does not contain itself; such a record is parsed whatever it holds.
         (self.finder.find(payload).is_some() || memchr::memchr(b'\\', payload).is_some())
             && record::parse(payload).is_ok_and(|record| record.id() == Some(self.id))
     }
 
     /// Adds the records of the exchange that `log` still holds, up to the time `until` in microseconds, and until `enough`.
-    fn read(
+    fn collect_records(
         &self,
         log: &mut LogReader<'_>,
         dir: &Path,
@@ -441,7 +473,7 @@ impl<'i> Wanted<'i> {
                 LogItem::Record(stored) => stored,
             };
             let payload = log.payload(&stored);
-            if self.is_in(payload) {
+            if self.matches(payload) {
                 found.push(FoundRecord {
                     dir: dir.to_owned(),
                     seq: stored.seq,
@@ -451,7 +483,7 @@ impl<'i> Wanted<'i> {
                     return Ok(());
                 }
             } else if until < u64::MAX
-                && stored.seq.is_multiple_of(LOOK_AT_TIME)
+                && stored.seq.is_multiple_of(TIME_CHECK_INTERVAL)
                 && record::parse(payload).is_ok_and(|record| record.ts() > until)
             {
                 return Ok(());
@@ -460,7 +492,7 @@ impl<'i> Wanted<'i> {
     }
 
     /// Adds what a log says of the exchange as it starts: in the `aborted` records behind its `open`.
-    fn read_start(
+    fn collect_start_records(
         &self,
         storage: &dyn ReadStorage,
         dir: &Path,
@@ -472,14 +504,14 @@ impl<'i> Wanted<'i> {
             let payload = log.payload(&stored);
             match record::parse(payload) {
                 Ok(Record::Open(_)) => {}
-                Ok(Record::Aborted(aborted)) if aborted.id == self.id => {
+                Ok(Record::Abort(aborted)) if aborted.id == self.id => {
                     found.push(FoundRecord {
                         dir: dir.to_owned(),
                         seq: stored.seq,
                         record: payload.to_vec(),
                     });
                 }
-                Ok(Record::Aborted(_)) => {}
+                Ok(Record::Abort(_)) => {}
                 _ => break,
             }
         }
@@ -490,7 +522,7 @@ impl<'i> Wanted<'i> {
 /// The stored bytes of record `seq` of an incarnation.
 ///
 /// # Errors
-/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::Removed`]; [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::RemovedLog`]; [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
 pub fn read_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -498,18 +530,18 @@ pub fn read_record(
 ) -> Result<Vec<u8>, EvidenceError> {
     let incarnation = incarnation_of(incarnation_dir)?;
     let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
-    if let Some(place) = place_of_record(storage, incarnation_dir, incarnation, seq)? {
+    if let Some(place) = find_record_position(storage, incarnation_dir, incarnation, seq)? {
         log.seek_to(place)?;
     }
-    if let Some(record) = read_on(&mut log, seq)? {
+    if let Some(record) = advance_to_record(&mut log, seq)? {
         return Ok(record);
     }
     // In a log that is damaged, halves may mislead.
     let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
     log.seek(seq);
-    match read_on(&mut log, seq)? {
+    match advance_to_record(&mut log, seq)? {
         Some(record) => Ok(record),
-        None => Err(gone(storage, incarnation_dir, seq)?),
+        None => Err(missing_record_error(storage, incarnation_dir, seq)?),
     }
 }
 
@@ -529,16 +561,16 @@ pub fn read_records(
         // Reading on costs less than finding the place, as long as it is not far.
         let mut near = reading
             .take()
-            .filter(|(_, next)| (*next..next.saturating_add(NEAR_BY)).contains(seq));
+            .filter(|(_, next)| (*next..next.saturating_add(MAX_SCAN_GAP)).contains(seq));
         if near.is_none()
-            && let Some(place) = place_of_record(storage, incarnation_dir, incarnation, *seq)?
+            && let Some(place) = find_record_position(storage, incarnation_dir, incarnation, *seq)?
         {
             let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
             log.seek_to(place)?;
             near = Some((log, *seq));
         }
         let record = match &mut near {
-            Some((log, _)) => read_on(log, *seq)?,
+            Some((log, _)) => advance_to_record(log, *seq)?,
             None => None,
         };
         records.push(match record {
@@ -551,7 +583,7 @@ pub fn read_records(
 }
 
 /// Reads on up to record `seq`; `None` when it does not come.
-fn read_on(log: &mut LogReader<'_>, seq: u64) -> Result<Option<Vec<u8>>, EvidenceError> {
+fn advance_to_record(log: &mut LogReader<'_>, seq: u64) -> Result<Option<Vec<u8>>, EvidenceError> {
     loop {
         match log.next()? {
             LogItem::Record(stored) if stored.seq == seq => return Ok(Some(log.payload(&stored).to_vec())),

@@ -1,7 +1,7 @@
 //! Directories of signed notes beside the shards: one file for each, named by its digest.
 
 use crate::{EvidenceError, ReadStorage, read_full};
-use proofgate_ledger::MAX_STATEMENT;
+use proofgate_ledger::MAX_STATEMENT_BYTES;
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub fn digest(note: &str) -> String {
 /// The name of the file that holds this note: another one for each note.
 #[must_use]
 pub fn file_name(note: &str) -> String {
-    name_of(&digest(note))
+    file_name_for_digest(&digest(note))
 }
 
 /// The name of the file that holds the note of this digest.
 #[must_use]
-pub fn name_of(digest: &str) -> String {
+pub fn file_name_for_digest(digest: &str) -> String {
     let begin = digest.get(..32).unwrap_or(digest);
     format!("{begin}{SUFFIX}")
 }
@@ -40,7 +40,7 @@ type NoteFile = (PathBuf, Result<String, String>);
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than `most` files.
-pub fn names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<Vec<String>, EvidenceError> {
+pub fn list_names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<Vec<String>, EvidenceError> {
     let mut names = match storage.list(dir) {
         Err(error)
             if matches!(
@@ -67,14 +67,14 @@ pub fn names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<Vec<S
 /// Reads the notes of a directory, by their names; none where it is not there.
 ///
 /// # Errors
-/// As [`names`].
+/// As [`list_names`].
 pub(crate) fn read(
     storage: &dyn ReadStorage,
     dir: &Path,
     most: usize,
 ) -> Result<Vec<NoteFile>, EvidenceError> {
     let mut notes = Vec::new();
-    for name in names(storage, dir, most)? {
+    for name in list_names(storage, dir, most)? {
         let path = dir.join(name);
         let text = read_text(storage, &path)?;
         notes.push((path, text));
@@ -91,19 +91,19 @@ pub fn read_text(storage: &dyn ReadStorage, path: &Path) -> Result<Result<String
         Ok(bytes) => Ok(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())),
         // Whoever writes the volume may have put it there. What is withheld or lost is no such thing: it may be a note
         // on which a worker's key ends.
-        Err(EvidenceError::Io { source, .. }) if is_no_file(&source) => Ok(Err(source.to_string())),
+        Err(EvidenceError::Io { source, .. }) if is_not_a_file(&source) => Ok(Err(source.to_string())),
         Err(error) => Err(error),
     }
 }
 
-fn is_no_file(error: &io::Error) -> bool {
+fn is_not_a_file(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory};
     matches!(error.kind(), InvalidData | IsADirectory | NotADirectory)
 }
 
 fn read_note(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<u8>, EvidenceError> {
     let file = storage.open(path).map_err(EvidenceError::io("open", path))?;
-    let mut bytes = vec![0; MAX_STATEMENT + 1];
+    let mut bytes = vec![0; MAX_STATEMENT_BYTES + 1];
     let length = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", path))?;
     bytes.truncate(length);
     Ok(bytes)

@@ -16,30 +16,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name of the file with the frames.
-pub const PAYLOADS: &str = "payloads";
+pub const PAYLOADS_FILE: &str = "payloads";
 /// Name of the file that tells where they are.
-pub const PAYLOAD_INDEX: &str = "payload-index";
+pub const PAYLOAD_INDEX_FILE: &str = "payload-index";
 /// Bytes of an entry of the index.
-pub const ENTRY: usize = 16;
+pub const ENTRY_LEN: usize = 16;
 /// Bytes of a frame before its sealed bytes.
-pub const HEADER: usize = 32;
+pub const HEADER_LEN: usize = 32;
 /// Bytes that sealing adds to a body.
-pub const SEAL: usize = 16;
+pub const SEAL_OVERHEAD: usize = 16;
 /// Most bytes of a body that is stored.
-pub const MAX_PAYLOAD: usize = 64 << 20;
+pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"PGPAYLD\x01";
 
 /// Which body of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
+pub enum PayloadField {
     /// What the client sent.
     Request,
     /// What it was answered.
     Response,
 }
 
-impl Field {
+impl PayloadField {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Request, Self::Response];
 
@@ -64,31 +64,31 @@ impl Field {
     /// Where its place stands in the index, for the admission of this number; `None` beyond what a file can hold.
     #[must_use]
     pub fn entry_offset(self, seq: u64) -> Option<u64> {
-        let entry = seq.checked_mul(ENTRY as u64)?;
+        let entry = seq.checked_mul(ENTRY_LEN as u64)?;
         entry.checked_add(u64::from(self.number() - 1) * 8)
     }
 }
 
 /// What stands before sealed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameHeader {
+pub struct PayloadHeader {
     /// Number of the admission.
     pub seq: u64,
     /// Which body of it.
-    pub field: Field,
+    pub field: PayloadField,
     /// Sealed bytes behind the header.
-    pub bytes: u32,
+    pub sealed_len: u32,
 }
 
-impl FrameHeader {
+impl PayloadHeader {
     /// Its bytes.
     #[must_use]
-    pub fn encode(&self) -> [u8; HEADER] {
-        let mut out = [0; HEADER];
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
         out[..8].copy_from_slice(&MAGIC);
         out[8..16].copy_from_slice(&self.seq.to_le_bytes());
         out[16..20].copy_from_slice(&self.field.number().to_le_bytes());
-        out[20..24].copy_from_slice(&self.bytes.to_le_bytes());
+        out[20..24].copy_from_slice(&self.sealed_len.to_le_bytes());
         let crc = crc32c::crc32c(&out[..28]);
         out[28..].copy_from_slice(&crc.to_le_bytes());
         out
@@ -98,7 +98,7 @@ impl FrameHeader {
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    pub fn decode(bytes: &[u8; HEADER]) -> Result<Self, &'static str> {
+    pub fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Self, &'static str> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[..8] != MAGIC {
             return Err("there is no frame here");
@@ -107,15 +107,15 @@ impl FrameHeader {
             return Err("the checksum of a frame's header does not match");
         }
         let field = match u32_at(16) {
-            1 => Field::Request,
-            2 => Field::Response,
+            1 => PayloadField::Request,
+            2 => PayloadField::Response,
             _ => return Err("a frame is for an unknown kind of body"),
         };
         if u32_at(24) != 0 {
             return Err("a frame has a later format");
         }
         let sealed = u32_at(20);
-        if !(SEAL..=MAX_PAYLOAD + SEAL).contains(&(sealed as usize)) {
+        if !(SEAL_OVERHEAD..=MAX_PAYLOAD_BYTES + SEAL_OVERHEAD).contains(&(sealed as usize)) {
             return Err("a frame's length is out of range");
         }
         let mut seq = [0; 8];
@@ -123,18 +123,18 @@ impl FrameHeader {
         Ok(Self {
             seq: u64::from_le_bytes(seq),
             field,
-            bytes: sealed,
+            sealed_len: sealed,
         })
     }
 }
 
 /// Where a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct FrameLocation {
     /// Where its header begins.
     pub offset: u64,
     /// Sealed bytes behind it.
-    pub bytes: u32,
+    pub sealed_len: u32,
 }
 
 /// The stored payloads of one log, read.
@@ -160,7 +160,8 @@ impl PayloadFiles {
             }
         };
         // A writer makes the frames' file first.
-        let (Some((index, index_path)), Some((payloads, path))) = (open(PAYLOAD_INDEX)?, open(PAYLOADS)?)
+        let (Some((index, index_path)), Some((payloads, path))) =
+            (open(PAYLOAD_INDEX_FILE)?, open(PAYLOADS_FILE)?)
         else {
             return Ok(None);
         };
@@ -176,7 +177,7 @@ impl PayloadFiles {
     ///
     /// # Errors
     /// [`EvidenceError::Corruption`] when the index leads to anything else than its frame; [`EvidenceError::Io`].
-    pub fn place(&self, seq: u64, field: Field) -> Result<Option<Placed>, EvidenceError> {
+    pub fn locate(&self, seq: u64, field: PayloadField) -> Result<Option<FrameLocation>, EvidenceError> {
         let Some(at) = field.entry_offset(seq) else {
             return Ok(None);
         };
@@ -195,24 +196,24 @@ impl PayloadFiles {
             reason: format!("{} of record {seq}: {reason}", field.as_str()),
         };
         let io = || EvidenceError::io("read", &self.path);
-        let mut header = [0; HEADER];
-        if read_full(&*self.payloads, &mut header, offset).map_err(io())? < HEADER {
+        let mut header = [0; HEADER_LEN];
+        if read_full(&*self.payloads, &mut header, offset).map_err(io())? < HEADER_LEN {
             return Err(damaged("the index points past the end of the file"));
         }
-        let header = FrameHeader::decode(&header).map_err(damaged)?;
+        let header = PayloadHeader::decode(&header).map_err(damaged)?;
         if (header.seq, header.field) != (seq, field) {
             return Err(damaged("the index points to the frame of another body"));
         }
         let end = offset
-            .checked_add(HEADER as u64)
-            .and_then(|begin| begin.checked_add(header.bytes.into()));
+            .checked_add(HEADER_LEN as u64)
+            .and_then(|begin| begin.checked_add(header.sealed_len.into()));
         let length = self.payloads.len().map_err(io())?;
         if end.is_none_or(|end| end > length) {
             return Err(damaged("its frame ends past the end of the file"));
         }
-        Ok(Some(Placed {
+        Ok(Some(FrameLocation {
             offset,
-            bytes: header.bytes,
+            sealed_len: header.sealed_len,
         }))
     }
 
@@ -220,9 +221,9 @@ impl PayloadFiles {
     ///
     /// # Errors
     /// [`EvidenceError::Corruption`] when they are not all there; [`EvidenceError::Io`].
-    pub fn sealed(&self, placed: Placed) -> Result<Vec<u8>, EvidenceError> {
-        let mut sealed = vec![0; placed.bytes as usize];
-        let begin = placed.offset.saturating_add(HEADER as u64);
+    pub fn read_sealed(&self, placed: FrameLocation) -> Result<Vec<u8>, EvidenceError> {
+        let mut sealed = vec![0; placed.sealed_len as usize];
+        let begin = placed.offset.saturating_add(HEADER_LEN as u64);
         let read =
             read_full(&*self.payloads, &mut sealed, begin).map_err(EvidenceError::io("read", &self.path))?;
         if read < sealed.len() {
@@ -239,11 +240,11 @@ impl PayloadFiles {
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
-    pub fn entries(&self) -> Result<u64, EvidenceError> {
+    pub fn entry_count(&self) -> Result<u64, EvidenceError> {
         let bytes = self
             .index
             .len()
             .map_err(EvidenceError::io("stat", &self.index_path))?;
-        Ok(bytes.div_ceil(ENTRY as u64))
+        Ok(bytes.div_ceil(ENTRY_LEN as u64))
     }
 }

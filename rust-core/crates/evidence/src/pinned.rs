@@ -4,7 +4,7 @@
 //! reads otherwise is an error. Behind the last record of a segment there may be room that its writer prepared and did not
 //! use; when it is given back, the file becomes shorter. So a segment ends here behind its last byte that is not zero.
 
-use crate::segment::{MAX_SEGMENT, SegmentName};
+use crate::segment::{MAX_SEGMENT_BYTES, SegmentName};
 use crate::{ReadFile, ReadStorage, read_full};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes that are read, and compared, at once.
-const CHUNK: u64 = 256 << 10;
+const CHUNK_LEN: u64 = 256 << 10;
 /// Frames end at multiples of it.
 const ALIGNMENT: u64 = 8;
 
@@ -29,9 +29,9 @@ pub struct PinnedFile {
 }
 
 /// A storage that remembers what it has read.
-pub(crate) struct Pinned<'s> {
-    below: &'s dyn ReadStorage,
-    seen: Mutex<BTreeMap<PathBuf, Arc<Content>>>,
+pub(crate) struct PinningStorage<'s> {
+    inner: &'s dyn ReadStorage,
+    read_files: Mutex<BTreeMap<PathBuf, Arc<Content>>>,
 }
 
 struct Content {
@@ -41,23 +41,26 @@ struct Content {
 }
 
 /// An open file, and the chunk of it that was read last.
-struct Open {
-    below: Arc<dyn ReadFile>,
+struct OpenFile {
+    inner: Arc<dyn ReadFile>,
     content: Arc<Content>,
-    last: Mutex<(u64, Vec<u8>)>,
+    last_chunk: Mutex<(u64, Vec<u8>)>,
 }
 
-impl<'s> Pinned<'s> {
+impl<'s> PinningStorage<'s> {
     pub(crate) fn new(below: &'s dyn ReadStorage) -> Self {
         Self {
-            below,
-            seen: Mutex::default(),
+            inner: below,
+            read_files: Mutex::default(),
         }
     }
 
     /// Everything that was opened, by path; empty files are left out, as are segments that hold nothing but zeros.
     pub(crate) fn files(self) -> Vec<PinnedFile> {
-        let seen = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let seen = self
+            .read_files
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         let files = seen.into_iter().filter(|(_, content)| content.len > 0);
         files
             .map(|(path, content)| PinnedFile {
@@ -70,49 +73,49 @@ impl<'s> Pinned<'s> {
 
     fn content(&self, path: &Path, file: &dyn ReadFile) -> io::Result<Arc<Content>> {
         let known = |seen: &BTreeMap<PathBuf, Arc<Content>>| seen.get(path).map(Arc::clone);
-        let lock = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.read_files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(content) = known(&lock()) {
             return Ok(content);
         }
-        let content = Arc::new(Content::read(file, length(path, file)?)?);
+        let content = Arc::new(Content::read(file, pinned_len(path, file)?)?);
         Ok(Arc::clone(lock().entry(path.to_owned()).or_insert(content)))
     }
 }
 
-impl ReadStorage for Pinned<'_> {
+impl ReadStorage for PinningStorage<'_> {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let below = self.below.open(path)?;
+        let below = self.inner.open(path)?;
         let content = self.content(path, &*below)?;
-        Ok(Arc::new(Open {
-            below,
+        Ok(Arc::new(OpenFile {
+            inner: below,
             content,
-            last: Mutex::new((u64::MAX, Vec::new())),
+            last_chunk: Mutex::new((u64::MAX, Vec::new())),
         }))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.below.list(path)
+        self.inner.list(path)
     }
 }
 
-impl ReadFile for Open {
+impl ReadFile for OpenFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         if offset >= self.content.len || into.is_empty() {
             return Ok(0);
         }
-        let number = offset / CHUNK;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = offset / CHUNK_LEN;
+        let mut last = self.last_chunk.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 != number {
-            let bytes = chunk(&*self.below, number, self.content.len)?;
+            let bytes = read_chunk(&*self.inner, number, self.content.len)?;
             let known = usize::try_from(number)
                 .ok()
                 .and_then(|at| self.content.chunks.get(at));
             if known != Some(&Sha256::digest(&bytes).into()) {
-                return Err(changed());
+                return Err(changed_error());
             }
             *last = (number, bytes);
         }
-        let found = last.1.get((offset % CHUNK) as usize..).unwrap_or_default();
+        let found = last.1.get((offset % CHUNK_LEN) as usize..).unwrap_or_default();
         let read = found.len().min(into.len());
         into[..read].copy_from_slice(&found[..read]);
         Ok(read)
@@ -127,8 +130,8 @@ impl Content {
     fn read(file: &dyn ReadFile, len: u64) -> io::Result<Self> {
         let mut whole = Sha256::new();
         let mut chunks = Vec::new();
-        for number in 0..len.div_ceil(CHUNK) {
-            let bytes = chunk(file, number, len)?;
+        for number in 0..len.div_ceil(CHUNK_LEN) {
+            let bytes = read_chunk(file, number, len)?;
             whole.update(&bytes);
             chunks.push(Sha256::digest(&bytes).into());
         }
@@ -141,20 +144,20 @@ impl Content {
 }
 
 /// A chunk of a file of that length.
-fn chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>> {
-    let start = number * CHUNK;
-    let mut bytes = vec![0; len.saturating_sub(start).min(CHUNK) as usize];
+fn read_chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>> {
+    let start = number * CHUNK_LEN;
+    let mut bytes = vec![0; len.saturating_sub(start).min(CHUNK_LEN) as usize];
     match read_full(file, &mut bytes, start)? == bytes.len() {
         true => Ok(bytes),
-        false => Err(changed()),
+        false => Err(changed_error()),
     }
 }
 
 /// How much of a file is meant.
-fn length(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
+fn pinned_len(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
     let len = file.len()?;
     // Of what is read of a log nothing is longer.
-    if len > MAX_SEGMENT {
+    if len > MAX_SEGMENT_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "the file is longer than a segment can be",
@@ -164,27 +167,30 @@ fn length(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
     if name.and_then(SegmentName::parse).is_none() {
         return Ok(len);
     }
-    for number in (0..len.div_ceil(CHUNK)).rev() {
-        let start = number * CHUNK;
-        if file.next_data(start)?.is_none_or(|data| data >= start + CHUNK) {
+    for number in (0..len.div_ceil(CHUNK_LEN)).rev() {
+        let start = number * CHUNK_LEN;
+        if file
+            .next_data(start)?
+            .is_none_or(|data| data >= start + CHUNK_LEN)
+        {
             continue;
         }
-        let bytes = chunk(file, number, len)?;
+        let bytes = read_chunk(file, number, len)?;
         if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
-            let end = number * CHUNK + last as u64 + 1;
+            let end = number * CHUNK_LEN + last as u64 + 1;
             return Ok(end.next_multiple_of(ALIGNMENT).min(len));
         }
     }
     Ok(0)
 }
 
-fn changed() -> io::Error {
+fn changed_error() -> io::Error {
     io::Error::other("the file changed while it was read")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, Pinned};
+    use super::{CHUNK_LEN, PinningStorage};
     use crate::{ReadFile, ReadStorage, read_full};
     use sha2::{Digest, Sha256};
     use std::io;
@@ -229,9 +235,15 @@ mod tests {
 
     #[test]
     fn a_file_is_read_as_it_is_and_known_by_its_digest() {
-        for len in [1, 8, CHUNK as usize - 1, CHUNK as usize, 2 * CHUNK as usize + 5] {
+        for len in [
+            1,
+            8,
+            CHUNK_LEN as usize - 1,
+            CHUNK_LEN as usize,
+            2 * CHUNK_LEN as usize + 5,
+        ] {
             let volume = volume(len, 0);
-            let pinned = Pinned::new(&volume);
+            let pinned = PinningStorage::new(&volume);
             let file = pinned.open(Path::new("/log/checkpoint")).unwrap();
             let mut bytes = vec![0; len + 7];
             assert_eq!(read_full(&*file, &mut bytes, 0).unwrap(), len);
@@ -245,9 +257,9 @@ mod tests {
 
     #[test]
     fn room_that_was_prepared_and_not_used_is_not_part_of_a_segment() {
-        for (len, zeros, meant) in [(16, 0, 16), (13, 3, 16), (13, CHUNK as usize, 16), (0, 99, 0)] {
+        for (len, zeros, meant) in [(16, 0, 16), (13, 3, 16), (13, CHUNK_LEN as usize, 16), (0, 99, 0)] {
             let volume = volume(len, zeros);
-            let pinned = Pinned::new(&volume);
+            let pinned = PinningStorage::new(&volume);
             assert_eq!(pinned.open(Path::new(SEGMENT)).unwrap().len().unwrap(), meant);
             let files = pinned.files();
             assert_eq!(files.first().map_or(0, |file| file.len), meant);
@@ -280,7 +292,7 @@ mod tests {
     #[test]
     fn a_file_that_is_longer_than_any_of_a_log_is_refused_unread() {
         for path in [SEGMENT, "/log/checkpoint"] {
-            let refused = Pinned::new(&Endless).open(Path::new(path)).err();
+            let refused = PinningStorage::new(&Endless).open(Path::new(path)).err();
             assert_eq!(
                 refused.map(|error| error.kind()),
                 Some(io::ErrorKind::InvalidData)
@@ -290,18 +302,18 @@ mod tests {
 
     #[test]
     fn what_changes_behind_the_first_look_is_an_error_and_never_read_otherwise() {
-        let volume = volume(2 * CHUNK as usize, 0);
-        let pinned = Pinned::new(&volume);
+        let volume = volume(2 * CHUNK_LEN as usize, 0);
+        let pinned = PinningStorage::new(&volume);
         let file = pinned.open(Path::new(SEGMENT)).unwrap();
-        volume.0.lock().unwrap()[CHUNK as usize + 1] ^= 1;
+        volume.0.lock().unwrap()[CHUNK_LEN as usize + 1] ^= 1;
         let mut byte = [0];
         file.read_at(&mut byte, 0).unwrap();
-        assert!(file.read_at(&mut byte, CHUNK).is_err());
+        assert!(file.read_at(&mut byte, CHUNK_LEN).is_err());
         assert!(
             pinned
                 .open(Path::new(SEGMENT))
                 .unwrap()
-                .read_at(&mut byte, CHUNK)
+                .read_at(&mut byte, CHUNK_LEN)
                 .is_err()
         );
         volume.0.lock().unwrap().truncate(5);

@@ -1,10 +1,10 @@
 //! Proves records to strangers, from the files alone: the worker that wrote them need not run.
 
-use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::layout::{incarnation_of, parse_incarnation};
 use crate::lookup::read_record;
-use crate::rebuilt::{Nodes, rebuilt};
-use crate::salts::{SALT, stored_salt};
+use crate::rebuilt::{RebuiltNodeReader, rebuild_tree};
+use crate::salts::{SALT_LEN, read_stored_salt};
 use crate::{EvidenceError, ReadStorage, ShredKeys, TreeFile};
 use proofgate_ledger::{
     Checkpoint, Hash, LedgerError, ShredKeyId, TlogProof, VerifyingKey, inclusion_proof, leaf_hash,
@@ -20,61 +20,61 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`EvidenceError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are covered by
-/// a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::Removed`] when the log was removed by
+/// a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::RemovedLog`] when the log was removed by
 /// right, [`EvidenceError::Corruption`] when the records do not lead to the signed root, [`EvidenceError::Ledger`] when the
 /// checkpoint is refused, [`EvidenceError::Io`].
-pub fn proof(
+pub fn record_proof(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     seq: u64,
     key: Option<&VerifyingKey>,
 ) -> Result<TlogProof, EvidenceError> {
     let record = read_record(storage, incarnation_dir, seq)?;
-    proof_of(storage, incarnation_dir, seq, &record, key)
+    proof_for_record(storage, incarnation_dir, seq, &record, key)
 }
 
-/// As [`proof`], of a record whose stored bytes are at hand.
+/// As [`record_proof`], of a record whose stored bytes are at hand.
 ///
 /// # Errors
-/// As [`proof`].
-pub fn proof_of(
+/// As [`record_proof`].
+pub fn proof_for_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     seq: u64,
     record: &[u8],
     key: Option<&VerifyingKey>,
 ) -> Result<TlogProof, EvidenceError> {
-    let (proof, salt) = proof_with(storage, incarnation_dir, seq, record, key, None)?;
+    let (proof, salt) = proof_with_keys(storage, incarnation_dir, seq, record, key, None)?;
     salt?;
     Ok(proof)
 }
 
 /// What became of the salt of a record's commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaltIs {
+pub enum SaltAvailability {
     /// The record commits to no body.
-    Unneeded,
+    NotRequired,
     /// The proof carries it.
-    Carried,
+    Included,
     /// It was erased, or is not there.
-    Gone,
+    Unavailable,
     /// It needs this key of its tenant, which is not at hand.
-    Locked(ShredKeyId),
+    KeyMissing(ShredKeyId),
 }
 
-/// As [`proof_of`], with the keys of tenants, for salts that need one; and what became of the salt, or why it cannot be read:
+/// As [`proof_for_record`], with the keys of tenants, for salts that need one; and what became of the salt, or why it cannot be read:
 /// the proof is there all the same.
 ///
 /// # Errors
-/// As [`proof`].
-pub fn proof_with(
+/// As [`record_proof`].
+pub fn proof_with_keys(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     seq: u64,
     record: &[u8],
     key: Option<&VerifyingKey>,
     shred_keys: Option<&ShredKeys>,
-) -> Result<(TlogProof, Result<SaltIs, EvidenceError>), EvidenceError> {
+) -> Result<(TlogProof, Result<SaltAvailability, EvidenceError>), EvidenceError> {
     let leaf = leaf_hash(record);
     let not_covered = |size| EvidenceError::NotCovered {
         dir: incarnation_dir.to_owned(),
@@ -95,7 +95,7 @@ pub fn proof_with(
     let (note, signed) = match own {
         Some(own) if seq < own_size => own,
         _ => {
-            let note = successors_note(storage, incarnation_dir)?.ok_or_else(|| not_covered(own_size))?;
+            let note = successor_note(storage, incarnation_dir)?.ok_or_else(|| not_covered(own_size))?;
             let (note, signed) = covering(note)?;
             if seq >= signed.size {
                 return Err(not_covered(signed.size));
@@ -103,17 +103,17 @@ pub fn proof_with(
             (note, signed)
         }
     };
-    let hashes = inclusion(storage, incarnation_dir, seq, &leaf, &signed)?;
+    let hashes = inclusion_path(storage, incarnation_dir, seq, &leaf, &signed)?;
     let mut proof = TlogProof {
         extra: None,
         index: seq,
         hashes,
         checkpoint: note,
     };
-    let salt = salt_of(storage, incarnation_dir, record, shred_keys).map(|salt| match salt {
+    let salt = find_salt(storage, incarnation_dir, record, shred_keys).map(|salt| match salt {
         Ok(salt) => {
-            proof.carry_salt(&salt);
-            SaltIs::Carried
+            proof.set_salt(&salt);
+            SaltAvailability::Included
         }
         Err(other) => other,
     });
@@ -126,22 +126,22 @@ pub fn proof_with(
 /// # Errors
 /// [`EvidenceError::Corruption`] when the records do not lead to the root; [`EvidenceError::NoSuchRecord`];
 /// [`EvidenceError::Ledger`] for a number beyond the checkpoint; [`EvidenceError::Io`].
-pub fn inclusion(
+pub fn inclusion_path(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     seq: u64,
     leaf: &Hash,
     signed: &Checkpoint,
 ) -> Result<Vec<Hash>, EvidenceError> {
-    let mut paths = inclusions(storage, incarnation_dir, &[(seq, *leaf)], signed)?;
+    let mut paths = inclusion_paths(storage, incarnation_dir, &[(seq, *leaf)], signed)?;
     Ok(paths.pop().unwrap_or_default())
 }
 
-/// As [`inclusion`], of several leaves. What the tree file lacks is hashed once for all of them, and for whoever asks next.
+/// As [`inclusion_path`], of several leaves. What the tree file lacks is hashed once for all of them, and for whoever asks next.
 ///
 /// # Errors
-/// As [`inclusion`].
-pub fn inclusions(
+/// As [`inclusion_path`].
+pub fn inclusion_paths(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     leaves: &[(u64, Hash)],
@@ -164,25 +164,25 @@ pub fn inclusions(
         if paths.iter().all(Option::is_some) {
             break;
         }
-        let rebuilt = rebuilt(storage, incarnation_dir, signed, whole)?;
-        let nodes = Nodes::new(storage, incarnation_dir, &rebuilt);
+        let rebuilt = rebuild_tree(storage, incarnation_dir, signed, whole)?;
+        let nodes = RebuiltNodeReader::new(storage, incarnation_dir, &rebuilt);
         for (of, path) in leaves.iter().zip(&mut paths) {
             if path.is_some() {
                 continue;
             }
             // Beside records that were all hashed, the tree file has no say.
             *path = match inclusion_proof(&nodes, of.0, signed.size) {
-                Err(error) if rebuilt.is_whole() => return Err(error),
+                Err(error) if rebuilt.is_complete() => return Err(error),
                 found => found.ok().filter(|hashes| leads_to_root(of, hashes)),
             };
         }
-        if rebuilt.is_whole() {
+        if rebuilt.is_complete() {
             break;
         }
     }
     let paths: Option<Vec<_>> = paths.into_iter().collect();
     paths.ok_or_else(|| EvidenceError::Corruption {
-        path: incarnation_dir.join(CHECKPOINT),
+        path: incarnation_dir.join(CHECKPOINT_FILE),
         offset: 0,
         reason: format!(
             "the records do not hash to the root that it signs at size {}",
@@ -192,12 +192,12 @@ pub fn inclusions(
 }
 
 /// The salt of the commitment in a record, or why there is none.
-fn salt_of(
+fn find_salt(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     record: &[u8],
     shred_keys: Option<&ShredKeys>,
-) -> Result<Result<[u8; SALT], SaltIs>, EvidenceError> {
+) -> Result<Result<[u8; SALT_LEN], SaltAvailability>, EvidenceError> {
     // Both commitments of an exchange are salted with the salt of its admission.
     let (dir, seq) = match record::parse(record) {
         Ok(Record::Completion(completion)) => match &completion.incarnation {
@@ -206,52 +206,54 @@ fn salt_of(
                 let named = parse_incarnation(named).map(|named| named.to_string());
                 match named.zip(incarnation_dir.parent()) {
                     Some((named, shard)) => (shard.join(named), completion.admission),
-                    None => return Ok(Err(SaltIs::Gone)),
+                    None => return Ok(Err(SaltAvailability::Unavailable)),
                 }
             }
         },
         Ok(record) => match record.committed_request() {
             Some(request) => (incarnation_dir.to_owned(), request.seq),
-            None => return Ok(Err(SaltIs::Unneeded)),
+            None => return Ok(Err(SaltAvailability::NotRequired)),
         },
-        Err(_) => return Ok(Err(SaltIs::Unneeded)),
+        Err(_) => return Ok(Err(SaltAvailability::NotRequired)),
     };
-    let stored = match stored_salt(storage, &dir, seq) {
+    let stored = match read_stored_salt(storage, &dir, seq) {
         Err(EvidenceError::Io {
             call: "open", source, ..
         }) if source.kind() == io::ErrorKind::NotFound => None,
         other => other?,
     };
     let Some(stored) = stored else {
-        return Ok(Err(SaltIs::Gone));
+        return Ok(Err(SaltAvailability::Unavailable));
     };
     // The record of its request names the key, if it is a half.
     let begun = match read_record(storage, &dir, seq) {
         Err(error @ EvidenceError::Io { .. }) => return Err(error),
-        Err(_) => return Ok(Err(SaltIs::Gone)),
+        Err(_) => return Ok(Err(SaltAvailability::Unavailable)),
         Ok(begun) => begun,
     };
     let begun = record::parse(&begun);
     let Some(request) = begun.as_ref().ok().and_then(Record::committed_request) else {
-        return Ok(Err(SaltIs::Gone));
+        return Ok(Err(SaltAvailability::Unavailable));
     };
     let Some(id) = request.shred_key else {
         return Ok(Ok(stored));
     };
     let key = shred_keys.and_then(|keys| keys.find(request.tenant, id));
-    Ok(key.map(|key| key.salt(&stored)).ok_or(SaltIs::Locked(id)))
+    Ok(key
+        .map(|key| key.derive_salt(&stored))
+        .ok_or(SaltAvailability::KeyMissing(id)))
 }
 
 /// The checkpoint that a later incarnation signed for what this one left, if one did.
 ///
 /// # Errors
 /// [`EvidenceError::Ledger`] when its signature is not by `key`; [`EvidenceError::Io`].
-pub fn successors_checkpoint(
+pub fn successor_checkpoint(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     key: &VerifyingKey,
 ) -> Result<Option<Checkpoint>, EvidenceError> {
-    let note = successors_note(storage, incarnation_dir)?;
+    let note = successor_note(storage, incarnation_dir)?;
     Ok(note.map(|note| Checkpoint::verify(&note, key)).transpose()?)
 }
 
@@ -260,7 +262,7 @@ pub fn successors_checkpoint(
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
-pub fn successors_note(
+pub fn successor_note(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
 ) -> Result<Option<String>, EvidenceError> {
@@ -276,10 +278,11 @@ pub fn successors_note(
     let mut largest: Option<(u64, String)> = None;
     for successor in later {
         // A note that cannot be read is for `fsck` to tell; another may cover the record.
-        let note = match checkpoint_file::read_cover(storage, &shard.join(successor.to_string()), own) {
-            Err(error) if error.is_spoiled() => continue,
-            other => other?,
-        };
+        let note =
+            match checkpoint_file::read_successor_note(storage, &shard.join(successor.to_string()), own) {
+                Err(error) if error.is_damaged() => continue,
+                other => other?,
+            };
         let Some(note) = note else { continue };
         let Ok(signed) = Checkpoint::parse_unverified(&note) else {
             continue;

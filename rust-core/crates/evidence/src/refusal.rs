@@ -7,36 +7,36 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// In words.
-    pub why: String,
+    pub reason: String,
     /// No signature is by the key that was given. Whether anything was changed is not known then.
-    pub another_key: bool,
+    pub wrong_key: bool,
 }
 
 impl Refusal {
-    pub(crate) fn within(self, of: &str) -> Self {
+    pub(crate) fn with_context(self, of: &str) -> Self {
         Self {
-            why: format!("{of}: {}", self.why),
+            reason: format!("{of}: {}", self.reason),
             ..self
         }
     }
 
     /// The name of a finding that is about the key.
     pub(crate) fn code(&self) -> Option<&'static str> {
-        self.another_key.then_some(LedgerError::ANOTHER_KEY)
+        self.wrong_key.then_some(LedgerError::WRONG_KEY)
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.why)
+        out.write_str(&self.reason)
     }
 }
 
 impl From<String> for Refusal {
     fn from(why: String) -> Self {
         Self {
-            why,
-            another_key: false,
+            reason: why,
+            wrong_key: false,
         }
     }
 }
@@ -44,8 +44,8 @@ impl From<String> for Refusal {
 impl From<LedgerError> for Refusal {
     fn from(error: LedgerError) -> Self {
         Self {
-            why: error.to_string(),
-            another_key: error.code() == LedgerError::ANOTHER_KEY,
+            reason: error.to_string(),
+            wrong_key: error.code() == LedgerError::WRONG_KEY,
         }
     }
 }

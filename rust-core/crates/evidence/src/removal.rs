@@ -10,40 +10,40 @@
 //! So the chain of the shard goes on through it. Records that are still there are no evidence any more: they are not read.
 
 use crate::layout::incarnation_of;
-use crate::payloads::{PAYLOAD_INDEX, PAYLOADS};
-use crate::rules::Rules;
-use crate::salts::SALTS;
+use crate::payloads::{PAYLOAD_INDEX_FILE, PAYLOADS_FILE};
+use crate::rules::LogTracker;
+use crate::salts::SALTS_FILE;
 use crate::segment::SegmentName;
-use crate::tree_file::TREE;
+use crate::tree_file::TREE_FILE;
 use crate::{EvidenceError, ReadStorage, Refusal, read_full};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use proofgate_ledger::record::{MAX_RECORD, Record};
+use proofgate_ledger::record::{MAX_RECORD_BYTES, Record};
 use proofgate_ledger::{
-    Checkpoint, Hash, LedgerError, MAX_STATEMENT, MAX_TLOG_PROOF, TlogProof, Tombstone, VerifyingKey,
-    leaf_hash, verify_consistency, verify_inclusion,
+    Checkpoint, Hash, LedgerError, MAX_STATEMENT_BYTES, MAX_TLOG_PROOF_BYTES, TlogProof, Tombstone,
+    VerifyingKey, leaf_hash, verify_consistency, verify_inclusion,
 };
 use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-pub use crate::layout::TOMBSTONE;
+pub use crate::layout::TOMBSTONE_FILE;
 
 /// What the retention job's files are written as before they have their names.
-pub const TEMPORARY: &str = "keeping.tmp";
+pub const TEMPORARY_FILE: &str = "keeping.tmp";
 /// The open record, takeovers and a seal: a log has few of them.
-const MOST_KEPT: usize = 64;
+const MAX_RETAINED_RECORDS: usize = 64;
 /// A tree of 2^63 leaves has no longer proof of consistency.
-const MAX_CONSISTENCY: usize = 45 * 128;
+const MAX_CONSISTENCY_BYTES: usize = 45 * 128;
 /// What a writer leaves beside segments, tree and salts.
-const OTHERS: [&str; 8] = [
-    PAYLOADS,
-    PAYLOAD_INDEX,
+const OTHER_FILES: [&str; 8] = [
+    PAYLOADS_FILE,
+    PAYLOAD_INDEX_FILE,
     "resume",
     "resume.tmp",
     "unlocked",
     "checkpoint.tmp",
     "erasures",
-    TEMPORARY,
+    TEMPORARY_FILE,
 ];
 
 /// Name of a record that stays.
@@ -66,19 +66,22 @@ pub fn consistency_name(size: u64) -> String {
 
 /// Whether a removal removes a file, by its name.
 #[must_use]
-pub fn goes(name: &str) -> bool {
-    SegmentName::parse(name).is_some() || name == TREE || name == SALTS || OTHERS.contains(&name)
+pub fn is_removable(name: &str) -> bool {
+    SegmentName::parse(name).is_some()
+        || name == TREE_FILE
+        || name == SALTS_FILE
+        || OTHER_FILES.contains(&name)
 }
 
 /// Whether a file is named as a record that stays, or as its proof.
 #[must_use]
-pub fn is_kept(name: &str) -> bool {
+pub fn is_retained(name: &str) -> bool {
     name.ends_with(".record") || name.ends_with(".tlog-proof")
 }
 
 /// What stays of a log that was removed, all of it checked.
 #[derive(Clone, Debug)]
-pub struct Removed {
+pub struct RemovedLog {
     /// What the retention job signed.
     pub tombstone: Tombstone,
     /// The same, as it was read.
@@ -86,14 +89,14 @@ pub struct Removed {
     /// The last checkpoint, as it was signed.
     pub checkpoint: String,
     /// What the records that stay say. What ends what is not known.
-    pub rules: Rules,
+    pub tracker: LogTracker,
     /// Names of files that a removal removes and that are still there.
-    pub remains: Vec<String>,
+    pub leftover_files: Vec<String>,
     /// Time of the newest record that stays, or that the tombstone speaks of, in unix microseconds.
-    pub newest: u64,
+    pub newest_time: u64,
 }
 
-impl Removed {
+impl RemovedLog {
     /// The end of the log.
     #[must_use]
     pub fn head(&self) -> Checkpoint {
@@ -107,17 +110,17 @@ impl Removed {
     /// Whether the tombstone gives a time before records of the log that it replaces.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
-        self.tombstone.removed < self.newest
+        self.tombstone.removed_at < self.newest_time
     }
 }
 
 /// What a log's directory says of its removal.
 #[derive(Debug)]
-pub enum Removal {
+pub enum RemovalState {
     /// Nothing.
     None,
     /// It was removed.
-    Done(Box<Removed>),
+    Done(Box<RemovedLog>),
     /// There is a tombstone, and it is refused: why.
     Refused(Refusal),
 }
@@ -127,8 +130,8 @@ pub enum Removal {
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
 pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, EvidenceError> {
-    let path = dir.join(TOMBSTONE);
-    match read_small(storage, &path, MAX_STATEMENT)? {
+    let path = dir.join(TOMBSTONE_FILE);
+    match read_bounded(storage, &path, MAX_STATEMENT_BYTES)? {
         Some(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|error| EvidenceError::Corruption {
@@ -144,7 +147,11 @@ pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<St
 ///
 /// # Errors
 /// As [`read_tombstone`].
-pub(crate) fn gone(storage: &dyn ReadStorage, dir: &Path, seq: u64) -> Result<EvidenceError, EvidenceError> {
+pub(crate) fn missing_record_error(
+    storage: &dyn ReadStorage,
+    dir: &Path,
+    seq: u64,
+) -> Result<EvidenceError, EvidenceError> {
     let dir = dir.to_owned();
     Ok(match read_tombstone(storage, &dir)? {
         Some(_) => EvidenceError::Removed(dir),
@@ -162,11 +169,11 @@ pub fn read(
     dir: &Path,
     key: Option<&VerifyingKey>,
     keeping: Option<&VerifyingKey>,
-) -> Result<Removal, EvidenceError> {
+) -> Result<RemovalState, EvidenceError> {
     let note = match read_tombstone(storage, dir) {
-        Ok(None) => return Ok(Removal::None),
+        Ok(None) => return Ok(RemovalState::None),
         Ok(Some(note)) => note,
-        Err(EvidenceError::Corruption { reason, .. }) => return Ok(Removal::Refused(reason.into())),
+        Err(EvidenceError::Corruption { reason, .. }) => return Ok(RemovalState::Refused(reason.into())),
         Err(error) => return Err(error),
     };
     let believed = match keeping {
@@ -176,66 +183,66 @@ pub fn read(
     let tombstone = match believed {
         Ok(tombstone) => tombstone,
         // Whoever gave another key than the retention key may be who forged it: that is no other ledger.
-        Err(error) => return Ok(Removal::Refused(error.to_string().into())),
+        Err(error) => return Ok(RemovalState::Refused(error.to_string().into())),
     };
     let incarnation = incarnation_of(dir)?;
     if !tombstone.origin.ends_with(&format!("/{incarnation}")) {
         let why = format!("it is the tombstone of another log, {}", tombstone.origin);
-        return Ok(Removal::Refused(why.into()));
+        return Ok(RemovalState::Refused(why.into()));
     }
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     Ok(
-        match read_kept(storage, dir, incarnation, &names, &tombstone, key)? {
-            Ok((checkpoint, rules, newest)) => Removal::Done(Box::new(Removed {
-                newest: newest.max(tombstone.newest),
+        match read_retained(storage, dir, incarnation, &names, &tombstone, key)? {
+            Ok((checkpoint, rules, newest)) => RemovalState::Done(Box::new(RemovedLog {
+                newest_time: newest.max(tombstone.newest_time),
                 tombstone,
                 note,
                 checkpoint,
-                rules,
-                remains: names.into_iter().filter(|name| goes(name)).collect(),
+                tracker: rules,
+                leftover_files: names.into_iter().filter(|name| is_removable(name)).collect(),
             })),
-            Err(why) => Removal::Refused(why),
+            Err(why) => RemovalState::Refused(why),
         },
     )
 }
 
 /// The last checkpoint, what the records say, and the time of the newest of them.
-type Kept = Result<(String, Rules, u64), Refusal>;
+type RetainedSummary = Result<(String, LogTracker, u64), Refusal>;
 
 /// The records that stay, each under the last checkpoint.
-fn read_kept(
+fn read_retained(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
     names: &[String],
     tombstone: &Tombstone,
     key: Option<&VerifyingKey>,
-) -> Result<Kept, EvidenceError> {
-    let kept: Vec<u64> = names.iter().filter_map(|name| kept_seq(name)).collect();
+) -> Result<RetainedSummary, EvidenceError> {
+    let kept: Vec<u64> = names.iter().filter_map(|name| retained_seq(name)).collect();
     if kept.first() != Some(&0) {
         return Ok(Err("its open record is missing".to_owned().into()));
     }
-    if kept.len() > MOST_KEPT {
+    if kept.len() > MAX_RETAINED_RECORDS {
         return Ok(Err(format!(
             "there are too many records beside it: {}",
             kept.len()
         )
         .into()));
     }
-    let mut rules = Rules::new(incarnation);
+    let mut rules = LogTracker::new(incarnation);
     let mut checkpoint = String::new();
     let mut newest = 0;
     for seq in kept {
-        let record = read_small(storage, &dir.join(record_name(seq)), MAX_RECORD)?;
-        let proof = read_small(storage, &dir.join(proof_name(seq)), MAX_TLOG_PROOF)?;
+        let record = read_bounded(storage, &dir.join(record_name(seq)), MAX_RECORD_BYTES)?;
+        let proof = read_bounded(storage, &dir.join(proof_name(seq)), MAX_TLOG_PROOF_BYTES)?;
         let (Some(record), Some(proof)) = (record, proof) else {
             return Ok(Err(format!("record {seq} was kept without its proof").into()));
         };
-        match check_kept(seq, &record, &proof, tombstone, key) {
+        match check_retained(seq, &record, &proof, tombstone, key) {
             Ok(note) => checkpoint = note,
-            Err(why) => return Ok(Err(why.within(&format!("record {seq}, which was kept")))),
+            Err(why) => return Ok(Err(why.with_context(&format!("record {seq}, which was kept")))),
         }
-        let taken = rules.take(seq, &record);
+        let taken = rules.process(seq, &record);
         newest = newest.max(taken.as_ref().map_or(0, Record::ts));
         let known = match &taken {
             Ok(Record::Open(_) | Record::Takeover(_)) => true,
@@ -255,11 +262,11 @@ fn read_kept(
         let why = format!("it is for {}, but the log has another origin", tombstone.origin);
         return Ok(Err(why.into()));
     }
-    rules.lose();
+    rules.mark_missing();
     Ok(Ok((checkpoint, rules, newest)))
 }
 
-fn check_kept(
+fn check_retained(
     seq: u64,
     record: &[u8],
     proof: &[u8],
@@ -297,7 +304,7 @@ fn check_kept(
     Ok(proof.checkpoint)
 }
 
-fn kept_seq(name: &str) -> Option<u64> {
+fn retained_seq(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".record")?;
     let seq = number.parse().ok()?;
     (record_name(seq) == name).then_some(seq)
@@ -337,7 +344,7 @@ pub fn read_consistency(
     dir: &Path,
     size: u64,
 ) -> Result<Option<Vec<Hash>>, EvidenceError> {
-    let Some(bytes) = read_small(storage, &dir.join(consistency_name(size)), MAX_CONSISTENCY)? else {
+    let Some(bytes) = read_bounded(storage, &dir.join(consistency_name(size)), MAX_CONSISTENCY_BYTES)? else {
         return Ok(None);
     };
     let Ok(text) = String::from_utf8(bytes) else {
@@ -359,7 +366,11 @@ pub fn consistency_text(hashes: &[Hash]) -> String {
 }
 
 /// A file of at most `most` bytes, and one byte more of a longer one; `None` when it is not there.
-fn read_small(storage: &dyn ReadStorage, path: &Path, most: usize) -> Result<Option<Vec<u8>>, EvidenceError> {
+fn read_bounded(
+    storage: &dyn ReadStorage,
+    path: &Path,
+    most: usize,
+) -> Result<Option<Vec<u8>>, EvidenceError> {
     let file = match storage.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -170,7 +170,7 @@ pub struct Report {
 
 impl Report {
     /// Adds what was found besides, which concerns no log by itself.
-    pub fn add(&mut self, findings: Vec<Finding>) {
+    pub fn add_findings(&mut self, findings: Vec<Finding>) {
         let worst = findings.iter().map(|finding| finding.verdict).max();
         self.verdict = worst.map_or(self.verdict, |worst| worst.max(self.verdict));
         self.exit_code = self.verdict.exit_code();

@@ -15,7 +15,7 @@ use ulid::Ulid;
 
 /// What a log's `open` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct LogOpening {
     /// `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
     /// The second part of it.
@@ -56,46 +56,46 @@ pub struct ForeignEnd {
 
 /// An admission that has no end yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Admitted {
+struct OpenAdmission {
     id: String,
     /// Whether its body was still coming; `None` where that was not read.
-    coming: Option<bool>,
+    body_pending: Option<bool>,
 }
 
 /// What is kept of a log's records while they pass. Memory grows with the number of open exchanges and of tenants, not with
 /// the log.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct LogTracker {
     incarnation: Ulid,
-    opened: Option<Opened>,
-    open: BTreeMap<u64, Admitted>,
+    opening: Option<LogOpening>,
+    open_admissions: BTreeMap<u64, OpenAdmission>,
     /// Number of the newest admitted or denied request of each tenant.
-    counted: HashMap<String, u64>,
+    last_request_numbers: HashMap<String, u64>,
     /// Whether all records of the log have passed.
     counted_from_start: bool,
     foreign_ends: Vec<ForeignEnd>,
     takeovers: Vec<(u64, Predecessor)>,
     sealed: bool,
     successor: Option<Ulid>,
-    served: Option<u64>,
+    first_served: Option<u64>,
     complete: bool,
 }
 
-impl Rules {
+impl LogTracker {
     /// The rules for the log of an incarnation, before its first record.
     #[must_use]
     pub fn new(incarnation: Ulid) -> Self {
         Self {
             incarnation,
-            opened: None,
-            open: BTreeMap::new(),
-            counted: HashMap::new(),
+            opening: None,
+            open_admissions: BTreeMap::new(),
+            last_request_numbers: HashMap::new(),
             counted_from_start: true,
             foreign_ends: Vec::new(),
             takeovers: Vec::new(),
             sealed: false,
             successor: None,
-            served: None,
+            first_served: None,
             complete: true,
         }
     }
@@ -105,9 +105,17 @@ impl Rules {
     #[must_use]
     pub fn resume(incarnation: Ulid, open: impl IntoIterator<Item = (u64, String)>) -> Self {
         Self {
-            open: open
+            open_admissions: open
                 .into_iter()
-                .map(|(admission, id)| (admission, Admitted { id, coming: None }))
+                .map(|(admission, id)| {
+                    (
+                        admission,
+                        OpenAdmission {
+                            id,
+                            body_pending: None,
+                        },
+                    )
+                })
                 .collect(),
             counted_from_start: false,
             ..Self::new(incarnation)
@@ -116,25 +124,27 @@ impl Rules {
 
     /// What `open` says, once it has passed.
     #[must_use]
-    pub fn opened(&self) -> Option<&Opened> {
-        self.opened.as_ref()
+    pub fn opened(&self) -> Option<&LogOpening> {
+        self.opening.as_ref()
     }
 
     /// Numbers of the admissions that have no end in this log so far.
     pub fn open_exchanges(&self) -> impl Iterator<Item = u64> {
-        self.open.keys().copied()
+        self.open_admissions.keys().copied()
     }
 
     /// Request id of an admission that has no end in this log so far.
     #[must_use]
-    pub fn open_id(&self, admission: u64) -> Option<&str> {
-        self.open.get(&admission).map(|admitted| admitted.id.as_str())
+    pub fn open_request_id(&self, admission: u64) -> Option<&str> {
+        self.open_admissions
+            .get(&admission)
+            .map(|admitted| admitted.id.as_str())
     }
 
     /// Whether the body of an admission that has no end in this log was still coming; `None` where that is not known.
     #[must_use]
-    pub fn is_coming(&self, admission: u64) -> Option<bool> {
-        self.open.get(&admission)?.coming
+    pub fn is_body_pending(&self, admission: u64) -> Option<bool> {
+        self.open_admissions.get(&admission)?.body_pending
     }
 
     /// Ends of admissions of other logs, in order.
@@ -151,7 +161,7 @@ impl Rules {
 
     /// Whether the last record is a seal.
     #[must_use]
-    pub fn sealed(&self) -> bool {
+    pub fn is_sealed(&self) -> bool {
         self.sealed
     }
 
@@ -165,27 +175,27 @@ impl Rules {
     /// a start that was cut short left behind.
     #[must_use]
     pub fn served(&self) -> Option<u64> {
-        self.served
+        self.first_served
     }
 
     /// Whether no record was lost, so that what has no end is known.
     #[must_use]
-    pub fn complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.complete
     }
 
     /// Says that records are missing before the next one: from here on it is not known what ends what, and the next
     /// request of each tenant may have any number.
-    pub fn lose(&mut self) {
+    pub fn mark_missing(&mut self) {
         self.complete = false;
-        self.open.clear();
-        self.counted.clear();
+        self.open_admissions.clear();
+        self.last_request_numbers.clear();
         self.counted_from_start = false;
     }
 
     /// Says that no record follows. What only the next one is checked by is given back.
     pub fn finish(&mut self) {
-        self.counted = HashMap::new();
+        self.last_request_numbers = HashMap::new();
         self.counted_from_start = false;
     }
 
@@ -193,7 +203,7 @@ impl Rules {
     ///
     /// # Errors
     /// What is wrong with it, in words. It counts as read all the same.
-    pub fn take<'a>(&mut self, seq: u64, payload: &'a [u8]) -> Result<Record<'a>, String> {
+    pub fn process<'a>(&mut self, seq: u64, payload: &'a [u8]) -> Result<Record<'a>, String> {
         let followed_seal = std::mem::take(&mut self.sealed);
         let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
         self.sealed = matches!(record, Record::Seal(_));
@@ -204,22 +214,22 @@ impl Rules {
             return Err(format!("record {seq} follows a seal"));
         }
         match &record {
-            Record::Open(open) if seq == 0 => self.begin(open)?,
+            Record::Open(open) if seq == 0 => self.start(open)?,
             Record::Open(_) => return Err(format!("record {seq} is a second open record")),
             _ if seq == 0 => return Err("the first record is not an open record".to_owned()),
-            Record::Aborted(aborted) => {
-                self.end_elsewhere(seq, &aborted.incarnation, aborted.admission, None)?;
+            Record::Abort(aborted) => {
+                self.end_foreign(seq, &aborted.incarnation, aborted.admission, None)?;
             }
             Record::Takeover(takeover) => self.take_over(seq, takeover)?,
             other => {
-                self.served.get_or_insert(seq);
-                self.go_on(seq, other)?;
+                self.first_served.get_or_insert(seq);
+                self.apply(seq, other)?;
             }
         }
         Ok(record)
     }
 
-    fn begin(&mut self, open: &record::Open<'_>) -> Result<(), String> {
+    fn start(&mut self, open: &record::Open<'_>) -> Result<(), String> {
         let origin = format!("{}/{}/{}", open.ledger, open.shard, open.incarnation);
         let predecessor = match &open.predecessor {
             None => None,
@@ -232,7 +242,7 @@ impl Rules {
                 running: named.running,
             }),
         };
-        self.opened = Some(Opened {
+        self.opening = Some(LogOpening {
             origin,
             shard: open.shard,
             key: open.key.as_ref().map(|key| key.as_ref().to_owned()),
@@ -244,30 +254,30 @@ impl Rules {
         Ok(())
     }
 
-    fn go_on(&mut self, seq: u64, record: &Record<'_>) -> Result<(), String> {
+    fn apply(&mut self, seq: u64, record: &Record<'_>) -> Result<(), String> {
         match record {
             Record::Admission(admission) => {
-                let admitted = Admitted {
+                let admitted = OpenAdmission {
                     id: admission.id.as_ref().to_owned(),
-                    coming: Some(admission.coming.is_some()),
+                    body_pending: Some(admission.coming.is_some()),
                 };
-                self.open.insert(seq, admitted);
-                self.count(seq, &admission.tenant, admission.tenant_seq)
+                self.open_admissions.insert(seq, admitted);
+                self.count_request(seq, &admission.tenant, admission.tenant_seq)
             }
-            Record::Rejection(rejection) => self.deny(seq, rejection),
+            Record::Rejection(rejection) => self.count_denied(seq, rejection),
             Record::Attempt(attempt) if attempt.incarnation.is_none() => {
-                self.is_open(seq, attempt.admission, &attempt.id)
+                self.check_open(seq, attempt.admission, &attempt.id)
             }
             Record::Completion(completion) => {
                 let received = completion.received.is_some();
                 match &completion.incarnation {
                     Some(incarnation) => {
-                        self.end_elsewhere(seq, incarnation, completion.admission, Some(received))
+                        self.end_foreign(seq, incarnation, completion.admission, Some(received))
                     }
-                    None => self.end_here(seq, completion.admission, &completion.id, received),
+                    None => self.end_local(seq, completion.admission, &completion.id, received),
                 }
             }
-            Record::Analysis(analysis) => self.refers_back(seq, analysis),
+            Record::Analysis(analysis) => self.check_reference(seq, analysis),
             Record::Seal(seal) => self.seal(seq, seal),
             _ => Ok(()),
         }
@@ -275,7 +285,7 @@ impl Rules {
 
     /// Whether an analysis names a record before it, or another log. Whether an exchange begins there, only who can read
     /// that record knows.
-    fn refers_back(&self, seq: u64, analysis: &record::Analysis<'_>) -> Result<(), String> {
+    fn check_reference(&self, seq: u64, analysis: &record::Analysis<'_>) -> Result<(), String> {
         let refers = match &analysis.incarnation {
             None => analysis.admission < seq,
             Some(named) => parse_incarnation(named).is_some_and(|named| named != self.incarnation),
@@ -290,7 +300,7 @@ impl Rules {
     }
 
     /// Counts a denied request, and requires that its record has what belongs together.
-    fn deny(&mut self, seq: u64, rejection: &record::Rejection<'_>) -> Result<(), String> {
+    fn count_denied(&mut self, seq: u64, rejection: &record::Rejection<'_>) -> Result<(), String> {
         let Some(number) = rejection.tenant_seq else {
             return match rejection.request {
                 Some(_) => Err(format!(
@@ -303,20 +313,20 @@ impl Rules {
             && rejection.model.is_some()
             && rejection.request.is_some() == rejection.salt.is_some();
         match rejection.tenant.as_ref().filter(|_| whole) {
-            Some(tenant) => self.count(seq, tenant, number),
+            Some(tenant) => self.count_request(seq, tenant, number),
             None => Err(format!(
                 "record {seq} is a denied request without its tenant, its key, its model or its salt"
             )),
         }
     }
 
-    fn count(&mut self, seq: u64, tenant: &str, number: u64) -> Result<(), String> {
+    fn count_request(&mut self, seq: u64, tenant: &str, number: u64) -> Result<(), String> {
         let wrong = |before: u64| {
             Err(format!(
                 "record {seq} is request {number} of {tenant}, but this log has {before} before it"
             ))
         };
-        match self.counted.get_mut(tenant) {
+        match self.last_request_numbers.get_mut(tenant) {
             Some(newest) => {
                 let before = std::mem::replace(newest, number);
                 if before.checked_add(1) == Some(number) {
@@ -326,7 +336,7 @@ impl Rules {
                 }
             }
             None => {
-                self.counted.insert(tenant.to_owned(), number);
+                self.last_request_numbers.insert(tenant.to_owned(), number);
                 match number {
                     1 => Ok(()),
                     2.. if !self.counted_from_start => Ok(()),
@@ -336,8 +346,8 @@ impl Rules {
         }
     }
 
-    fn is_open(&self, seq: u64, admission: u64, id: &str) -> Result<(), String> {
-        match self.open.get(&admission) {
+    fn check_open(&self, seq: u64, admission: u64, id: &str) -> Result<(), String> {
+        match self.open_admissions.get(&admission) {
             Some(admitted) if admitted.id == id => Ok(()),
             None if !self.complete => Ok(()),
             _ => Err(format!(
@@ -346,9 +356,11 @@ impl Rules {
         }
     }
 
-    fn end_here(&mut self, seq: u64, admission: u64, id: &str, received: bool) -> Result<(), String> {
-        match self.open.remove(&admission) {
-            Some(admitted) if admitted.id == id => agree(seq, admission, admitted.coming, Some(received)),
+    fn end_local(&mut self, seq: u64, admission: u64, id: &str, received: bool) -> Result<(), String> {
+        match self.open_admissions.remove(&admission) {
+            Some(admitted) if admitted.id == id => {
+                check_agreement(seq, admission, admitted.body_pending, Some(received))
+            }
             Some(_) => Err(format!(
                 "record {seq} completes record {admission}, which admitted another exchange"
             )),
@@ -359,7 +371,7 @@ impl Rules {
         }
     }
 
-    fn end_elsewhere(
+    fn end_foreign(
         &mut self,
         seq: u64,
         incarnation: &str,
@@ -388,7 +400,7 @@ impl Rules {
                 takeover.incarnation
             ));
         };
-        let before = self.opened.as_ref().and_then(|opened| opened.predecessor);
+        let before = self.opening.as_ref().and_then(|opened| opened.predecessor);
         let before = before.filter(|named| named.incarnation == incarnation);
         if self
             .takeovers
@@ -443,13 +455,13 @@ impl Rules {
 ///
 /// # Errors
 /// How they do not, in words.
-pub(crate) fn agree(
+pub(crate) fn check_agreement(
     seq: u64,
     admission: u64,
-    coming: Option<bool>,
+    body_pending: Option<bool>,
     received: Option<bool>,
 ) -> Result<(), String> {
-    match (coming, received) {
+    match (body_pending, received) {
         (Some(true), Some(false)) => Err(format!(
             "record {seq} does not say how much was received of the body that was incomplete in record {admission}"
         )),

@@ -4,9 +4,9 @@ use crate::{EvidenceError, ReadStorage, read_full};
 use std::path::Path;
 
 /// Name of the file.
-pub const SALTS: &str = "salts";
+pub const SALTS_FILE: &str = "salts";
 /// Bytes of a salt.
-pub const SALT: usize = 32;
+pub const SALT_LEN: usize = 32;
 
 /// What is stored of the salt of record `seq` of an incarnation: the salt itself or, where the admission names a shred key, the
 /// half that the key makes the salt from. `None` when it was never written or has
@@ -14,17 +14,17 @@ pub const SALT: usize = 32;
 ///
 /// # Errors
 /// [`EvidenceError::Io`] when the file cannot be read.
-pub fn stored_salt(
+pub fn read_stored_salt(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     seq: u64,
-) -> Result<Option<[u8; SALT]>, EvidenceError> {
-    let path = incarnation_dir.join(SALTS);
+) -> Result<Option<[u8; SALT_LEN]>, EvidenceError> {
+    let path = incarnation_dir.join(SALTS_FILE);
     let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
-    let mut salt = [0; SALT];
-    let Some(offset) = seq.checked_mul(SALT as u64) else {
+    let mut salt = [0; SALT_LEN];
+    let Some(offset) = seq.checked_mul(SALT_LEN as u64) else {
         return Ok(None);
     };
     let read = read_full(&*file, &mut salt, offset).map_err(EvidenceError::io("read", &path))?;
-    Ok((read == SALT && salt != [0; SALT]).then_some(salt))
+    Ok((read == SALT_LEN && salt != [0; SALT_LEN]).then_some(salt))
 }

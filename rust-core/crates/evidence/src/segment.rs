@@ -1,7 +1,7 @@
 //! Names of segments, and how large they can be.
 
 /// Most bytes of a segment: no writer makes a longer one.
-pub const MAX_SEGMENT: u64 = 1 << 30;
+pub const MAX_SEGMENT_BYTES: u64 = 1 << 30;
 
 /// Name of the segment whose first record is `first_seq`.
 #[must_use]

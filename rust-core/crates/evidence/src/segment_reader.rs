@@ -1,28 +1,28 @@
 //! Reads the records of one segment, checksum by checksum. Everything that reads a log reads through it: the ledger
 //! thread behind the writer, and [`LogReader`](crate::log_reader::LogReader) for recovery, `fsck` and proofs.
 
-use crate::frame::{FRAME_HEADER, FrameHeader, SEGMENT_HEADER, SegmentKey, frame_bytes, split_tag};
+use crate::frame::{FRAME_HEADER_LEN, FrameHeader, SEGMENT_HEADER_LEN, SegmentCrc, frame_len, split_tag};
 use crate::{ReadFile, read_full};
 use std::io;
 use std::sync::Arc;
 
 /// Bytes read at once: little at first, as the ledger thread mostly finds a few new records.
-const FIRST_READ: usize = 16 << 10;
-const MOST_READ: usize = 256 << 10;
+const MIN_READ: usize = 16 << 10;
+const MAX_READ: usize = 256 << 10;
 
 /// What stands at a place in a segment.
 pub enum Slot {
     /// A record whose checksums match.
-    Record(Stored),
+    Record(StoredRecord),
     /// Zeros, or the end of the file.
     Empty,
     /// Bytes that are no record.
-    Bad(&'static str),
+    Invalid(&'static str),
 }
 
 /// A record as it is stored; its payload is asked for while it is the last one read.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored {
+pub struct StoredRecord {
     /// Its number.
     pub seq: u64,
     /// Number of records known to be synced when this one was framed.
@@ -40,28 +40,28 @@ pub struct Stored {
 /// Reads the frames of one segment in order.
 pub struct SegmentReader {
     file: Arc<dyn ReadFile>,
-    key: SegmentKey,
+    segment_crc: SegmentCrc,
     /// Where the next frame starts.
     pub offset: u64,
     len: u64,
     window: Vec<u8>,
     window_at: u64,
     /// Bytes that may still be looked through for where a log goes on; what lies behind counts as nothing.
-    pub(crate) search: u64,
+    pub(crate) search_budget: u64,
 }
 
 impl SegmentReader {
     /// Reads `file`, of `len` bytes, from behind its header.
     #[must_use]
-    pub fn new(file: Arc<dyn ReadFile>, key: SegmentKey, len: u64) -> Self {
+    pub fn new(file: Arc<dyn ReadFile>, key: SegmentCrc, len: u64) -> Self {
         Self {
             file,
-            key,
-            offset: SEGMENT_HEADER as u64,
+            segment_crc: key,
+            offset: SEGMENT_HEADER_LEN as u64,
             len,
             window: Vec::new(),
             window_at: 0,
-            search: u64::MAX,
+            search_budget: u64::MAX,
         }
     }
 
@@ -84,8 +84,8 @@ impl SegmentReader {
         reason = "a step can fail, and lends the payload"
     )]
     pub fn next(&mut self) -> io::Result<Slot> {
-        let (offset, key) = (self.offset, self.key);
-        let Some(bytes) = self.bytes(offset, FRAME_HEADER)? else {
+        let (offset, key) = (self.offset, self.segment_crc);
+        let Some(bytes) = self.read_bytes(offset, FRAME_HEADER_LEN)? else {
             return Ok(Slot::Empty);
         };
         if bytes.iter().all(|byte| *byte == 0) {
@@ -93,23 +93,23 @@ impl SegmentReader {
         }
         let header = match FrameHeader::decode(bytes, key) {
             Ok(header) => header,
-            Err(reason) => return Ok(Slot::Bad(reason)),
+            Err(reason) => return Ok(Slot::Invalid(reason)),
         };
-        let Some(frame) = self.bytes(offset, header.frame_bytes())? else {
-            return Ok(Slot::Bad("the record extends past the end of its segment"));
+        let Some(frame) = self.read_bytes(offset, header.frame_len())? else {
+            return Ok(Slot::Invalid("the record extends past the end of its segment"));
         };
         let crc = match header.check(frame, key) {
             Ok(crc) => crc,
-            Err(reason) => return Ok(Slot::Bad(reason)),
+            Err(reason) => return Ok(Slot::Invalid(reason)),
         };
-        self.offset += header.frame_bytes() as u64;
+        self.offset += header.frame_len() as u64;
         let FrameHeader {
             len,
             seq,
             durable,
             prev_crc,
         } = header;
-        Ok(Slot::Record(Stored {
+        Ok(Slot::Record(StoredRecord {
             seq,
             durable,
             prev_crc,
@@ -121,21 +121,21 @@ impl SegmentReader {
 
     /// The payload of the record that `next` has just returned.
     #[must_use]
-    pub fn payload(&self, stored: &Stored) -> &[u8] {
-        let start = (stored.offset - self.window_at) as usize + FRAME_HEADER;
+    pub fn payload(&self, stored: &StoredRecord) -> &[u8] {
+        let start = (stored.offset - self.window_at) as usize + FRAME_HEADER_LEN;
         &self.window[start..start + stored.len]
     }
 
     /// What the tag of the record that `next` has just returned covers, and the tag.
     #[must_use]
-    pub fn tagged(&self, stored: &Stored) -> (&[u8], &[u8]) {
+    pub fn tagged_bytes(&self, stored: &StoredRecord) -> (&[u8], &[u8]) {
         let start = (stored.offset - self.window_at) as usize;
-        let len = usize::try_from(frame_bytes(stored.len)).unwrap_or(usize::MAX);
+        let len = usize::try_from(frame_len(stored.len)).unwrap_or(usize::MAX);
         split_tag(&self.window[start..start.saturating_add(len)])
     }
 
     /// `len` bytes at `at`, or `None` when the file ends before.
-    fn bytes(&mut self, at: u64, len: usize) -> io::Result<Option<&[u8]>> {
+    fn read_bytes(&mut self, at: u64, len: usize) -> io::Result<Option<&[u8]>> {
         let end = at.saturating_add(len as u64);
         if end > self.len {
             return Ok(None);
@@ -143,12 +143,8 @@ impl SegmentReader {
         let held = self.window_at..self.window_at + self.window.len() as u64;
         if at < held.start || end > held.end {
             let follows = !held.is_empty() && at >= held.start && at <= held.end;
-            let wish = if follows {
-                2 * self.window.len()
-            } else {
-                FIRST_READ
-            };
-            let wish = wish.min(MOST_READ).max(len);
+            let wish = if follows { 2 * self.window.len() } else { MIN_READ };
+            let wish = wish.min(MAX_READ).max(len);
             let wish = usize::try_from(self.len - at).unwrap_or(wish).min(wish);
             self.window.resize(wish, 0);
             self.window_at = at;
@@ -164,13 +160,13 @@ impl SegmentReader {
 
     /// Where a search goes on that came to `at`: behind a hole, which costs nothing. `None` when nothing more is there, or
     /// has been looked for long enough.
-    fn next_piece(&mut self, at: u64) -> io::Result<Option<u64>> {
-        if self.search == 0 || at >= self.len {
+    fn next_search_offset(&mut self, at: u64) -> io::Result<Option<u64>> {
+        if self.search_budget == 0 || at >= self.len {
             return Ok(None);
         }
         let next = self.file.next_data(at)?.filter(|next| *next < self.len);
         if next.is_some() {
-            self.search = self.search.saturating_sub(MOST_READ as u64);
+            self.search_budget = self.search_budget.saturating_sub(MAX_READ as u64);
         }
         Ok(next.map(|next| next.max(at)))
     }
@@ -181,10 +177,12 @@ impl SegmentReader {
     /// What the system says.
     pub fn first_nonzero(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
-        while let Some(next) = self.next_piece(at)? {
+        while let Some(next) = self.next_search_offset(at)? {
             at = next;
-            let len = usize::try_from(self.len - at).unwrap_or(MOST_READ).min(MOST_READ);
-            let Some(bytes) = self.bytes(at, len)? else { break };
+            let len = usize::try_from(self.len - at).unwrap_or(MAX_READ).min(MAX_READ);
+            let Some(bytes) = self.read_bytes(at, len)? else {
+                break;
+            };
             if let Some(found) = bytes.iter().position(|byte| *byte != 0) {
                 return Ok(Some(at + found as u64));
             }
@@ -208,23 +206,25 @@ impl SegmentReader {
         seq: u64,
         bytes: u64,
     ) -> io::Result<Option<(u64, u64)>> {
-        let key = self.key;
+        let key = self.segment_crc;
         let mut at = from.next_multiple_of(8);
         let end = at.saturating_add(bytes);
         let mut piece_end = at;
         while at < end {
             if at >= piece_end {
-                let Some(next) = self.next_piece(at)? else { break };
+                let Some(next) = self.next_search_offset(at)? else {
+                    break;
+                };
                 // No frame begins with eight zeros.
                 at = at.max(next & !7);
-                piece_end = at.saturating_add(MOST_READ as u64);
+                piece_end = at.saturating_add(MAX_READ as u64);
                 continue;
             }
-            let Some(bytes) = self.bytes(at, FRAME_HEADER)? else {
+            let Some(bytes) = self.read_bytes(at, FRAME_HEADER_LEN)? else {
                 break;
             };
             if let Ok(header) = FrameHeader::decode(bytes, key) {
-                let whole = self.bytes(at, header.frame_bytes())?;
+                let whole = self.read_bytes(at, header.frame_len())?;
                 if header.seq >= seq && whole.is_some_and(|frame| header.check(frame, key).is_ok()) {
                     return Ok(Some((at, header.seq)));
                 }

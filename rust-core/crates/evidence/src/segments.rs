@@ -1,7 +1,7 @@
 //! The segments of an incarnation's directory: in which order they come, and opening one.
 
-use crate::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
-use crate::segment::{MAX_SEGMENT, SegmentName, prepared_name, segment_name};
+use crate::frame::{SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader};
+use crate::segment::{MAX_SEGMENT_BYTES, SegmentName, prepared_name, segment_name};
 use crate::segment_reader::{SegmentReader, Slot};
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use std::collections::VecDeque;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use ulid::Ulid;
 
 /// How often a directory is listed anew because a file of the listing was gone when it was opened.
-pub(crate) const LISTINGS: u32 = 16;
+pub(crate) const MAX_LISTINGS: u32 = 16;
 
 /// Most segments that are prepared: a writer keeps a few ahead.
-pub(crate) const MOST_PREPARED: usize = 64;
+pub(crate) const MAX_PREPARED: usize = 64;
 
 /// The path of a segment.
-pub(crate) fn path_of(dir: &Path, name: SegmentName) -> PathBuf {
+pub(crate) fn segment_path(dir: &Path, name: SegmentName) -> PathBuf {
     dir.join(match name {
         SegmentName::First(first) => segment_name(first),
         SegmentName::Prepared(ordinal) => prepared_name(ordinal),
@@ -26,7 +26,7 @@ pub(crate) fn path_of(dir: &Path, name: SegmentName) -> PathBuf {
 
 /// Whether an error says that a file is not there (any more): the ledger thread of a live log renames a prepared segment
 /// when it enters it.
-pub(crate) fn is_gone(error: &EvidenceError) -> bool {
+pub(crate) fn is_not_found(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { call: "open", source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<Seg
     let names: Vec<SegmentName> = names.iter().filter_map(|name| SegmentName::parse(name)).collect();
     let is_prepared = |name: &&SegmentName| matches!(name, SegmentName::Prepared(_));
     let prepared = names.iter().filter(is_prepared).count();
-    if prepared > MOST_PREPARED {
+    if prepared > MAX_PREPARED {
         return Err(EvidenceError::Corruption {
             path: dir.to_owned(),
             offset: 0,
@@ -53,7 +53,7 @@ pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<Seg
                     header: Ok(header), ..
                 }) => (header.first_seq, ordinal),
                 Ok(_) => (u64::MAX, ordinal),
-                Err(error) if is_gone(&error) => (u64::MAX, ordinal),
+                Err(error) if is_not_found(&error) => (u64::MAX, ordinal),
                 Err(error) => return Err(error),
             },
         };
@@ -71,7 +71,7 @@ pub(crate) struct OpenSegment {
     /// Bytes of it that are read.
     pub(crate) len: u64,
     pub(crate) header: Result<SegmentHeader, &'static str>,
-    blank: bool,
+    is_blank: bool,
 }
 
 impl OpenSegment {
@@ -80,43 +80,43 @@ impl OpenSegment {
         dir: &Path,
         name: SegmentName,
     ) -> Result<Self, EvidenceError> {
-        let path = path_of(dir, name);
+        let path = segment_path(dir, name);
         let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
         let len = file.len().map_err(EvidenceError::io("stat", &path))?;
         let mut segment = Self {
             name,
             path,
             file,
-            len: len.min(MAX_SEGMENT),
+            len: len.min(MAX_SEGMENT_BYTES),
             header: Err("the file is longer than a segment can be"),
-            blank: false,
+            is_blank: false,
         };
-        if len <= MAX_SEGMENT {
+        if len <= MAX_SEGMENT_BYTES {
             segment.read_header()?;
         }
         Ok(segment)
     }
 
     fn read_header(&mut self) -> Result<(), EvidenceError> {
-        let mut bytes = [0; SEGMENT_HEADER];
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
         let read = read_full(&*self.file, &mut bytes, 0).map_err(EvidenceError::io("read", &self.path))?;
         self.header = SegmentHeader::decode(&bytes[..read]);
-        self.blank = bytes.iter().all(|byte| *byte == 0);
+        self.is_blank = bytes.iter().all(|byte| *byte == 0);
         Ok(())
     }
 
     /// Whether anything was written to it, as far as `search` more bytes tell. The writer may have begun it since the header
     /// was read, which is then read again.
-    pub(crate) fn in_use(&mut self, search: &mut u64) -> Result<bool, EvidenceError> {
-        if !self.blank {
+    pub(crate) fn is_in_use(&mut self, search: &mut u64) -> Result<bool, EvidenceError> {
+        if !self.is_blank {
             return Ok(true);
         }
         let mut rest = self.reader(Ulid::nil(), 0);
-        rest.search = *search;
+        rest.search_budget = *search;
         let written = rest
             .first_nonzero(0)
             .map_err(EvidenceError::io("read", &self.path))?;
-        *search = rest.search;
+        *search = rest.search_budget;
         if written.is_some() {
             self.read_header()?;
         }
@@ -125,7 +125,7 @@ impl OpenSegment {
 
     /// Reads its frames as those of segment `ordinal` of an incarnation.
     pub(crate) fn reader(&self, incarnation: Ulid, ordinal: u64) -> SegmentReader {
-        let key = SegmentKey::new(incarnation, ordinal);
+        let key = SegmentCrc::new(incarnation, ordinal);
         SegmentReader::new(Arc::clone(&self.file), key, self.len)
     }
 }
@@ -135,7 +135,7 @@ impl OpenSegment {
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
-pub fn unused(
+pub fn unused_segments(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
@@ -144,7 +144,7 @@ pub fn unused(
     let segments = list(storage, dir)?;
     for (position, name) in segments.into_iter().enumerate().rev() {
         let mut segment = OpenSegment::open(storage, dir, name)?;
-        if !segment.in_use(&mut search)? {
+        if !segment.is_in_use(&mut search)? {
             unused.push((segment.path, 0));
             continue;
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// A line of base64 and its newline.
-const LINE: usize = 45;
+const LINE_LEN: usize = 45;
 
 /// The keys of tenants. `Debug` shows no secret.
 #[derive(Debug, Default)]
@@ -27,7 +27,9 @@ impl ShredKeys {
     /// [`EvidenceError::ShredKeys`] for a file that holds no keys, or more than may be; [`EvidenceError::Io`].
     pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Self, EvidenceError> {
         let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
-        let files = names.iter().filter_map(|name| Some((tenant_of(name)?, name)));
+        let files = names
+            .iter()
+            .filter_map(|name| Some((tenant_from_file(name)?, name)));
         files
             .map(|(tenant, name)| Ok((tenant.into_owned(), read_file(storage, &dir.join(name))?)))
             .collect()
@@ -35,7 +37,7 @@ impl ShredKeys {
 
     /// The key of a tenant's new exchanges.
     #[must_use]
-    pub fn current(&self, tenant: &str) -> Option<&Arc<ShredKey>> {
+    pub fn current_key(&self, tenant: &str) -> Option<&Arc<ShredKey>> {
         self.tenants.get(tenant)?.first()
     }
 
@@ -66,7 +68,7 @@ impl FromIterator<(String, Vec<Arc<ShredKey>>)> for ShredKeys {
 
 /// The name of a tenant's file.
 #[must_use]
-pub fn file_of(tenant: &str) -> Cow<'_, str> {
+pub fn tenant_file(tenant: &str) -> Cow<'_, str> {
     match tenant.split_once('/') {
         Some((namespace, name)) => format!("_{namespace}_{name}").into(),
         None => tenant.into(),
@@ -74,7 +76,7 @@ pub fn file_of(tenant: &str) -> Cow<'_, str> {
 }
 
 /// Whose file this is; `None` for one that is nobody's.
-fn tenant_of(file: &str) -> Option<Cow<'_, str>> {
+fn tenant_from_file(file: &str) -> Option<Cow<'_, str>> {
     let is_name = |name: &str| {
         name.starts_with(|first: char| first.is_ascii_alphanumeric())
             && name
@@ -95,7 +97,7 @@ fn read_file(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Arc<ShredKey>
         reason,
     };
     let file = storage.open(path).map_err(EvidenceError::io("open", path))?;
-    let mut bytes = Zeroizing::new([0; MAX_SHRED_KEYS * LINE + 1]);
+    let mut bytes = Zeroizing::new([0; MAX_SHRED_KEYS * LINE_LEN + 1]);
     let read = read_full(&*file, &mut bytes[..], 0).map_err(EvidenceError::io("read", path))?;
     if read == bytes.len() {
         return Err(refused(format!("it contains more than {MAX_SHRED_KEYS} keys")));
@@ -106,7 +108,7 @@ fn read_file(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Arc<ShredKey>
 
 #[cfg(test)]
 mod tests {
-    use super::{file_of, tenant_of};
+    use super::{tenant_file, tenant_from_file};
     use proptest::prelude::*;
 
     #[test]
@@ -124,17 +126,17 @@ mod tests {
             "-a",
             "a b",
         ] {
-            assert_eq!(tenant_of(name), None, "{name}");
+            assert_eq!(tenant_from_file(name), None, "{name}");
         }
-        assert_eq!(tenant_of("team_acme").as_deref(), Some("team_acme"));
-        assert_eq!(tenant_of("_team_acme").as_deref(), Some("team/acme"));
+        assert_eq!(tenant_from_file("team_acme").as_deref(), Some("team_acme"));
+        assert_eq!(tenant_from_file("_team_acme").as_deref(), Some("team/acme"));
     }
 
     proptest! {
         #[test]
         fn each_tenant_has_a_file_of_its_own(tenant in "[A-Za-z0-9][A-Za-z0-9._-]{0,8}|[a-z0-9][a-z0-9-]{0,8}/[a-z0-9][a-z0-9.-]{0,8}") {
-            let file = file_of(&tenant);
-            prop_assert_eq!(tenant_of(&file), Some(tenant.as_str().into()));
+            let file = tenant_file(&tenant);
+            prop_assert_eq!(tenant_from_file(&file), Some(tenant.as_str().into()));
         }
     }
 }

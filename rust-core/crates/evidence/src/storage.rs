@@ -70,7 +70,7 @@ impl ReadStorage for FileStorage {
         let leads_nowhere = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && path.is_symlink();
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
-            Err(error) if !is_no_file(&error) && !leads_nowhere(&error) => Err(error),
+            Err(error) if !is_unopenable(&error) && !leads_nowhere(&error) => Err(error),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "it is not a regular file",
@@ -82,7 +82,7 @@ impl ReadStorage for FileStorage {
         let mut names = Vec::new();
         let entries = std::fs::read_dir(path).map_err(|error| {
             let leads_nowhere = error.kind() == io::ErrorKind::NotFound && path.is_symlink();
-            match leads_nowhere || is_no_file(&error) {
+            match leads_nowhere || is_unopenable(&error) {
                 true => io::ErrorKind::NotADirectory.into(),
                 false => error,
             }
@@ -100,7 +100,7 @@ impl ReadStorage for FileStorage {
 
 /// Whether what has the name can be opened by nobody: links in a circle or to an impossible name, a socket, or a device that
 /// is not there.
-fn is_no_file(error: &io::Error) -> bool {
+fn is_unopenable(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
         Some(Errno::LOOP | Errno::NAMETOOLONG | Errno::NXIO | Errno::NODEV)
@@ -154,7 +154,7 @@ pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Resul
 mod tests {
     use super::*;
     use crate::EvidenceError;
-    use crate::frame::SegmentKey;
+    use crate::frame::SegmentCrc;
     use crate::segment_reader::SegmentReader;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::os::unix::fs::symlink;
@@ -178,7 +178,7 @@ mod tests {
                 .is_some_and(|at| (1..=AT).contains(&at))
         );
         assert_eq!(file.next_data(2 * AT).unwrap(), None);
-        let key = SegmentKey::new(Ulid::nil(), 0);
+        let key = SegmentCrc::new(Ulid::nil(), 0);
         let mut reader = SegmentReader::new(Arc::clone(&file), key, 2 * AT);
         assert_eq!(reader.first_nonzero(0).unwrap(), Some(0));
         assert_eq!(reader.first_nonzero(1).unwrap(), Some(AT));
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_whoever_writes_the_volume_can_bring_about_is_told_from_a_storage_that_fails() {
-        let io = |call, source| EvidenceError::io(call, Path::new("erasures"))(source).is_spoiled();
+        let io = |call, source| EvidenceError::io(call, Path::new("erasures"))(source).is_damaged();
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("erasures");
         symlink("/proc/self/mem", &link).unwrap();

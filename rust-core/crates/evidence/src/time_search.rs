@@ -14,33 +14,33 @@ use std::path::Path;
 use ulid::Ulid;
 
 /// Halving stops at this many bytes: reading them costs less than another seek.
-const NEAR: u64 = 64 << 10;
+const MIN_SEARCH_BYTES: u64 = 64 << 10;
 /// In use, no stretch of this many bytes is without the beginning of a frame.
-const STRETCH: u64 = 2 * (record::MAX_RECORD as u64 + 64);
+const MAX_FRAME_GAP: u64 = 2 * (record::MAX_RECORD_BYTES as u64 + 64);
 
 /// Where to begin to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StartingPoint {
+pub(crate) struct StartPosition {
     pub(crate) segment: SegmentName,
     pub(crate) offset: u64,
     pub(crate) seq: u64,
 }
 
 /// A place before which all records are older than `micros`; `None` for the beginning of the log.
-pub(crate) fn place(
+pub(crate) fn find_start(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
     micros: u64,
-) -> Result<Option<StartingPoint>, EvidenceError> {
+) -> Result<Option<StartPosition>, EvidenceError> {
     let segments: Vec<SegmentName> = segments::list(storage, dir)?.into();
     let (mut from, mut to) = (0, segments.len());
     let mut found = None;
     while from < to {
         let middle = from + (to - from) / 2;
         let first = match OpenSegment::open(storage, dir, segments[middle]) {
-            Ok(segment) => first_of(&segment, incarnation)?,
-            Err(error) if segments::is_gone(&error) => None,
+            Ok(segment) => first_record(&segment, incarnation)?,
+            Err(error) if segments::is_not_found(&error) => None,
             Err(error) => return Err(error),
         };
         match first {
@@ -56,15 +56,15 @@ pub(crate) fn place(
         return Ok(None);
     };
     let older = |ts: u64, _| ts < micros;
-    let before = within(&mut reader, older).map_err(EvidenceError::io("read", dir))?;
-    let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER as u64, first));
-    Ok(Some(StartingPoint { segment, offset, seq }))
+    let before = find_in_segment(&mut reader, older).map_err(EvidenceError::io("read", dir))?;
+    let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER_LEN as u64, first));
+    Ok(Some(StartPosition { segment, offset, seq }))
 }
 
-type First = (u64, SegmentReader, u64);
+type FirstRecord = (u64, SegmentReader, u64);
 
 /// Time and number of a segment's first record.
-fn first_of(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<First>, EvidenceError> {
+fn first_record(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<FirstRecord>, EvidenceError> {
     let Ok(header) = &segment.header else {
         return Ok(None);
     };
@@ -83,27 +83,27 @@ fn first_of(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<First>, E
 
 /// A place no further than record `seq`, near it, in the segment that holds it; `None` when file names do not tell which
 /// one that is.
-pub(crate) fn place_of_record(
+pub(crate) fn find_record_position(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
     seq: u64,
-) -> Result<Option<StartingPoint>, EvidenceError> {
+) -> Result<Option<StartPosition>, EvidenceError> {
     let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
     let segments = segments::list(storage, dir)?;
     let Some(name) = segments.into_iter().rfind(holds) else {
         return Ok(None);
     };
     let segment = match OpenSegment::open(storage, dir, name) {
-        Err(error) if segments::is_gone(&error) => return Ok(None),
+        Err(error) if segments::is_not_found(&error) => return Ok(None),
         opened => opened?,
     };
-    let Some((_, mut reader, first)) = first_of(&segment, incarnation)? else {
+    let Some((_, mut reader, first)) = first_record(&segment, incarnation)? else {
         return Ok(None);
     };
-    let before = within(&mut reader, |_, at| at <= seq).map_err(EvidenceError::io("read", dir))?;
-    let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER as u64, first));
-    Ok(Some(StartingPoint {
+    let before = find_in_segment(&mut reader, |_, at| at <= seq).map_err(EvidenceError::io("read", dir))?;
+    let (offset, seq) = before.unwrap_or((crate::frame::SEGMENT_HEADER_LEN as u64, first));
+    Ok(Some(StartPosition {
         segment: name,
         offset,
         seq,
@@ -112,12 +112,15 @@ pub(crate) fn place_of_record(
 
 /// The offset and number of a record of one segment that is `before` (by time in microseconds and number) what is looked
 /// for, near the first that is not.
-fn within(reader: &mut SegmentReader, before: impl Fn(u64, u64) -> bool) -> io::Result<Option<(u64, u64)>> {
-    let (mut from, mut to) = (crate::frame::SEGMENT_HEADER as u64, reader.len());
+fn find_in_segment(
+    reader: &mut SegmentReader,
+    before: impl Fn(u64, u64) -> bool,
+) -> io::Result<Option<(u64, u64)>> {
+    let (mut from, mut to) = (crate::frame::SEGMENT_HEADER_LEN as u64, reader.len());
     let mut found = None;
-    while to.saturating_sub(from) > NEAR {
+    while to.saturating_sub(from) > MIN_SEARCH_BYTES {
         let middle = from + (to - from) / 2;
-        let at = match reader.resync_within(middle, 0, STRETCH)? {
+        let at = match reader.resync_within(middle, 0, MAX_FRAME_GAP)? {
             Some((at, seq)) if at < to => Some((at, seq)),
             _ => None,
         };
@@ -145,7 +148,7 @@ fn within(reader: &mut SegmentReader, before: impl Fn(u64, u64) -> bool) -> io::
 
 /// The time in a request id, unix milliseconds: those of Proofgate are UUIDs of version 7 behind `req_` (RFC 9562 section
 /// 5.7). `None` for any other.
-pub(crate) fn time_of(request_id: &str) -> Option<u64> {
+pub(crate) fn request_time(request_id: &str) -> Option<u64> {
     let hex = request_id.strip_prefix("req_").unwrap_or(request_id);
     let digits: String = hex.chars().filter(|c| *c != '-').collect();
     let version7 = digits.len() == 32 && digits.as_bytes().get(12) == Some(&b'7');
@@ -154,7 +157,7 @@ pub(crate) fn time_of(request_id: &str) -> Option<u64> {
 
 /// The incarnations of a shard that may hold records from `from` milliseconds on, oldest first: the newest that began
 /// before, and all later ones.
-pub(crate) fn since(incarnations: &[Ulid], from: u64) -> &[Ulid] {
+pub(crate) fn incarnations_from(incarnations: &[Ulid], from: u64) -> &[Ulid] {
     let later = incarnations.partition_point(|incarnation| incarnation.timestamp_ms() <= from);
     &incarnations[later.saturating_sub(1)..]
 }
@@ -166,11 +169,11 @@ mod tests {
     #[test]
     fn the_time_is_read_from_version_7_ids_only() {
         assert_eq!(
-            time_of("req_0199a1b2c3d47abc8def0123456789ab"),
+            request_time("req_0199a1b2c3d47abc8def0123456789ab"),
             Some(0x0199_a1b2_c3d4)
         );
         assert_eq!(
-            time_of("0199a1b2-c3d4-7abc-8def-0123456789ab"),
+            request_time("0199a1b2-c3d4-7abc-8def-0123456789ab"),
             Some(0x0199_a1b2_c3d4)
         );
         for other in [
@@ -179,17 +182,17 @@ mod tests {
             "req_0199a1b2c3d44abc8def0123456789ab",
             "req_zz99a1b2c3d47abc8def0123456789ab",
         ] {
-            assert_eq!(time_of(other), None, "{other}");
+            assert_eq!(request_time(other), None, "{other}");
         }
     }
 
     #[test]
     fn the_log_that_was_being_written_is_the_first_that_is_looked_into() {
         let logs: Vec<Ulid> = [10, 20, 30].map(|ms| Ulid::from_parts(ms, 1)).to_vec();
-        assert_eq!(since(&logs, 5), &logs[..]);
-        assert_eq!(since(&logs, 10), &logs[..]);
-        assert_eq!(since(&logs, 25), &logs[1..]);
-        assert_eq!(since(&logs, 99), &logs[2..]);
-        assert_eq!(since(&[], 5), &[]);
+        assert_eq!(incarnations_from(&logs, 5), &logs[..]);
+        assert_eq!(incarnations_from(&logs, 10), &logs[..]);
+        assert_eq!(incarnations_from(&logs, 25), &logs[1..]);
+        assert_eq!(incarnations_from(&logs, 99), &logs[2..]);
+        assert_eq!(incarnations_from(&[], 5), &[]);
     }
 }

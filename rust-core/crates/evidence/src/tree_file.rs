@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name of the file.
-pub const TREE: &str = "tree";
+pub const TREE_FILE: &str = "tree";
 /// Bytes of a node.
-pub const NODE: usize = 32;
+pub const NODE_LEN: usize = 32;
 
 /// Reads nodes of a stored tree, also while the ledger thread appends to it.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl TreeFile {
     /// # Errors
     /// [`EvidenceError::Io`].
     pub fn open(storage: &dyn ReadStorage, incarnation_dir: &Path) -> Result<Self, EvidenceError> {
-        let path = incarnation_dir.join(TREE);
+        let path = incarnation_dir.join(TREE_FILE);
         let file = storage.open(&path).map_err(EvidenceError::io("open", &path))?;
         Ok(Self { file, path })
     }
@@ -46,8 +46,8 @@ impl TreeFile {
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
-    pub fn nodes(&self) -> Result<u64, EvidenceError> {
-        Ok(self.file.len().map_err(EvidenceError::io("stat", &self.path))? / NODE as u64)
+    pub fn node_count(&self) -> Result<u64, EvidenceError> {
+        Ok(self.file.len().map_err(EvidenceError::io("stat", &self.path))? / NODE_LEN as u64)
     }
 }
 
@@ -56,11 +56,11 @@ impl NodeReader for TreeFile {
 
     fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
         let missing = LedgerError::MissingNode { position };
-        let offset = position.checked_mul(NODE as u64).ok_or(missing.clone())?;
-        let mut hash = [0; NODE];
+        let offset = position.checked_mul(NODE_LEN as u64).ok_or(missing.clone())?;
+        let mut hash = [0; NODE_LEN];
         let read =
             read_full(&*self.file, &mut hash, offset).map_err(EvidenceError::io("read", &self.path))?;
-        if read == NODE {
+        if read == NODE_LEN {
             Ok(hash)
         } else {
             Err(missing.into())

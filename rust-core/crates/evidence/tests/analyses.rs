@@ -1,8 +1,8 @@
 //! Records of analyses: what they must refer to.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-use proofgate_evidence::{Search, Verdict, find, fsck};
-use proofgate_ledger::record::{AnalysedAnswer, Analysis, ConfigId};
+use proofgate_evidence::{SearchMode, Verdict, find, fsck};
+use proofgate_ledger::record::{AnalysedResponse, Analysis, ConfigId};
 use proofgate_ledger_testkit::{Worker, fresh, start, vkey};
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn analyse(worker: &mut Worker, exchange: &str, tenant: &str, admission: u64, in
             tenant: tenant.into(),
             model: "m".into(),
             findings: vec!["loop".into()],
-            answer: Some(AnalysedAnswer {
+            answer: Some(AnalysedResponse {
                 entropy_millibits: Some(3),
                 repetition_permille: 900,
                 stretch_permille: 800,
@@ -84,7 +84,7 @@ fn the_records_of_an_exchange_are_its_own_and_not_its_analyses() {
     worker.complete("one", admission).unwrap();
     analyse(&mut worker, "one", "acme", admission, None);
     worker.seal().unwrap();
-    let found = find(&disk, Path::new("/"), "one", Search::Scan).unwrap();
+    let found = find(&disk, Path::new("/"), "one", SearchMode::Scan).unwrap();
     assert_eq!(found.iter().map(|found| found.seq).collect::<Vec<_>>(), [1, 2]);
 }
 

@@ -8,14 +8,14 @@
 use proofgate_evidence::{Verdict, fsck, prove};
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::commit;
-use proofgate_ledger::record::{Coming, Received};
+use proofgate_ledger::record::{PendingBody, ReceivedBody};
 use proofgate_ledger_testkit::{fresh, vkey};
 use std::path::Path;
 
-const COMING: Coming = Coming { declared: Some(11) };
+const COMING: PendingBody = PendingBody { declared: Some(11) };
 
-fn received(salt: &[u8; 32]) -> Received {
-    Received {
+fn received(salt: &[u8; 32]) -> ReceivedBody {
+    ReceivedBody {
         bytes: 11,
         request: commit(salt, "received", b"hello world"),
         whole: true,
@@ -36,7 +36,7 @@ fn what_was_admitted_of_a_body_and_what_arrived_of_it_are_both_revealed() {
 
     let dir = &worker.promised.dir;
     let reveal = |seq: u64, body: &[u8]| {
-        let proof = prove::proof(&disk, dir, seq, Some(&vkey())).unwrap();
+        let proof = prove::record_proof(&disk, dir, seq, Some(&vkey())).unwrap();
         proof.reveal(&worker.promised.appended[seq as usize], &vkey(), body)
     };
     assert_eq!(reveal(1, b"hello"), Ok("request"));

@@ -1,7 +1,7 @@
 //! The configurations that the records of a ledger name are looked for beside its logs.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-use proofgate_evidence::configurations::{check, path_of};
+use proofgate_evidence::configurations::{archive_path, check};
 use proofgate_evidence::{Finding, ReadFile, ReadStorage, Report, Verdict, fsck, fsck_mirror};
 use proofgate_ledger_testkit::{
     CONFIGURATION, CONFIGURATION_DIGEST, Promised, SHARD, archive, filled, start, vkey,
@@ -46,7 +46,7 @@ fn a_configuration_that_is_gone_or_changed_is_found_once() {
         "{}",
         told.message
     );
-    let path = path_of(Path::new("/"), &CONFIGURATION_DIGEST);
+    let path = archive_path(Path::new("/"), &CONFIGURATION_DIGEST);
     assert_eq!(Path::new(&told.file), path);
 
     for other in [&b"{ }"[..], b""] {

@@ -5,7 +5,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::frame::frame_bytes;
+use proofgate_evidence::frame::frame_len;
 use proofgate_evidence::{CheckpointState, EvidenceError, Report, TreeState, Verdict, fsck};
 use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_ledger_testkit::{Promised, Worker, end_of, inspect, key, start, vkey};
@@ -51,7 +51,7 @@ fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
     let mut frames = vec![0, 128];
     while let Some(at) = frames.last().copied().filter(|at| *at < whole.len()) {
         let len = u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
-        frames.push(at + frame_bytes(len) as usize);
+        frames.push(at + frame_len(len) as usize);
     }
     assert_eq!(
         frames.last(),
@@ -60,7 +60,7 @@ fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
     );
     for at in 0..whole.len() {
         let disk = disk.snapshot();
-        disk.rot(&path, |bytes| bytes[at] ^= 1 << (at % 8));
+        disk.corrupt(&path, |bytes| bytes[at] ^= 1 << (at % 8));
         let report = check(&disk);
         assert_eq!(report.verdict, Verdict::Invalid, "byte {at}");
         let start = frames.iter().rfind(|start| **start <= at).unwrap();
@@ -89,7 +89,7 @@ fn a_flipped_byte_of_unused_space_is_reported_with_its_place() {
     let path = segment(&worker);
     for at in [60_000, 65_535] {
         let disk = disk.snapshot();
-        disk.rot(&path, |bytes| bytes[at] = 1);
+        disk.corrupt(&path, |bytes| bytes[at] = 1);
         let report = check(&disk);
         let findings = &report.incarnations[0].findings;
         assert_eq!(report.verdict, Verdict::Incomplete);
@@ -108,7 +108,7 @@ fn a_flipped_byte_of_the_tree_or_the_checkpoint_is_reported() {
         let path = worker.promised.dir.join(name);
         for at in 0..disk.read(&path).unwrap().len() {
             let disk = disk.snapshot();
-            disk.rot(&path, |bytes| bytes[at] ^= 1);
+            disk.corrupt(&path, |bytes| bytes[at] ^= 1);
             let report = check(&disk);
             assert_eq!(report.verdict, state, "byte {at} of {name}");
             if name == "tree" {
@@ -130,12 +130,12 @@ fn a_torn_tail_that_nothing_proves_durable_is_cut_and_reported() {
     let (disk, worker) = open();
     let path = segment(&worker);
     let end = end_of(&worker.promised.appended);
-    disk.rot(&path, |bytes| bytes[end - 20] ^= 1);
+    disk.corrupt(&path, |bytes| bytes[end - 20] ^= 1);
     let found = inspect(&disk).unwrap().unwrap();
     assert_eq!(found.size, 12);
     assert!(found.torn.is_some());
     assert_eq!(
-        found.0.unended.len(),
+        found.0.unfinished_exchanges.len(),
         1,
         "the completion that was cut leaves its admission open"
     );
@@ -149,7 +149,7 @@ fn a_bad_record_under_a_checkpoint_is_corruption() {
     let (disk, mut worker) = open();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
-    disk.rot(&segment(&worker), |bytes| bytes[300] ^= 1);
+    disk.corrupt(&segment(&worker), |bytes| bytes[300] ^= 1);
     assert!(matches!(
         inspect(&disk),
         Err(WalError::Evidence(EvidenceError::Corruption { offset: 128, .. }))
@@ -163,7 +163,7 @@ fn a_bad_record_that_a_later_one_saw_durable_is_corruption_without_a_checkpoint(
     worker.sync().unwrap();
     worker.admit("later", 1).unwrap();
     worker.flush().unwrap();
-    disk.rot(&segment(&worker), |bytes| bytes[300] ^= 1);
+    disk.corrupt(&segment(&worker), |bytes| bytes[300] ^= 1);
     assert!(matches!(
         inspect(&disk),
         Err(WalError::Evidence(EvidenceError::Corruption { offset: 128, .. }))
@@ -173,7 +173,7 @@ fn a_bad_record_that_a_later_one_saw_durable_is_corruption_without_a_checkpoint(
 #[test]
 fn a_cut_tail_under_a_checkpoint_is_a_divergence() {
     let (disk, worker) = sealed();
-    disk.rot(&segment(&worker), |bytes| bytes.truncate(128 + 4000));
+    disk.corrupt(&segment(&worker), |bytes| bytes.truncate(128 + 4000));
     let report = check(&disk);
     assert!(report.verdict >= Verdict::Diverged);
     assert_eq!(report.incarnations[0].checkpoint, CheckpointState::Bad);
@@ -194,7 +194,7 @@ fn a_log_that_was_rewritten_with_right_checksums_diverges() {
         root: [9; 32],
     };
     let note = forged.sign(&key()).unwrap();
-    disk.rot(&dir.join("checkpoint"), |bytes| *bytes = note.into_bytes());
+    disk.corrupt(&dir.join("checkpoint"), |bytes| *bytes = note.into_bytes());
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Diverged);
     assert_eq!(report.exit_code, 30);
@@ -218,7 +218,7 @@ fn a_checkpoint_by_another_key_or_of_another_log_is_refused() {
         (real.sign(&stranger).unwrap(), Some("another_key")),
         (elsewhere.sign(&key()).unwrap(), None),
     ] {
-        disk.rot(&path, |bytes| *bytes = note.into_bytes());
+        disk.corrupt(&path, |bytes| *bytes = note.into_bytes());
         assert!(inspect(&disk).is_err());
         let report = check(&disk);
         assert_eq!(report.verdict, Verdict::Invalid);
@@ -261,6 +261,6 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
     );
 
     // The tail that only the successor vouches for is cut.
-    disk.rot(&segment(&worker), |bytes| bytes[4000..].fill(0));
+    disk.corrupt(&segment(&worker), |bytes| bytes[4000..].fill(0));
     assert!(check(&disk).verdict >= Verdict::Diverged);
 }

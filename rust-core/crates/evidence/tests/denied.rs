@@ -5,7 +5,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{Report, Search, Verdict, find, fsck, prove};
+use proofgate_evidence::{Report, SearchMode, Verdict, find, fsck, prove};
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::record;
 use proofgate_ledger_testkit::{Worker, filled, vkey};
@@ -60,11 +60,11 @@ fn a_denied_request_that_was_left_out_is_a_gap() {
 #[test]
 fn the_record_of_a_denied_request_is_proved_with_its_salt_and_opens_to_its_bytes() {
     let (disk, ..) = denied_between();
-    let found = find(&disk, Path::new("/"), "denied", Search::Scan).unwrap();
+    let found = find(&disk, Path::new("/"), "denied", SearchMode::Scan).unwrap();
     let [found] = found.as_slice() else {
         panic!("{found:?}")
     };
-    let proof = prove::proof_of(&disk, &found.dir, found.seq, &found.record, Some(&vkey())).unwrap();
+    let proof = prove::proof_for_record(&disk, &found.dir, found.seq, &found.record, Some(&vkey())).unwrap();
     let record = record::parse(&found.record).unwrap();
     assert_eq!(reveal(&record, &proof.salt().unwrap(), b"hello"), Ok("request"));
 }
@@ -74,13 +74,13 @@ fn a_changed_or_zeroed_salt_of_a_denied_request_is_found() {
     let (disk, worker, seq) = denied_between();
     let salts = worker.promised.dir.join("salts");
     let stored = disk.read(&salts).unwrap();
-    disk.rot(&salts, |bytes| bytes[32 * seq] ^= 1);
+    disk.corrupt(&salts, |bytes| bytes[32 * seq] ^= 1);
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Invalid);
     let told = messages(&report);
     let changed = format!("the salts of 1 requests (first: record {seq}) are not");
     assert!(told.iter().any(|text| text.contains(&changed)), "{told:?}");
-    disk.rot(&salts, |bytes| {
+    disk.corrupt(&salts, |bytes| {
         bytes.clone_from(&stored);
         bytes[32 * seq..32 * (seq + 1)].fill(0);
     });

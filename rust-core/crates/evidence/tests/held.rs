@@ -5,7 +5,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{EvidenceError, consistency, consistency_from, prove, read_notes};
+use proofgate_evidence::{EvidenceError, prove, prove_consistency, prove_consistency_from_size, read_notes};
 use proofgate_ledger::{Checkpoint, LedgerError, TlogProof};
 use proofgate_ledger_testkit::{filled, vkey};
 use proofgate_wal::Storage;
@@ -22,14 +22,21 @@ fn checkpoints_that_were_kept_are_one_history_also_without_the_tree_file() {
     worker.complete_one("late");
     let kept = checkpoints(&worker.promised.notes);
     let [first, .., last] = &kept[..] else { panic!() };
-    let hashes = consistency(&disk, Path::new("/"), first, last).unwrap();
+    let hashes = prove_consistency(&disk, Path::new("/"), first, last).unwrap();
     assert!(!hashes.is_empty());
-    let from = consistency_from(&disk, Path::new("/"), first.size, last).unwrap();
+    let from = prove_consistency_from_size(&disk, Path::new("/"), first.size, last).unwrap();
     assert_eq!(from, hashes, "out of the tree");
     disk.remove(&worker.promised.dir.join("tree")).unwrap();
-    assert_eq!(consistency(&disk, Path::new("/"), first, last).unwrap(), hashes);
-    assert!(consistency(&disk, Path::new("/"), last, last).unwrap().is_empty());
-    let from = |size| consistency_from(&disk, Path::new("/"), size, last);
+    assert_eq!(
+        prove_consistency(&disk, Path::new("/"), first, last).unwrap(),
+        hashes
+    );
+    assert!(
+        prove_consistency(&disk, Path::new("/"), last, last)
+            .unwrap()
+            .is_empty()
+    );
+    let from = |size| prove_consistency_from_size(&disk, Path::new("/"), size, last);
     assert_eq!(from(first.size).unwrap(), hashes, "out of the records");
     assert_eq!(from(0).unwrap_err().code(), "ledger_refused");
     assert_eq!(from(last.size + 1).unwrap_err().code(), "ledger_refused");
@@ -41,7 +48,7 @@ fn checkpoints_that_are_not_one_history_are_told_apart() {
     let kept = checkpoints(&worker.promised.notes);
     let [first, .., last] = &kept[..] else { panic!() };
     let told = |old: &Checkpoint, new: &Checkpoint| {
-        let told = consistency(&disk, Path::new("/"), old, new).unwrap_err();
+        let told = prove_consistency(&disk, Path::new("/"), old, new).unwrap_err();
         (told.code(), told.to_string())
     };
     let forked = Checkpoint {
@@ -77,7 +84,7 @@ fn a_note_that_is_refused_is_told_by_its_number() {
         (format!("{}{note}", note.replace("demo", "emo")), 1),
     ] {
         match read_notes(Path::new("kept"), &text, Some(&vkey())) {
-            Err(EvidenceError::Note { number: told, .. }) => assert_eq!(told, number, "{text}"),
+            Err(EvidenceError::InvalidNote { number: told, .. }) => assert_eq!(told, number, "{text}"),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -88,7 +95,9 @@ fn the_body_of_a_request_is_revealed_with_a_proof_and_no_volume() {
     let (disk, worker) = filled();
     let dir = &worker.promised.dir;
     let record = &worker.promised.appended[1];
-    let text = prove::proof(&disk, dir, 1, Some(&vkey())).unwrap().encode();
+    let text = prove::record_proof(&disk, dir, 1, Some(&vkey()))
+        .unwrap()
+        .encode();
     let proof = TlogProof::parse(&text).unwrap();
     assert_eq!(proof.reveal(record, &vkey(), b"hello").unwrap(), "request");
     assert_eq!(
@@ -104,11 +113,11 @@ fn the_body_of_a_request_is_revealed_with_a_proof_and_no_volume() {
         Err(LedgerError::NoSalt)
     );
 
-    let open = prove::proof(&disk, dir, 0, Some(&vkey())).unwrap();
+    let open = prove::record_proof(&disk, dir, 0, Some(&vkey())).unwrap();
     assert_eq!(open.salt(), None);
     // An erased salt is in no proof, and the proof holds all the same.
-    disk.rot(&dir.join("salts"), |bytes| bytes[32..64].fill(0));
-    let erased = prove::proof(&disk, dir, 1, Some(&vkey())).unwrap();
+    disk.corrupt(&dir.join("salts"), |bytes| bytes[32..64].fill(0));
+    let erased = prove::record_proof(&disk, dir, 1, Some(&vkey())).unwrap();
     assert_eq!(erased.salt(), None);
     erased.verify(record, &vkey()).unwrap();
 }

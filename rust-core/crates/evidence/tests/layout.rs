@@ -5,7 +5,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, Search, Verdict, find, fsck};
+use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, SearchMode, Verdict, find, fsck};
 use proofgate_ledger_testkit::{Worker, filled, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
@@ -48,7 +48,7 @@ fn the_lost_and_found_of_a_volume_is_passed_over() {
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.records, 82);
     assert_eq!(
-        find(&volume, Path::new("/"), "req-17", Search::Scan)
+        find(&volume, Path::new("/"), "req-17", SearchMode::Scan)
             .unwrap()
             .len(),
         2

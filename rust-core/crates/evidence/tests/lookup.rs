@@ -5,8 +5,8 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, Search, find, find_beginning};
-use proofgate_ledger::record::{Aborted, Admission, Completion, ConfigId, Outcome};
+use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, SearchMode, find, find_exchange_start};
+use proofgate_ledger::record::{Abort, Admission, Completion, ConfigId, Outcome};
 use proofgate_ledger_testkit::{self as testkit, key, small, terms};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Follower, Storage, Ulid, Writer, succession};
@@ -33,15 +33,15 @@ impl Log {
     /// The first log of the shard, or one that continues another.
     fn begin(disk: &SimulatedDisk, ms: u64, running: Option<&mut Self>) -> Self {
         let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-        let terms = succession::Terms {
+        let terms = succession::StartOptions {
             now: ms * 1000,
             ..terms(&key, small())
         };
         let made = match running {
-            None => succession::begin(&storage, &terms, None).unwrap().log,
+            None => succession::start(&storage, &terms, None).unwrap().log,
             Some(log) => {
-                let former = log.follower.signed().unwrap();
-                succession::beside(&storage, &terms, log.ulid, former).unwrap()
+                let former = log.follower.last_checkpoint().unwrap();
+                succession::start_successor(&storage, &terms, log.ulid, former).unwrap()
             }
         };
         Self {
@@ -59,7 +59,7 @@ impl Log {
         let seq = self.writer.append(encode).unwrap();
         self.writer.flush().unwrap();
         self.follower.prepare();
-        while self.follower.step().unwrap().behind {}
+        while self.follower.step().unwrap().has_more {}
         seq
     }
 
@@ -173,7 +173,7 @@ fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
 /// What is found by time, with the bytes read and the files opened for it.
 fn observed(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64, Vec<PathBuf>) {
     let counting = Counting::new(disk);
-    let found = find(&counting, Path::new("/"), id, Search::ByTime).unwrap();
+    let found = find(&counting, Path::new("/"), id, SearchMode::ByTime).unwrap();
     let read = counting.read();
     (found, read, counting.2.into_inner().unwrap())
 }
@@ -193,7 +193,7 @@ fn what_is_read_for_an_exchange_does_not_grow_with_the_log() {
     }
     for number in [1, 2, 700, 1500, 1503, 2999, 4400, 4502] {
         let wanted = id(START + number * 1000, 1);
-        let everything = find(&disk, Path::new("/"), &wanted, Search::Scan).unwrap();
+        let everything = find(&disk, Path::new("/"), &wanted, SearchMode::Scan).unwrap();
         let (found, read) = by_time(&disk, &wanted);
         assert_eq!(found, everything, "{number}");
         assert!(found.len() == 2 || found.is_empty());
@@ -234,7 +234,7 @@ fn the_beginning_of_an_exchange_is_found_without_reading_what_came_behind_it() {
     }
     let counting = Counting::new(&disk);
     let wanted = id(START, 7);
-    let beginning = find_beginning(&counting, Path::new("/"), &wanted)
+    let beginning = find_exchange_start(&counting, Path::new("/"), &wanted)
         .unwrap()
         .unwrap();
     assert_eq!(beginning.record().seq, admission);
@@ -242,7 +242,7 @@ fn the_beginning_of_an_exchange_is_found_without_reading_what_came_behind_it() {
     // Of 6 MiB; most of it is the search for the place by halves.
     assert!(read < 192 << 10, "{read} bytes");
     // Its end is looked for in all that came.
-    assert_eq!(beginning.to_end().unwrap().len(), 1);
+    assert_eq!(beginning.into_records().unwrap().len(), 1);
     assert!(counting.read() > 5 << 20, "{} bytes", counting.read());
 }
 
@@ -255,7 +255,7 @@ fn the_end_of_an_exchange_is_found_in_a_later_log() {
     let mut second = Log::begin(&disk, START + 500_000, Some(&mut first));
     let of = first.ulid.to_string();
     second.append(|seq, out| {
-        Aborted {
+        Abort {
             seq,
             ts: (START + 500_000) * 1000,
             id: id(START + 10, 1).into(),
@@ -285,14 +285,18 @@ fn an_exchange_that_began_while_the_next_log_was_made_is_found_whole() {
     let open = first.admit(began + 1, 2);
     second.complete(began, 1, admission, 3, Some(first.ulid));
     let wanted = id(began, 1);
-    let everything = find(&disk, Path::new("/"), &wanted, Search::Scan).unwrap();
+    let everything = find(&disk, Path::new("/"), &wanted, SearchMode::Scan).unwrap();
     assert_eq!(everything.len(), 2);
     assert_eq!(by_time(&disk, &wanted).0, everything);
-    let beginning = find_beginning(&disk, Path::new("/"), &wanted).unwrap().unwrap();
+    let beginning = find_exchange_start(&disk, Path::new("/"), &wanted)
+        .unwrap()
+        .unwrap();
     assert_eq!(beginning.record().seq, admission);
     assert!(beginning.record().dir.ends_with(first.ulid.to_string()));
     let unended = id(began + 1, 2);
-    let beginning = find_beginning(&disk, Path::new("/"), &unended).unwrap().unwrap();
+    let beginning = find_exchange_start(&disk, Path::new("/"), &unended)
+        .unwrap()
+        .unwrap();
     assert_eq!(beginning.record().seq, open);
 }
 
@@ -308,7 +312,9 @@ fn an_exchange_whose_clock_was_set_is_found_by_a_scan() {
     log.complete(START - 3_600_000, 7, late, 5, None);
     let wanted = id(START - 3_600_000, 7);
     assert_eq!(
-        find(&disk, Path::new("/"), &wanted, Search::Scan).unwrap().len(),
+        find(&disk, Path::new("/"), &wanted, SearchMode::Scan)
+            .unwrap()
+            .len(),
         2
     );
 }
@@ -327,8 +333,8 @@ fn near_by_an_exchange_that_was_long_judged_is_found_and_one_far_from_its_time_i
             }
         }
         let wanted = id(began, number);
-        let near = find_beginning(&disk, Path::new("/"), &wanted).unwrap();
-        let near = near.map_or(0, |beginning| beginning.to_end().unwrap().len());
+        let near = find_exchange_start(&disk, Path::new("/"), &wanted).unwrap();
+        let near = near.map_or(0, |beginning| beginning.into_records().unwrap().len());
         (near, by_time(&disk, &wanted).0.len())
     };
     assert_eq!(judged(10, 0), (2, 2));
@@ -386,7 +392,7 @@ fn logs_that_are_named_behind_one_of_a_wrong_clock_are_in_order_and_what_they_ho
     }
     for wanted in ids {
         assert_eq!(by_time(&disk, &wanted).0.len(), 2, "{wanted}");
-        let begun = find_beginning(&disk, Path::new("/"), &wanted).unwrap();
+        let begun = find_exchange_start(&disk, Path::new("/"), &wanted).unwrap();
         assert!(begun.is_some(), "{wanted}");
     }
 }

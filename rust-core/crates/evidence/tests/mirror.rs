@@ -5,7 +5,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::key_successions::KEY_SUCCESSIONS;
+use proofgate_evidence::key_successions::KEY_SUCCESSIONS_DIR;
 use proofgate_evidence::{
     EvidenceError, FileStorage, HeldCheckpoint, PinnedFile, ReadStorage as _, Report, Verdict, fsck,
     fsck_mirror, fsck_pinned,
@@ -51,7 +51,7 @@ fn copied(disk: &SimulatedDisk, files: &[PinnedFile]) -> SimulatedDisk {
         bytes.truncate(usize::try_from(file.len).unwrap());
         assert_eq!(<[u8; 32]>::from(Sha256::digest(&bytes)), file.sha256);
         copy.create(&file.path).unwrap();
-        copy.rot(&file.path, |content| content.clone_from(&bytes));
+        copy.corrupt(&file.path, |content| content.clone_from(&bytes));
     }
     copy
 }
@@ -80,9 +80,9 @@ fn a_log_that_was_changed_or_cut_is_none_to_copy() {
     let files = pinned(&disk, &worker).1;
     let segment = files.iter().find(|file| file.path.extension().is_some()).unwrap();
     let whole = disk.read(&segment.path).unwrap();
-    disk.rot(&segment.path, |bytes| bytes[700] ^= 1);
+    disk.corrupt(&segment.path, |bytes| bytes[700] ^= 1);
     assert!(pinned(&disk, &worker).0 > Verdict::Incomplete);
-    disk.rot(&segment.path, |bytes| {
+    disk.corrupt(&segment.path, |bytes| {
         bytes.clone_from(&whole);
         bytes.truncate(600);
     });
@@ -144,7 +144,14 @@ fn what_can_be_no_file_of_a_log_is_damage_and_no_failure_of_the_storage() {
 fn what_is_no_file_among_the_statements_of_keys_is_told_and_costs_no_log() {
     let (disk, worker) = sealed();
     let volume = Volume::of(&disk, &worker, &pinned(&disk, &worker).1);
-    fs::create_dir_all(volume.ledger.path().join(KEY_SUCCESSIONS).join("planted.note")).unwrap();
+    fs::create_dir_all(
+        volume
+            .ledger
+            .path()
+            .join(KEY_SUCCESSIONS_DIR)
+            .join("planted.note"),
+    )
+    .unwrap();
     assert_eq!(volume.checked().unwrap().verdict, Verdict::Ok);
     let held = std::slice::from_ref(&volume.held);
     let report = fsck_mirror(&FileStorage, volume.ledger.path(), Some(&vkey()), held).unwrap();

@@ -6,13 +6,13 @@
 )]
 
 use proofgate_evidence::{
-    EvidenceError, ReadFile, ReadStorage, Search, TreeState, Verdict, export_leaves, find, fsck, prove,
+    EvidenceError, ReadFile, ReadStorage, SearchMode, TreeState, Verdict, export_leaves, find, fsck, prove,
 };
 use proofgate_ledger::{Checkpoint, Hash, inclusion_proof, leaf_hash, verify_inclusion};
 use proofgate_ledger_testkit::{
     Promised, SHARD, filled, inspect, key, root_of, small, start, start_with, vkey,
 };
-use proofgate_wal::Options;
+use proofgate_wal::LogOptions;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::Path;
@@ -36,23 +36,23 @@ fn both_records_of_a_request_are_found_and_proved_also_without_a_tree_file() {
     let dir = worker.promised.dir.clone();
     for damage in [false, true] {
         if damage {
-            disk.rot(&dir.join("tree"), |bytes| bytes.truncate(100));
+            disk.corrupt(&dir.join("tree"), |bytes| bytes.truncate(100));
         }
-        let found = find(&disk, Path::new("/"), "req-17", Search::Scan).unwrap();
+        let found = find(&disk, Path::new("/"), "req-17", SearchMode::Scan).unwrap();
         assert_eq!(found.len(), 2);
         for record in found {
             assert_eq!(record.record, worker.promised.appended[record.seq as usize]);
-            let proof = prove::proof(&disk, &record.dir, record.seq, Some(&vkey())).unwrap();
+            let proof = prove::record_proof(&disk, &record.dir, record.seq, Some(&vkey())).unwrap();
             proof.verify(&record.record, &vkey()).unwrap();
         }
     }
     assert!(
-        find(&disk, Path::new("/"), "req", Search::Scan)
+        find(&disk, Path::new("/"), "req", SearchMode::Scan)
             .unwrap()
             .is_empty()
     );
     assert!(matches!(
-        prove::proof(&disk, &dir, 81, None),
+        prove::record_proof(&disk, &dir, 81, None),
         Err(EvidenceError::NoSuchRecord { .. })
     ));
 }
@@ -62,7 +62,7 @@ fn a_record_under_no_checkpoint_is_not_proved() {
     let (disk, mut worker) = filled();
     worker.admit("late", 1).unwrap();
     worker.flush().unwrap();
-    let refused = prove::proof(&disk, &worker.promised.dir, 81, None);
+    let refused = prove::record_proof(&disk, &worker.promised.dir, 81, None);
     assert!(matches!(
         refused,
         Err(EvidenceError::NotCovered {
@@ -83,7 +83,7 @@ fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
     let left = inspect(&disk).unwrap().unwrap();
     start(&disk, &mut Promised::default()).unwrap();
     let origin = format!("{}/3/{}", key().name(), left.incarnation);
-    let proof = prove::proof(&disk, &dir, 81, Some(&vkey())).unwrap();
+    let proof = prove::record_proof(&disk, &dir, 81, Some(&vkey())).unwrap();
     assert_eq!(proof.verify(&record, &vkey()).unwrap().origin, origin);
     let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &[]).unwrap();
     assert!(report.exit_code <= Verdict::Incomplete.exit_code(), "{report:?}");
@@ -124,7 +124,7 @@ type Change = fn(&mut Vec<u8>);
 /// that its successor signed for it.
 fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, Promised, Checkpoint) {
     let disk = SimulatedDisk::new();
-    let large = Options {
+    let large = LogOptions {
         segment_bytes: 1 << 20,
         ..small()
     };
@@ -143,8 +143,8 @@ fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, Promised, Checkp
     drop(worker);
     let next = start(&disk, &mut Promised::default()).unwrap();
     drop(next);
-    disk.rot(&promised.dir.join("tree"), change);
-    let left = prove::successors_checkpoint(&disk, &promised.dir, &vkey()).unwrap();
+    disk.corrupt(&promised.dir.join("tree"), change);
+    let left = prove::successor_checkpoint(&disk, &promised.dir, &vkey()).unwrap();
     (disk, promised, left.unwrap())
 }
 
@@ -168,7 +168,8 @@ fn all_proofs_of_a_killed_log_hash_its_records_once_whatever_its_tree_lacks() {
         for _ in 0..3 {
             for (seq, record) in promised.appended.iter().enumerate().step_by(20) {
                 let leaf = leaf_hash(record);
-                let path = prove::inclusion(&counted, &promised.dir, seq as u64, &leaf, &signed).unwrap();
+                let path =
+                    prove::inclusion_path(&counted, &promised.dir, seq as u64, &leaf, &signed).unwrap();
                 verify_inclusion(&leaf, seq as u64, signed.size, &path, &signed.root).unwrap();
             }
         }
@@ -191,7 +192,7 @@ fn all_proofs_of_a_killed_log_hash_its_records_once_whatever_its_tree_lacks() {
 fn nothing_kept_of_one_log_proves_a_record_of_another_or_a_record_that_was_changed() {
     let (disk, promised, signed) = killed(|tree| tree.truncate(0));
     let prove = |seq, leaf: &Hash, signed: &Checkpoint| {
-        prove::inclusion(&disk, &promised.dir, seq, leaf, signed).map_err(|error| error.code())
+        prove::inclusion_path(&disk, &promised.dir, seq, leaf, signed).map_err(|error| error.code())
     };
     let leaf = leaf_hash(&promised.appended[7]);
     assert!(prove(7, &leaf, &signed).is_ok());
@@ -214,7 +215,7 @@ fn leaves_behind_a_residue_are_exported() {
     let (disk, worker) = filled();
     let dir = &worker.promised.dir;
     let first = dir.join("00000000000000000000.seg");
-    disk.rot(&first, |bytes| *bytes.last_mut().unwrap() = 1);
+    disk.corrupt(&first, |bytes| *bytes.last_mut().unwrap() = 1);
     let mut out = Vec::new();
     assert_eq!(export_leaves(&disk, dir, &mut out).unwrap(), 81);
 }

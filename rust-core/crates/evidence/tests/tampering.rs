@@ -5,10 +5,10 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::checkpoint_file::cover_name;
+use proofgate_evidence::checkpoint_file::successor_note_name;
 use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
-use proofgate_ledger::record::{Aborted, Attempt, ConfigId, Seal, SendOutcome};
+use proofgate_ledger::record::{Abort, Attempt, ConfigId, Seal, SendOutcome};
 use proofgate_ledger_testkit::{self as testkit, Promised, SHARD, Worker, filled, raw, start, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
@@ -72,15 +72,15 @@ fn a_predecessor_that_is_gone_is_told_also_when_one_incarnation_is_left() {
 fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
     let (disk, worker) = filled();
     let salts = worker.promised.dir.join("salts");
-    disk.rot(&salts, |bytes| bytes[32..64].fill(0));
+    disk.corrupt(&salts, |bytes| bytes[32..64].fill(0));
     let report = check(&disk);
     assert_eq!(
         (report.verdict, report.incarnations[0].erased_salts),
         (Verdict::Ok, 1)
     );
-    disk.rot(&salts, |bytes| bytes.truncate(320));
+    disk.corrupt(&salts, |bytes| bytes.truncate(320));
     expect(&check(&disk), Verdict::Invalid, "are missing");
-    disk.rot(&salts, Vec::clear);
+    disk.corrupt(&salts, Vec::clear);
     expect(&check(&disk), Verdict::Invalid, "the salts of 40 requests");
     disk.remove(&salts).unwrap();
     expect(&check(&disk), Verdict::Invalid, "the salts of 40 requests");
@@ -92,16 +92,16 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
     let salts = worker.promised.dir.join("salts");
     let stored = disk.read(&salts).unwrap();
     for at in 32..64 {
-        disk.rot(&salts, |bytes| bytes[at] ^= 1);
+        disk.corrupt(&salts, |bytes| bytes[at] ^= 1);
         expect(
             &check(&disk),
             Verdict::Invalid,
             "the salts of 1 requests (first: record 1) are not the ones that their records name",
         );
-        disk.rot(&salts, |bytes| bytes.clone_from(&stored));
+        disk.corrupt(&salts, |bytes| bytes.clone_from(&stored));
     }
     // Admissions are every second record: two of them with each other's salt.
-    disk.rot(&salts, |bytes| {
+    disk.corrupt(&salts, |bytes| {
         let (first, second) = (bytes[32..64].to_vec(), bytes[96..128].to_vec());
         bytes[32..64].clone_from_slice(&second);
         bytes[96..128].clone_from_slice(&first);
@@ -111,7 +111,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
         Verdict::Invalid,
         "the salts of 2 requests (first: record 1) are not",
     );
-    disk.rot(&salts, |bytes| bytes[32..128].fill(0));
+    disk.corrupt(&salts, |bytes| bytes[32..128].fill(0));
     assert_eq!(
         check(&disk).verdict,
         Verdict::Ok,
@@ -125,12 +125,12 @@ fn every_flipped_byte_of_the_note_over_the_predecessor_is_reported() {
     let path = second
         .promised
         .dir
-        .join(cover_name(first.promised.incarnation.unwrap()));
+        .join(successor_note_name(first.promised.incarnation.unwrap()));
     let note = disk.read(&path).unwrap();
     for at in 0..note.len() {
-        disk.rot(&path, |bytes| bytes[at] ^= 1);
+        disk.corrupt(&path, |bytes| bytes[at] ^= 1);
         assert!(check(&disk).verdict >= Verdict::Diverged, "byte {at}");
-        disk.rot(&path, |bytes| bytes.clone_from(&note));
+        disk.corrupt(&path, |bytes| bytes.clone_from(&note));
     }
     disk.remove(&path).unwrap();
     expect(&check(&disk), Verdict::Incomplete, "cannot be proved");
@@ -164,7 +164,7 @@ fn a_tail_that_was_cut_off_is_told_by_the_longer_tree() {
     worker.step().unwrap();
     let covered = testkit::end_of(&worker.promised.appended[..3]);
     let segment = worker.promised.dir.join("00000000000000000000.seg");
-    disk.rot(&segment, |bytes| bytes[covered..].fill(0));
+    disk.corrupt(&segment, |bytes| bytes[covered..].fill(0));
     let report = check(&disk);
     assert_eq!(report.records, 3);
     expect(&report, Verdict::Incomplete, "the log was longer");
@@ -174,7 +174,7 @@ fn append_aborted(worker: &mut Worker, of: &Worker, admission: u64) {
     let incarnation = of.promised.incarnation.unwrap().to_string();
     worker
         .append(|seq, out| {
-            Aborted {
+            Abort {
                 seq,
                 ts: 1,
                 id: "twice".into(),
@@ -341,7 +341,7 @@ fn move_incarnation(disk: &SimulatedDisk, dir: &Path, to: &Path) {
 fn copy(from: &SimulatedDisk, to: &SimulatedDisk, path: &Path) {
     to.create(path).unwrap();
     let bytes = from.read(path).unwrap();
-    to.rot(path, |there| there.clone_from(&bytes));
+    to.corrupt(path, |there| there.clone_from(&bytes));
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
     let mut terms = testkit::terms(&key, testkit::small());
     terms.shard.dir = Path::new("/4");
     terms.shard.number = 4;
-    let begun = succession::begin(&storage, &terms, None).unwrap();
+    let begun = succession::start(&storage, &terms, None).unwrap();
     let mut other = Worker::take(&disk, begun.log);
     other.complete_one("other");
     other.seal().unwrap();

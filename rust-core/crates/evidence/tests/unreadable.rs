@@ -6,7 +6,7 @@
 )]
 
 use proofgate_evidence::{
-    EvidenceError, ReadFile, ReadStorage, Report, Search, Verdict, find, fsck, fsck_pinned,
+    EvidenceError, ReadFile, ReadStorage, Report, SearchMode, Verdict, find, fsck, fsck_pinned,
 };
 use proofgate_ledger_testkit::{Promised, filled, start, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -169,9 +169,9 @@ fn statements_beside_the_logs_that_cannot_be_read_are_findings_and_all_logs_are_
             at: Path::new("/").join(name),
             fault: Fault::Away,
         };
-        let keys = proofgate_evidence::Keys {
+        let keys = proofgate_evidence::FsckKeys {
             ledger: Some(&vkey()),
-            keeping: Some(&vkey()),
+            retention: Some(&vkey()),
             shred: None,
         };
         let report = fsck(&faulty, Path::new("/"), keys, &[]).unwrap();
@@ -206,7 +206,7 @@ fn an_exchange_is_found_though_another_log_cannot_be_read_and_one_that_may_be_in
             at: segment.clone(),
             fault,
         };
-        let search = |id| find(&faulty, Path::new("/"), id, Search::Scan);
+        let search = |id| find(&faulty, Path::new("/"), id, SearchMode::Scan);
         for (id, there) in [
             ("third", fault != Fault::Away),
             ("second", false),

@@ -6,92 +6,92 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofgate_auth::{AuthError, Credential, Identity, Tenant};
-use proofgate_base::memory::{AT_ONCE, Buffer, Exhausted, MemoryReservation};
+use proofgate_base::memory::{Buffer, MemoryExhausted, MemoryReservation, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
-use proofgate_ledger::commitment::BodyDigest;
+use proofgate_ledger::commitment::BodyHasher;
 use proofgate_limits::CredentialId;
 use proofgate_observe::metrics::{RequestOutcome, Series};
 use proofgate_observe::rejected_request::RejectedRequest;
 use proofgate_policy::Direction;
-use proofgate_providers::{BadRequest, Call, RequestTemplate, batch_endpoint};
+use proofgate_providers::{BadRequest, ParsedRequest, RequestTemplate, batch_endpoint};
 use proofgate_stages::Stage;
 use proofgate_translate::Target as TranslationTarget;
-use proofgate_upstream::demand::{self, Most, most_tokens};
+use proofgate_upstream::demand::{self, MaxDemand, max_tokens};
 use proofgate_upstream::offered_tools::OfferedTools;
-use proofgate_upstream::pricing::{AskedFor, Unpriced};
-use proofgate_upstream::routes::{Model, Target, UpstreamModelName, Way};
-use proofgate_upstream::translation::{Pairs, Translation};
+use proofgate_upstream::pricing::{PricedFeatures, Unpriced};
+use proofgate_upstream::routes::{Model, Target, TargetProtocol, UpstreamModelName};
+use proofgate_upstream::translation::{ResponseTranslator, TranslationPath};
 use proofgate_upstream::upstream::InFlightPermit;
 use proofgate_wire::encode;
 
 use crate::batch_lines;
-use crate::denied_betas::WithoutFeatures;
+use crate::denied_betas::FeatureStrippedRequest;
 use crate::endpoint;
-use crate::gateway::buffers::{Reading, make_ready};
-use crate::guarded_tools::{Guard, Guarded};
-use crate::hooks::{self, Asking};
+use crate::gateway::buffers::{RequestBuffers, prepare_text};
+use crate::guarded_tools::{GuardContext, ToolGuard};
+use crate::hooks::{self, HookRequest};
 use crate::hosted_tools::ToolChanges;
 use crate::incoming_call::IncomingCall;
 use crate::judged::{self, DeniedRequest};
-use crate::open_exchange::{Admitted, Granted, OpenExchange};
+use crate::open_exchange::{AdmissionParams, OpenExchange, PendingGrant};
 use crate::own_thoughts;
 use crate::reply::Reply;
 use crate::request_policy;
-use crate::rewritten::Rewritten;
+use crate::rewritten::RewrittenBody;
 use crate::waiting::LimitWait;
 
 /// A request that was understood, passed limits and rules, and is in the ledger.
-pub struct Accepted<'c> {
-    pub call: Call<'c>,
+pub struct AdmittedRequest<'c> {
+    pub call: ParsedRequest<'c>,
     pub model: &'c Model,
     /// Where it goes first; `None` where the gateway answers it by itself, with its estimate.
-    pub(crate) chosen: Option<Chosen<'c>>,
+    pub(crate) target: Option<ChosenTarget<'c>>,
     pub open: Box<OpenExchange>,
-    pub(crate) rewritten: Option<Rewritten>,
+    pub(crate) rewritten: Option<RewrittenBody>,
 }
 
 /// A provider that a request is sent to, and how.
-pub struct Chosen<'c> {
+pub struct ChosenTarget<'c> {
     /// Which of its model's targets it is.
-    pub place: usize,
+    pub target_index: usize,
     /// What the model is called there.
-    pub named: UpstreamModelName<'c>,
+    pub upstream_model: UpstreamModelName<'c>,
     pub(crate) template: &'c RequestTemplate,
     /// Its place among those under way there, from when it was chosen on until it is sent: then the exchange has it.
-    pub(crate) attending: Option<InFlightPermit>,
+    pub(crate) in_flight: Option<InFlightPermit>,
     /// What is sent in the place of the client's body, to a provider of another dialect.
-    pub translated: Option<Translated>,
+    pub translated: Option<TranslatedRequest>,
     /// The same to one of the client's dialect, where some of it is another provider's alone.
-    pub(crate) stripped: Option<Rewritten>,
+    pub(crate) stripped: Option<RewrittenBody>,
 }
 
 /// A request in its provider's dialect.
-pub struct Translated {
+pub struct TranslatedRequest {
     pub body: Buffer,
-    pub back: Box<Translation>,
+    pub response_translation: Box<ResponseTranslator>,
 }
 
 /// A request that is turned away after it was understood.
 pub struct RejectedCall<'c> {
     pub rejection: Rejection,
     /// What is recorded of it, where that is more than is known of every request.
-    pub refused: Option<RejectedRequest<'c>>,
+    pub record: Option<RejectedRequest<'c>>,
     /// Whether a limit or budget of the tenant turns it away.
     pub(crate) is_over_limit: bool,
     /// Whether a rule, an external policy or the check of guarded tools denies it, and the model that it asks for.
-    pub(crate) denied: Option<String>,
+    pub(crate) denied_model: Option<String>,
     /// After how long it may be tried again, where it would fit if requests under way used nothing of what they reserved.
-    pub(crate) fits_in: Option<Duration>,
+    pub(crate) retry_in: Option<Duration>,
 }
 
 impl From<Rejection> for Box<RejectedCall<'_>> {
     fn from(rejection: Rejection) -> Self {
         Box::new(RejectedCall {
             rejection,
-            refused: None,
+            record: None,
             is_over_limit: false,
-            denied: None,
-            fits_in: None,
+            denied_model: None,
+            retry_in: None,
         })
     }
 }
@@ -101,30 +101,30 @@ impl From<Rejection> for Box<RejectedCall<'_>> {
 pub async fn accept<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
-) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
+) -> Result<AdmittedRequest<'c>, Box<RejectedCall<'c>>> {
     let gateway = incoming.gateway;
-    let mut reading = gateway.buffers.reading.take();
-    let attachments = judged::attachments(incoming.catalog);
+    let mut reading = gateway.buffers.request_buffers.take();
+    let attachments = judged::attachment_policy(incoming.catalog);
     reading.text.set_attachments(attachments);
     let accepted = read_and_admit(incoming, reply, &mut reading).await;
-    reading.give_back_to(&gateway.buffers);
+    reading.release_to(&gateway.buffers);
     accepted
 }
 
 async fn read_and_admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
-    reading: &mut Reading,
-) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
+    reading: &mut RequestBuffers,
+) -> Result<AdmittedRequest<'c>, Box<RejectedCall<'c>>> {
     let mut room = MemoryReservation::new(&incoming.gateway.buffers.budget);
     let call = match incoming.form {
         Some(form) => {
-            reading.text.plain(&form.said.text);
-            form.said.call(incoming.dialect).map_err(Rejection::from)?
+            reading.text.collect_plain_text(&form.summary.text);
+            form.summary.to_call(incoming.dialect).map_err(Rejection::from)?
         }
         None if !incoming.dialect.has_body() => {
-            reading.text.plain("");
-            Call::without_body(incoming.dialect)
+            reading.text.collect_plain_text("");
+            ParsedRequest::without_body(incoming.dialect)
         }
         None => read_json(incoming, reading, &mut room).await?,
     };
@@ -134,46 +134,46 @@ async fn read_and_admit<'c>(
 /// Reads a request that is JSON.
 async fn read_json<'c>(
     incoming: &mut IncomingCall<'c>,
-    reading: &mut Reading,
+    reading: &mut RequestBuffers,
     room: &mut MemoryReservation,
-) -> Result<Call<'c>, Rejection> {
-    if incoming.body.len() > AT_ONCE {
+) -> Result<ParsedRequest<'c>, Rejection> {
+    if incoming.body.len() > SLICE_BYTES {
         // What the text can take at most.
         room.resize(incoming.body.len())
-            .map_err(|Exhausted| Rejection::OVERLOADED)?;
-        make_ready(&mut reading.text, incoming.body.len()).await;
+            .map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
+        prepare_text(&mut reading.text, incoming.body.len()).await;
     }
-    let body = Call::text_of(incoming.body).map_err(Rejection::from)?;
-    if body.len() > AT_ONCE {
+    let body = ParsedRequest::body_as_str(incoming.body).map_err(Rejection::from)?;
+    if body.len() > SLICE_BYTES {
         tokio::task::yield_now().await;
     }
-    if incoming.stored.is_some() {
+    if incoming.stored_call.is_some() {
         let endpoint = batch_endpoint(incoming.body, &mut reading.workspace).map_err(Rejection::from)?;
-        let plan = incoming.catalog.terms.plan(&incoming.identity.tenant);
-        if !endpoint::of(endpoint).is_none_or(|endpoint| plan.allowed.has_endpoint(endpoint)) {
+        let plan = incoming.catalog.settings.plan(&incoming.identity.tenant);
+        if !endpoint::endpoint_for(endpoint).is_none_or(|endpoint| plan.allowed.allows_endpoint(endpoint)) {
             return Err(Rejection::from(AuthError::EndpointNotAllowed));
         }
     }
-    let read = Call::read_text(incoming.dialect, body, &mut reading.workspace, &mut reading.text);
-    reading.end_reading();
-    if body.len() > AT_ONCE {
-        reading.fit_text();
+    let read = ParsedRequest::read_text(incoming.dialect, body, &mut reading.workspace, &mut reading.text);
+    reading.release_parse_memory();
+    if body.len() > SLICE_BYTES {
+        reading.shrink_text();
     }
     incoming.span.lap_now(Stage::Parse);
     let mut call = read.map_err(Rejection::from)?;
-    incoming.attribution.read_body(&call.ids);
-    if let Some(in_path) = incoming.in_path {
+    incoming.attribution.read_body(&call.client_ids);
+    if let Some(in_path) = incoming.path_params {
         match in_path.stream {
             Some(stream) => {
                 call.model = in_path.model.as_str().into();
                 call.stream = stream;
             }
             None if in_path.model.is_empty() || call.model == in_path.model => {}
-            None => return Err(Rejection::from(BadRequest::OtherModel)),
+            None => return Err(Rejection::from(BadRequest::ModelMismatch)),
         }
     }
     if let Some(observed) = &mut incoming.observed {
-        observed.asks_for(&call.model, call.stream);
+        observed.set_request(&call.model, call.stream);
     }
     Ok(call)
 }
@@ -181,61 +181,62 @@ async fn read_json<'c>(
 async fn route_and_admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
-    reading: &mut Reading,
-    call: Call<'c>,
+    reading: &mut RequestBuffers,
+    call: ParsedRequest<'c>,
     mut room: MemoryReservation,
-) -> Result<Accepted<'c>, Box<RejectedCall<'c>>> {
-    let held = match incoming.body.len() > AT_ONCE {
+) -> Result<AdmittedRequest<'c>, Box<RejectedCall<'c>>> {
+    let held = match incoming.body.len() > SLICE_BYTES {
         true => reading.text.capacity(),
         false => reading.text.size(),
     };
-    room.resize(held).map_err(|Exhausted| Rejection::OVERLOADED)?;
+    room.resize(held)
+        .map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
     let tenant = &incoming.identity.tenant;
-    let model = match incoming.stored {
+    let model = match incoming.stored_call {
         None => incoming
             .catalog
             .route(tenant, &call.model)
             .ok_or(Rejection::UNKNOWN_MODEL),
         Some(_) => incoming
             .catalog
-            .stored_of(tenant)
+            .object_provider(tenant)
             .ok_or(Rejection::OBJECTS_NOT_CONFIGURED),
     }?;
-    if call.kept.is_some()
-        && !incoming.catalog.keeps_for(tenant, model)
-        && let Some(field) = own_thoughts::kept_besides(incoming, &call)?
+    if call.stored_reference.is_some()
+        && !incoming.catalog.is_dedicated_to(tenant, model)
+        && let Some(field) = own_thoughts::other_stored_items(incoming, &call)?
     {
-        return Err(Rejection::from(BadRequest::KeptByProvider(field)).into());
+        return Err(Rejection::from(BadRequest::ProviderStoredReference(field)).into());
     }
-    let denied = &incoming.catalog.terms.plan(tenant).denied_betas;
-    if let Some(fields) = incoming.fields.as_mut().filter(|_| !denied.is_empty()) {
-        fields.deny(denied, reply.extra);
+    let denied = &incoming.catalog.settings.plan(tenant).denied_betas;
+    if let Some(fields) = incoming.anthropic_headers.as_mut().filter(|_| !denied.is_empty()) {
+        fields.deny_betas(denied, reply.extra);
     }
-    let patience = incoming.catalog.terms.plan(tenant).wait;
+    let patience = incoming.catalog.settings.plan(tenant).max_wait;
     let mut waiting = LimitWait::new(&incoming.gateway.limits.queues, &tenant.name, patience);
     let extra = reply.extra.len();
     loop {
         let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;
         let rejected = match admitted {
             Ok((chosen, open, rewritten)) => {
-                return Ok(Accepted {
+                return Ok(AdmittedRequest {
                     call,
                     model,
-                    chosen,
+                    target: chosen,
                     open,
                     rewritten,
                 });
             }
             Err(rejected) => rejected,
         };
-        if let Some(fits_in) = rejected.fits_in
-            && waiting.again(fits_in, reply).await
+        if let Some(fits_in) = rejected.retry_in
+            && waiting.wait_for_capacity(fits_in, reply).await
         {
             reply.extra.truncate(extra);
             continue;
         }
         if rejected.is_over_limit {
-            incoming.gateway.observers.metrics.limited();
+            incoming.gateway.observers.metrics.record_limit_refusal();
         }
         return Err(rejected);
     }
@@ -245,15 +246,15 @@ async fn route_and_admit<'c>(
 async fn choose_and_admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
-    reading: &mut Reading,
-    (call, model): (&Call<'c>, &'c Model),
+    reading: &mut RequestBuffers,
+    (call, model): (&ParsedRequest<'c>, &'c Model),
     room: &mut MemoryReservation,
-) -> Result<(Option<Chosen<'c>>, Box<OpenExchange>, Option<Rewritten>), Box<RejectedCall<'c>>> {
-    let is_estimated = incoming.dialect.counts_tokens() && !model.serves(incoming.dialect);
+) -> Result<(Option<ChosenTarget<'c>>, Box<OpenExchange>, Option<RewrittenBody>), Box<RejectedCall<'c>>> {
+    let is_estimated = incoming.dialect.only_counts_tokens() && !model.supports(incoming.dialect);
     let first = match is_estimated {
         true => Ok(None),
         false => model
-            .first(incoming.dialect, &call.model, incoming.body_at)
+            .first_target(incoming.dialect, &call.model, incoming.body_received_at)
             .map(Some),
     };
     let place = match &first {
@@ -261,7 +262,7 @@ async fn choose_and_admit<'c>(
         _ => 0,
     };
     let target = &model.targets[place];
-    let named = target.named(model, &call.model);
+    let named = target.model_name_for(model, &call.model);
     let labels = (&*model.name, target.upstream.name.as_str());
     let series = incoming
         .gateway
@@ -270,19 +271,19 @@ async fn choose_and_admit<'c>(
         .series(&incoming.identity.tenant.name, Some(labels));
     incoming.series = Some(Arc::clone(&series));
     let first = first?.map(|(_, way, among)| {
-        let tokens = || most_tokens(call, model);
-        let (at, is_whole) = (incoming.body_at, incoming.is_whole());
-        let attending = target.upstream.begin(at, &named.model, is_whole, tokens);
+        let tokens = || max_tokens(call, model);
+        let (at, is_whole) = (incoming.body_received_at, incoming.is_complete());
+        let attending = target.upstream.start_request(at, &named.model, is_whole, tokens);
         (way, among, attending)
     });
     let is_at_target = Cell::new(false);
-    let wanted = Wanted {
-        is_at_target: &is_at_target,
+    let wanted = AdmissionRequest {
+        is_target_specific: &is_at_target,
         call,
         model,
         target,
-        named: &named,
-        pairs: first.as_ref().and_then(|(way, ..)| way.pairs),
+        upstream_model: &named,
+        pairs: first.as_ref().and_then(|(way, ..)| way.translation),
         series,
     };
     let admitted = admit(incoming, reply, wanted, reading, room).await;
@@ -290,19 +291,24 @@ async fn choose_and_admit<'c>(
         && admitted.is_err()
         && !is_at_target.get()
     {
-        model.give_back(place, *among);
+        model.undo_pick(place, *among);
     }
-    let Recorded {
+    let RecordedAdmission {
         open,
         rewritten,
         translated,
         stripped,
     } = admitted?;
-    let chosen = first.map(|(Way { template, .. }, _, attending)| Chosen {
-        place,
-        named,
-        template: target.template_for(template, translated.as_ref().map(|translated| &*translated.back)),
-        attending: Some(attending),
+    let chosen = first.map(|(TargetProtocol { template, .. }, _, attending)| ChosenTarget {
+        target_index: place,
+        upstream_model: named,
+        template: target.template_for(
+            template,
+            translated
+                .as_ref()
+                .map(|translated| &*translated.response_translation),
+        ),
+        in_flight: Some(attending),
         translated,
         stripped,
     });
@@ -310,24 +316,24 @@ async fn choose_and_admit<'c>(
 }
 
 /// What a request asks for, and where.
-struct Wanted<'w> {
+struct AdmissionRequest<'w> {
     /// Whether what turns it away is the target's: others are asked then what they have to say.
-    is_at_target: &'w Cell<bool>,
-    call: &'w Call<'w>,
+    is_target_specific: &'w Cell<bool>,
+    call: &'w ParsedRequest<'w>,
     model: &'w Model,
     target: &'w Target,
-    named: &'w UpstreamModelName<'w>,
+    upstream_model: &'w UpstreamModelName<'w>,
     /// What lies between the client and the provider, if they do not speak the same.
-    pairs: Option<Pairs>,
+    pairs: Option<TranslationPath>,
     series: Arc<Series>,
 }
 
 /// What comes of a request that is admitted.
-struct Recorded {
+struct RecordedAdmission {
     open: Box<OpenExchange>,
-    rewritten: Option<Rewritten>,
-    translated: Option<Translated>,
-    stripped: Option<Rewritten>,
+    rewritten: Option<RewrittenBody>,
+    translated: Option<TranslatedRequest>,
+    stripped: Option<RewrittenBody>,
 }
 
 /// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for the text
@@ -335,55 +341,55 @@ struct Recorded {
 async fn admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
-    wanted: Wanted<'_>,
-    reading: &mut Reading,
+    wanted: AdmissionRequest<'_>,
+    reading: &mut RequestBuffers,
     room: &mut MemoryReservation,
-) -> Result<Recorded, Box<RejectedCall<'c>>> {
-    let Wanted {
-        is_at_target,
+) -> Result<RecordedAdmission, Box<RejectedCall<'c>>> {
+    let AdmissionRequest {
+        is_target_specific: is_at_target,
         call,
         model,
         target,
-        named,
+        upstream_model: named,
         pairs,
         series,
     } = wanted;
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let tenant: &'c Tenant = &incoming.identity.tenant;
-    let plan = catalog.terms.plan(tenant);
-    let key = credential(incoming.identity);
+    let plan = catalog.settings.plan(tenant);
+    let key = credential_id(incoming.identity);
     let endpoint = incoming.endpoint();
-    let turn_away = |rejection, counted: Option<Counted>, outcome, policy| {
+    let turn_away = |rejection, counted: Option<LimitKey>, outcome, policy| {
         let shared_plan = counted.as_ref().and_then(|counted| counted.shared_plan.clone());
         Box::new(RejectedCall {
             rejection,
-            refused: Some(RejectedRequest {
+            record: Some(RejectedRequest {
                 tenant: Some(&*tenant.name),
-                counted: counted.map(|counted| counted.key.to_string()),
+                counted_key: counted.map(|counted| counted.key.to_string()),
                 shared_plan,
                 endpoint: Some(endpoint),
-                bytes: incoming.as_it_came.len(),
+                bytes: incoming.original_body.len(),
                 policy,
                 outcome,
                 ..RejectedRequest::default()
             }),
             is_over_limit: false,
-            denied: None,
-            fits_in: None,
+            denied_model: None,
+            retry_in: None,
         })
     };
     if let Some(field) = call.token_ids
         && !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty())
     {
-        return Err(Rejection::token_ids(field).into());
+        return Err(Rejection::token_ids_not_inspected(field).into());
     }
     let has_budget = plan.quotas.has_budget_for(&model.name);
     let allowed = &plan.allowed.hosted_tools;
-    let reach = |target: &Target| target.gets_hosted_tools(call.dialect);
-    let offered = OfferedTools::of(call, allowed, plan.tool_calls);
-    let asked = AskedFor::of(call, offered.filter(|_| model.targets.iter().any(reach)));
-    let bounded_to = (has_budget && asked.tools.is_some()).then_some(plan.tool_calls.calls);
-    let tool_changes = ToolChanges::of(call, allowed, bounded_to)?;
+    let reach = |target: &Target| target.receives_hosted_tools(call.dialect);
+    let offered = OfferedTools::from_call(call, allowed, plan.tool_calls);
+    let asked = PricedFeatures::from_call(call, offered.filter(|_| model.targets.iter().any(reach)));
+    let bounded_to = (has_budget && asked.tools.is_some()).then_some(plan.tool_calls.max_calls);
+    let tool_changes = ToolChanges::for_call(call, allowed, bounded_to)?;
     if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
         return Err(Rejection::STREAM_NOT_INSPECTED.into());
     }
@@ -397,14 +403,14 @@ async fn admit<'c>(
             None,
         ));
     };
-    let now = gateway.clock.counted(incoming.now);
+    let now = gateway.clock.counted(incoming.head_received_at);
     // The same price as that of its end.
-    let admitted_at = gateway.limits.limiter.borrow_mut().now_after(now);
-    let Most {
+    let admitted_at = gateway.limits.limiter.borrow_mut().effective_now(now);
+    let MaxDemand {
         demand,
         bounds,
         unpriced,
-    } = demand::most(call, &asked, model, admitted_at);
+    } = demand::max_demand(call, &asked, model, admitted_at);
     if let Some(unpriced) = unpriced
         && has_budget
     {
@@ -423,26 +429,26 @@ async fn admit<'c>(
     let limited = !plan.quotas.is_unlimited();
     if limited {
         let mut limiter = gateway.limits.limiter.borrow_mut();
-        limiter.standing(counter, key, now).write(reply.extra);
+        limiter.limit_status(counter, key, now).write(reply.extra);
     }
-    incoming.own_fields = reply.extra.len();
+    incoming.own_headers_length = reply.extra.len();
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         let (answers, tools) = match exceeded.limit.is_money() {
-            true => (bounds.answers, asked.tools.as_deref().map(OfferedTools::bound)),
-            false => (demand::most_answer_tokens(call, model), None),
+            true => (bounds.responses, asked.tools.as_deref().map(OfferedTools::bound)),
+            false => (demand::response_token_bound(call, model), None),
         };
         let rejection = Rejection::over_limit(exceeded, call, answers, tools);
         Box::new(RejectedCall {
             is_over_limit: true,
-            fits_in: exceeded.retry_after.filter(|_| exceeded.reserved > 0),
+            retry_in: exceeded.retry_after.filter(|_| exceeded.reserved > 0),
             ..*turn_away(rejection, None, RequestOutcome::Refused, None)
         })
     })?;
-    let mut granted = Granted::new(gateway, &tenant.name, grant);
+    let mut granted = PendingGrant::new(gateway, &tenant.name, grant);
     let shared_plan = granted.shared_plan();
     let counted = || {
-        limited.then(|| Counted {
+        limited.then(|| LimitKey {
             key,
             shared_plan: shared_plan.clone(),
         })
@@ -454,15 +460,15 @@ async fn admit<'c>(
                 catalog,
                 (&tenant.name, &plan.profile),
                 &reading.text,
-                call.kept.is_some(),
+                call.stored_reference.is_some(),
                 room,
                 incoming.body,
             )
             .await
         }
         Some(form) => {
-            let text = &form.said.text;
-            Box::pin(request_policy::judge_text_of_form(
+            let text = &form.summary.text;
+            Box::pin(request_policy::judge_form_text(
                 incoming,
                 &call.model,
                 text,
@@ -476,36 +482,39 @@ async fn admit<'c>(
     let turn_denied_away = |denied: Box<DeniedRequest<'c>>| {
         let model = denied.rejection.is_denial().then(|| call.model.to_string());
         Box::new(RejectedCall {
-            denied: model,
+            denied_model: model,
             ..*turn_away(denied.rejection, counted(), RequestOutcome::Denied, denied.note)
         })
     };
     let mut judged = judged.map_err(turn_denied_away)?;
-    let guard = match &plan.guarded {
+    let guard = match &plan.tool_policy {
         Some(policy)
-            if !judged.tool_flags.is_empty() && incoming.form.is_none() && call.dialect.generates() =>
+            if !judged.tool_flags.is_empty()
+                && incoming.form.is_none()
+                && call.dialect.generates_output() =>
         {
-            let guarded = Guarded {
+            let guarded = GuardContext {
                 tenant: &tenant.name,
                 mode: plan.profile.mode(),
-                carried: incoming.approvals,
+                approvals: incoming.approvals,
                 now: now / 1_000_000,
             };
             let flags = &judged.tool_flags;
             // Boxed: only requests that are flagged need the room.
-            let guard = Guard::of(policy, flags, &reading.text, guarded, &gateway.policy.approvals);
+            let guard =
+                ToolGuard::for_request(policy, flags, &reading.text, guarded, &gateway.policy.approvals);
             Box::pin(guard).await.map(Box::new)
         }
         _ => None,
     };
-    if let Some(form) = incoming.form.filter(|form| !form.said.lines.lines.is_empty()) {
+    if let Some(form) = incoming.form.filter(|form| !form.summary.lines.lines.is_empty()) {
         // Boxed: only those uploads need the room.
-        let lines = Box::pin(batch_lines::judge(incoming, &form.said.lines)).await;
+        let lines = Box::pin(batch_lines::judge_lines(incoming, &form.summary.lines)).await;
         judged.note = judged.note.or(lines.map_err(turn_denied_away)?);
         incoming.span.lap_now(Stage::Policy);
     }
     if !plan.hooks.is_empty() && incoming.form.is_none() && incoming.dialect.has_body() {
-        let asking = Asking {
+        let asking = HookRequest {
             gateway,
             catalog,
             plan,
@@ -515,11 +524,11 @@ async fn admit<'c>(
             body: incoming.body,
         };
         // Boxed: only requests that ask for policies need the room.
-        let asked = Box::pin(hooks::ask(asking, reading, room, &mut judged)).await;
+        let asked = Box::pin(hooks::evaluate_hooks(asking, reading, room, &mut judged)).await;
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
-    judged.write_fields(&catalog.terms.engine, plan.profile.mode(), reply.extra);
+    judged.write_headers(&catalog.settings.engine, plan.profile.mode(), reply.extra);
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
         let written = changes.write(&gateway.buffers, call, incoming.body, body, reply.extra);
@@ -536,37 +545,37 @@ async fn admit<'c>(
             let body = judged.rewritten.as_ref();
             let body = body.map_or(incoming.body, |rewritten| &rewritten.body);
             let denied = &plan.denied_betas;
-            WithoutFeatures::write(&gateway.buffers, incoming.dialect, denied, body, reply.extra)
+            FeatureStrippedRequest::write(&gateway.buffers, incoming.dialect, denied, body, reply.extra)
         }
         Some(_) => Ok(None),
     };
-    let without = without.map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let without = without.map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
     let mut features = Vec::new();
     if let Some(without) = without {
         judged.rewritten = Some(without.body);
-        features = without.fields;
+        features = without.removed_fields;
     }
     // What is left out so far stays out wherever the request goes.
-    incoming.own_fields = reply.extra.len();
+    incoming.own_headers_length = reply.extra.len();
     is_at_target.set(true);
     let body = judged
         .rewritten
         .as_ref()
         .map_or(incoming.body, |rewritten| &rewritten.body);
-    let pairs = target.pairs_for(pairs, incoming.dialect, &named.model, body);
-    let stripped = own_thoughts::strip(incoming, target, pairs, &named.model, body, reply.extra);
-    let stripped = stripped.map_err(|Exhausted| Rejection::OVERLOADED)?;
+    let pairs = target.translation_for(pairs, incoming.dialect, &named.model, body);
+    let stripped = own_thoughts::strip_for_target(incoming, target, pairs, &named.model, body, reply.extra);
+    let stripped = stripped.map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
     let body = stripped
         .as_ref()
         .map_or(body, |stripped| &stripped.rewritten.body);
     let translated = match pairs {
         None => None,
         Some(pairs) => {
-            let said = Said {
+            let said = TranslationInput {
                 body,
                 call,
                 max_output_tokens: model.max_output_tokens,
-                now,
+                received_at: now,
             };
             let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra);
             // It has had its rules, which cost more than anything else here: it counts as a request.
@@ -577,23 +586,21 @@ async fn admit<'c>(
             )
         }
     };
-    let mut dropped = Cow::Borrowed(
-        translated
-            .as_ref()
-            .map_or(&[][..], |translated| translated.back.dropped()),
-    );
+    let mut dropped = Cow::Borrowed(translated.as_ref().map_or(&[][..], |translated| {
+        translated.response_translation.dropped_fields()
+    }));
     if let Some(stripped) = &stripped {
-        dropped.to_mut().extend_from_slice(&stripped.names);
+        dropped.to_mut().extend_from_slice(&stripped.dropped_fields);
     }
-    if let Some(changes) = tool_changes.filter(|changes| !changes.dropped.is_empty()) {
-        dropped.to_mut().extend(changes.dropped);
+    if let Some(changes) = tool_changes.filter(|changes| !changes.dropped_fields.is_empty()) {
+        dropped.to_mut().extend(changes.dropped_fields);
     }
     if !features.is_empty() {
         dropped.to_mut().extend(features);
     }
-    granted.counts = false;
-    let digest = digest(incoming.as_it_came).await;
-    let admitted = Admitted {
+    granted.counts_request = false;
+    let digest = body_digest(incoming.original_body).await;
+    let admitted = AdmissionParams {
         gateway,
         catalog,
         tenant,
@@ -601,25 +608,25 @@ async fn admit<'c>(
         key_name: incoming.identity.key_name.as_deref(),
         attribution: &*incoming.attribution,
         client_address: incoming.recorded_address(),
-        body: incoming.as_it_came,
+        body: incoming.original_body,
         digest,
-        coming: incoming.form.and_then(|form| form.coming),
+        pending_body: incoming.form.and_then(|form| form.pending_body),
         call,
-        endpoint: match incoming.stored {
+        endpoint: match incoming.stored_call {
             None => endpoint.into(),
-            Some(stored) => stored.recorded().into(),
+            Some(stored) => stored.record_name().into(),
         },
         model: &model.name,
         target,
         upstream_model: &named.model,
-        answer_tokens: demand::most_answer_tokens(call, model),
+        response_tokens: demand::response_token_bound(call, model),
         bounds,
-        asked,
+        priced_features: asked,
         dropped: &dropped,
         series,
         policy: judged.note,
         config: incoming.config,
-        started: incoming.now,
+        started: incoming.head_received_at,
     };
     let span = std::mem::take(&mut incoming.span);
     let mut open = OpenExchange::admit(admitted, granted, span).map_err(|unavailable| {
@@ -628,19 +635,19 @@ async fn admit<'c>(
     })?;
     open.observed = incoming.observed.take();
     if let Some(observed) = &mut open.observed {
-        observed.turns_to(&target.upstream.name, &named.model);
-        let shred_key = catalog.terms.shred_key(&tenant.name).ok().flatten();
+        observed.set_provider(&target.upstream.name, &named.model);
+        let shred_key = catalog.settings.shred_key(&tenant.name).ok().flatten();
         let recorded = incoming
             .attribution
-            .recorded(&tenant.name, shred_key.map(|key| &**key), false);
+            .record_for(&tenant.name, shred_key.map(|key| &**key), false);
         if let Some(recorded) = &recorded {
-            observed.is_for(recorded);
+            observed.set_attribution(recorded);
         }
     }
     open.masks = judged.masks;
     open.guard = guard;
     let stripped = stripped.filter(|_| translated.is_none());
-    Ok(Recorded {
+    Ok(RecordedAdmission {
         open,
         rewritten: judged.rewritten,
         translated,
@@ -649,42 +656,42 @@ async fn admit<'c>(
 }
 
 /// Where a request counts that is turned away after it had passed the limits.
-struct Counted {
+struct LimitKey {
     key: CredentialId,
     /// The plan whose limits its tenant's namespace shares.
     shared_plan: Option<Arc<str>>,
 }
 
 /// Who sends a request, as limits and records name it.
-pub(crate) fn credential(identity: &Identity) -> CredentialId {
+pub(crate) fn credential_id(identity: &Identity) -> CredentialId {
     match &identity.credential {
-        Credential::ApiKey(digest) => CredentialId::of_api_key(digest),
-        Credential::Subject(digest) => CredentialId::of_subject(digest),
+        Credential::ApiKey(digest) => CredentialId::from_api_key_hash(digest),
+        Credential::Subject(digest) => CredentialId::from_subject_hash(digest),
     }
 }
 
 /// A request as its client said it.
-pub struct Said<'s> {
+pub struct TranslationInput<'s> {
     /// What the rules made of the body.
     pub body: &'s [u8],
-    pub call: &'s Call<'s>,
+    pub call: &'s ParsedRequest<'s>,
     /// Tokens set aside for an answer whose request names no maximum.
     pub max_output_tokens: u64,
     /// When it was said, in unix microseconds.
-    pub now: u64,
+    pub received_at: u64,
 }
 
 /// Says a request in the dialect of a provider that calls the model `model`; what was left out of it is named in a header line, in `extra`.
 pub fn translate(
     incoming: &IncomingCall<'_>,
-    pairs: Pairs,
-    said: &Said<'_>,
+    pairs: TranslationPath,
+    said: &TranslationInput<'_>,
     target: &Target,
     model: &str,
     extra: &mut Vec<u8>,
-) -> Result<Translated, Rejection> {
-    let Said { body, call, .. } = *said;
-    let betas = match (pairs, &incoming.fields) {
+) -> Result<TranslatedRequest, Rejection> {
+    let TranslationInput { body, call, .. } = *said;
+    let betas = match (pairs, &incoming.anthropic_headers) {
         (pairs, Some(fields)) if pairs.has_betas_in_body() => {
             fields.allowed_betas(target.upstream.betas.as_deref(), extra)
         }
@@ -696,35 +703,40 @@ pub fn translate(
         untranslatable: target.upstream.untranslatable,
     };
     let mut translated = Buffer::new(&incoming.gateway.buffers.budget);
-    let most = pairs.most_bytes(body.len(), model);
+    let most = pairs.max_request_bytes(body.len(), model);
     let way = translated.write(most, |out| {
-        pairs.request(body, &call.model, &provider, &betas, out)
+        pairs.write_request(body, &call.model, &provider, &betas, out)
     });
-    let way = way.map_err(|Exhausted| Rejection::OVERLOADED)??;
-    if !way.dropped().is_empty() {
+    let way = way.map_err(|MemoryExhausted| Rejection::OVERLOADED)??;
+    if !way.dropped_fields().is_empty() {
         // Names of fields are tokens.
         let _ = encode::write_header(
             extra,
             "x-proofgate-dropped-fields",
-            way.dropped().join(", ").as_bytes(),
+            way.dropped_fields().join(", ").as_bytes(),
         );
     }
     let prompt = call.estimated_prompt_tokens();
-    Ok(Translated {
+    Ok(TranslatedRequest {
         body: translated,
-        back: Box::new(Translation::new(way, &call.model, said.now / 1_000_000, prompt)),
+        response_translation: Box::new(ResponseTranslator::new(
+            way,
+            &call.model,
+            said.received_at / 1_000_000,
+            prompt,
+        )),
     })
 }
 
 /// The digest of a body; of a long one, other tasks run between its pieces.
-pub(crate) async fn digest(body: &[u8]) -> BodyDigest {
-    let mut digest = BodyDigest::new();
-    if body.len() <= AT_ONCE {
+pub(crate) async fn body_digest(body: &[u8]) -> BodyHasher {
+    let mut digest = BodyHasher::new();
+    if body.len() <= SLICE_BYTES {
         digest.update(body);
         return digest;
     }
     let pieces = async {
-        for piece in body.chunks(AT_ONCE) {
+        for piece in body.chunks(SLICE_BYTES) {
             digest.update(piece);
             tokio::task::yield_now().await;
         }

@@ -3,7 +3,7 @@ use proofgate_multipart::Boundary;
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 
-use super::{Lines, StoredFile};
+use super::{LineSplitter, UploadedFile};
 use crate::form::Form;
 
 const LINE: &str =
@@ -14,7 +14,7 @@ type Cut = (Vec<(u64, Vec<u8>)>, u64);
 
 /// The lines of a file that comes in these pieces, `most` bytes long at most; or the line that is longer.
 fn cut(file: &[u8], pieces: &[usize], most: usize, takes: bool) -> Result<Cut, u64> {
-    let mut lines = Lines::new(most);
+    let mut lines = LineSplitter::new(most);
     let (mut found, mut at) = (Vec::new(), 0);
     let mut pieces = pieces.iter().cycle();
     while at < file.len() {
@@ -27,15 +27,15 @@ fn cut(file: &[u8], pieces: &[usize], most: usize, takes: bool) -> Result<Cut, u
         }
         pushed.map_err(|long| long.number)?;
         if takes {
-            lines.take_whole();
+            lines.take_complete();
         }
     }
-    lines.end();
+    lines.finish();
     while let Some((number, range)) = lines.next().map_err(|long| long.number)? {
         found.push((number, lines.bytes[range].to_vec()));
     }
-    lines.take_whole();
-    Ok((found, lines.at))
+    lines.take_complete();
+    Ok((found, lines.offset))
 }
 
 proptest! {
@@ -70,8 +70,8 @@ proptest! {
     #[test]
     fn a_line_is_read_as_a_request_at_any_cut(piece in 1_usize..300) {
         let file = [LINE, "", LINE].join("\r\n");
-        let mut stored = StoredFile::new(1000);
-        stored.purpose("batch".into()).unwrap();
+        let mut stored = UploadedFile::new(1000);
+        stored.set_purpose("batch".into()).unwrap();
         let (mut at, mut lines) = (7_u64, Vec::new());
         for bytes in file.as_bytes().chunks(piece) {
             stored.push(bytes, at).unwrap();
@@ -82,12 +82,12 @@ proptest! {
                 lines.push((line.number, taken.bytes[line.range].trim_ascii().to_vec()));
             }
             // What is not whole does not leave.
-            prop_assert!(stored.unjudged().is_none_or(|from| from < at));
+            prop_assert!(stored.uninspected_from().is_none_or(|from| from < at));
         }
-        stored.end_file().unwrap();
+        stored.finish_file().unwrap();
         let taken = stored.take_lines();
         lines.extend(taken.lines.iter().map(|line| (line.number, taken.bytes[line.range.clone()].to_vec())));
-        prop_assert_eq!(stored.unjudged(), None);
+        prop_assert_eq!(stored.uninspected_from(), None);
         prop_assert_eq!(lines, vec![(1, LINE.as_bytes().to_vec()), (3, LINE.as_bytes().to_vec())]);
     }
 }
@@ -119,8 +119,8 @@ proptest! {
         const DELIMITER: &[u8] = b"\r\n--limit";
         let file = ends.iter().map(|end| format!("{LINE}{end}")).collect::<String>() + last;
         let (body, begin) = form_of(&file, purpose_first);
-        let boundary = Boundary::of(b"multipart/form-data; boundary=limit").unwrap();
-        let mut form = Form::new(&boundary, Some(StoredFile::new(1000)));
+        let boundary = Boundary::from_content_type(b"multipart/form-data; boundary=limit").unwrap();
+        let mut form = Form::new(&boundary, Some(UploadedFile::new(1000)));
         let (mut at, mut taken, mut lines) = (0, 0, 0);
         let mut pieces = pieces.iter().cycle();
         while at < body.len() {
@@ -132,14 +132,14 @@ proptest! {
                 taken += whole.bytes.len();
                 lines += whole.lines.len();
             }
-            form.judged();
-            let left = usize::try_from(form.may_leave()).unwrap();
+            form.mark_inspected();
+            let left = usize::try_from(form.releasable_bytes()).unwrap();
             prop_assert!(left <= at);
             let unseen = &body[(begin + taken).min(left)..left];
             prop_assert!(taken == file.len() || DELIMITER.starts_with(unseen), "{unseen:?}");
         }
-        form.end().unwrap();
-        prop_assert_eq!((taken, form.may_leave()), (file.len(), body.len() as u64));
+        form.check_complete().unwrap();
+        prop_assert_eq!((taken, form.releasable_bytes()), (file.len(), body.len() as u64));
         prop_assert_eq!(lines, ends.len() + usize::from(last == LINE));
     }
 }
@@ -178,51 +178,53 @@ fn a_file_that_is_no_input_of_a_batch_is_refused_as_soon_as_it_is_said_to_be_one
         (&format!("{LINE}\n{LINE}{LINE}\n"), "invalid_json"),
         (&format!("{LINE}\n\r{LINE}\n"), "ambiguous_line"),
     ] {
-        let mut before = StoredFile::new(1000);
-        before.purpose("batch".into()).unwrap();
-        let said = before.push(file.as_bytes(), 0).and_then(|()| before.end_file());
+        let mut before = UploadedFile::new(1000);
+        before.set_purpose("batch".into()).unwrap();
+        let said = before
+            .push(file.as_bytes(), 0)
+            .and_then(|()| before.finish_file());
         assert_eq!(refused(said), Some(code), "{file}");
 
-        let mut behind = StoredFile::new(1000);
+        let mut behind = UploadedFile::new(1000);
         behind.push(file.as_bytes(), 0).unwrap();
-        behind.end_file().unwrap();
-        assert_eq!(refused(behind.purpose("batch".into())), Some(code), "{file}");
+        behind.finish_file().unwrap();
+        assert_eq!(refused(behind.set_purpose("batch".into())), Some(code), "{file}");
 
-        let mut other = StoredFile::new(1000);
+        let mut other = UploadedFile::new(1000);
         other.push(file.as_bytes(), 0).unwrap();
-        other.end_file().unwrap();
-        assert_eq!(refused(other.purpose("fine-tune".into())), None);
-        assert!(!other.has_lines() && other.unjudged().is_none());
+        other.finish_file().unwrap();
+        assert_eq!(refused(other.set_purpose("fine-tune".into())), None);
+        assert!(!other.has_lines() && other.uninspected_from().is_none());
     }
 }
 
 #[test]
 fn a_file_for_something_else_is_not_looked_at() {
-    let mut stored = StoredFile::new(10);
-    stored.purpose("user_data".into()).unwrap();
-    stored.begin("file").unwrap();
+    let mut stored = UploadedFile::new(10);
+    stored.set_purpose("user_data".into()).unwrap();
+    stored.start_file("file").unwrap();
     stored.push(&[0xff; 100], 0).unwrap();
-    stored.end_file().unwrap();
-    assert!(!stored.has_lines() && stored.unjudged().is_none());
-    stored.end().unwrap();
+    stored.finish_file().unwrap();
+    assert!(!stored.has_lines() && stored.uninspected_from().is_none());
+    stored.check_complete().unwrap();
 }
 
 #[test]
 fn an_upload_has_one_file_and_one_purpose() {
-    let mut stored = StoredFile::new(10);
-    assert_eq!(refused(stored.end()), Some("invalid_form"));
-    assert_eq!(refused(stored.begin("image")), Some("invalid_form"));
-    stored.begin("file").unwrap();
-    assert_eq!(refused(stored.begin("file")), Some("invalid_form"));
-    assert_eq!(refused(stored.end()), Some("invalid_form"));
+    let mut stored = UploadedFile::new(10);
+    assert_eq!(refused(stored.check_complete()), Some("invalid_form"));
+    assert_eq!(refused(stored.start_file("image")), Some("invalid_form"));
+    stored.start_file("file").unwrap();
+    assert_eq!(refused(stored.start_file("file")), Some("invalid_form"));
+    assert_eq!(refused(stored.check_complete()), Some("invalid_form"));
     for purpose in ["", "Batch", "batch ", "a.b"] {
         assert_eq!(
-            refused(stored.purpose(purpose.into())),
+            refused(stored.set_purpose(purpose.into())),
             Some("invalid_form"),
             "{purpose}"
         );
     }
-    stored.purpose("batch".into()).unwrap();
-    assert_eq!(refused(stored.purpose("vision".into())), Some("invalid_form"));
-    stored.end().unwrap();
+    stored.set_purpose("batch".into()).unwrap();
+    assert_eq!(refused(stored.set_purpose("vision".into())), Some("invalid_form"));
+    stored.check_complete().unwrap();
 }

@@ -1,50 +1,50 @@
 //! Judges the lines of a batch's input: each is a request of its own, which its provider answers later and unseen.
 
 use proofgate_auth::AuthError;
-use proofgate_base::memory::{AT_ONCE, Exhausted, MemoryReservation};
+use proofgate_base::memory::{MemoryExhausted, MemoryReservation, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Direction, Mode, Profile, Scope};
-use proofgate_providers::Call;
+use proofgate_providers::ParsedRequest;
 
 use crate::batch_input::{BatchLines, Line};
 use crate::endpoint;
-use crate::gateway::buffers::{Reading, make_ready};
-use crate::hooks::{self, Asking};
+use crate::gateway::buffers::{RequestBuffers, prepare_text};
+use crate::hooks::{self, HookRequest};
 use crate::hosted_tools;
 use crate::incoming_call::IncomingCall;
 use crate::judged::{self, DeniedRequest};
 use crate::request_policy;
 
 /// After so many bytes of lines everybody else is served.
-const SLICE: usize = 64 * 1024;
+const LINE_CHUNK_BYTES: usize = 64 * 1024;
 
 /// Judges lines as requests of their endpoints are, and returns what was seen first. A line is not changed: what has to be redacted in it is
 /// denied, unless only its pack says so and flags it here.
-pub async fn judge<'c>(
+pub async fn judge_lines<'c>(
     incoming: &IncomingCall<'c>,
     lines: &BatchLines,
 ) -> Result<Option<PolicyNote<'c>>, Box<DeniedRequest<'c>>> {
-    let plan = incoming.catalog.terms.plan(&incoming.identity.tenant);
+    let plan = incoming.catalog.settings.plan(&incoming.identity.tenant);
     let profile = plan.profile.for_fixed_texts();
     let mut seen = None;
     let mut at_once = 0;
     for line in &lines.lines {
         let bytes = lines.bytes.get(line.range.clone()).unwrap_or_default();
         at_once += bytes.len();
-        if at_once > SLICE {
+        if at_once > LINE_CHUNK_BYTES {
             at_once = 0;
             tokio::task::yield_now().await;
         }
-        let mut reading = incoming.gateway.buffers.reading.take();
-        let attachments = judged::attachments(incoming.catalog);
+        let mut reading = incoming.gateway.buffers.request_buffers.take();
+        let attachments = judged::attachment_policy(incoming.catalog);
         reading.text.set_attachments(attachments);
         let judged = judge_line(incoming, &profile, line, bytes, &mut reading).await;
-        reading.give_back_to(&incoming.gateway.buffers);
+        reading.release_to(&incoming.gateway.buffers);
         let note = judged.map_err(|denied| {
             let DeniedRequest { rejection, note } = *denied;
             Box::new(DeniedRequest {
-                rejection: rejection.in_line(line.number),
+                rejection: rejection.at_line(line.number),
                 note,
             })
         })?;
@@ -58,7 +58,7 @@ async fn judge_line<'c>(
     profile: &Profile,
     line: &Line,
     bytes: &[u8],
-    reading: &mut Reading,
+    reading: &mut RequestBuffers,
 ) -> Result<Option<PolicyNote<'c>>, Box<DeniedRequest<'c>>> {
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let refused = |rejection| {
@@ -67,30 +67,30 @@ async fn judge_line<'c>(
             note: None,
         })
     };
-    let overloaded = |Exhausted| refused(Rejection::OVERLOADED);
+    let overloaded = |MemoryExhausted| refused(Rejection::OVERLOADED);
     let tenant = &incoming.identity.tenant;
-    let plan = catalog.terms.plan(tenant);
-    if !endpoint::of(line.dialect).is_none_or(|endpoint| plan.allowed.has_endpoint(endpoint)) {
+    let plan = catalog.settings.plan(tenant);
+    if !endpoint::endpoint_for(line.dialect).is_none_or(|endpoint| plan.allowed.allows_endpoint(endpoint)) {
         return Err(refused(Rejection::from(AuthError::EndpointNotAllowed)));
     }
     let mut room = MemoryReservation::new(&gateway.buffers.budget);
-    if bytes.len() > AT_ONCE {
+    if bytes.len() > SLICE_BYTES {
         room.resize(bytes.len()).map_err(overloaded)?;
-        make_ready(&mut reading.text, bytes.len()).await;
+        prepare_text(&mut reading.text, bytes.len()).await;
     }
-    let text = Call::text_of(bytes).map_err(|bad| refused(bad.into()))?;
-    let call = Call::read_line(line.dialect, text, &mut reading.workspace, &mut reading.text);
-    reading.end_reading();
-    if bytes.len() > AT_ONCE {
-        reading.text.shrink();
+    let text = ParsedRequest::body_as_str(bytes).map_err(|bad| refused(bad.into()))?;
+    let call = ParsedRequest::read_line(line.dialect, text, &mut reading.workspace, &mut reading.text);
+    reading.release_parse_memory();
+    if bytes.len() > SLICE_BYTES {
+        reading.text.shrink_to_used();
     }
     let call = call.map_err(|bad| refused(bad.into()))?;
     room.resize(reading.text.size()).map_err(overloaded)?;
     check_model(incoming, &call).map_err(refused)?;
-    hosted_tools::check_all(&call, &plan.allowed.hosted_tools).map_err(refused)?;
+    hosted_tools::check_allowed(&call, &plan.allowed.hosted_tools).map_err(refused)?;
     let is_read = !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty());
     if let Some(field) = call.token_ids.filter(|_| is_read) {
-        return Err(refused(Rejection::token_ids(field)));
+        return Err(refused(Rejection::token_ids_not_inspected(field)));
     }
     let whose = (&*incoming.identity.tenant.name, profile);
     let judged = request_policy::judge(
@@ -98,7 +98,7 @@ async fn judge_line<'c>(
         catalog,
         whose,
         &reading.text,
-        call.kept.is_some(),
+        call.stored_reference.is_some(),
         &mut room,
         bytes,
     );
@@ -108,21 +108,21 @@ async fn judge_line<'c>(
         !call.tools.hosted.is_empty() || passages.any(|passage| passage.scope == Scope::ToolDescription)
     };
     if let Some(flag) = judged.tool_flags.first()
-        && plan.guarded.is_some()
+        && plan.tool_policy.is_some()
         && plan.profile.mode() == Mode::Enforce
         && has_tools()
     {
         gateway.observers.metrics.policy_blocked();
         return Err(Box::new(DeniedRequest {
-            rejection: Rejection::guarded_unseen((flag.place, flag.scope)),
+            rejection: Rejection::guarded_call_not_inspected((flag.location, flag.scope)),
             note: judged.note,
         }));
     }
     if !plan.hooks.is_empty() && judged.rewritten.is_none() {
         // They get it as they get the text of a form.
         let text = reading.text.text().to_owned();
-        reading.text.plain(&text);
-        let asking = Asking {
+        reading.text.collect_plain_text(&text);
+        let asking = HookRequest {
             gateway,
             catalog,
             plan,
@@ -131,7 +131,7 @@ async fn judge_line<'c>(
             model: &call.model,
             body: text.as_bytes(),
         };
-        Box::pin(hooks::ask(asking, reading, &mut room, &mut judged)).await?;
+        Box::pin(hooks::evaluate_hooks(asking, reading, &mut room, &mut judged)).await?;
     }
     match judged.rewritten {
         None => Ok(judged.note),
@@ -147,13 +147,13 @@ async fn judge_line<'c>(
 
 /// Whether the tenant may use the line's model, and the provider that keeps the file has it under this name: nobody changes the
 /// line on its way.
-fn check_model(incoming: &IncomingCall<'_>, call: &Call<'_>) -> Result<(), Rejection> {
+fn check_model(incoming: &IncomingCall<'_>, call: &ParsedRequest<'_>) -> Result<(), Rejection> {
     let IncomingCall {
         catalog, identity, ..
     } = *incoming;
     let model = catalog.route(&identity.tenant, &call.model);
     let model = model.ok_or(Rejection::UNKNOWN_MODEL)?;
-    let object_provider = catalog.stored_of(&identity.tenant);
+    let object_provider = catalog.object_provider(&identity.tenant);
     let object_provider = object_provider
         .and_then(|kept| kept.targets.first())
         .map(|target| &target.upstream.name);
@@ -163,9 +163,9 @@ fn check_model(incoming: &IncomingCall<'_>, call: &Call<'_>) -> Result<(), Rejec
         .filter(|target| Some(&target.upstream.name) == object_provider)
         .peekable();
     if there.peek().is_none() {
-        return Err(Rejection::BATCH_MODEL_ELSEWHERE);
+        return Err(Rejection::BATCH_MODEL_OTHER_PROVIDER);
     }
-    match there.any(|target| target.named(model, &call.model).model == call.model) {
+    match there.any(|target| target.model_name_for(model, &call.model).model == call.model) {
         true => Ok(()),
         false => Err(Rejection::BATCH_MODEL_RENAMED),
     }

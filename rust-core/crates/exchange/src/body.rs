@@ -2,92 +2,96 @@
 
 use std::ops::Range;
 
-use proofgate_base::client::{Client, Filled};
-use proofgate_base::memory::{AT_ONCE, Exhausted};
+use proofgate_base::client::{Client, FillOutcome};
+use proofgate_base::memory::{MemoryExhausted, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
-use proofgate_upstream::terms::Terms;
+use proofgate_upstream::terms::GatewaySettings;
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::time::{Instant, timeout_at};
 
 /// Why there is no request to serve.
-pub enum NoRequest {
+pub enum RequestReadError {
     /// The client left or has been idle too long.
-    Gone,
+    ClientGone,
     /// The client is refused.
     Rejected(Rejection),
 }
 
-impl From<ProtocolError> for NoRequest {
+impl From<ProtocolError> for RequestReadError {
     fn from(refusal: ProtocolError) -> Self {
-        NoRequest::Rejected(Rejection::from(refusal))
+        RequestReadError::Rejected(Rejection::from(refusal))
     }
 }
 
-impl From<Rejection> for NoRequest {
+impl From<Rejection> for RequestReadError {
     fn from(rejection: Rejection) -> Self {
-        NoRequest::Rejected(rejection)
+        RequestReadError::Rejected(rejection)
     }
 }
 
-impl From<Exhausted> for NoRequest {
-    fn from(_: Exhausted) -> Self {
-        NoRequest::Rejected(Rejection::OVERLOADED)
+impl From<MemoryExhausted> for RequestReadError {
+    fn from(_: MemoryExhausted) -> Self {
+        RequestReadError::Rejected(Rejection::OVERLOADED)
     }
 }
 
 /// What a client's bytes, or their absence, mean for the request that they belong to.
-pub fn arrived(filled: Filled) -> Result<(), NoRequest> {
+pub fn check_fill(filled: FillOutcome) -> Result<(), RequestReadError> {
     match filled {
-        Filled::More => Ok(()),
-        Filled::End => Err(NoRequest::Gone),
-        Filled::NoRoom => Err(Exhausted.into()),
+        FillOutcome::More => Ok(()),
+        FillOutcome::End => Err(RequestReadError::ClientGone),
+        FillOutcome::OutOfMemory => Err(MemoryExhausted.into()),
     }
 }
 
 /// Waits for bytes of a client, which must come by `deadline`.
-pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), NoRequest> {
+pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), RequestReadError> {
     match timeout_at(deadline, client.fill()).await {
-        Err(_) => Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
-        Ok(filled) => arrived(filled),
+        Err(_) => Err(RequestReadError::Rejected(Rejection::SLOW_REQUEST)),
+        Ok(filled) => check_fill(filled),
     }
 }
 
 /// A complete body.
-pub struct Body {
+pub struct RequestBody {
     /// Where it stands in the input.
     pub range: Range<usize>,
     /// Bytes of the input that the request took.
     pub consumed: usize,
     /// Whether it was waited for.
-    pub came_later: bool,
+    pub was_awaited: bool,
 }
 
 /// Reads bodies.
-pub struct Reader<'c> {
-    pub terms: &'c Terms,
+pub struct BodyReader<'c> {
+    pub terms: &'c GatewaySettings,
     pub client: &'c mut Client,
     /// Whether the client waits to be asked for the body.
     pub expect_continue: bool,
 }
 
 /// Room for one read of a chunked body that is large already, in bytes.
-const READ: usize = 16 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 
-impl Reader<'_> {
+impl BodyReader<'_> {
     /// Waits for the whole body behind a head of `head_length` bytes; what is chunked is decoded where it stands.
-    pub async fn read(mut self, framing: RequestFraming, head_length: usize) -> Result<Body, NoRequest> {
+    pub async fn read(
+        mut self,
+        framing: RequestFraming,
+        head_length: usize,
+    ) -> Result<RequestBody, RequestReadError> {
         match framing {
-            RequestFraming::Empty => Ok(Body {
+            RequestFraming::Empty => Ok(RequestBody {
                 range: head_length..head_length,
                 consumed: head_length,
-                came_later: false,
+                was_awaited: false,
             }),
-            RequestFraming::Length(length) => self.length(length, head_length).await,
-            RequestFraming::Chunked => self.chunked(head_length).await,
+            RequestFraming::Length(length) => self.read_sized(length, head_length).await,
+            RequestFraming::Chunked => self.read_chunked(head_length).await,
         }
     }
 
-    async fn length(&mut self, length: u64, head_length: usize) -> Result<Body, NoRequest> {
+    async fn read_sized(&mut self, length: u64, head_length: usize) -> Result<RequestBody, RequestReadError> {
         let fits = usize::try_from(length)
             .ok()
             .filter(|_| length <= self.limits().body_bytes);
@@ -102,19 +106,19 @@ impl Reader<'_> {
             while self.client.input.len() < end {
                 let before = self.client.input.len();
                 fill(self.client, deadline).await?;
-                if self.client.input.len() - before >= AT_ONCE {
+                if self.client.input.len() - before >= SLICE_BYTES {
                     tokio::task::yield_now().await;
                 }
             }
         }
-        Ok(Body {
+        Ok(RequestBody {
             range: head_length..end,
             consumed: end,
-            came_later,
+            was_awaited: came_later,
         })
     }
 
-    async fn chunked(&mut self, head_length: usize) -> Result<Body, NoRequest> {
+    async fn read_chunked(&mut self, head_length: usize) -> Result<RequestBody, RequestReadError> {
         let mut decoder = BodyDecoder::for_request(RequestFraming::Chunked, self.limits());
         let mut came_later = false;
         let deadline = self.deadline();
@@ -126,7 +130,7 @@ impl Reader<'_> {
                 let step = decoder.decode(&input[used..])?;
                 let data = used + step.data.start..used + step.data.end;
                 let length = data.len();
-                input.move_back(data, end);
+                input.move_range(data, end);
                 end += length;
                 used += step.consumed;
                 if step.done || step.consumed == 0 {
@@ -134,17 +138,17 @@ impl Reader<'_> {
                 }
             };
             let rest = input.len() - used;
-            input.move_back(used..used + rest, end);
+            input.move_range(used..used + rest, end);
             input.truncate(end + rest);
             if done {
-                return Ok(Body {
+                return Ok(RequestBody {
                     range: head_length..end,
                     consumed: end,
-                    came_later,
+                    was_awaited: came_later,
                 });
             }
-            if input.is_large() {
-                input.reserve(READ)?;
+            if input.has_counted_memory() {
+                input.reserve(READ_SIZE)?;
             }
             if !came_later {
                 came_later = true;
@@ -162,10 +166,10 @@ impl Reader<'_> {
         Instant::now() + self.terms.timeouts.client_body
     }
 
-    async fn send_continue(&mut self) -> Result<(), NoRequest> {
+    async fn send_continue(&mut self) -> Result<(), RequestReadError> {
         if self.expect_continue {
             let sent = self.client.send(encode::CONTINUE).await;
-            sent.map_err(|_| NoRequest::Gone)?;
+            sent.map_err(|_| RequestReadError::ClientGone)?;
         }
         Ok(())
     }

@@ -7,20 +7,20 @@ use std::time::Instant;
 
 use proofgate_base::rejection::Rejection;
 use proofgate_base::request_id::RequestId;
-use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
+use proofgate_ledger::commitment::{BodyHasher, SaltedCommitter, salt_id};
 use proofgate_ledger::record::{Commitment, Rejection as RejectionRecord};
-use proofgate_observe::payloads::{Asked, DeniedBody};
+use proofgate_observe::payloads::{AdmittedBody, DeniedBody};
 use proofgate_observe::rejected_request::RejectedRequest;
 use proofgate_payloads::PayloadKey;
 
-use crate::admission::{credential, digest};
+use crate::admission::{body_digest, credential_id};
 use crate::incoming_call::IncomingCall;
 
 /// Records a denied request for `model`, and waits until the record is written; returns the id that the response carries.
 ///
 /// The refusal is sent even when the ledger cannot store its record: it is then counted, and the count is recorded as soon as
 /// the ledger has capacity.
-pub(crate) async fn record(
+pub(crate) async fn record_denial(
     incoming: &IncomingCall<'_>,
     rejection: &Rejection,
     mut refused: RejectedRequest<'_>,
@@ -28,26 +28,26 @@ pub(crate) async fn record(
 ) -> RequestId {
     let gateway = incoming.gateway;
     let observers = &gateway.observers;
-    let digest = digest(incoming.as_it_came).await;
+    let digest = body_digest(incoming.original_body).await;
     let now = gateway.clock.counted(Instant::now());
     let id = gateway.request_id(now);
-    observers.count(now, id, rejection, &mut refused);
+    observers.count_rejection(now, id, rejection, &mut refused);
     let body = body_to_store(incoming);
-    let denied = Denied {
+    let denied = DenialRecord {
         incoming,
         rejection,
-        refused: &refused,
+        request: &refused,
         model,
         digest,
     };
     let Some((position, stored)) = denied.append(now, id, body) else {
         let tenant = &incoming.identity.tenant.name;
-        observers.recorder.miss_denial(now, tenant, rejection);
+        observers.recorder.count_unrecorded_denial(now, tenant, rejection);
         return id;
     };
-    let _ = observers.recorder.written(position).await;
+    let _ = observers.recorder.wait_written(position).await;
     if let (Some(mut stored), Some(desk)) = (stored, &observers.payloads) {
-        stored.settle(desk).await;
+        stored.wait_until_stored(desk).await;
     }
     id
 }
@@ -55,31 +55,31 @@ pub(crate) async fn record(
 /// A copy of the body, if its tenant's are stored.
 fn body_to_store(incoming: &IncomingCall<'_>) -> Option<DeniedBody> {
     let tenant = &incoming.identity.tenant;
-    let most = incoming.catalog.terms.plan(tenant).payload_bytes?;
-    let body = match incoming.is_whole() {
-        true => Asked::Whole(incoming.as_it_came),
-        false => Asked::Coming,
+    let most = incoming.catalog.settings.plan(tenant).max_payload_bytes?;
+    let body = match incoming.is_complete() {
+        true => AdmittedBody::Complete(incoming.original_body),
+        false => AdmittedBody::Partial,
     };
     let desk = incoming.gateway.observers.payloads.as_ref();
     Some(DeniedBody::copy(desk, &tenant.name, most, body))
 }
 
 /// What is known of a denied request.
-struct Denied<'d> {
+struct DenialRecord<'d> {
     incoming: &'d IncomingCall<'d>,
     rejection: &'d Rejection,
-    refused: &'d RejectedRequest<'d>,
+    request: &'d RejectedRequest<'d>,
     model: &'d str,
-    digest: BodyDigest,
+    digest: BodyHasher,
 }
 
-impl Denied<'_> {
+impl DenialRecord<'_> {
     /// Appends the record, and hands the body over; `None` when the ledger has no space.
     fn append(self, now: u64, id: RequestId, body: Option<DeniedBody>) -> Option<(u64, Option<DeniedBody>)> {
-        let Denied {
+        let DenialRecord {
             incoming,
             rejection,
-            refused,
+            request: refused,
             model,
             digest,
         } = self;
@@ -89,15 +89,15 @@ impl Denied<'_> {
         let mut room = recorder.reserve().ok()?;
         let stored = recorder.next_salt().ok()?;
         // Nobody could ever destroy a salt without a key where salts need one: there is no commitment then.
-        let shred_key = incoming.catalog.terms.shred_key(tenant).ok();
-        let salt = shred_key.map(|key| key.map_or(stored, |key| key.salt(&stored)));
+        let shred_key = incoming.catalog.settings.shred_key(tenant).ok();
+        let salt = shred_key.map(|key| key.map_or(stored, |key| key.derive_salt(&stored)));
         let shred_key = shred_key.flatten();
         let payload_key = salt.zip(shred_key).map(|(salt, key)| PayloadKey::new(key, &salt));
         let body = body.zip(payload_key);
-        let key = credential(incoming.identity).hex();
+        let key = credential_id(incoming.identity).to_hex();
         let address = incoming.recorded_address();
-        let names_user = incoming.catalog.terms.personal_data.end_user;
-        let request = salt.map(|salt| Commitment(Salted::new(&salt).commit("request", digest)));
+        let names_user = incoming.catalog.settings.personal_data.end_user;
+        let request = salt.map(|salt| Commitment(SaltedCommitter::new(&salt).commit("request", digest)));
         let record = |seq, tenant_seq| RejectionRecord {
             seq,
             ts: now,
@@ -105,7 +105,7 @@ impl Denied<'_> {
             tenant: Some((&**tenant).into()),
             tenant_seq: Some(tenant_seq),
             key: Some(key.as_str().into()),
-            counted: refused.counted.as_deref().map(Into::into),
+            counted: refused.counted_key.as_deref().map(Into::into),
             key_name: refused.key_name.as_deref().map(Into::into),
             shared_plan: refused.shared_plan.as_deref().map(Into::into),
             status: rejection.status,
@@ -116,11 +116,11 @@ impl Denied<'_> {
             request,
             salt: salt.map(|salt| salt_id(&salt)),
             shred_key: shred_key.map(|key| key.id()),
-            payload: body.as_ref().map(|(body, _)| body.stated()),
+            payload: body.as_ref().map(|(body, _)| body.outcome()),
             policy: refused.policy.clone(),
             attribution: {
                 let shred_key = shred_key.map(|key| &**key);
-                incoming.attribution.recorded(tenant, shred_key, names_user)
+                incoming.attribution.record_for(tenant, shred_key, names_user)
             },
             client_address: address.as_deref().map(Into::into),
             config: incoming.config,
@@ -129,7 +129,7 @@ impl Denied<'_> {
         let position = recorder.append_numbered(&mut room, tenant, encode).ok()?;
         let body = body.map(|(mut body, key)| {
             if let Some(desk) = &observers.payloads {
-                body.denied(desk, recorder.locate(position), key);
+                body.submit(desk, recorder.locate(position), key);
             }
             body
         });

@@ -4,25 +4,25 @@ use proofgate_auth::Endpoint;
 use proofgate_providers::{Dialect, Family};
 use proofgate_upstream::azure_path::{self, AzurePath};
 use proofgate_upstream::claude_path;
-use proofgate_upstream::google_path::{self, BodyForm, GooglePath, InPath, PathError, percent_decoded};
-use proofgate_upstream::stored_path::{self, StoredCall, StoredPath, StoredPathError};
+use proofgate_upstream::google_path::{self, BodyForm, GooglePath, PathError, PathParams, percent_decode};
+use proofgate_upstream::stored_path::{self, StoredObjectRequest, StoredPath, StoredPathError};
 use proofgate_wire::{Method, RequestHead};
 
-use crate::receipts::AskedReceipt;
+use crate::receipts::ReceiptRequest;
 
-const MODELS: &str = "/v1/models";
-const USAGE: &str = "/v1/usage";
-const RECEIPTS: &str = "/v1/receipts";
+const MODELS_PATH: &str = "/v1/models";
+const USAGE_PATH: &str = "/v1/usage";
+const RECEIPTS_PATH: &str = "/v1/receipts";
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// Something that a provider answers, and what the path says of it.
-    Call(Dialect, Option<Box<InPath>>),
+    Call(Dialect, Option<Box<PathParams>>),
     /// Files or batches that a provider keeps for the tenant.
-    Stored(Box<StoredCall>),
+    StoredObject(Box<StoredObjectRequest>),
     /// A path of theirs that is refused, or its query.
-    StoredRefused(StoredPathError),
+    InvalidStoredObject(StoredPathError),
     /// The models that the tenant may use.
     Models,
     /// One of them, by name.
@@ -30,7 +30,7 @@ pub enum Route {
     /// What the tenant and its key have used of their limits.
     Usage,
     /// What proves an exchange of the tenant.
-    Receipt(Box<AskedReceipt>),
+    Receipt(Box<ReceiptRequest>),
     /// Whether anything answers here, which clients ask before they have a key at hand.
     Probe,
     /// Which methods the path knows.
@@ -40,105 +40,105 @@ pub enum Route {
     /// Nothing here has this path.
     Unknown,
     /// A path of Google's API, or its query, is refused.
-    Refused(PathError),
+    InvalidGooglePath(PathError),
 }
 
 /// Where clients look whether anything answers: Claude Code at the first before its first request, at the second where it has
 /// no other way to know.
-const PROBES: [&str; 2] = ["/", "/api/hello"];
+const PROBE_PATHS: [&str; 2] = ["/", "/api/hello"];
 
-const POST: &str = "POST, OPTIONS";
-const GET: &str = "GET, HEAD, OPTIONS";
+const ALLOW_POST: &str = "POST, OPTIONS";
+const ALLOW_GET: &str = "GET, HEAD, OPTIONS";
 
 impl Route {
-    pub fn of(head: &RequestHead<'_>) -> Self {
+    pub fn from_head(head: &RequestHead<'_>) -> Self {
         let (path, query) = match head.target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (head.target, None),
         };
         let model = path
-            .strip_prefix(MODELS)
+            .strip_prefix(MODELS_PATH)
             .and_then(|rest| rest.strip_prefix('/'))
             .filter(|name| !name.is_empty());
-        if PROBES.contains(&path) {
+        if PROBE_PATHS.contains(&path) {
             return match head.method {
                 Method::Get | Method::Head | Method::Options => Route::Probe,
-                _ => Route::WrongMethod(GET),
+                _ => Route::WrongMethod(ALLOW_GET),
             };
         }
-        if let Some(dialect) = Dialect::at(path) {
+        if let Some(dialect) = Dialect::from_path(path) {
             return match head.method {
                 Method::Post => Route::Call(dialect, None),
-                Method::Options => Route::Options(POST),
-                _ => Route::WrongMethod(POST),
+                Method::Options => Route::Options(ALLOW_POST),
+                _ => Route::WrongMethod(ALLOW_POST),
             };
         }
-        if path == USAGE {
+        if path == USAGE_PATH {
             return match head.method {
                 Method::Get | Method::Head => Route::Usage,
-                Method::Options => Route::Options(GET),
-                _ => Route::WrongMethod(GET),
+                Method::Options => Route::Options(ALLOW_GET),
+                _ => Route::WrongMethod(ALLOW_GET),
             };
         }
         // Anthropic's API has other files at the same path.
         if head.headers.get("anthropic-version").is_none()
-            && let Some(found) = stored_path::read(path, query, head.method)
+            && let Some(found) = stored_path::parse(path, query, head.method)
         {
             return match found {
-                StoredPath::Call(call) => Route::Stored(call),
+                StoredPath::Call(call) => Route::StoredObject(call),
                 StoredPath::Options(allow) => Route::Options(allow),
                 StoredPath::WrongMethod(allow) => Route::WrongMethod(allow),
-                StoredPath::Refused(error) => Route::StoredRefused(error),
+                StoredPath::Refused(error) => Route::InvalidStoredObject(error),
             };
         }
-        if let Some(found) = azure_path::read(path) {
-            return Route::of_azure(found, head.method);
+        if let Some(found) = azure_path::parse(path) {
+            return Route::from_azure(found, head.method);
         }
-        if let Some(found) = claude_path::read(path) {
+        if let Some(found) = claude_path::parse(path) {
             return match (found, head.method) {
-                (Err(error), _) => Route::Refused(error),
-                (Ok(_), Method::Options) => Route::Options(POST),
+                (Err(error), _) => Route::InvalidGooglePath(error),
+                (Ok(_), Method::Options) => Route::Options(ALLOW_POST),
                 (Ok((dialect, in_path)), Method::Post) => Route::Call(dialect, Some(Box::new(in_path))),
-                _ => Route::WrongMethod(POST),
+                _ => Route::WrongMethod(ALLOW_POST),
             };
         }
         if let Some(id) = path
-            .strip_prefix(RECEIPTS)
+            .strip_prefix(RECEIPTS_PATH)
             .and_then(|rest| rest.strip_prefix('/'))
             && !id.is_empty()
             && !id.contains('/')
         {
             return match head.method {
-                Method::Get | Method::Head => Route::Receipt(Box::new(AskedReceipt {
+                Method::Get | Method::Head => Route::Receipt(Box::new(ReceiptRequest {
                     id: id.into(),
                     query: query.map(Into::into),
                 })),
-                Method::Options => Route::Options(GET),
-                _ => Route::WrongMethod(GET),
+                Method::Options => Route::Options(ALLOW_GET),
+                _ => Route::WrongMethod(ALLOW_GET),
             };
         }
-        match google_path::read(path, query) {
-            Ok(Some(found)) => return Route::of_google(found, head.method),
+        match google_path::parse(path, query) {
+            Ok(Some(found)) => return Route::from_google(found, head.method),
             Ok(None) => {}
-            Err(error) => return Route::Refused(error),
+            Err(error) => return Route::InvalidGooglePath(error),
         }
         match (head.method, model) {
-            _ if model.is_none() && path != MODELS => Route::Unknown,
+            _ if model.is_none() && path != MODELS_PATH => Route::Unknown,
             // A method of Google's API that is not served.
             (Method::Post, Some(name)) if name.contains(':') => Route::Unknown,
-            (Method::Options, _) => Route::Options(GET),
+            (Method::Options, _) => Route::Options(ALLOW_GET),
             (Method::Get | Method::Head, None) => Route::Models,
             (Method::Get | Method::Head, Some(name)) => {
-                Route::Model(String::from_utf8_lossy(&percent_decoded(name)).into_owned())
+                Route::Model(String::from_utf8_lossy(&percent_decode(name)).into_owned())
             }
-            _ => Route::WrongMethod(GET),
+            _ => Route::WrongMethod(ALLOW_GET),
         }
     }
 
-    fn of_azure(path: AzurePath, method: Method) -> Self {
+    fn from_azure(path: AzurePath, method: Method) -> Self {
         let allow = match path {
-            AzurePath::Call(..) => POST,
-            AzurePath::Models => GET,
+            AzurePath::Call(..) => ALLOW_POST,
+            AzurePath::Models => ALLOW_GET,
         };
         match (path, method) {
             (_, Method::Options) => Route::Options(allow),
@@ -148,10 +148,10 @@ impl Route {
         }
     }
 
-    fn of_google(path: GooglePath, method: Method) -> Self {
+    fn from_google(path: GooglePath, method: Method) -> Self {
         let allow = match path {
-            GooglePath::Call(..) => POST,
-            GooglePath::Models | GooglePath::Model(_) => GET,
+            GooglePath::Call(..) => ALLOW_POST,
+            GooglePath::Models | GooglePath::Model(_) => ALLOW_GET,
         };
         match (path, method) {
             (_, Method::Options) => Route::Options(allow),
@@ -169,13 +169,13 @@ impl Route {
     pub fn dialect(&self) -> Option<Dialect> {
         match self {
             Route::Call(dialect, _) => Some(*dialect),
-            Route::Stored(call) => Some(Dialect::Stored(call.stored)),
+            Route::StoredObject(call) => Some(Dialect::Storage(call.stored)),
             _ => None,
         }
     }
 
     /// What its body is written in.
-    pub fn form(&self) -> BodyForm {
+    pub fn body_form(&self) -> BodyForm {
         match self {
             Route::Call(_, Some(in_path)) => in_path.form,
             _ => BodyForm::default(),
@@ -185,7 +185,7 @@ impl Route {
     /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
-            Route::Call(..) | Route::Stored(_) => self.dialect().and_then(of),
+            Route::Call(..) | Route::StoredObject(_) => self.dialect().and_then(endpoint_for),
             Route::Models | Route::Model(_) => Some(Endpoint::Models),
             Route::Receipt(_) => Some(Endpoint::Receipts),
             Route::Usage
@@ -193,8 +193,8 @@ impl Route {
             | Route::Options(_)
             | Route::WrongMethod(_)
             | Route::Unknown
-            | Route::Refused(_)
-            | Route::StoredRefused(_) => None,
+            | Route::InvalidGooglePath(_)
+            | Route::InvalidStoredObject(_) => None,
         }
     }
 
@@ -202,11 +202,11 @@ impl Route {
     /// means that one, and who sends a key as Google's clients do means Google's.
     pub fn family(&self, head: &RequestHead<'_>) -> Family {
         match self {
-            _ if self.form() == BodyForm::Invoke => Family::Amazon,
+            _ if self.body_form() == BodyForm::Invoke => Family::Amazon,
             Route::Call(dialect, _) => dialect.family(),
-            Route::Refused(_) if claude_path::is_bedrocks(head.target) => Family::Amazon,
-            Route::Refused(_) => Family::Google,
-            _ if google_path::is_google_alone(head.target) => Family::Google,
+            Route::InvalidGooglePath(_) if claude_path::is_bedrock_path(head.target) => Family::Amazon,
+            Route::InvalidGooglePath(_) => Family::Google,
+            _ if google_path::is_google_only(head.target) => Family::Google,
             Route::Models | Route::Model(_) | Route::Receipt(_)
                 if head.headers.get("anthropic-version").is_some() =>
             {
@@ -220,23 +220,23 @@ impl Route {
     /// The name by which records know it.
     pub fn path(&self) -> Option<&'static str> {
         match self {
-            Route::Call(dialect, _) => Some(self.form().path(*dialect)),
-            Route::Stored(call) => Some(call.stored.name()),
-            Route::Models | Route::Model(_) => Some(MODELS),
-            Route::Usage => Some(USAGE),
-            Route::Receipt(_) => Some(RECEIPTS),
+            Route::Call(dialect, _) => Some(self.body_form().path(*dialect)),
+            Route::StoredObject(call) => Some(call.stored.name()),
+            Route::Models | Route::Model(_) => Some(MODELS_PATH),
+            Route::Usage => Some(USAGE_PATH),
+            Route::Receipt(_) => Some(RECEIPTS_PATH),
             Route::Probe
             | Route::Options(_)
             | Route::WrongMethod(_)
             | Route::Unknown
-            | Route::Refused(_)
-            | Route::StoredRefused(_) => None,
+            | Route::InvalidGooglePath(_)
+            | Route::InvalidStoredObject(_) => None,
         }
     }
 }
 
 /// The endpoint that a dialect is spoken at.
-pub fn of(dialect: Dialect) -> Option<Endpoint> {
+pub fn endpoint_for(dialect: Dialect) -> Option<Endpoint> {
     Some(match dialect {
         Dialect::Chat => Endpoint::ChatCompletions,
         Dialect::Completions => Endpoint::Completions,
@@ -249,8 +249,8 @@ pub fn of(dialect: Dialect) -> Option<Endpoint> {
         Dialect::Translations => Endpoint::Translations,
         Dialect::ImageEdits => Endpoint::ImageEdits,
         Dialect::ImageVariations => Endpoint::ImageVariations,
-        Dialect::Stored(stored) if stored.is_of_batches() => Endpoint::Batches,
-        Dialect::Stored(_) => Endpoint::Files,
+        Dialect::Storage(stored) if stored.is_batch_operation() => Endpoint::Batches,
+        Dialect::Storage(_) => Endpoint::Files,
         Dialect::Messages | Dialect::CountTokens => Endpoint::Messages,
         Dialect::Gemini | Dialect::GeminiTokens => Endpoint::GenerateContent,
         Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => Endpoint::EmbedContent,

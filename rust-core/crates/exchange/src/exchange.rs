@@ -13,24 +13,24 @@ use proofgate_stages::Stage;
 use proofgate_upstream::failure::{CLIENT_CLOSED_REQUEST, Failure};
 use tokio::time::Instant;
 
-use crate::admission::{Accepted, Chosen, RejectedCall, accept};
+use crate::admission::{AdmittedRequest, ChosenTarget, RejectedCall, accept};
 use crate::denial;
 use crate::estimate;
 use crate::fallback;
 use crate::incoming_call::IncomingCall;
-use crate::own_answer::finish_with_answer;
+use crate::own_answer::finish_with_response;
 use crate::relay::Relay;
-use crate::reply::{Reply, send_answer};
-use crate::sender::{Sender, UpstreamOutcome};
+use crate::reply::{Reply, send_error};
+use crate::sender::{UpstreamOutcome, UpstreamSender};
 
 /// Bytes of memory that an exchange takes besides large bodies and what rules hold: its answer's head and a piece of it
 /// that the client has not taken yet, for the most part.
-const MEMORY: usize = 32 * 1024;
+const EXCHANGE_MEMORY: usize = 32 * 1024;
 
 /// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
 pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterExchange {
     let reply = &mut reply;
-    let Ok(_room) = incoming.gateway.buffers.budget.share(MEMORY) else {
+    let Ok(_room) = incoming.gateway.buffers.budget.reserve(EXCHANGE_MEMORY) else {
         return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None, None)).await;
     };
     let accepted = match accept(&mut incoming, reply).await {
@@ -38,105 +38,125 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
         Err(turned_away) => {
             let RejectedCall {
                 rejection,
-                refused,
-                denied,
+                record: refused,
+                denied_model: denied,
                 ..
             } = *turned_away;
             return Box::pin(refuse(incoming, reply, rejection, refused, denied)).await;
         }
     };
-    let Accepted {
+    let AdmittedRequest {
         call,
         model,
-        chosen,
+        target: chosen,
         mut open,
         rewritten,
     } = accepted;
     let admission = open.admission;
-    if !open.written(Some(admission), Stage::AdmissionRecord).await {
+    if !open
+        .wait_until_written(Some(admission), Stage::AdmissionRecord)
+        .await
+    {
         let id = open.id;
-        open.end(Outcome::LedgerStopped, 503, None);
+        open.finish(Outcome::LedgerStopped, 503, None);
         reply.close = true;
         let rejection = match incoming.gateway.observers.recorder.has_stopped() {
             true => Rejection::LEDGER_STOPPED,
             false => Rejection::LEDGER_FULL,
         };
-        return send_answer(reply, &rejection.answer(), id.as_str()).await;
+        return send_error(reply, &rejection.to_response(), id.as_str()).await;
     }
-    let took = micros(incoming.body_at.elapsed());
-    incoming.gateway.observers.metrics.admission_times.admitted(took);
+    let took = micros(incoming.body_received_at.elapsed());
+    incoming.gateway.observers.metrics.admission_times.record(took);
     let Some(mut chosen) = chosen else {
-        return Box::pin(estimate::answer(call.estimated_prompt_tokens(), reply, open)).await;
+        return Box::pin(estimate::send_estimate(
+            call.estimated_prompt_tokens(),
+            reply,
+            open,
+        ))
+        .await;
     };
 
-    let timeouts = incoming.catalog.terms.timeouts;
-    let sender = Sender {
+    let timeouts = incoming.catalog.settings.timeouts;
+    let sender = UpstreamSender {
         incoming: &incoming,
         call,
         model,
         rewritten,
-        until: incoming.now.checked_add(timeouts.answer).map(Instant::from_std),
-        has_passed: Cell::new(false),
-        set_aside: Cell::default(),
+        response_deadline: incoming
+            .head_received_at
+            .checked_add(timeouts.answer)
+            .map(Instant::from_std),
+        has_sent_rest: Cell::new(false),
+        deferred: Cell::default(),
     };
-    let may_turn = sender.may_turn(chosen.place);
+    let may_turn = sender.can_fall_back(chosen.target_index);
     let mut heard = pin!(sender.send(reply, &mut open, &mut chosen, may_turn)).await;
-    if let UpstreamOutcome::Nothing(failure) = heard
-        && fallback::is_wanted(&sender, failure, &open)
+    if let UpstreamOutcome::Failed(failure) = heard
+        && fallback::should_retry(&sender, failure, &open)
     {
-        let elsewhere = fallback::elsewhere(&sender, reply, &mut open, &mut chosen, failure);
+        let elsewhere = fallback::send_to_fallback(&sender, reply, &mut open, &mut chosen, failure);
         heard = Box::pin(elsewhere).await;
     }
-    if is_to_be_estimated(sender.call.dialect, &chosen, &heard) {
+    if needs_estimate(sender.call.dialect, &chosen, &heard) {
         let tokens = sender.call.estimated_prompt_tokens();
-        return Box::pin(estimate::answer(tokens, reply, open)).await;
+        return Box::pin(estimate::send_estimate(tokens, reply, open)).await;
     }
-    let until = sender.until;
-    let choices = u64::from(sender.call.n).saturating_mul(sender.call.prompts as u64);
+    let until = sender.response_deadline;
+    let choices = u64::from(sender.call.choice_count).saturating_mul(sender.call.prompt_count as u64);
     drop(sender);
     match heard {
         UpstreamOutcome::ClientGone => {
-            open.store().await;
-            open.end(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
+            open.wait_until_stored().await;
+            open.finish(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
             AfterExchange::Close
         }
-        UpstreamOutcome::Begun { begun, keeps_usage } => {
-            let upstream = &model.targets[chosen.place].upstream;
+        UpstreamOutcome::Started { begun, keeps_usage } => {
+            let upstream = &model.targets[chosen.target_index].upstream;
             let relay = Relay {
                 gateway: incoming.gateway,
                 reply,
-                silence: upstream.idle,
-                until,
+                silence_timeout: upstream.idle_timeout,
+                response_deadline: until,
                 choices,
-                keeps_usage,
-                translation: chosen.translated.map(|translated| translated.back),
+                withholds_usage: keeps_usage,
+                translation: chosen
+                    .translated
+                    .map(|translated| translated.response_translation),
             };
             pin!(relay.run(open, begun, upstream)).await
         }
         UpstreamOutcome::Refused(rejection, outcome) => {
-            Box::pin(finish_with_answer(reply, open, outcome, rejection.answer(), None)).await
+            Box::pin(finish_with_response(
+                reply,
+                open,
+                outcome,
+                rejection.to_response(),
+                None,
+            ))
+            .await
         }
-        UpstreamOutcome::Nothing(failure) => {
-            let (outcome, answer) = (failure.outcome(), failure.answer());
-            let answer = answer.of_exchange(open.may_have_run());
-            Box::pin(finish_with_answer(reply, open, outcome, answer, None)).await
+        UpstreamOutcome::Failed(failure) => {
+            let (outcome, answer) = (failure.outcome(), failure.response());
+            let answer = answer.for_exchange(open.may_have_run());
+            Box::pin(finish_with_response(reply, open, outcome, answer, None)).await
         }
     }
 }
 
 /// Whether a provider did not count what it was asked to, which not all of Bedrock's models and keys may.
-fn is_to_be_estimated(dialect: Dialect, chosen: &Chosen<'_>, heard: &UpstreamOutcome) -> bool {
+fn needs_estimate(dialect: Dialect, chosen: &ChosenTarget<'_>, heard: &UpstreamOutcome) -> bool {
     if dialect == Dialect::ResponseTokens {
-        return matches!(heard, UpstreamOutcome::Nothing(Failure::NoResponses));
+        return matches!(heard, UpstreamOutcome::Failed(Failure::ResponsesUnsupported));
     }
     let spoken = chosen
         .translated
         .as_ref()
-        .map(|translated| translated.back.upstream());
+        .map(|translated| translated.response_translation.upstream_dialect());
     spoken == Some(Dialect::InvokeTokens)
         && match heard {
-            UpstreamOutcome::Begun { begun, .. } => !begun.head.is_success(),
-            UpstreamOutcome::Nothing(failure) => !matches!(failure, Failure::Drained),
+            UpstreamOutcome::Started { begun, .. } => !begun.head.is_success(),
+            UpstreamOutcome::Failed(failure) => !matches!(failure, Failure::Draining),
             _ => false,
         }
 }
@@ -156,7 +176,7 @@ async fn refuse(
     let mut refused = refused.unwrap_or_else(|| RejectedRequest {
         tenant: Some(&incoming.identity.tenant.name),
         endpoint: Some(incoming.endpoint()),
-        bytes: incoming.as_it_came.len(),
+        bytes: incoming.original_body.len(),
         ..RejectedRequest::default()
     });
     refused.client_address = Some(incoming.client_address);
@@ -164,11 +184,11 @@ async fn refuse(
     refused.series = incoming.series.take();
     refused.observed = incoming.observed.take();
     let id = match denied {
-        Some(model) => denial::record(&incoming, &rejection, refused, &model).await,
+        Some(model) => denial::record_denial(&incoming, &rejection, refused, &model).await,
         None => incoming.gateway.reject(&rejection, refused).await,
     };
     incoming.span.lap_now(Stage::CompletionRecord);
-    let after = send_answer(reply, &rejection.answer(), id.as_str()).await;
+    let after = send_error(reply, &rejection.to_response(), id.as_str()).await;
     incoming.span.lap_now(Stage::ClientWrite);
     incoming.span.finish_now(&incoming.gateway.observers.profiler);
     after

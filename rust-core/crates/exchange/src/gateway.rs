@@ -12,9 +12,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use proofgate_auth::{AuthError, Authenticator, Identity, KeyFields, Shards};
+use proofgate_auth::{ApiKeyHeaders, AuthError, Authenticator, Identity, Shards};
 use proofgate_base::clock::{Clock, ClockStep};
-use proofgate_base::memory::Budget;
+use proofgate_base::memory::MemoryBudget;
 use proofgate_base::random::Random;
 use proofgate_base::rejection::Rejection;
 use proofgate_base::request_id::RequestId;
@@ -22,19 +22,19 @@ use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
 use proofgate_observe::analysis::Tap;
 use proofgate_observe::metrics::Metrics;
-use proofgate_observe::payloads::PayloadDesk;
+use proofgate_observe::payloads::PayloadQueue;
 use proofgate_observe::recorder::Recorder;
 use proofgate_observe::rejected_request::RejectedRequest;
-use proofgate_observe::telemetry::Outlet;
+use proofgate_observe::telemetry::TelemetryOutlet;
 use proofgate_stages::Profiler;
-use proofgate_upstream::catalog::{Blueprint, Catalog};
+use proofgate_upstream::catalog::{Catalog, CompiledConfig};
 
-use self::buffers::Buffers;
-use self::limit_desk::LimitDesk;
+use self::buffers::ThreadBuffers;
+use self::limit_desk::LimitState;
 use self::observers::Observers;
-use self::policy_desk::PolicyDesk;
-use crate::receipts::ReceiptDesk;
-use crate::waiting::Queues;
+use self::policy_desk::PolicyState;
+use crate::receipts::ReceiptService;
+use crate::waiting::TenantQueues;
 
 /// What every connection of the data-plane thread shares.
 pub struct Gateway {
@@ -43,18 +43,18 @@ pub struct Gateway {
     shards: RefCell<Shards>,
     pub clock: Clock,
     pub random: Random,
-    pub buffers: Buffers,
-    pub limits: LimitDesk,
-    pub policy: PolicyDesk,
+    pub buffers: ThreadBuffers,
+    pub limits: LimitState,
+    pub policy: PolicyState,
     pub observers: Observers,
     /// Answers requests for evidence on the volume.
-    pub receipts: ReceiptDesk,
+    pub receipts: ReceiptService,
 }
 
 /// A new configuration, as one change.
-pub struct Change {
+pub struct ConfigChange {
     /// The new catalog; `None` if only tenants have changed.
-    pub blueprint: Option<Blueprint>,
+    pub blueprint: Option<CompiledConfig>,
     /// The tenants that are not in it. Those that stay are the ones in service.
     pub shards: Shards,
     /// Of both.
@@ -62,15 +62,15 @@ pub struct Change {
 }
 
 /// The threads that do what may be slow.
-pub struct SlowPaths {
+pub struct BackgroundServices {
     /// Telemetry.
-    pub outlet: Outlet,
+    pub outlet: TelemetryOutlet,
     /// Proofs for tenants.
-    pub receipts: ReceiptDesk,
+    pub receipts: ReceiptService,
     /// Analysis of responses.
     pub tap: Option<Tap>,
     /// Storage of bodies.
-    pub payloads: Option<PayloadDesk>,
+    pub payloads: Option<PayloadQueue>,
 }
 
 impl Gateway {
@@ -81,21 +81,21 @@ impl Gateway {
         recorder: Rc<Recorder>,
         metrics: Metrics,
         profiler: Arc<Profiler>,
-        slow_paths: SlowPaths,
+        slow_paths: BackgroundServices,
     ) -> Self {
-        let budget = Rc::new(Budget::new(
-            catalog.terms.memory_for_bodies(),
+        let budget = Rc::new(MemoryBudget::new(
+            catalog.settings.body_memory_bytes(),
             metrics.buffered_bytes.clone(),
         ));
         Gateway {
             clock: Clock::new(),
             random: Random::new(),
-            limits: LimitDesk::new(limiter, Queues::new(metrics.waiting.clone())),
-            policy: PolicyDesk::new(&catalog, &budget),
-            buffers: Buffers::new(budget),
+            limits: LimitState::new(limiter, TenantQueues::new(metrics.waiting.clone())),
+            policy: PolicyState::new(&catalog, &budget),
+            buffers: ThreadBuffers::new(budget),
             receipts: slow_paths.receipts,
             observers: Observers {
-                traffic: metrics.traffic(catalog.terms.label_sets),
+                traffic: metrics.traffic(catalog.settings.max_label_sets),
                 recorder,
                 metrics,
                 outlet: slow_paths.outlet,
@@ -117,7 +117,7 @@ impl Gateway {
     pub fn authenticate(
         &self,
         authenticator: &Authenticator,
-        keys: &KeyFields<'_>,
+        keys: &ApiKeyHeaders<'_>,
         now_unix_seconds: u64,
     ) -> Result<Identity, AuthError> {
         authenticator.authenticate(&self.shards.borrow(), keys, now_unix_seconds)
@@ -125,7 +125,7 @@ impl Gateway {
 
     /// Puts a change into service: later requests follow it, those under way do not. Returns the shards that were in
     /// service, for another thread to free.
-    pub fn apply(&self, change: Change) -> Shards {
+    pub fn apply(&self, change: ConfigChange) -> Shards {
         self.observers.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
         match change.blueprint {
@@ -135,33 +135,35 @@ impl Gateway {
             }
             None => {
                 let after = self.shards.borrow();
-                self.limits.set_changed_shards(&self.catalog(), &shards, &after);
+                self.limits.apply_changed_shards(&self.catalog(), &shards, &after);
             }
         }
         self.observers
-            .follow(&self.catalog(), &self.limits.limiter.borrow());
+            .apply_catalog(&self.catalog(), &self.limits.limiter.borrow());
         shards
     }
 
     fn replace_catalog(&self, catalog: Catalog) {
-        self.limits.set_all(&catalog, &self.shards.borrow());
-        self.buffers.budget.set_most(catalog.terms.memory_for_bodies());
+        self.limits.apply_all(&catalog, &self.shards.borrow());
+        self.buffers
+            .budget
+            .set_limit(catalog.settings.body_memory_bytes());
         self.policy
-            .follow(&self.catalog(), &catalog, &self.observers.metrics);
+            .apply_catalog(&self.catalog(), &catalog, &self.observers.metrics);
         *self.catalog.borrow_mut() = Rc::new(catalog);
     }
 
     /// Reports, counts and records a step of the system's clock. Limits follow the clock where it had been wrong.
-    pub fn follow_step(&self, step: ClockStep) {
+    pub fn apply_clock_step(&self, step: ClockStep) {
         proofgate_log::warning!("{step}");
-        self.observers.metrics.clock_stepped(step.is_back());
+        self.observers.metrics.clock_stepped(step.is_backward());
         self.observers.recorder.mark_step(step);
-        self.limits.follow(step);
+        self.limits.apply_clock_step(step);
     }
 
     /// A fresh id for an exchange or a refusal at `now`, unix microseconds.
     pub fn request_id(&self, now: u64) -> RequestId {
-        self.random.draw(|random| RequestId::new(now, random))
+        self.random.with_rng(|random| RequestId::new(now, random))
     }
 
     /// Records a refusal and waits until that is written; returns the id that the response carries.
@@ -171,10 +173,10 @@ impl Gateway {
     pub async fn reject(&self, rejection: &Rejection, mut refused: RejectedRequest<'_>) -> RequestId {
         let now = self.clock.counted(Instant::now());
         let id = self.request_id(now);
-        if !self.catalog().terms.personal_data.client_address {
+        if !self.catalog().settings.personal_data.client_address {
             refused.client_address = None;
         }
-        self.observers.reject(now, id, rejection, refused).await;
+        self.observers.record_rejection(now, id, rejection, refused).await;
         id
     }
 }

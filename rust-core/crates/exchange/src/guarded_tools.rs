@@ -4,42 +4,42 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proofgate_base::approvals::{Approval, Approvals, Approved};
+use proofgate_base::approvals::{Approval, ApprovalIssuer, ApprovalSubject};
 use proofgate_base::rejection::Rejection;
 use proofgate_config::OnFlag;
 use proofgate_inspect::{CallGuard, GuardAction, GuardedTools, ToolFlag};
-use proofgate_ledger::record::{FromTool, GuardVerdict, GuardedCall};
+use proofgate_ledger::record::{FlaggedToolText, GuardVerdict, GuardedCall};
 use proofgate_policy::Mode;
-use proofgate_providers::{BodyText, MessagePlace};
+use proofgate_providers::{BodyText, MessageLocation};
 use proofgate_upstream::tool_policy::ToolPolicy;
 use sha2::{Digest, Sha256};
 
 /// Bytes of flagged texts that are hashed before everybody else is served.
-const SLICE: usize = 256 * 1024;
+const SLICE_BYTES: usize = 256 * 1024;
 
 /// What records say of flagged texts of tools; `None` where there are none.
-pub fn from_tool(flags: &[ToolFlag]) -> Option<FromTool<'static>> {
+pub fn flagged_tool_note(flags: &[ToolFlag]) -> Option<FlaggedToolText<'static>> {
     let first = flags.first()?;
-    let is_named = !first.place.field.is_empty();
-    Some(FromTool {
+    let is_named = !first.location.field.is_empty();
+    Some(FlaggedToolText {
         scope: first.scope.as_str().into(),
-        message: is_named.then(|| first.place.to_string().into()),
+        message: is_named.then(|| first.location.to_string().into()),
         count: u32::try_from(flags.len()).unwrap_or(u32::MAX),
     })
 }
 
 /// Whose request is guarded, and what it carries.
-pub struct Guarded<'g> {
+pub struct GuardContext<'g> {
     pub tenant: &'g str,
     pub mode: Mode,
-    pub carried: &'g [Approval],
+    pub approvals: &'g [Approval],
     /// In unix seconds.
     pub now: u64,
 }
 
 /// The guard of one exchange.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct ToolGuard {
     tools: Arc<GuardedTools>,
     on_flag: OnFlag,
     action: GuardAction,
@@ -49,32 +49,32 @@ pub(crate) struct Guard {
     approvals: Vec<(Approval, bool)>,
 }
 
-impl Guard {
+impl ToolGuard {
     /// `None` where no text of a tool is flagged.
-    pub async fn of(
+    pub async fn for_request(
         policy: &ToolPolicy,
         flags: &[ToolFlag],
         text: &BodyText,
-        guarded: Guarded<'_>,
-        approvals: &Approvals,
+        guarded: GuardContext<'_>,
+        approvals: &ApprovalIssuer,
     ) -> Option<Self> {
         let flag = *flags.first()?;
         let given = match policy.on_flag {
             OnFlag::Refuse => Vec::new(),
             OnFlag::RequireApproval => {
-                let texts = digest(flags, text).await;
+                let texts = flagged_texts_digest(flags, text).await;
                 let given = policy.tools.entries().map(|tool| {
                     let tenant = guarded.tenant;
-                    let about = Approved {
+                    let about = ApprovalSubject {
                         tenant,
                         tool,
-                        texts: &texts,
+                        texts_digest: &texts,
                     };
-                    let mut carried = guarded.carried.iter();
-                    let carried = carried.find(|one| approvals.holds(one, &about, guarded.now));
+                    let mut carried = guarded.approvals.iter();
+                    let carried = carried.find(|one| approvals.is_valid(one, &about, guarded.now));
                     match carried {
                         Some(approval) => (*approval, true),
-                        None => (approvals.give(&about, guarded.now), false),
+                        None => (approvals.issue(&about, guarded.now), false),
                     }
                 });
                 given.collect()
@@ -93,7 +93,7 @@ impl Guard {
     }
 
     /// What looks for calls in the answer.
-    pub fn watch(&self) -> CallGuard {
+    pub fn call_guard(&self) -> CallGuard {
         let entries = self.approvals.iter().enumerate();
         let approved = entries
             .filter(|(_, (_, is_carried))| *is_carried)
@@ -105,7 +105,7 @@ impl Guard {
     pub fn rejection(&self, entry: usize) -> Rejection {
         let tool = self.tools.entries().nth(entry).unwrap_or_default();
         let approval = self.approvals.get(entry).map(|(approval, _)| approval);
-        Rejection::guarded_call(tool, (self.flag.place, self.flag.scope), approval)
+        Rejection::guarded_call(tool, (self.flag.location, self.flag.scope), approval)
     }
 
     /// What the record says of what was called; `None` where nothing was that is guarded.
@@ -127,7 +127,7 @@ impl Guard {
         Some(GuardedCall {
             tool: self.tools.entries().nth(entry)?.to_owned().into(),
             verdict,
-            approval: approval.map(|approval| approval.name().into()),
+            approval: approval.map(|approval| approval.record_id().into()),
         })
     }
 
@@ -138,7 +138,7 @@ impl Guard {
 }
 
 /// The digest of the flagged texts in their order, each once: a result that stands there twice is one.
-async fn digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
+async fn flagged_texts_digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
     let mut texts: Vec<Sha256> = flags.iter().map(|_| Sha256::new()).collect();
     let mut at_once = 0;
     for passage in text.passages() {
@@ -146,9 +146,9 @@ async fn digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
         let Ok(of) = flags.binary_search_by_key(&passage.message, |flag| flag.message) else {
             continue;
         };
-        for piece in text.text().as_bytes()[passage.range].chunks(SLICE) {
+        for piece in text.text().as_bytes()[passage.range].chunks(SLICE_BYTES) {
             at_once += piece.len();
-            if at_once > SLICE {
+            if at_once > SLICE_BYTES {
                 at_once = 0;
                 tokio::task::yield_now().await;
             }
@@ -167,12 +167,12 @@ async fn digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
 }
 
 /// The header line that names the first few flagged texts of tools, in the form of a list of RFC 9651.
-pub(crate) fn flagged_field(flags: &[ToolFlag]) -> String {
-    const MOST: usize = 4;
-    let named = flags.iter().take(MOST).map(|flag| {
+pub(crate) fn flagged_header(flags: &[ToolFlag]) -> String {
+    const MAX_FLAGS: usize = 4;
+    let named = flags.iter().take(MAX_FLAGS).map(|flag| {
         let word = flag.scope.as_str().replace('_', "-");
-        match flag.place {
-            MessagePlace { field: "", .. } => word,
+        match flag.location {
+            MessageLocation { field: "", .. } => word,
             place => format!("{word};at=\"{place}\""),
         }
     });

@@ -5,5 +5,5 @@ mod consult;
 mod masks;
 mod replacement;
 
-pub use consult::{Asking, ask};
+pub use consult::{HookRequest, evaluate_hooks};
 pub use masks::Masks;

@@ -8,19 +8,19 @@ use std::time::Instant;
 
 use proofgate_auth::Identity;
 use proofgate_base::approvals::Approval;
-use proofgate_base::client_fields::ClientFields;
+use proofgate_base::client_fields::AnthropicHeaders;
 use proofgate_ledger::record::ConfigId;
 use proofgate_observe::attribution::Attribution;
 use proofgate_observe::metrics::Series;
-use proofgate_observe::telemetry::Observed;
+use proofgate_observe::telemetry::ObservedExchange;
 use proofgate_providers::Dialect;
 use proofgate_stages::Span;
 use proofgate_upstream::catalog::Catalog;
-use proofgate_upstream::google_path::InPath;
-use proofgate_upstream::stored_path::StoredCall;
+use proofgate_upstream::google_path::PathParams;
+use proofgate_upstream::stored_path::StoredObjectRequest;
 
 use crate::gateway::Gateway;
-use crate::upload::{Held, Upload};
+use crate::upload::{BufferedForm, Upload};
 
 /// A request to a provider whose sender is known and whose body is whole.
 pub struct IncomingCall<'c> {
@@ -30,11 +30,11 @@ pub struct IncomingCall<'c> {
     /// What its body is written in.
     pub dialect: Dialect,
     /// What its path says of it.
-    pub in_path: Option<&'c InPath>,
+    pub path_params: Option<&'c PathParams>,
     /// What it asks of files or batches, where it does.
-    pub stored: Option<&'c StoredCall>,
+    pub stored_call: Option<&'c StoredObjectRequest>,
     /// What of its head goes upstream.
-    pub fields: Option<Box<ClientFields>>,
+    pub anthropic_headers: Option<Box<AnthropicHeaders>>,
     /// Whom it is for, as its client says.
     pub attribution: &'c mut Attribution,
     /// Where it comes from.
@@ -45,39 +45,39 @@ pub struct IncomingCall<'c> {
     pub config: ConfigId,
     pub body: &'c [u8],
     /// The body as it came, where its client writes another one than that of the dialect.
-    pub as_it_came: &'c [u8],
+    pub original_body: &'c [u8],
     /// What it says, where it is a form.
-    pub form: Option<&'c Held>,
+    pub form: Option<&'c BufferedForm>,
     /// The rest of a form that is still coming.
     pub upload: Cell<Option<Box<Upload>>>,
     /// When its head was complete.
-    pub now: Instant,
+    pub head_received_at: Instant,
     /// When its body was, or what is held of it: a client may take its time between the two.
-    pub body_at: Instant,
+    pub body_received_at: Instant,
     pub span: Span,
     /// What is told of it, where somebody wants to know.
-    pub observed: Option<Box<Observed>>,
+    pub observed: Option<Box<ObservedExchange>>,
     /// Where it counts, once its model is known.
     pub series: Option<Arc<Series>>,
     /// How many bytes of the answer's further fields hold wherever the request is sent.
-    pub own_fields: usize,
+    pub own_headers_length: usize,
 }
 
 impl IncomingCall<'_> {
     /// The name by which records know what it asks for.
     pub fn endpoint(&self) -> &'static str {
-        self.in_path
+        self.path_params
             .map_or(self.dialect.path(), |in_path| in_path.form.path(self.dialect))
     }
 
     /// The address of its client, where records have it.
     pub(crate) fn recorded_address(&self) -> Option<String> {
-        let is_recorded = self.catalog.terms.personal_data.client_address;
+        let is_recorded = self.catalog.settings.personal_data.client_address;
         is_recorded.then(|| self.client_address.to_string())
     }
 
     /// Whether nothing of it is still coming.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.form.is_none_or(|form| form.coming.is_none())
+    pub(crate) fn is_complete(&self) -> bool {
+        self.form.is_none_or(|form| form.pending_body.is_none())
     }
 }

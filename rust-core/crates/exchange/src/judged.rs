@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use proofgate_base::rejection::Rejection;
-use proofgate_inspect::{Counts, ToolFlag};
-use proofgate_ledger::record::{FromTool, GuardedCall, PolicyNote};
+use proofgate_inspect::{ReplacementCounts, ToolFlag};
+use proofgate_ledger::record::{FlaggedToolText, GuardedCall, PolicyNote};
 use proofgate_policy::{Attachments, Engine, Judgement, Mode};
-use proofgate_providers::{self as providers, MessagePlace};
+use proofgate_providers::{self as providers, MessageLocation};
 use proofgate_upstream::catalog::Catalog;
 use proofgate_wire::encode;
 
-use crate::guarded_tools::flagged_field;
+use crate::guarded_tools::flagged_header;
 use crate::hooks::Masks;
-use crate::rewritten::Rewritten;
+use crate::rewritten::RewrittenBody;
 
 /// A request that may go on.
 #[derive(Default)]
@@ -20,22 +20,22 @@ pub struct JudgedRequest<'c> {
     /// What was seen in it; `None` when no rule matched.
     pub note: Option<PolicyNote<'c>>,
     /// The body to send in the place of the client's, when something was redacted.
-    pub(crate) rewritten: Option<Rewritten>,
+    pub(crate) rewritten: Option<RewrittenBody>,
     /// What rules and policies have masked, and is put back in the answer.
     pub(crate) masks: Option<Box<Masks>>,
     /// How often rules have redacted something, and masked it.
-    pub redacted: Counts,
-    pub masked: Counts,
+    pub redacted: ReplacementCounts,
+    pub masked: ReplacementCounts,
     /// Texts of tools that are flagged as instructions.
     pub(crate) tool_flags: Vec<ToolFlag>,
 }
 
 impl JudgedRequest<'_> {
     /// Says in header lines what rules have replaced, and which texts of tools they flag as instructions.
-    pub fn write_fields(&self, engine: &Engine, mode: Mode, extra: &mut Vec<u8>) {
+    pub fn write_headers(&self, engine: &Engine, mode: Mode, extra: &mut Vec<u8>) {
         if mode == Mode::Enforce && !self.tool_flags.is_empty() {
             // Words of the API.
-            let flagged = flagged_field(&self.tool_flags);
+            let flagged = flagged_header(&self.tool_flags);
             let _ = encode::write_header(extra, "x-proofgate-flagged", flagged.as_bytes());
         }
         write_counts(extra, "x-proofgate-redacted", &self.redacted, engine);
@@ -44,10 +44,10 @@ impl JudgedRequest<'_> {
 }
 
 /// Says in a header line how often each rule has replaced something; nothing if none has.
-pub(crate) fn write_counts(extra: &mut Vec<u8>, name: &str, counts: &Counts, engine: &Engine) {
+pub(crate) fn write_counts(extra: &mut Vec<u8>, name: &str, counts: &ReplacementCounts, engine: &Engine) {
     if !counts.is_empty() {
         // Ids of rules are tokens.
-        let _ = encode::write_header(extra, name, counts.named(engine).to_string().as_bytes());
+        let _ = encode::write_header(extra, name, counts.display(engine).to_string().as_bytes());
     }
 }
 
@@ -58,49 +58,49 @@ pub struct DeniedRequest<'c> {
 }
 
 /// What the policy wants to see of attachments.
-pub(crate) fn attachments(catalog: &Catalog) -> providers::Attachments {
-    match catalog.terms.engine.config().attachments {
-        Attachments::ScanText => providers::Attachments::ScanText,
-        Attachments::Skip => providers::Attachments::Skip,
+pub(crate) fn attachment_policy(catalog: &Catalog) -> providers::AttachmentPolicy {
+    match catalog.settings.engine.config().attachments {
+        Attachments::ScanText => providers::AttachmentPolicy::ScanText,
+        Attachments::Skip => providers::AttachmentPolicy::Skip,
     }
 }
 
 /// Rules, and fields that were left out, that a record names at most.
-pub(crate) const MOST_NAMED: usize = PolicyNote::MOST_NAMED;
+pub(crate) const MAX_NAMED: usize = PolicyNote::MAX_NAMED_RULES;
 
 /// What a record says of a judgement.
-pub fn note<'c>(
+pub fn policy_note<'c>(
     engine: &'c Engine,
     judgement: &Judgement,
-    place: Option<MessagePlace>,
+    place: Option<MessageLocation>,
     redacted: bool,
 ) -> PolicyNote<'c> {
     let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
-    let note = PolicyNote::of(judgement.score(), matched, redacted, judgement.would_block());
+    let note = PolicyNote::from_rules(judgement.score(), matched, redacted, judgement.would_block());
     let scope = judgement.worst().map(|worst| worst.scope.as_str());
     let place = place
         .filter(|place| !place.field.is_empty())
         .map(|place| place.to_string());
-    note.about(scope, place, judgement.is_flagged())
+    note.with_message(scope, place, judgement.is_flagged())
 }
 
 /// Names one more rule in a record, or counts it where that has no room.
-pub fn name<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
-    match note.rules.len() < MOST_NAMED {
+pub fn add_rule<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
+    match note.rules.len() < MAX_NAMED {
         true => note.rules.push(rule),
         false => note.unnamed = note.unnamed.saturating_add(1),
     }
 }
 
 /// The same, for a record that is made after its configuration may be gone.
-pub(crate) fn owned(note: PolicyNote<'_>) -> PolicyNote<'static> {
+pub(crate) fn into_owned_note(note: PolicyNote<'_>) -> PolicyNote<'static> {
     let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
     PolicyNote {
         score: note.score,
         scope: note.scope.map(owned),
         message: note.message.map(owned),
         flagged: note.flagged,
-        from_tool: note.from_tool.map(|from| FromTool {
+        from_tool: note.from_tool.map(|from| FlaggedToolText {
             scope: owned(from.scope),
             message: from.message.map(owned),
             count: from.count,

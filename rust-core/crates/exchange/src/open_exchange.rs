@@ -7,83 +7,84 @@ use std::time::Instant;
 
 use proofgate_auth::Tenant;
 use proofgate_base::clock::micros;
-use proofgate_base::open_table::Entry;
+use proofgate_base::open_table::OpenExchangeEntry;
 use proofgate_base::request_id::RequestId;
-use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
+use proofgate_ledger::commitment::{BodyHasher, SaltedCommitter, salt_id};
 use proofgate_ledger::record::{
-    Admission, Attempt, Coming, Completion, ConfigId, Outcome, PolicyNote, Received, SendOutcome, Usage,
+    Admission, Attempt, Completion, ConfigId, Outcome, PendingBody, PolicyNote, ReceivedBody, SendOutcome,
+    Usage,
 };
 use proofgate_limits::{ActualUsage, CredentialId, Grant};
-use proofgate_observe::analysis::{AnswerCopy, Of};
+use proofgate_observe::analysis::{AnalysisContext, ResponseCopy};
 use proofgate_observe::attribution::Attribution;
-use proofgate_observe::metrics::{Series, Took};
-use proofgate_observe::payloads::{Asked, Keeping};
-use proofgate_observe::recorder::{RecordPermit, Unavailable};
-use proofgate_observe::telemetry::{self, Observed};
+use proofgate_observe::metrics::{Series, Timing};
+use proofgate_observe::payloads::{AdmittedBody, ExchangeBodies};
+use proofgate_observe::recorder::{LedgerUnavailable, RecordPermit};
+use proofgate_observe::telemetry::{self, ObservedExchange};
 use proofgate_payloads::PayloadKey;
-use proofgate_providers::{Call, Dialect};
+use proofgate_providers::{Dialect, ParsedRequest};
 use proofgate_stages::{Span, Stage};
-use proofgate_upstream::attempt::Reached;
+use proofgate_upstream::attempt::AttemptProgress;
 use proofgate_upstream::catalog::Catalog;
-use proofgate_upstream::delivery::Executed;
-use proofgate_upstream::pricing::{AskedFor, Bounds, Offer};
+use proofgate_upstream::delivery::ExecutionState;
+use proofgate_upstream::pricing::{Offer, PricedFeatures, TokenBounds};
 use proofgate_upstream::routes::Target;
 use proofgate_upstream::upstream::InFlightPermit;
 
 use crate::gateway::Gateway;
-use crate::guarded_tools::Guard;
+use crate::guarded_tools::ToolGuard;
 use crate::hooks::Masks;
-use crate::judged::MOST_NAMED;
-use crate::settlement::{Account, Charge, LastAttempt, Reserved};
+use crate::judged::MAX_NAMED;
+use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
-/// However it ends — by [`OpenExchange::end`], or by being dropped when its task panics — it leaves a completion and
+/// However it ends — by [`OpenExchange::finish`], or by being dropped when its task panics — it leaves a completion and
 /// gives back what it holds of its tenant's limits.
 pub struct OpenExchange {
     gateway: Rc<Gateway>,
     pub catalog: Rc<Catalog>,
     pub tenant: Tenant,
-    room: Option<RecordPermit>,
+    record_permit: Option<RecordPermit>,
     grant: Option<Grant>,
     pub id: RequestId,
     /// Position of the admission record.
     pub admission: u64,
     /// Where it stands among the open ones.
-    listed: usize,
-    salted: Salted,
+    open_index: usize,
+    salted: SaltedCommitter,
     /// What has arrived of a body that was still coming when it was admitted.
-    arriving: Option<Arriving>,
+    arriving_body: Option<ArrivingBody>,
     /// Of the response body so far.
-    pub response: BodyDigest,
+    pub response_digest: BodyHasher,
     /// Bytes of the response body so far.
-    pub bytes: u64,
+    pub response_bytes: u64,
     /// Events that an answer of tokens has had, known once all of it has come that will.
-    pub events: u64,
+    pub event_count: u64,
     /// How far the attempt under way has come.
-    pub reached: Reached,
+    pub attempt_progress: AttemptProgress,
     /// Its place among those under way at the provider, while an attempt is.
-    pub(crate) attending: Option<InFlightPermit>,
+    pub(crate) in_flight: Option<InFlightPermit>,
     /// Attempts so far.
     attempts: u32,
     /// What it is charged, at the price that held when it was admitted.
     account: Account,
     /// Whether money is reserved again for an attempt after the one that failed.
-    has_reserved_again: bool,
+    has_retry_reservation: bool,
     /// What the policy saw in the response.
     pub policy: Option<PolicyNote<'static>>,
     /// What is put back in the response where masks stand for it.
     pub(crate) masks: Option<Box<Masks>>,
     /// What looks in the response for calls of guarded tools, where something does.
-    pub(crate) guard: Option<Box<Guard>>,
+    pub(crate) guard: Option<Box<ToolGuard>>,
     /// What it failed by: the machine code of what its client is told.
     pub error: Option<&'static str>,
     /// What is told of it, where somebody wants to know.
-    pub observed: Option<Box<Observed>>,
+    pub observed: Option<Box<ObservedExchange>>,
     /// What is stored of it, where its tenant wants that.
-    keeping: Option<Box<Keeping>>,
+    stored_payloads: Option<Box<ExchangeBodies>>,
     /// A copy of its answer, where that is analysed, and the model that was asked for.
-    copy: Option<(Box<AnswerCopy>, Arc<str>)>,
+    response_copy: Option<(Box<ResponseCopy>, Arc<str>)>,
     pub span: Span,
     stream: bool,
     /// What its client speaks.
@@ -97,28 +98,28 @@ pub struct OpenExchange {
 }
 
 /// A request's body as far as it has come.
-struct Arriving {
-    digest: BodyDigest,
+struct ArrivingBody {
+    digest: BodyHasher,
     bytes: u64,
-    whole: bool,
+    is_complete: bool,
 }
 
 /// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
-pub(crate) struct Granted<'g> {
+pub(crate) struct PendingGrant<'g> {
     gateway: &'g Gateway,
     tenant: &'g str,
     grant: Option<Grant>,
     /// Whether the request counts among those of its tenant all the same.
-    pub(crate) counts: bool,
+    pub(crate) counts_request: bool,
 }
 
-impl<'g> Granted<'g> {
+impl<'g> PendingGrant<'g> {
     pub fn new(gateway: &'g Gateway, tenant: &'g str, grant: Grant) -> Self {
-        Granted {
+        PendingGrant {
             gateway,
             tenant,
             grant: Some(grant),
-            counts: true,
+            counts_request: true,
         }
     }
 
@@ -128,7 +129,7 @@ impl<'g> Granted<'g> {
     }
 }
 
-impl Drop for Granted<'_> {
+impl Drop for PendingGrant<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant.take() {
             let is_shared = grant.shared_plan().is_some();
@@ -136,36 +137,39 @@ impl Drop for Granted<'_> {
                 .limits
                 .limiter
                 .borrow_mut()
-                .refund(grant, self.counts);
-            self.gateway.limits.queues.settled(self.tenant, is_shared);
+                .refund(grant, self.counts_request);
+            self.gateway.limits.queues.notify_released(self.tenant, is_shared);
         }
     }
 }
 
 /// Begins to store an exchange that is to be admitted.
-fn keep(admitted: &Admitted<'_>, most: usize) -> Result<Box<Keeping>, Unavailable> {
+fn start_storing(
+    admitted: &AdmissionParams<'_>,
+    most: usize,
+) -> Result<Box<ExchangeBodies>, LedgerUnavailable> {
     let desk = admitted.gateway.observers.payloads.as_ref();
-    let asked = match admitted.coming {
-        Some(_) => Asked::Coming,
-        None => Asked::Whole(admitted.body),
+    let asked = match admitted.pending_body {
+        Some(_) => AdmittedBody::Partial,
+        None => AdmittedBody::Complete(admitted.body),
     };
-    let desk = desk.ok_or(Unavailable::Payloads)?;
-    Keeping::begin(desk, &admitted.tenant.name, most, asked)
+    let desk = desk.ok_or(LedgerUnavailable::Payloads)?;
+    ExchangeBodies::start(desk, &admitted.tenant.name, most, asked)
 }
 
 /// The names of dropped fields that a record has room for.
-fn named(dropped: &[&'static str]) -> Vec<Cow<'static, str>> {
-    let named = dropped.iter().take(MOST_NAMED);
+fn dropped_field_names(dropped: &[&'static str]) -> Vec<Cow<'static, str>> {
+    let named = dropped.iter().take(MAX_NAMED);
     named.map(|name| Cow::Borrowed(*name)).collect()
 }
 
 /// How many more there are.
-fn unnamed(dropped: &[&'static str]) -> u32 {
-    u32::try_from(dropped.len().saturating_sub(MOST_NAMED)).unwrap_or(u32::MAX)
+fn unnamed_count(dropped: &[&'static str]) -> u32 {
+    u32::try_from(dropped.len().saturating_sub(MAX_NAMED)).unwrap_or(u32::MAX)
 }
 
 /// What is known when an exchange is admitted.
-pub(crate) struct Admitted<'a> {
+pub(crate) struct AdmissionParams<'a> {
     pub gateway: &'a Rc<Gateway>,
     pub catalog: &'a Rc<Catalog>,
     pub tenant: &'a Tenant,
@@ -177,10 +181,10 @@ pub(crate) struct Admitted<'a> {
     /// The address of its client, where records have it.
     pub client_address: Option<String>,
     pub body: &'a [u8],
-    pub digest: BodyDigest,
+    pub digest: BodyHasher,
     /// Whether more of the body is still coming.
-    pub coming: Option<Coming>,
-    pub call: &'a Call<'a>,
+    pub pending_body: Option<PendingBody>,
+    pub call: &'a ParsedRequest<'a>,
     /// What is asked for; of files and batches with the id of the object.
     pub endpoint: Cow<'a, str>,
     /// The model's name in the configuration; empty for files and batches.
@@ -189,11 +193,11 @@ pub(crate) struct Admitted<'a> {
     /// What the model is called there.
     pub upstream_model: &'a str,
     /// Tokens that its answers may have.
-    pub(crate) answer_tokens: u64,
+    pub(crate) response_tokens: u64,
     /// What bounds the tokens that it pays for.
-    pub bounds: Bounds,
+    pub bounds: TokenBounds,
     /// What it asks for that has a price of its own.
-    pub asked: AskedFor,
+    pub priced_features: PricedFeatures,
     /// Fields that its translation left out.
     pub dropped: &'a [&'static str],
     pub series: Arc<Series>,
@@ -209,28 +213,28 @@ impl OpenExchange {
     /// # Errors
     /// [`Unavailable`] when the ledger cannot take both records of the exchange, or its tenant lacks a key; what was granted is given back then.
     pub(crate) fn admit(
-        admitted: Admitted<'_>,
-        mut granted: Granted<'_>,
+        admitted: AdmissionParams<'_>,
+        mut granted: PendingGrant<'_>,
         span: Span,
-    ) -> Result<Box<Self>, Unavailable> {
+    ) -> Result<Box<Self>, LedgerUnavailable> {
         let gateway = admitted.gateway;
         let recorder = &gateway.observers.recorder;
-        let grant = granted.grant.as_ref().ok_or(Unavailable::Stopped)?;
+        let grant = granted.grant.as_ref().ok_or(LedgerUnavailable::Stopped)?;
         let mut room = recorder.reserve()?;
-        let shred_key = admitted.catalog.terms.shred_key(&admitted.tenant.name)?;
-        let stored_payloads = match admitted.catalog.terms.plan(admitted.tenant).payload_bytes {
-            Some(most) => Some(keep(&admitted, most)?),
+        let shred_key = admitted.catalog.settings.shred_key(&admitted.tenant.name)?;
+        let stored_payloads = match admitted.catalog.settings.plan(admitted.tenant).max_payload_bytes {
+            Some(most) => Some(start_storing(&admitted, most)?),
             None => None,
         };
         let stored = recorder.next_salt()?;
-        let salt = shred_key.map_or(stored, |key| key.salt(&stored));
+        let salt = shred_key.map_or(stored, |key| key.derive_salt(&stored));
         let started_at = grant.at();
         let id = gateway.request_id(started_at);
-        let salted = Salted::new(&salt);
-        let arriving = admitted.coming.map(|_| Arriving {
+        let salted = SaltedCommitter::new(&salt);
+        let arriving = admitted.pending_body.map(|_| ArrivingBody {
             digest: admitted.digest.clone(),
             bytes: admitted.body.len() as u64,
-            whole: false,
+            is_complete: false,
         });
         let request = salted.commit("request", admitted.digest);
         let payload_key = match &stored_payloads {
@@ -238,11 +242,11 @@ impl OpenExchange {
             None => None,
         };
         let salt = salt_id(&salt);
-        let key = admitted.key.hex();
+        let key = admitted.key.to_hex();
         let config = admitted.config;
         let tenant = &admitted.tenant.name;
         let shredder = shred_key.map(|key| &**key);
-        let names_user = admitted.catalog.terms.personal_data.end_user;
+        let names_user = admitted.catalog.settings.personal_data.end_user;
         let admission = |seq, tenant_seq| Admission {
             seq,
             ts: started_at,
@@ -256,7 +260,7 @@ impl OpenExchange {
             upstream_model: admitted.upstream_model.into(),
             endpoint: admitted.endpoint.as_ref().into(),
             stream: admitted.call.stream,
-            coming: admitted.coming,
+            coming: admitted.pending_body,
             bytes: admitted.body.len() as u64,
             request,
             salt: Some(salt),
@@ -265,22 +269,22 @@ impl OpenExchange {
             reserved_nanodollars: grant.reserved_cost(),
             shared_plan: grant.shared_plan().map(|plan| (&**plan).into()),
             policy: admitted.policy.clone(),
-            dropped: named(admitted.dropped),
-            dropped_unnamed: unnamed(admitted.dropped),
-            attribution: admitted.attribution.recorded(tenant, shredder, names_user),
+            dropped: dropped_field_names(admitted.dropped),
+            dropped_unnamed: unnamed_count(admitted.dropped),
+            attribution: admitted.attribution.record_for(tenant, shredder, names_user),
             client_address: admitted.client_address.as_deref().map(Into::into),
             config,
         };
         let admission = recorder.append_numbered(&mut room, tenant, |seq, tenant_seq, out| {
             admission(seq, tenant_seq).encode_into(out)
         })?;
-        let listed = recorder.open().insert(Entry {
+        let listed = recorder.open().insert(OpenExchangeEntry {
             position: admission,
             admitted_at: started_at,
             id,
             tenant: Arc::clone(&admitted.tenant.name),
             key: admitted.key,
-            reserved: grant.reserved(),
+            reserved_tokens: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
             shared_plan: grant.shared_plan().cloned(),
             model: Arc::clone(admitted.model),
@@ -291,47 +295,47 @@ impl OpenExchange {
             .metrics
             .request_bytes
             .inc_by(admitted.body.len() as u64);
-        let reserved = Reserved {
+        let reserved = ExchangeReservation {
             tokens: grant.reserved(),
             cost: grant.reserved_cost(),
-            answer_tokens: admitted.answer_tokens,
+            response_tokens: admitted.response_tokens,
             bounds: admitted.bounds,
-            asked: admitted.asked.clone(),
+            priced_features: admitted.priced_features.clone(),
         };
         // From here on the exchange itself sees to its end, whatever happens.
         let mut open = Box::new(OpenExchange {
             gateway: Rc::clone(gateway),
             catalog: Rc::clone(admitted.catalog),
             tenant: admitted.tenant.clone(),
-            room: Some(room),
+            record_permit: Some(room),
             grant: granted.grant.take(),
             id,
             admission,
-            listed,
+            open_index: listed,
             salted,
-            arriving,
-            response: BodyDigest::new(),
-            bytes: 0,
-            events: 0,
-            reached: Reached::default(),
-            attending: None,
+            arriving_body: arriving,
+            response_digest: BodyHasher::new(),
+            response_bytes: 0,
+            event_count: 0,
+            attempt_progress: AttemptProgress::default(),
+            in_flight: None,
             attempts: 1,
             account: Account::new(
                 reserved,
                 Offer {
                     price: admitted.target.price(admitted.upstream_model, started_at),
-                    gets_tools: admitted.asked.tools.is_none()
-                        || admitted.target.gets_hosted_tools(admitted.call.dialect),
+                    receives_tools: admitted.priced_features.tools.is_none()
+                        || admitted.target.receives_hosted_tools(admitted.call.dialect),
                 },
             ),
-            has_reserved_again: false,
+            has_retry_reservation: false,
             policy: None,
             masks: None,
             guard: None,
             error: None,
             observed: None,
-            keeping: stored_payloads,
-            copy: None,
+            stored_payloads,
+            response_copy: None,
             span,
             stream: admitted.call.stream,
             dialect: admitted.call.dialect,
@@ -342,12 +346,14 @@ impl OpenExchange {
             config,
         });
         if let Some(grant) = &mut open.grant {
-            gateway.limits.limiter.borrow_mut().recorded(grant);
+            gateway.limits.limiter.borrow_mut().mark_recorded(grant);
         }
-        if let (Some(keeping), Some(desk), Some(key)) =
-            (&mut open.keeping, &gateway.observers.payloads, payload_key)
-        {
-            keeping.admitted(desk, recorder.locate(admission), key);
+        if let (Some(keeping), Some(desk), Some(key)) = (
+            &mut open.stored_payloads,
+            &gateway.observers.payloads,
+            payload_key,
+        ) {
+            keeping.submit_request(desk, recorder.locate(admission), key);
         }
         Ok(open)
     }
@@ -367,14 +373,14 @@ impl OpenExchange {
     ///
     /// # Errors
     /// [`Unavailable`] when the ledger cannot take it: then the request may not be sent.
-    pub(crate) fn turn_to(
+    pub(crate) fn start_attempt(
         &mut self,
         target: &Target,
         upstream_model: &str,
         dropped: &[&'static str],
         series: Arc<Series>,
         failure: &str,
-    ) -> Result<u64, Unavailable> {
+    ) -> Result<u64, LedgerUnavailable> {
         let recorder = &self.gateway.observers.recorder;
         let mut room = recorder.reserve_one()?;
         let (incarnation, admission) = recorder.locate(self.admission);
@@ -390,32 +396,32 @@ impl OpenExchange {
             provider: target.upstream.name.as_str().into(),
             upstream_model: upstream_model.into(),
             failure: failure.into(),
-            failed_status: self.reached.status,
-            failed_sent: self.reached.sent(),
-            dropped: named(dropped),
-            dropped_unnamed: unnamed(dropped),
+            failed_status: self.attempt_progress.status,
+            failed_sent: self.attempt_progress.send_outcome(),
+            dropped: dropped_field_names(dropped),
+            dropped_unnamed: unnamed_count(dropped),
             config: self.config,
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
-        let is_paid = self.reached.sent() == SendOutcome::Maybe;
+        let is_paid = self.attempt_progress.send_outcome() == SendOutcome::Maybe;
         let offer = Offer {
             price: target.price(upstream_model, self.started_at),
-            gets_tools: !self.account.has_tools() || target.gets_hosted_tools(self.dialect),
+            receives_tools: !self.account.requests_tools() || target.receives_hosted_tools(self.dialect),
         };
-        self.account.turn(offer, is_paid);
-        self.has_reserved_again = false;
+        self.account.start_attempt(offer, is_paid);
+        self.has_retry_reservation = false;
         if let Some(observed) = &mut self.observed {
-            observed.turns_to(&target.upstream.name, upstream_model);
+            observed.set_provider(&target.upstream.name, upstream_model);
         }
         self.attempts = attempts;
-        self.reached = Reached::default();
+        self.attempt_progress = AttemptProgress::default();
         self.series = series;
         Ok(appended)
     }
 
     /// More of the request's body has arrived.
     pub fn receive(&mut self, bytes: &[u8]) {
-        if let Some(arriving) = &mut self.arriving {
+        if let Some(arriving) = &mut self.arriving_body {
             arriving.digest.update(bytes);
             arriving.bytes += bytes.len() as u64;
             self.gateway
@@ -427,9 +433,9 @@ impl OpenExchange {
     }
 
     /// All of it has.
-    pub(crate) fn received_whole(&mut self) {
-        if let Some(arriving) = &mut self.arriving {
-            arriving.whole = true;
+    pub(crate) fn finish_receiving(&mut self) {
+        if let Some(arriving) = &mut self.arriving_body {
+            arriving.is_complete = true;
         }
     }
 
@@ -440,14 +446,14 @@ impl OpenExchange {
 
     /// The same of what goes to the client in another form than that in which it is analysed: `said` is sent as `bytes`.
     pub(crate) fn relay_as(&mut self, said: &[u8], bytes: &[u8]) {
-        if self.bytes == 0 && !bytes.is_empty() {
+        if self.response_bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
-            self.series.began(Took {
-                stream: self.stream,
+            self.series.record_first_byte(Timing {
+                is_stream: self.stream,
                 microseconds: waited,
             });
             if let Some(observed) = &mut self.observed {
-                observed.answers(waited);
+                observed.mark_first_byte(waited);
             }
         }
         self.respond_as(said, bytes);
@@ -459,65 +465,67 @@ impl OpenExchange {
     }
 
     fn respond_as(&mut self, said: &[u8], bytes: &[u8]) {
-        self.response.update(bytes);
-        self.bytes += bytes.len() as u64;
-        if let Some((copy, _)) = &mut self.copy {
-            copy.take(said);
+        self.response_digest.update(bytes);
+        self.response_bytes += bytes.len() as u64;
+        if let Some((copy, _)) = &mut self.response_copy {
+            copy.append(said);
         }
-        if let Some(keeping) = &mut self.keeping {
-            keeping.respond(bytes);
+        if let Some(keeping) = &mut self.stored_payloads {
+            keeping.append_response(bytes);
         }
     }
 
     /// Waits until what is to be stored is, or it is known why not: its answer is complete. Call it before its end.
-    pub async fn store(&mut self) {
-        if let (Some(keeping), Some(desk)) = (&mut self.keeping, &self.gateway.observers.payloads) {
+    pub async fn wait_until_stored(&mut self) {
+        if let (Some(keeping), Some(desk)) = (&mut self.stored_payloads, &self.gateway.observers.payloads) {
             let place = self.gateway.observers.recorder.locate(self.admission);
             // Boxed: only these exchanges need the room.
-            Box::pin(keeping.settle(desk, place)).await;
+            Box::pin(keeping.finish(desk, place)).await;
         }
     }
 
     /// Begins a copy of its answer, if that is to be analysed.
-    pub(crate) fn begin_copy(&mut self, dialect: Dialect) {
+    pub(crate) fn start_copy(&mut self, dialect: Dialect) {
         if let Some(tap) = &self.gateway.observers.tap
-            && let Some(model) = self.gateway.observers.recorder.open().model(self.listed)
+            && let Some(model) = self.gateway.observers.recorder.open().model(self.open_index)
         {
-            let copy = tap.begin(&self.gateway.random, &self.tenant.name, &model, dialect);
-            self.copy = copy.map(|copy| (copy, model));
+            let copy = tap.start_copy(&self.gateway.random, &self.tenant.name, &model, dialect);
+            self.response_copy = copy.map(|copy| (copy, model));
         }
     }
 
     /// Hands the copy over to be analysed: its client has the whole answer. Waits for nothing.
     pub(crate) fn analyse(&mut self, events: bool, usage: Option<Usage>) {
         if let Some(tap) = &self.gateway.observers.tap
-            && let Some((copy, model)) = self.copy.take()
+            && let Some((copy, model)) = self.response_copy.take()
         {
             let tokens = usage.filter(|usage| !usage.partial);
-            let of = Of {
+            let of = AnalysisContext {
                 id: self.id,
-                admission: self.admission,
+                admission_position: self.admission,
                 tenant: Arc::clone(&self.tenant.name),
                 model,
             };
-            tap.hand_over(*copy, events, tokens.map(|usage| usage.completion_tokens), of);
+            tap.submit(*copy, events, tokens.map(|usage| usage.completion_tokens), of);
         }
     }
 
     /// Appends the completion and returns its number; `None` when the ledger has stopped.
-    pub fn end(&mut self, outcome: Outcome, status: u16, usage: Option<Usage>) -> Option<u64> {
-        let mut room = self.room.take()?;
+    pub fn finish(&mut self, outcome: Outcome, status: u16, usage: Option<Usage>) -> Option<u64> {
+        let mut room = self.record_permit.take()?;
         let duration_us = micros(self.started.elapsed());
         let ts = self.started_at.saturating_add(duration_us);
         let (charged, cost) = self.settle(usage, ts);
-        let response = self.salted.commit("response", std::mem::take(&mut self.response));
-        let received = self.arriving.take().map(|arriving| Received {
+        let response = self
+            .salted
+            .commit("response", std::mem::take(&mut self.response_digest));
+        let received = self.arriving_body.take().map(|arriving| ReceivedBody {
             bytes: arriving.bytes,
             request: self.salted.commit("received", arriving.digest),
-            whole: arriving.whole,
+            whole: arriving.is_complete,
         });
-        let payloads = match (self.keeping.take(), &self.gateway.observers.payloads) {
-            (Some(keeping), Some(desk)) => Some(keeping.stated(desk)),
+        let payloads = match (self.stored_payloads.take(), &self.gateway.observers.payloads) {
+            (Some(keeping), Some(desk)) => Some(keeping.into_payloads(desk)),
             _ => None,
         };
         let policy = self.policy.take();
@@ -532,11 +540,11 @@ impl OpenExchange {
             admission,
             incarnation: elsewhere.as_deref().map(Into::into),
             status,
-            upstream_status: self.reached.status,
+            upstream_status: self.attempt_progress.status,
             attempts: self.attempts,
             outcome,
             received,
-            bytes: self.bytes,
+            bytes: self.response_bytes,
             response,
             payloads,
             usage,
@@ -547,49 +555,53 @@ impl OpenExchange {
             config: self.config,
         };
         let appended = recorder.append(&mut room, |seq, out| completion(seq).encode_into(out));
-        recorder.open().remove(self.listed);
+        recorder.open().remove(self.open_index);
         self.gateway.observers.metrics.in_flight.dec();
-        self.gateway.observers.metrics.response_bytes.inc_by(self.bytes);
-        self.gateway.observers.metrics.ended(outcome);
-        let took = Took {
-            stream: self.stream,
+        self.gateway
+            .observers
+            .metrics
+            .response_bytes
+            .inc_by(self.response_bytes);
+        self.gateway.observers.metrics.record_outcome(outcome);
+        let took = Timing {
+            is_stream: self.stream,
             microseconds: duration_us,
         };
-        self.series.ended(outcome, usage, cost, took);
+        self.series.record_finished(outcome, usage, cost, took);
         if let Some(observed) = self.observed.take() {
-            let ended = telemetry::Ended {
+            let ended = telemetry::FinishedExchange {
                 outcome,
                 status,
                 error: self.error,
                 attempts: self.attempts,
                 duration_us,
-                response_bytes: self.bytes,
+                response_bytes: self.response_bytes,
                 usage,
                 cost_nanodollars: cost,
             };
-            observed.ended(&self.gateway.observers.outlet, self.id, self.request_bytes, ended);
+            observed.report_finished(&self.gateway.observers.outlet, self.id, self.request_bytes, ended);
         }
         appended.ok()
     }
 
     /// The attempt under way came to nothing that would be relayed: its provider has one request less.
-    pub fn leave(&mut self) {
-        self.leave_with(None);
+    pub fn end_attempt(&mut self) {
+        self.end_attempt_with_usage(None);
     }
 
     /// Its provider has one request less, and that used so many tokens, where they are known.
-    fn leave_with(&mut self, used: Option<u64>) {
+    fn end_attempt_with_usage(&mut self, used: Option<u64>) {
         let unused = self.is_unused().then_some(0);
-        if let Some(attending) = self.attending.take() {
-            attending.settle(self.reached.sent(), used.or(unused));
+        if let Some(attending) = self.in_flight.take() {
+            attending.settle(self.attempt_progress.send_outcome(), used.or(unused));
         }
     }
 
     /// Whether the attempt under way used nothing, as far as its provider has said nothing else.
     fn is_unused(&self) -> bool {
-        match self.reached.status {
+        match self.attempt_progress.status {
             Some(status) => status >= 400,
-            None => self.reached.executed == Executed::No,
+            None => self.attempt_progress.execution == ExecutionState::NotExecuted,
         }
     }
 
@@ -600,11 +612,11 @@ impl OpenExchange {
 
     /// Reserves money for one more attempt, where the one that failed may have been answered and paid for; says whether the
     /// request may be sent once more.
-    pub(crate) fn reserve_again(&mut self) -> bool {
+    pub(crate) fn reserve_retry(&mut self) -> bool {
         let (Some(grant), Some(cost)) = (&mut self.grant, self.account.reserved_cost()) else {
             return true;
         };
-        if self.has_reserved_again || self.reached.sent() != SendOutcome::Maybe {
+        if self.has_retry_reservation || self.attempt_progress.send_outcome() != SendOutcome::Maybe {
             return true;
         }
         let now = self.started_at.saturating_add(micros(self.started.elapsed()));
@@ -613,14 +625,14 @@ impl OpenExchange {
             .limits
             .limiter
             .borrow_mut()
-            .reserve_again(grant, cost, now);
-        self.has_reserved_again = fits;
+            .reserve_retry_cost(grant, cost, now);
+        self.has_retry_reservation = fits;
         fits
     }
 
     /// Whether its request asks for a cache that keeps what is written for longer than five minutes.
-    pub(crate) fn is_kept_longer(&self) -> bool {
-        self.account.is_kept_longer()
+    pub(crate) fn has_long_cache(&self) -> bool {
+        self.account.has_long_cache()
     }
 
     /// Whether its request offers tools that a provider runs itself.
@@ -634,14 +646,14 @@ impl OpenExchange {
         let charge = self.account.charge(&LastAttempt {
             usage,
             is_unused: self.is_unused(),
-            events: self.events,
+            event_count: self.event_count,
         });
         let Charge {
-            last,
+            last_attempt_tokens: last,
             tokens: used,
             cost,
         } = charge;
-        self.leave_with(last);
+        self.end_attempt_with_usage(last);
         let Some(grant) = self.grant.take() else {
             return (None, cost);
         };
@@ -653,20 +665,23 @@ impl OpenExchange {
                 let cost = cost.unwrap_or(0);
                 limiter.settle(grant, ActualUsage { tokens, cost }, now);
             }
-            None => limiter.keep(grant),
+            None => limiter.keep_reservation(grant),
         }
         drop(limiter);
-        self.gateway.limits.queues.settled(&self.tenant.name, is_shared);
+        self.gateway
+            .limits
+            .queues
+            .notify_released(&self.tenant.name, is_shared);
         (used.filter(|_| counted), cost)
     }
 
     /// Waits until record `seq` is written and notes how long that took.
-    pub async fn written(&mut self, seq: Option<u64>, stage: Stage) -> bool {
+    pub async fn wait_until_written(&mut self, seq: Option<u64>, stage: Stage) -> bool {
         let written = self
             .gateway
             .observers
             .recorder
-            .written_or_stopped(seq)
+            .wait_written_or_stopped(seq)
             .await
             .is_ok();
         self.span.lap_now(stage);
@@ -674,14 +689,14 @@ impl OpenExchange {
     }
 
     /// The last byte has been handed to the kernel.
-    pub fn sent(mut self: Box<Self>) {
+    pub fn mark_sent(mut self: Box<Self>) {
         self.span.lap_now(Stage::ClientWrite);
     }
 }
 
 impl Drop for OpenExchange {
     fn drop(&mut self) {
-        self.end(Outcome::InternalError, 500, None);
+        self.finish(Outcome::InternalError, 500, None);
         std::mem::take(&mut self.span).finish_now(&self.gateway.observers.profiler);
     }
 }

@@ -5,30 +5,30 @@ use base64::Engine as _;
 use proofgate_auth::Shards;
 use proofgate_config::Config;
 use proofgate_evidence::log_reader::{LogItem, LogReader};
-use proofgate_evidence::stored_salt;
-use proofgate_external_policies::{Hooks, HooksInService};
+use proofgate_evidence::read_stored_salt;
+use proofgate_external_policies::{ActiveHooks, Hooks};
 use proofgate_json::Workspace;
 use proofgate_ledger::record::{ConfigDigests, SaltId};
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_limits::Limiter;
-use proofgate_observe::incarnation::NextLog;
+use proofgate_observe::incarnation::LogFactory;
 use proofgate_observe::ledger_delay::LedgerDelay;
 use proofgate_observe::ledger_keys::LedgerKeys;
 use proofgate_observe::metrics::Metrics;
 use proofgate_observe::recorder::Recorder;
-use proofgate_observe::rotation::Desk;
+use proofgate_observe::rotation::LogHandoff;
 use proofgate_observe::telemetry;
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use proofgate_stages::Profiler;
-use proofgate_upstream::catalog::Blueprint;
+use proofgate_upstream::catalog::CompiledConfig;
 use proofgate_wal::{FileStorage, Ulid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::gateway::SlowPaths;
-use crate::receipts::ReceiptDesk;
+use crate::gateway::BackgroundServices;
+use crate::receipts::ReceiptService;
 
 const LEDGER: &str = "ledger.example/demo";
 const BODY: &[u8] = br#"{"model":"large","messages":[]}"#;
@@ -72,25 +72,25 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
     });
     let config: Config = serde_json::from_value(config).unwrap();
     let keys = LedgerKeys::new(&config.ledger).unwrap();
-    let log = NextLog::new(&config.ledger, ConfigDigests::of([0; 32]), &keys)
-        .begin(None)
+    let log = LogFactory::new(&config.ledger, ConfigDigests::from_config([0; 32]), &keys)
+        .start_first(None)
         .unwrap()
         .log;
     let profiler = Arc::new(Profiler::new(false));
     let recorder = Rc::new(Recorder::new(
         log.writer,
         config.ledger.durability,
-        ConfigDigests::of([0; 32]),
+        ConfigDigests::from_config([0; 32]),
         Arc::new(Notify::new()),
         Arc::new(LedgerDelay::new(Arc::clone(&profiler))),
-        Arc::new(Desk::default()),
+        Arc::new(LogHandoff::default()),
         || {},
     ));
     let mut limiter = Limiter::new();
-    let catalog = Catalog::new(Blueprint::new(&config, None).unwrap(), None, &Rc::default());
-    limiter.set_limits(&catalog.terms.limits_of_all(&Shards::default()));
-    let metrics = Metrics::new(&profiler, &HooksInService::new(&Hooks::default()));
-    let outlet = telemetry::outlet(metrics.clone()).0;
+    let catalog = Catalog::new(CompiledConfig::new(&config, None).unwrap(), None, &Rc::default());
+    limiter.set_limits(&catalog.settings.all_limits(&Shards::default()));
+    let metrics = Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()));
+    let outlet = telemetry::telemetry_queues(metrics.clone()).0;
     let gateway = Rc::new(Gateway::new(
         catalog,
         Shards::default(),
@@ -98,11 +98,11 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
         recorder,
         metrics,
         profiler,
-        SlowPaths {
+        BackgroundServices {
             outlet,
             tap: None,
             payloads: None,
-            receipts: ReceiptDesk::of_volume(volume.path(), key.verifying_key()),
+            receipts: ReceiptService::for_ledger(volume.path(), key.verifying_key()),
         },
     ));
     Bench {
@@ -116,22 +116,22 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
 
 impl Bench {
     /// Everything that the tenant may have.
-    fn granted(&self) -> Granted<'_> {
+    fn granted(&self) -> PendingGrant<'_> {
         let mut limiter = self.gateway.limits.limiter.borrow_mut();
         let tenant = limiter.find("acme").unwrap();
         let grant = limiter.admit(tenant, KEY, TOKENS, 1);
-        Granted::new(&self.gateway, "acme", grant.unwrap())
+        PendingGrant::new(&self.gateway, "acme", grant.unwrap())
     }
 
     /// Opens an exchange of the tenant.
-    fn open(&self) -> Result<Box<OpenExchange>, Unavailable> {
+    fn open(&self) -> Result<Box<OpenExchange>, LedgerUnavailable> {
         self.open_as("acme")
     }
 
     /// The same under another name.
-    fn open_as(&self, name: &str) -> Result<Box<OpenExchange>, Unavailable> {
+    fn open_as(&self, name: &str) -> Result<Box<OpenExchange>, LedgerUnavailable> {
         let granted = self.granted();
-        let call = Call::read(
+        let call = ParsedRequest::read(
             Dialect::Chat,
             BODY,
             &mut Workspace::default(),
@@ -143,7 +143,7 @@ impl Bench {
             plan: 0,
         };
         let model = self.catalog.route(&tenant, &call.model).unwrap();
-        let admitted = Admitted {
+        let admitted = AdmissionParams {
             gateway: &self.gateway,
             catalog: &self.catalog,
             tenant: &tenant,
@@ -152,16 +152,16 @@ impl Bench {
             client_address: None,
             key_name: None,
             body: BODY,
-            digest: BodyDigest::new(),
-            coming: None,
+            digest: BodyHasher::new(),
+            pending_body: None,
             endpoint: call.dialect.path().into(),
             call: &call,
             model: &model.name,
             target: &model.targets[0],
             upstream_model: "large",
-            answer_tokens: 1,
-            bounds: proofgate_upstream::pricing::Bounds::default(),
-            asked: AskedFor::of(&call, None),
+            response_tokens: 1,
+            bounds: proofgate_upstream::pricing::TokenBounds::default(),
+            priced_features: PricedFeatures::from_call(&call, None),
             dropped: &[],
             series: self
                 .gateway
@@ -200,17 +200,21 @@ fn panics(work: impl FnOnce()) {
 fn a_step_of_the_clock_is_recorded_and_limits_go_back_with_a_clock_that_was_wrong() {
     const YEARS: u64 = 10 * 365 * 86_400_000_000;
     let bench = bench();
-    let now = bench.gateway.limits.limiter.borrow_mut().now_after(2 * YEARS);
+    let now = bench.gateway.limits.limiter.borrow_mut().effective_now(2 * YEARS);
     let (ahead, back) = (now + YEARS, now - YEARS);
     let steps = [(now, ahead, false), (ahead, now, true), (now, back, true)];
     for (from, to, turns_back) in steps {
         let mut limiter = bench.gateway.limits.limiter.borrow_mut();
-        limiter.now_after(from);
+        limiter.effective_now(from);
         drop(limiter);
-        let step = proofgate_base::clock::ClockStep { from, to, turns_back };
-        bench.gateway.follow_step(step);
+        let step = proofgate_base::clock::ClockStep {
+            from,
+            to,
+            moves_limit_time_back: turns_back,
+        };
+        bench.gateway.apply_clock_step(step);
     }
-    assert_eq!(bench.gateway.limits.limiter.borrow_mut().now_after(0), back);
+    assert_eq!(bench.gateway.limits.limiter.borrow_mut().effective_now(0), back);
     let records = bench.records();
     let gaps = records.iter().filter(|record| record["kind"] == "gap");
     let gaps: Vec<_> = gaps
@@ -260,7 +264,7 @@ fn a_panic_while_an_admission_is_recorded_leaves_no_part_of_it_and_gives_back_wh
     });
     bench.assert_nothing_is_open();
     let mut open = bench.open().unwrap();
-    open.end(Outcome::Complete, 200, None);
+    open.finish(Outcome::Complete, 200, None);
     drop(open);
     let records = bench.records();
     assert_eq!(kinds(&records), ["open", "admission", "completion", "seal"]);
@@ -299,15 +303,15 @@ fn with_a_shred_key_the_volume_holds_half_of_the_salt_and_the_admission_names_bo
     let (folder, key) = shred_keys();
     let bench = bench_with(Some(folder.path()));
     let mut open = bench.open().unwrap();
-    open.end(Outcome::Complete, 200, None);
+    open.finish(Outcome::Complete, 200, None);
     drop(open);
-    let half = stored_salt(&FileStorage, &bench.log, 1).unwrap().unwrap();
+    let half = read_stored_salt(&FileStorage, &bench.log, 1).unwrap().unwrap();
     let admission = bench.records().remove(1);
     assert_eq!(admission["shred_key"], key.id().to_string());
     let named: SaltId = serde_json::from_value(admission["salt"].clone()).unwrap();
-    assert_eq!(named, salt_id(&key.salt(&half)));
+    assert_eq!(named, salt_id(&key.derive_salt(&half)));
     assert_ne!(named, salt_id(&half));
-    let committed = Salted::new(&key.salt(&half)).commit("request", BodyDigest::new());
+    let committed = SaltedCommitter::new(&key.derive_salt(&half)).commit("request", BodyHasher::new());
     assert_eq!(
         admission["request"],
         base64::engine::general_purpose::STANDARD.encode(committed)
@@ -319,6 +323,6 @@ fn a_tenant_without_a_shred_key_is_not_admitted_where_tenants_have_one() {
     let (folder, _) = shred_keys();
     let bench = bench_with(Some(folder.path()));
     let refused = bench.open_as("team/new").map(|_| ());
-    assert!(matches!(refused, Err(Unavailable::NoShredKey)));
+    assert!(matches!(refused, Err(LedgerUnavailable::NoShredKey)));
     assert_eq!(kinds(&bench.records()), ["open", "seal"]);
 }

@@ -18,15 +18,15 @@ use proofgate_ledger::VerifyingKey;
 use proofgate_limits::Demand;
 use proofgate_upstream::catalog::Catalog;
 
-pub use self::desk::{AskedReceipt, ReceiptDesk};
-use self::desk::{Held, Question};
-use crate::admission::credential;
+use self::desk::{ClientCheckpoint, ReceiptQuery};
+pub use self::desk::{ReceiptRequest, ReceiptService};
+use crate::admission::credential_id;
 use crate::gateway::Gateway;
-use crate::open_exchange::Granted;
+use crate::open_exchange::PendingGrant;
 
-impl ReceiptDesk {
+impl ReceiptService {
     /// One for the ledger in `directory`, all shards of it.
-    pub fn of_volume(directory: &Path, key: VerifyingKey) -> Self {
+    pub fn for_ledger(directory: &Path, key: VerifyingKey) -> Self {
         let directory = directory.to_owned();
         Self::start(move |question| bundle::look_up(&directory, &key, question))
     }
@@ -36,17 +36,17 @@ impl ReceiptDesk {
 ///
 /// # Errors
 /// What the client is told instead.
-pub async fn answer(
+pub async fn respond(
     gateway: &Gateway,
     catalog: &Catalog,
     identity: &Identity,
-    asked: &AskedReceipt,
+    asked: &ReceiptRequest,
     now: std::time::Instant,
     extra: &mut Vec<u8>,
 ) -> Result<Vec<u8>, Rejection> {
-    let held = Held::read(asked.query.as_deref())?;
+    let held = ClientCheckpoint::from_query(asked.query.as_deref())?;
     let tenant = &identity.tenant;
-    let (key, now) = (credential(identity), gateway.clock.unix_micros(now));
+    let (key, now) = (credential_id(identity), gateway.clock.unix_micros(now));
     let nothing = Demand {
         cost: Some(0),
         ..Demand::default()
@@ -57,23 +57,23 @@ pub async fn answer(
             .find(&tenant.name)
             .ok_or_else(|| Rejection::from(AuthError::UnknownKey))?;
         let grant = limiter.admit(counter, key, nothing, now);
-        if !catalog.terms.plan(tenant).quotas.is_unlimited() {
-            limiter.standing(counter, key, now).write(extra);
+        if !catalog.settings.plan(tenant).quotas.is_unlimited() {
+            limiter.limit_status(counter, key, now).write(extra);
         }
         grant
     };
     let grant = grant.map_err(|exceeded| {
-        gateway.observers.metrics.limited();
+        gateway.observers.metrics.record_limit_refusal();
         Rejection::from(exceeded)
     })?;
     // However it ends, it has been a request.
-    let _granted = Granted::new(gateway, &tenant.name, grant);
-    let question = Question {
+    let _granted = PendingGrant::new(gateway, &tenant.name, grant);
+    let question = ReceiptQuery {
         id: asked.id.clone(),
         tenant: Arc::clone(&tenant.name),
-        open: gateway.observers.recorder.open().holds(&asked.id),
-        held,
-        shred_keys: catalog.terms.shred_keys.clone(),
+        is_open: gateway.observers.recorder.open().contains(&asked.id),
+        client_checkpoint: held,
+        shred_keys: catalog.settings.shred_keys.clone(),
     };
-    gateway.receipts.ask(question).await
+    gateway.receipts.request(question).await
 }

@@ -12,42 +12,42 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proofgate_base::client::AfterExchange;
-use proofgate_base::response_head::{AnswerHead, Scrutiny};
-use proofgate_base::workspace::Workspace;
+use proofgate_base::response_head::{ClientResponseHead, InspectionLevel};
+use proofgate_base::workspace::ResponseWorkspace;
 use proofgate_ledger::record::Outcome;
 use proofgate_providers::BodyKind;
 use proofgate_stages::Stage;
 use proofgate_upstream::attempt::ResponseStarted;
-use proofgate_upstream::failure::{Aborted, Failure, Timeout};
-use proofgate_upstream::translation::Translation;
+use proofgate_upstream::failure::{AbortReason, Failure, Timeout};
+use proofgate_upstream::translation::ResponseTranslator;
 use proofgate_upstream::upstream::Upstream;
 use proofgate_wire::{BodyDecoder, ResponseFraming};
 use tokio::time::Instant;
 
-use self::frames::frames_of;
-use self::inspection::{last_of_inspection, note_judgement};
-use self::passage::{Passage, Progress};
-use self::sink::{break_off, end_as_reported, finish, relay_piece, send_piece};
-use self::source::{END, PAUSE, Source};
+use self::frames::frame_reader;
+use self::inspection::{finish_inspection, note_judgement};
+use self::passage::{Progress, ResponsePipeline};
+use self::sink::{abort_response, finish, finish_as_reported, relay_chunk, send_chunk};
+use self::source::{END_TIMEOUT, PARTIAL_EVENT_WAIT, Source};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
-use crate::own_answer::finish_with_answer;
-use crate::reply::{Buffers, Reply};
+use crate::own_answer::finish_with_response;
+use crate::reply::{ConnectionBuffers, Reply};
 
 /// Everything that one answer's way needs.
 pub(crate) struct Relay<'r, 'c> {
     pub gateway: &'r Rc<Gateway>,
     pub reply: &'r mut Reply<'c>,
     /// How long an upstream may be silent.
-    pub(crate) silence: Duration,
+    pub(crate) silence_timeout: Duration,
     /// When its answer must be over.
-    pub until: Option<Instant>,
+    pub response_deadline: Option<Instant>,
     /// Answers that the request asks for.
     pub choices: u64,
     /// Whether the gateway asked for usage and the client did not.
-    pub(crate) keeps_usage: bool,
+    pub(crate) withholds_usage: bool,
     /// The way back, where the provider does not speak what the client does.
-    pub translation: Option<Box<Translation>>,
+    pub translation: Option<Box<ResponseTranslator>>,
 }
 
 impl Relay<'_, '_> {
@@ -55,35 +55,37 @@ impl Relay<'_, '_> {
     pub async fn run(
         self,
         mut open: Box<OpenExchange>,
-        begun: ResponseStarted<AnswerHead>,
+        begun: ResponseStarted<ClientResponseHead>,
         home: &Upstream,
     ) -> AfterExchange {
         let Relay {
             gateway,
             reply,
-            silence,
-            until,
+            silence_timeout: silence,
+            response_deadline: until,
             choices,
-            keeps_usage,
+            withholds_usage: keeps_usage,
             translation,
         } = self;
         let ResponseStarted {
             connection,
             head: mut answer_head,
-            body: begin,
+            body_start: begin,
         } = begun;
         let mut source = Source {
             gateway,
             upstream: connection,
-            silence,
-            until,
+            silence_timeout: silence,
+            response_deadline: until,
         };
         open.span.lap_now(Stage::ResponseHead);
-        let mut workspace = gateway.buffers.workspaces.take();
-        let spoken = translation.as_ref().map_or(reply.dialect, |back| back.upstream());
+        let mut workspace = gateway.buffers.workspaces.acquire();
+        let spoken = translation
+            .as_ref()
+            .map_or(reply.dialect, |back| back.upstream_dialect());
         workspace.usage.reset(spoken);
-        if open.is_kept_longer() {
-            workspace.usage.expect_longer_cache();
+        if open.has_long_cache() {
+            workspace.usage.expect_long_cache();
         }
         if open.offers_tools() {
             workspace.usage.expect_tool_calls();
@@ -91,20 +93,20 @@ impl Relay<'_, '_> {
         answer_head.dialect = reply.dialect;
         answer_head.is_translated = translation.is_some();
         if gateway.observers.tap.is_some() && answer_head.is_success() {
-            open.begin_copy(reply.dialect);
+            open.start_copy(reply.dialect);
         }
-        let most = open.catalog.terms.limits.body_bytes;
+        let most = open.catalog.settings.limits.body_bytes;
         let head = &mut reply.buffers.head;
-        let frames = frames_of(translation.as_deref(), &mut answer_head, head, most);
+        let frames = frame_reader(translation.as_deref(), &mut answer_head, head, most);
         let mut progress = Progress::new(spoken, choices, keeps_usage, translation, frames);
         if answer_head.is_recording() {
-            answer_head.scrutiny = Scrutiny::None;
+            answer_head.inspection = InspectionLevel::None;
             // Also a file that says it is a stream of them.
-            answer_head.events = false;
-            answer_head.know(BodyKind::Other, head);
-            progress.known = true;
+            answer_head.is_event_stream = false;
+            answer_head.set_body_kind(BodyKind::Other, head);
+            progress.is_kind_known = true;
         }
-        let relayed = body(
+        let relayed = relay_body(
             &mut source,
             reply,
             &mut answer_head,
@@ -114,14 +116,14 @@ impl Relay<'_, '_> {
             &mut workspace,
         );
         let relayed = pin!(relayed).await;
-        if reply.dialect.generates() && reply.dialect.costs_tokens() {
-            open.events = progress.events;
+        if reply.dialect.generates_output() && reply.dialect.consumes_tokens() {
+            open.event_count = progress.event_count;
         }
         if let Ok(true) = relayed {
             home.pool.put_back(source.upstream);
         }
         let ended = relayed.and_then(|_| {
-            let mut passage = Passage {
+            let mut passage = ResponsePipeline {
                 gateway,
                 answer_head: &mut answer_head,
                 open: &mut open,
@@ -133,9 +135,9 @@ impl Relay<'_, '_> {
         });
         let ended = match ended {
             // What the upstream says of its failure may be held behind what came before.
-            Ok(()) | Err(Aborted::Upstream(Failure::Reported)) => {
+            Ok(()) | Err(AbortReason::Upstream(Failure::Reported)) => {
                 let head = &mut reply.buffers.head;
-                let inspected = last_of_inspection(gateway, head, &answer_head, &mut open, &mut workspace);
+                let inspected = finish_inspection(gateway, head, &answer_head, &mut open, &mut workspace);
                 inspected.await.and(ended)
             }
             Err(aborted) => Err(aborted),
@@ -145,28 +147,28 @@ impl Relay<'_, '_> {
             Ok(()) => return pin!(finish(&gateway.buffers, reply, &answer_head, open, workspace)).await,
             Err(aborted) => aborted,
         };
-        if !progress.ended {
-            workspace.usage.interrupted();
+        if !progress.has_end_marker {
+            workspace.usage.mark_interrupted();
         }
         let (outcome, answer) = match &aborted {
-            Aborted::Client => {
-                open.store().await;
-                open.end(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
+            AbortReason::Client => {
+                open.wait_until_stored().await;
+                open.finish(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
                 return AfterExchange::Close;
             }
-            Aborted::Upstream(failure) => {
-                let answer = failure.answer();
-                if !matches!(failure, Failure::Drained) {
+            AbortReason::Upstream(failure) => {
+                let answer = failure.response();
+                if !matches!(failure, Failure::Draining) {
                     gateway.observers.metrics.provider_failed(&home.name, answer.code);
                 }
                 (failure.outcome(), answer)
             }
-            Aborted::Policy(rejection) => (Outcome::PolicyBlocked, rejection.answer()),
+            AbortReason::Policy(rejection) => (Outcome::PolicyBlocked, rejection.to_response()),
         };
-        let answer = answer.of_exchange(open.may_have_run());
+        let answer = answer.for_exchange(open.may_have_run());
         open.error = Some(answer.code);
-        if let Aborted::Upstream(Failure::Reported) = aborted {
-            return Box::pin(end_as_reported(
+        if let AbortReason::Upstream(Failure::Reported) = aborted {
+            return Box::pin(finish_as_reported(
                 &gateway.buffers,
                 reply,
                 &answer_head,
@@ -176,41 +178,41 @@ impl Relay<'_, '_> {
             .await;
         }
         if reply.buffers.head.is_empty() {
-            if progress.has_left_an_event_open(&answer_head) {
-                open.store().await;
-                open.end(outcome, answer_head.status, workspace.usage());
+            if progress.has_open_event(&answer_head) {
+                open.wait_until_stored().await;
+                open.finish(outcome, answer_head.status, workspace.usage());
                 return AfterExchange::Close;
             }
-            return Box::pin(break_off(
+            return Box::pin(abort_response(
                 &gateway.buffers,
                 reply,
                 &answer_head,
                 open,
                 outcome,
-                &answer.event(reply.dialect, progress.events),
+                &answer.to_event(reply.dialect, progress.event_count),
                 workspace,
             ))
             .await;
         }
         // Nothing of it has left: the client gets a whole answer that says why.
         let usage = workspace.usage();
-        gateway.buffers.workspaces.put_back(workspace);
-        Box::pin(finish_with_answer(reply, open, outcome, answer, usage)).await
+        gateway.buffers.workspaces.release(workspace);
+        Box::pin(finish_with_response(reply, open, outcome, answer, usage)).await
     }
 }
 
 /// Relays the body up to what must be held back; says whether the upstream's connection can serve again.
 ///
 /// An answer is whole with its end marker: what its upstream does then costs the connection alone.
-async fn body(
+async fn relay_body(
     source: &mut Source<'_>,
     reply: &mut Reply<'_>,
-    answer_head: &mut AnswerHead,
+    answer_head: &mut ClientResponseHead,
     begin: usize,
     open: &mut OpenExchange,
     progress: &mut Progress,
-    workspace: &mut Workspace,
-) -> Result<bool, Aborted> {
+    workspace: &mut ResponseWorkspace,
+) -> Result<bool, AbortReason> {
     let gateway = source.gateway;
     let mut decoder = BodyDecoder::for_response(answer_head.framing);
     let mut used = begin;
@@ -218,18 +220,18 @@ async fn body(
     let mut end_by = None;
     loop {
         let done = loop {
-            let Buffers { head, upstream, .. } = &mut *reply.buffers;
+            let ConnectionBuffers { head, upstream, .. } = &mut *reply.buffers;
             let step = match decoder.decode(&upstream[used..]) {
                 Ok(step) => step,
                 Err(_) if progress.has_ended(&workspace.partial) => return Ok(false),
-                Err(_) => return Err(Aborted::Upstream(Failure::Unreachable)),
+                Err(_) => return Err(AbortReason::Upstream(Failure::Unreachable)),
             };
             let data = used + step.data.start..used + step.data.end;
             if !data.is_empty() {
-                if !progress.has_room_for(data.len()) {
+                if !progress.accept_bytes(data.len()) {
                     return Ok(false);
                 }
-                let mut passage = Passage {
+                let mut passage = ResponsePipeline {
                     gateway,
                     answer_head: &mut *answer_head,
                     open: &mut *open,
@@ -237,7 +239,7 @@ async fn body(
                     workspace: &mut *workspace,
                     head,
                 };
-                passage.take(&upstream[data])?;
+                passage.push(&upstream[data])?;
             }
             used += step.consumed;
             if step.done || step.consumed == 0 {
@@ -249,45 +251,47 @@ async fn body(
         if done {
             open.span.lap_now(Stage::Relay);
             let whole = reply.buffers.upstream.is_empty();
-            source.lend(reply);
+            source.release_buffer(reply);
             return Ok(answer_head.keep_alive && whole);
         }
-        if !workspace.piece.is_empty() || (answer_head.chunked && !reply.buffers.head.is_empty()) {
+        if !workspace.chunk.is_empty() || (answer_head.chunked && !reply.buffers.head.is_empty()) {
             open.span.lap_now(Stage::Relay);
-            relay_piece(reply, answer_head, open, workspace, false);
+            relay_chunk(reply, answer_head, open, workspace, false);
             if reply.buffers.upstream.is_empty() {
-                source.lend(reply);
+                source.release_buffer(reply);
             }
-            send_piece(&gateway.buffers, reply, answer_head, workspace).await?;
+            send_chunk(&gateway.buffers, reply, answer_head, workspace).await?;
             open.span.lap_now(Stage::ClientWrite);
         }
-        workspace.passed.clear();
+        workspace.cleared.clear();
         for buffer in [
-            &mut workspace.piece,
-            &mut workspace.passed,
+            &mut workspace.chunk,
+            &mut workspace.cleared,
             &mut workspace.partial,
         ] {
-            gateway.buffers.spare.take_back(buffer);
+            gateway.buffers.pool.release(buffer);
         }
-        let has_left = answer_head.chunked && answer_head.events && reply.buffers.head.is_empty();
+        let has_left = answer_head.chunked && answer_head.is_event_stream && reply.buffers.head.is_empty();
         // No frame says nothing to all clients of Amazon's.
-        let beats = has_left && !answer_head.to_frames && !progress.has_left_an_event_open(answer_head);
-        let interval = open.catalog.terms.timeouts.heartbeat.filter(|_| beats);
+        let beats = has_left && !answer_head.writes_amazon_frames && !progress.has_open_event(answer_head);
+        let interval = open.catalog.settings.timeouts.heartbeat.filter(|_| beats);
         let mut waited = Duration::ZERO;
         let mut read = None;
-        if answer_head.events && progress.may_have_ended(&workspace.partial) {
-            let pause = interval.map_or(PAUSE, |interval| interval.min(PAUSE));
-            read = Some(source.read_for(reply, pause).await);
-            if let Some(Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle)))) = read {
+        if answer_head.is_event_stream && progress.may_have_ended(&workspace.partial) {
+            let pause = interval.map_or(PARTIAL_EVENT_WAIT, |interval| interval.min(PARTIAL_EVENT_WAIT));
+            read = Some(source.read_at_most(reply, pause).await);
+            if let Some(Err(AbortReason::Upstream(Failure::TimedOut(Timeout::Idle)))) = read {
                 (waited, read) = (pause, None);
                 progress.has_ended(&workspace.partial);
             }
         }
-        let read = match (read, progress.ended, interval) {
+        let read = match (read, progress.has_end_marker, interval) {
             (Some(read), ..) => read,
             (None, true, _) => {
                 let now = Instant::now();
-                let left = end_by.get_or_insert(now + END).saturating_duration_since(now);
+                let left = end_by
+                    .get_or_insert(now + END_TIMEOUT)
+                    .saturating_duration_since(now);
                 if left.is_zero() {
                     return Ok(false);
                 }
@@ -295,9 +299,9 @@ async fn body(
             }
             (None, false, None) => source.read(reply, waited).await,
             (None, false, Some(interval)) => {
-                match source.read_for(reply, interval.saturating_sub(waited)).await {
-                    Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {
-                        Box::pin(source.read_beating(reply, open, interval)).await
+                match source.read_at_most(reply, interval.saturating_sub(waited)).await {
+                    Err(AbortReason::Upstream(Failure::TimedOut(Timeout::Idle))) => {
+                        Box::pin(source.read_with_heartbeats(reply, open, interval)).await
                     }
                     read => read,
                 }
@@ -306,10 +310,10 @@ async fn body(
         match read {
             Ok(true) => {}
             Ok(false) if answer_head.framing == ResponseFraming::UntilClose => return Ok(false),
-            Ok(false) | Err(Aborted::Upstream(_)) if progress.has_ended(&workspace.partial) => {
+            Ok(false) | Err(AbortReason::Upstream(_)) if progress.has_ended(&workspace.partial) => {
                 return Ok(false);
             }
-            Ok(false) => return Err(Aborted::Upstream(Failure::Unreachable)),
+            Ok(false) => return Err(AbortReason::Upstream(Failure::Unreachable)),
             Err(aborted) => return Err(aborted),
         }
     }

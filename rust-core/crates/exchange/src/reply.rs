@@ -1,27 +1,27 @@
 //! The client's side of one exchange: what an answer needs, and answers of our own.
 
-use proofgate_base::answer::{Answer, AnswerOptions};
+use proofgate_base::answer::{ErrorResponse, ResponseOptions};
 use proofgate_base::client::{AfterExchange, Client};
 use proofgate_base::deadline::Deadline;
 use proofgate_base::lifecycle::Lifecycle;
-use proofgate_base::spare::Spare;
+use proofgate_base::spare::BufferPool;
 use proofgate_providers::{Dialect, Family, FrameWriter};
 
 /// Buffers of a connection while it answers.
 #[derive(Default)]
-pub struct Buffers {
+pub struct ConnectionBuffers {
     /// The head of an answer under construction, and what leaves behind it.
     pub head: Vec<u8>,
     /// What was read from upstream and is not decoded yet. While it is empty its memory serves other connections.
     pub upstream: Vec<u8>,
 }
 
-impl Buffers {
+impl ConnectionBuffers {
     /// Gives the memory to others: the connection waits for its next request.
-    pub fn give_back(&mut self, spare: &Spare) {
+    pub fn release(&mut self, spare: &BufferPool) {
         for buffer in [&mut self.head, &mut self.upstream] {
             buffer.clear();
-            spare.take_back(buffer);
+            spare.release(buffer);
         }
     }
 }
@@ -29,7 +29,7 @@ impl Buffers {
 /// The client's side of an exchange, for its answer.
 pub struct Reply<'c> {
     pub client: &'c mut Client,
-    pub buffers: &'c mut Buffers,
+    pub buffers: &'c mut ConnectionBuffers,
     /// Header lines that the answer gets besides its own.
     pub extra: &'c mut Vec<u8>,
     pub lifecycle: &'c mut Lifecycle,
@@ -39,13 +39,13 @@ pub struct Reply<'c> {
     /// What the client speaks.
     pub dialect: Dialect,
     /// What writes events as Amazon's frames, for a client that speaks to Bedrock's InvokeModel.
-    pub frames: Option<Box<FrameWriter>>,
+    pub frame_writer: Option<Box<FrameWriter>>,
 }
 
 impl Reply<'_> {
     /// In whose shape an error is said.
     pub fn family(&self) -> Family {
-        match self.frames {
+        match self.frame_writer {
             Some(_) => Family::Amazon,
             None => self.dialect.family(),
         }
@@ -53,9 +53,9 @@ impl Reply<'_> {
 }
 
 /// Sends an answer of our own.
-pub(crate) async fn send_answer(reply: &mut Reply<'_>, answer: &Answer<'_>, id: &str) -> AfterExchange {
+pub(crate) async fn send_error(reply: &mut Reply<'_>, answer: &ErrorResponse<'_>, id: &str) -> AfterExchange {
     reply.buffers.head.clear();
-    let options = AnswerOptions {
+    let options = ResponseOptions {
         close: reply.close,
         head_only: false,
         extra: reply.extra,

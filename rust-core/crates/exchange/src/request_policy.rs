@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use proofgate_base::memory::{Buffer, Exhausted, MemoryReservation};
+use proofgate_base::memory::{Buffer, MemoryExhausted, MemoryReservation};
 use proofgate_base::rejection::Rejection;
-use proofgate_inspect::{Outcome, Recall, RequestInspection, RequestVerdict};
+use proofgate_inspect::{InspectionOutcome, RequestInspection, RequestVerdict, TenantScanCache};
 use proofgate_ledger::record::PolicyNote;
-use proofgate_policy::{Direction, Engine, Fault, Mode, Profile};
+use proofgate_policy::{Direction, Engine, EvaluationError, Mode, Profile};
 use proofgate_providers::BodyText;
 use proofgate_upstream::catalog::Catalog;
 
 use crate::gateway::Gateway;
-use crate::gateway::buffers::{Buffers, Reading};
-use crate::guarded_tools::from_tool;
-use crate::hooks::{self, Asking, Masks};
+use crate::gateway::buffers::{RequestBuffers, ThreadBuffers};
+use crate::guarded_tools::flagged_tool_note;
+use crate::hooks::{self, HookRequest, Masks};
 use crate::incoming_call::IncomingCall;
-use crate::judged::{DeniedRequest, JudgedRequest, note};
-use crate::rewritten::Rewritten;
+use crate::judged::{DeniedRequest, JudgedRequest, policy_note};
+use crate::rewritten::RewrittenBody;
 
 /// How much of the processor's time a scan takes before everybody else is served: a text of ten megabytes takes several
 /// hundred slices, and no other stream waits for more than one.
-pub(crate) const SLICE: Duration = Duration::from_micros(500);
+pub(crate) const TIME_SLICE: Duration = Duration::from_micros(500);
 
 /// No ordinary request has so many placeholders.
-const LEAST_BEHIND: u32 = 100_000;
+const MIN_PLACEHOLDER_OFFSET: u32 = 100_000;
 
 /// Judges a request by the rules of its tenant's plan; what has to be redacted is, in a copy of the body. `room` is what is taken of the
 /// memory for `text`, and grows by what is noted of a long one. `goes_on`: whether it goes on with what the provider keeps.
@@ -36,34 +36,34 @@ pub async fn judge<'c>(
     room: &mut MemoryReservation,
     body: &[u8],
 ) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
-    let engine = &catalog.terms.engine;
+    let engine = &catalog.settings.engine;
     if profile.is_idle(Direction::Request) {
         return Ok(JudgedRequest::default());
     }
     let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
     if goes_on {
         // Nobody remembers which numbers the kept part has.
-        inspection = inspection.numbering_behind(rand::random_range(LEAST_BEHIND..1_000_000_000));
+        inspection = inspection.with_numbers_after(rand::random_range(MIN_PLACEHOLDER_OFFSET..1_000_000_000));
     }
     let about = (tenant, profile, text);
-    let first = slice(gateway, catalog, &mut inspection, about);
+    let first = judge_slice(gateway, catalog, &mut inspection, about);
     let scanned = match first {
         Ok(Some(verdict)) => Ok(verdict),
         // Boxed: only long texts need the room.
-        Ok(None) => Box::pin(rest(gateway, catalog, inspection, about, room)).await,
-        Err(fault) => Err(Unjudged::Fault(fault)),
+        Ok(None) => Box::pin(judge_rest(gateway, catalog, inspection, about, room)).await,
+        Err(fault) => Err(JudgementError::Fault(fault)),
     };
     let verdict = match scanned {
         Ok(verdict) => verdict,
-        Err(Unjudged::Exhausted) => {
+        Err(JudgementError::Exhausted) => {
             let rejection = Rejection::OVERLOADED;
             return Err(Box::new(DeniedRequest {
                 rejection,
                 note: None,
             }));
         }
-        Err(Unjudged::Fault(fault)) => {
-            gateway.observers.metrics.policy_fault();
+        Err(JudgementError::Fault(fault)) => {
+            gateway.observers.metrics.record_policy_fault();
             if profile.mode() == Mode::DryRun {
                 let note = Some(PolicyNote {
                     would_block: true,
@@ -83,17 +83,17 @@ pub async fn judge<'c>(
     if verdict.judgement.decision().is_none() {
         return Ok(JudgedRequest::default());
     }
-    let redacted = verdict.outcome == Outcome::Redact;
+    let redacted = verdict.outcome == InspectionOutcome::Redact;
     gateway.observers.metrics.policy_flagged(&verdict.judgement);
-    let mut note = note(engine, &verdict.judgement, verdict.place, redacted);
-    note.from_tool = from_tool(&verdict.tool_flags);
-    note.unchanged = verdict.judgement.leaves_matches();
+    let mut note = policy_note(engine, &verdict.judgement, verdict.location, redacted);
+    note.from_tool = flagged_tool_note(&verdict.tool_flags);
+    note.unchanged = verdict.judgement.has_unreplaced_matches();
     let note = Some(note);
-    if let Outcome::Block { rule, .. } = verdict.outcome {
+    if let InspectionOutcome::Block { rule, .. } = verdict.outcome {
         gateway.observers.metrics.policy_blocked();
         let rule = engine.rule(rule);
         let scope = verdict.judgement.worst().map(|worst| worst.scope);
-        let rejection = Rejection::blocked(&rule.id, &rule.reason, verdict.place.zip(scope));
+        let rejection = Rejection::blocked(&rule.id, &rule.reason, verdict.location.zip(scope));
         return Err(Box::new(DeniedRequest { rejection, note }));
     }
     if !redacted {
@@ -105,7 +105,7 @@ pub async fn judge<'c>(
     }
     let rewritten = rewrite(&gateway.buffers, &verdict, engine, text, body);
     let masks = rewritten.and_then(|rewritten| {
-        let masks = Masks::of(&gateway.buffers.budget, &verdict.placeholders)?;
+        let masks = Masks::from_placeholders(&gateway.buffers.budget, &verdict.placeholders)?;
         Ok((rewritten, masks))
     });
     match masks {
@@ -113,11 +113,11 @@ pub async fn judge<'c>(
             note,
             rewritten: Some(rewritten),
             masks: masks.map(Box::new),
-            redacted: verdict.replaced(false),
-            masked: verdict.replaced(true),
+            redacted: verdict.replacement_counts(false),
+            masked: verdict.replacement_counts(true),
             tool_flags: verdict.tool_flags,
         }),
-        Err(Exhausted) => Err(Box::new(DeniedRequest {
+        Err(MemoryExhausted) => Err(Box::new(DeniedRequest {
             rejection: Rejection::OVERLOADED,
             note,
         })),
@@ -132,37 +132,37 @@ pub(crate) async fn judge_form<'c>(
     text: &str,
 ) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
     let gateway = incoming.gateway;
-    let mut reading = gateway.buffers.reading.take();
-    reading.text.plain(text);
+    let mut reading = gateway.buffers.request_buffers.take();
+    reading.text.collect_plain_text(text);
     let mut room = MemoryReservation::new(&gateway.buffers.budget);
-    let judged = judge_text_of_form(incoming, model, text, &mut reading, &mut room).await;
-    reading.give_back_to(&gateway.buffers);
+    let judged = judge_form_text(incoming, model, text, &mut reading, &mut room).await;
+    reading.release_to(&gateway.buffers);
     judged
 }
 
 /// The same, where `reading` has the text, and `room` is what is taken of the memory for it.
-pub(crate) async fn judge_text_of_form<'c>(
+pub(crate) async fn judge_form_text<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
     text: &str,
-    reading: &mut Reading,
+    reading: &mut RequestBuffers,
     room: &mut MemoryReservation,
 ) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
     let IncomingCall { gateway, catalog, .. } = *incoming;
-    let exhausted = |Exhausted| {
+    let exhausted = |MemoryExhausted| {
         Box::new(DeniedRequest {
             rejection: Rejection::OVERLOADED,
             note: None,
         })
     };
     room.resize(reading.text.size()).map_err(exhausted)?;
-    let plan = catalog.terms.plan(&incoming.identity.tenant);
+    let plan = catalog.settings.plan(&incoming.identity.tenant);
     let body = text.as_bytes();
     let profile = plan.profile.for_fixed_texts();
     let whose = (&*incoming.identity.tenant.name, &*profile);
     let mut judged = judge(gateway, catalog, whose, &reading.text, false, room, body).await?;
     if !plan.hooks.is_empty() {
-        let asking = Asking {
+        let asking = HookRequest {
             gateway,
             catalog,
             plan,
@@ -171,7 +171,7 @@ pub(crate) async fn judge_text_of_form<'c>(
             model,
             body,
         };
-        Box::pin(hooks::ask(asking, reading, room, &mut judged)).await?;
+        Box::pin(hooks::evaluate_hooks(asking, reading, room, &mut judged)).await?;
     }
     match judged.rewritten {
         None => Ok(judged),
@@ -186,72 +186,72 @@ pub(crate) async fn judge_text_of_form<'c>(
 }
 
 fn rewrite(
-    buffers: &Buffers,
+    buffers: &ThreadBuffers,
     verdict: &RequestVerdict,
     engine: &Engine,
     text: &BodyText,
     body: &[u8],
-) -> Result<Rewritten, Exhausted> {
+) -> Result<RewrittenBody, MemoryExhausted> {
     let mut rewritten = Buffer::new(&buffers.budget);
-    let most = verdict.longest_rewrite(engine, text, body);
+    let most = verdict.max_rewrite_bytes(engine, text, body);
     let model = rewritten.write(most, |out| verdict.rewrite(engine, text, body, out))?;
-    Ok(Rewritten {
+    Ok(RewrittenBody {
         body: rewritten,
-        model,
+        model_range: model,
     })
 }
 
 /// Why there is no verdict.
-enum Unjudged {
-    Fault(Fault),
+enum JudgementError {
+    Fault(EvaluationError),
     Exhausted,
 }
 
-impl From<Fault> for Unjudged {
-    fn from(fault: Fault) -> Self {
-        Unjudged::Fault(fault)
+impl From<EvaluationError> for JudgementError {
+    fn from(fault: EvaluationError) -> Self {
+        JudgementError::Fault(fault)
     }
 }
 
-impl From<Exhausted> for Unjudged {
-    fn from(_: Exhausted) -> Self {
-        Unjudged::Exhausted
+impl From<MemoryExhausted> for JudgementError {
+    fn from(_: MemoryExhausted) -> Self {
+        JudgementError::Exhausted
     }
 }
 
 /// Judges the rest of a long text, slice by slice.
-async fn rest(
+async fn judge_rest(
     gateway: &Gateway,
     catalog: &Catalog,
     mut inspection: RequestInspection,
-    about: About<'_>,
+    about: JudgementInput<'_>,
     room: &mut MemoryReservation,
-) -> Result<RequestVerdict, Unjudged> {
+) -> Result<RequestVerdict, JudgementError> {
     let (_, _, text) = about;
     loop {
         room.resize(text.capacity() + inspection.capacity())?;
         tokio::task::yield_now().await;
-        if let Some(verdict) = slice(gateway, catalog, &mut inspection, about)? {
+        if let Some(verdict) = judge_slice(gateway, catalog, &mut inspection, about)? {
             return Ok(verdict);
         }
     }
 }
 
 /// Whose request is judged, by what, and its text.
-type About<'a> = (&'a str, &'a Profile, &'a BodyText);
+type JudgementInput<'a> = (&'a str, &'a Profile, &'a BodyText);
 
 /// Judges a text for a slice of time. What the tenant has sent before is not scanned again.
-fn slice(
+fn judge_slice(
     gateway: &Gateway,
     catalog: &Catalog,
     inspection: &mut RequestInspection,
-    (tenant, profile, text): About<'_>,
-) -> Result<Option<RequestVerdict>, Fault> {
+    (tenant, profile, text): JudgementInput<'_>,
+) -> Result<Option<RequestVerdict>, EvaluationError> {
     let known = &mut *gateway.policy.known_runs.borrow_mut();
-    let recall = Recall { known, tenant };
-    let engine = &catalog.terms.engine;
+    let recall = TenantScanCache { cache: known, tenant };
+    let engine = &catalog.settings.engine;
     let mut scratch = catalog.scratch.borrow_mut();
-    let step = inspection.step_recalling(Some(recall), engine, profile, text, SLICE, &mut scratch);
+    let step = inspection.step_with_cache(Some(recall), engine, profile, text, TIME_SLICE, &mut scratch);
     gateway.observers.metrics.known_runs.count(known);
     step
 }

@@ -5,15 +5,15 @@ use std::ops::Range;
 use proofgate_base::memory::Buffer;
 
 /// A body after redaction.
-pub struct Rewritten {
+pub struct RewrittenBody {
     pub body: Buffer,
     /// Where the model's name stands in it.
-    pub model: Range<usize>,
+    pub model_range: Range<usize>,
 }
 
 /// A request for one provider.
-pub(crate) struct Stripped {
-    pub(crate) rewritten: Rewritten,
+pub(crate) struct StrippedRequest {
+    pub(crate) rewritten: RewrittenBody,
     /// The names of what was left out.
-    pub names: Vec<&'static str>,
+    pub dropped_fields: Vec<&'static str>,
 }

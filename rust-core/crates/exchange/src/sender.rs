@@ -10,16 +10,16 @@ use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
-use proofgate_base::answer::AnswerOptions;
+use proofgate_base::answer::ResponseOptions;
 use proofgate_base::lifecycle::Phase;
-use proofgate_base::memory::{Buffer, Exhausted};
+use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_base::rejection::Rejection;
-use proofgate_base::response_head::{Scrutiny, write_head};
+use proofgate_base::response_head::{InspectionLevel, write_head};
 use proofgate_config::Reason;
 use proofgate_ledger::record::Outcome;
-use proofgate_providers::{Call, Family, UpstreamBody, says_key_is_refused, says_prompt_is_too_long};
+use proofgate_providers::{Family, ParsedRequest, UpstreamBody, is_key_rejection, is_prompt_too_long};
 use proofgate_upstream::attempt::{
-    EarlyFailure, Lent, Request, attempt, early_failure, upstream_body, whole_body,
+    EarlyFailure, Request, SharedBuffers, attempt, read_early_failure, read_full_body, upstream_body,
 };
 use proofgate_upstream::failure::{Failure, Timeout};
 use proofgate_upstream::routes::{Model, TargetSet};
@@ -27,38 +27,38 @@ use proofgate_upstream::upstream::Verdict;
 use proofgate_wire::ResponseHead;
 use tokio::time::Instant;
 
-use crate::admission::{Chosen, Translated};
+use crate::admission::{ChosenTarget, TranslatedRequest};
 use crate::incoming_call::IncomingCall;
 use crate::open_exchange::OpenExchange;
-use crate::reply::{Buffers, Reply};
-use crate::rewritten::Rewritten;
+use crate::reply::{ConnectionBuffers, Reply};
+use crate::rewritten::RewrittenBody;
 
 pub use self::heard::UpstreamOutcome;
 use self::missing_path::is_missing_path;
-use self::passing::{Broken, Passing};
-pub use self::set_aside::SetAside;
+use self::passing::{StreamedUpload, UploadError};
+pub use self::set_aside::DeferredResponse;
 
 /// How long the body is waited for that gives the reason of a refusal.
-const UNTIL_A_REASON: Duration = Duration::from_secs(5);
+const REASON_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
-const UNTIL_THE_FIRST_EVENT: Duration = Duration::from_secs(15);
+const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An admitted request, as it is sent to one provider or several.
-pub struct Sender<'s, 'c> {
+pub struct UpstreamSender<'s, 'c> {
     pub(crate) incoming: &'s IncomingCall<'c>,
-    pub call: Call<'c>,
+    pub call: ParsedRequest<'c>,
     pub model: &'c Model,
-    pub(crate) rewritten: Option<Rewritten>,
+    pub(crate) rewritten: Option<RewrittenBody>,
     /// When the answer must be over.
-    pub until: Option<Instant>,
+    pub response_deadline: Option<Instant>,
     /// Whether bytes of a body that was still coming have been taken, so that it cannot be sent once more.
-    pub(crate) has_passed: Cell<bool>,
+    pub(crate) has_sent_rest: Cell<bool>,
     /// An answer that the request went on from, while no other provider was sent it.
-    pub set_aside: Cell<Option<Box<SetAside>>>,
+    pub deferred: Cell<Option<Box<DeferredResponse>>>,
 }
 
-impl Sender<'_, '_> {
+impl UpstreamSender<'_, '_> {
     /// What the rules made of the body.
     pub fn body(&self) -> &[u8] {
         match &self.rewritten {
@@ -68,41 +68,47 @@ impl Sender<'_, '_> {
     }
 
     /// Whether a request at the target in a place, the first, could go to another one.
-    pub(crate) fn may_turn(&self, place: usize) -> bool {
+    pub(crate) fn can_fall_back(&self, place: usize) -> bool {
         let (dialect, tried) = (self.incoming.dialect, TargetSet::only(place));
         // Policies may have been asked since the body came. Most models have one target, and need no clock.
-        self.model.targets.len() > 1 && self.model.has_next(dialect, tried, std::time::Instant::now())
+        self.model.targets.len() > 1
+            && self
+                .model
+                .has_next_target(dialect, tried, std::time::Instant::now())
     }
 
     /// Sends the request to a target and waits for the head of its answer, of which the client's stands in the reply's head buffer then.
-    /// `may_turn`: whether the request goes elsewhere if the provider does not want it.
+    /// `can_fall_back`: whether the request goes elsewhere if the provider does not want it.
     pub async fn send(
         &self,
         reply: &mut Reply<'_>,
         open: &mut OpenExchange,
-        chosen: &mut Chosen<'_>,
+        chosen: &mut ChosenTarget<'_>,
         may_turn: bool,
     ) -> UpstreamOutcome {
         let IncomingCall { gateway, catalog, .. } = *self.incoming;
-        open.attending = chosen.attending.take();
-        let target = &self.model.targets[chosen.place];
+        open.in_flight = chosen.in_flight.take();
+        let target = &self.model.targets[chosen.target_index];
         let upstream = &*target.upstream;
         let rewritten = chosen.stripped.as_ref().or(self.rewritten.as_ref());
         let (said, model) = match rewritten {
-            Some(rewritten) => (&*rewritten.body, rewritten.model.clone()),
+            Some(rewritten) => (&*rewritten.body, rewritten.model_range.clone()),
             None => (self.incoming.body, self.call.model_value()),
         };
         let translated = chosen.translated.as_ref();
         let form = self.incoming.form;
         let (body, keeps_usage) = match translated {
             None if form.is_some() => {
-                let name = &*chosen.named.model;
+                let name = &*chosen.upstream_model.model;
                 let edit = (name != self.call.model).then_some((model, name.as_bytes()));
                 (UpstreamBody::new(said, [edit, None]), false)
             }
             Some(translated) => (UpstreamBody::new(&translated.body, [None, None]), false),
             None => {
-                let (usage, name) = (upstream.stream_usage, chosen.named.replacement.as_deref());
+                let (usage, name) = (
+                    upstream.stream_usage,
+                    chosen.upstream_model.replacement_name.as_deref(),
+                );
                 upstream_body(usage, name, &self.call, said, model, rewritten.is_some())
             }
         };
@@ -111,14 +117,14 @@ impl Sender<'_, '_> {
             None => match self.set_fields(upstream, &body, &mut with_fields, reply.extra) {
                 Ok(true) => UpstreamBody::new(&with_fields, [None, None]),
                 Ok(false) => body,
-                Err(Exhausted) => {
+                Err(MemoryExhausted) => {
                     return UpstreamOutcome::Refused(Rejection::OVERLOADED, Outcome::InternalError);
                 }
             },
             Some(_) => body,
         };
-        let mut fields = match (translated, &self.incoming.fields, form) {
-            (Some(translated), _, _) => translated.back.fields().to_vec(),
+        let mut fields = match (translated, &self.incoming.anthropic_headers, form) {
+            (Some(translated), _, _) => translated.response_translation.header_lines().to_vec(),
             (None, Some(fields), _) => fields.for_upstream(upstream.betas.as_deref(), reply.extra),
             (None, None, Some(form)) => form.content_type.clone(),
             (None, None, None) => Vec::new(),
@@ -127,72 +133,80 @@ impl Sender<'_, '_> {
             token.write(&mut fields);
         }
         if let Some(observed) = &mut open.observed {
-            observed.leaves(self.incoming.now);
+            observed.mark_sent(self.incoming.head_received_at);
             observed.write_trace(&mut fields);
         }
-        let name = &chosen.named.model;
-        let path_end = match (translated, self.incoming.stored) {
-            (_, Some(stored)) => stored.path_end(),
-            (Some(Translated { back, .. }), _) => {
-                upstream.path_end.of(back.upstream(), name, back.is_streamed())
-            }
-            (None, None) => upstream.path_end.of(self.call.dialect, name, self.call.stream),
+        let name = &chosen.upstream_model.model;
+        let path_end = match (translated, self.incoming.stored_call) {
+            (_, Some(stored)) => stored.path_suffix(),
+            (
+                Some(TranslatedRequest {
+                    response_translation: back,
+                    ..
+                }),
+                _,
+            ) => upstream
+                .path_style
+                .suffix_for(back.upstream_dialect(), name, back.is_streamed()),
+            (None, None) => upstream
+                .path_style
+                .suffix_for(self.call.dialect, name, self.call.stream),
         };
         let id = open.id;
         let mut upload = self.incoming.upload.take();
-        let rest = form.and_then(|form| form.coming).map(|coming| {
+        let rest = form.and_then(|form| form.pending_body).map(|coming| {
             let missing = |all: u64| all.saturating_sub(self.body().len() as u64);
             let declared = coming.declared.map(missing);
             declared.map(|missing| missing + body.length() as u64)
         });
         let request = Request {
-            to: upstream,
+            upstream,
             template: chosen.template,
             model: &path_end,
-            fields: &fields,
+            header_lines: &fields,
             id: id.as_str(),
-            at: upstream.signer.as_ref().map_or(0, |_| open.now() / 1_000_000),
+            sent_at: upstream.signer.as_ref().map_or(0, |_| open.now() / 1_000_000),
             body,
-            rest,
+            incoming_length: rest,
         };
         let scrutiny = match (&open.masks, &open.guard) {
             // It is held to its end, as for rules.
-            (Some(_), _) => Scrutiny::Enforce,
-            (None, Some(guard)) if guard.denies() => Scrutiny::Enforce,
-            (None, Some(_)) => Scrutiny::Observe,
-            (None, None) => Scrutiny::of(&catalog.terms.plan(&open.tenant).profile),
+            (Some(_), _) => InspectionLevel::Enforce,
+            (None, Some(guard)) if guard.denies() => InspectionLevel::Enforce,
+            (None, Some(_)) => InspectionLevel::Observe,
+            (None, None) => InspectionLevel::from_profile(&catalog.settings.plan(&open.tenant).profile),
         };
         let closes = Cell::new(reply.close);
-        let options = AnswerOptions {
+        let options = ResponseOptions {
             close: reply.close,
             head_only: false,
             extra: reply.extra,
             family: reply.family(),
         };
-        let Buffers {
+        let ConnectionBuffers {
             head: out,
             upstream: answer,
         } = &mut *reply.buffers;
         let declined = Cell::new(None);
         let accept = |head: &ResponseHead<'_>| {
-            let may_turn = may_turn && !self.has_passed.get();
-            declined.set(self.turned_away(head, may_turn));
-            gateway.buffers.spare.lend(out);
-            let options = AnswerOptions {
+            let may_turn = may_turn && !self.has_sent_rest.get();
+            declined.set(self.head_failure(head, may_turn));
+            gateway.buffers.pool.acquire(out);
+            let options = ResponseOptions {
                 close: closes.get(),
                 ..options
             };
             write_head(head, id.as_str(), options, scrutiny, out).map_err(|_| Failure::Unreachable)
         };
-        let lent = Lent {
+        let lent = SharedBuffers {
             outgoing: &gateway.buffers.outgoing,
             incoming: &gateway.buffers.incoming,
         };
-        let limits = catalog.terms.limits;
+        let limits = catalog.settings.limits;
         // Whether bytes of a body that was still coming have been taken, and not all.
         let mut is_cut = false;
         let attempted = if let Some(mut upload) = upload.take() {
-            let passing = Passing {
+            let passing = StreamedUpload {
                 incoming: self.incoming,
                 model: &self.call.model,
                 client: &mut *reply.client,
@@ -200,56 +214,56 @@ impl Sender<'_, '_> {
                 lifecycle: &mut *reply.lifecycle,
                 open: &mut *open,
                 upload: &mut upload,
-                until: self.until,
+                response_deadline: self.response_deadline,
                 limits,
-                lent,
-                has_passed: &self.has_passed,
-                closes: &closes,
+                borrowed: lent,
+                has_sent_rest: &self.has_sent_rest,
+                should_close: &closes,
             };
             let attempted = Box::pin(passing.attempt(request, answer, accept)).await;
-            if !upload.is_over() {
-                is_cut = self.has_passed.get();
+            if !upload.is_sent() {
+                is_cut = self.has_sent_rest.get();
                 // Behind what is not read nothing can follow.
                 reply.close = true;
                 self.incoming.upload.set(Some(upload));
             }
             match attempted {
                 Ok(begun) => Ok(begun),
-                Err(Broken::Upstream(failure)) => Err(failure),
-                Err(Broken::ClientGone) => return UpstreamOutcome::ClientGone,
-                Err(Broken::Refused(rejection, outcome)) => {
+                Err(UploadError::Upstream(failure)) => Err(failure),
+                Err(UploadError::ClientGone) => return UpstreamOutcome::ClientGone,
+                Err(UploadError::Refused(rejection, outcome)) => {
                     return UpstreamOutcome::Refused(rejection, outcome);
                 }
             }
         } else {
-            let (reached, span) = (&mut open.reached, &mut open.span);
+            let (reached, span) = (&mut open.attempt_progress, &mut open.span);
             let attempting = pin!(attempt(request, limits, reached, span, lent, answer, accept));
             tokio::select! {
                 biased;
-                attempted = reply.deadline.within_until(upstream.first_byte, self.until, attempting) => {
-                    attempted.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.until)))
+                attempted = reply.deadline.with_timeout_and_deadline(upstream.first_byte_timeout, self.response_deadline, attempting) => {
+                    attempted.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.response_deadline)))
                 }
-                () = reply.client.gone() => return UpstreamOutcome::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return UpstreamOutcome::Nothing(Failure::Drained),
+                () = reply.client.wait_until_gone() => return UpstreamOutcome::ClientGone,
+                () = reply.lifecycle.wait_for(Phase::Cancelled) => return UpstreamOutcome::Failed(Failure::Draining),
             }
         };
         let failed = |failure: Failure, open: &mut OpenExchange| {
             let verdict = match failure {
                 // It had what the client left of the time.
-                Failure::TimedOut(Timeout::Answer) if self.has_passed.get() => Verdict::Nothing,
+                Failure::TimedOut(Timeout::Exchange) if self.has_sent_rest.get() => Verdict::Inconclusive,
                 // It may not have wanted to wait for the client any longer.
-                Failure::Unreachable if is_cut => Verdict::Nothing,
-                _ => failure.verdict(open.reached.sent()),
+                Failure::Unreachable if is_cut => Verdict::Inconclusive,
+                _ => failure.verdict(open.attempt_progress.send_outcome()),
             };
-            if let Some(attending) = &mut open.attending {
-                attending.heard(verdict, name, std::time::Instant::now());
+            if let Some(attending) = &mut open.in_flight {
+                attending.record_verdict(verdict, name, std::time::Instant::now());
             }
-            open.leave();
+            open.end_attempt();
             gateway
                 .observers
                 .metrics
-                .provider_failed(&upstream.name, failure.answer().code);
-            UpstreamOutcome::Nothing(failure)
+                .provider_failed(&upstream.name, failure.response().code);
+            UpstreamOutcome::Failed(failure)
         };
         let mut begun = match attempted {
             Ok(begun) => begun,
@@ -257,29 +271,32 @@ impl Sender<'_, '_> {
         };
         if let Some(failure) = declined.take() {
             let heard = failed(failure, open);
-            self.keep(SetAside::new(begun, keeps_usage, out, answer));
+            self.defer(DeferredResponse::new(begun, keeps_usage, out, answer));
             return heard;
         }
-        let may_turn = may_turn && !self.has_passed.get();
+        let may_turn = may_turn && !self.has_sent_rest.get();
         let status = begun.head.status;
-        if may_turn && begun.head.is_success() && self.model.fall_back_on.may_be_answered() {
-            let spoken = translated.map_or(self.call.dialect, |translated| translated.back.upstream());
+        if may_turn && begun.head.is_success() && self.model.fallback_reasons.may_be_answered() {
+            let spoken = translated.map_or(self.call.dialect, |translated| {
+                translated.response_translation.upstream_dialect()
+            });
             let shape = (
                 begun.head.framing,
-                begun.head.framed && spoken.family() == Family::Amazon,
+                begun.head.is_amazon_framed && spoken.family() == Family::Amazon,
             );
             // Boxed: only requests that can go elsewhere need the room.
-            let early = Box::pin(early_failure(&mut begun, shape, spoken, lent, answer));
+            let early = Box::pin(read_early_failure(&mut begun, shape, spoken, lent, answer));
             // For longer no client is left without the head of its answer.
-            let patience = catalog.terms.timeouts.heartbeat.unwrap_or(UNTIL_THE_FIRST_EVENT);
-            let patience = patience.min(upstream.idle);
+            let patience = catalog.settings.timeouts.heartbeat.unwrap_or(FIRST_EVENT_TIMEOUT);
+            let patience = patience.min(upstream.idle_timeout);
             let early = tokio::select! {
                 biased;
-                early = reply.deadline.within_until(patience, self.until, early) => early.ok().flatten(),
-                () = reply.client.gone() => return UpstreamOutcome::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return UpstreamOutcome::Nothing(Failure::Drained),
+                early = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, early) => early.ok().flatten(),
+                () = reply.client.wait_until_gone() => return UpstreamOutcome::ClientGone,
+                () = reply.lifecycle.wait_for(Phase::Cancelled) => return UpstreamOutcome::Failed(Failure::Draining),
             };
-            if let Some((failure, early)) = early.and_then(|early| Some((self.declined(&early)?, early))) {
+            if let Some((failure, early)) = early.and_then(|early| Some((self.early_failure(&early)?, early)))
+            {
                 let heard = failed(failure, open);
                 match failure {
                     Failure::Unauthorized => {
@@ -288,10 +305,10 @@ impl Sender<'_, '_> {
                             name,
                             early.status,
                             None,
-                            &early.said,
+                            &early.excerpt,
                         );
                     }
-                    _ => self.keep(SetAside::new(begun, keeps_usage, out, answer)),
+                    _ => self.defer(DeferredResponse::new(begun, keeps_usage, out, answer)),
                 }
                 return heard;
             }
@@ -301,45 +318,47 @@ impl Sender<'_, '_> {
             Reason::of_status(status),
             Some(Reason::Overloaded | Reason::ServerError)
         );
-        if let Some(attending) = &mut open.attending {
+        if let Some(attending) = &mut open.in_flight {
             match is_down && status != 500 {
                 _ if is_refused => {}
                 // It is the client whom it has waited for.
                 true if status == 408 && is_cut => {
-                    attending.heard(Verdict::Nothing, name, self.incoming.now);
+                    attending.record_verdict(Verdict::Inconclusive, name, self.incoming.head_received_at);
                 }
-                true => attending.heard(Verdict::Failed, name, std::time::Instant::now()),
-                false => attending.heard(Verdict::Well, name, self.incoming.now),
+                true => attending.record_verdict(Verdict::Failed, name, std::time::Instant::now()),
+                false => attending.record_verdict(Verdict::Healthy, name, self.incoming.head_received_at),
             }
         }
         let may_be_too_long =
-            matches!(status, 400 | 413) && may_turn && self.model.fall_back_on.has(Reason::ContextLength);
+            matches!(status, 400 | 413) && may_turn && self.model.fallback_reasons.has(Reason::ContextLength);
         let may_be_the_key = status == 400 && upstream.family == Family::Google;
-        let spoken = translated.map_or(self.call.dialect, |translated| translated.back.upstream());
-        let may_be_the_path = matches!(status, 404 | 405) && spoken.asks_as_responses();
+        let spoken = translated.map_or(self.call.dialect, |translated| {
+            translated.response_translation.upstream_dialect()
+        });
+        let may_be_the_path = matches!(status, 404 | 405) && spoken.uses_responses_format();
         if may_be_too_long || may_be_the_key || may_be_the_path || is_refused {
             let patience = match is_refused {
-                true => upstream.idle.min(UNTIL_A_REASON),
-                false => upstream.idle,
+                true => upstream.idle_timeout.min(REASON_TIMEOUT),
+                false => upstream.idle_timeout,
             };
             let framing = begun.head.framing;
-            let read = Box::pin(whole_body(&mut begun, framing, lent, answer));
+            let read = Box::pin(read_full_body(&mut begun, framing, lent, answer));
             // What does not come to its end, whoever relays it meets again.
             let body = tokio::select! {
                 biased;
-                body = reply.deadline.within_until(patience, self.until, read) => body.ok().flatten(),
-                () = reply.client.gone() => return UpstreamOutcome::ClientGone,
-                () = reply.lifecycle.reached(Phase::Cancelled) => return UpstreamOutcome::Nothing(Failure::Drained),
+                body = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, read) => body.ok().flatten(),
+                () = reply.client.wait_until_gone() => return UpstreamOutcome::ClientGone,
+                () = reply.lifecycle.wait_for(Phase::Cancelled) => return UpstreamOutcome::Failed(Failure::Draining),
             };
             let body = body.unwrap_or_default();
-            let failure = if is_refused || (may_be_the_key && says_key_is_refused(&body)) {
+            let failure = if is_refused || (may_be_the_key && is_key_rejection(&body)) {
                 // It speaks of the gateway's key, and may quote it.
                 let kind = begun.head.error_kind.as_deref();
                 upstream.report_refusal(&gateway.observers.metrics, name, status, kind, &body);
                 Some(Failure::Unauthorized)
             } else if may_be_the_path && is_missing_path(status, &body) {
-                Some(Failure::NoResponses)
-            } else if may_be_too_long && says_prompt_is_too_long(&body) {
+                Some(Failure::ResponsesUnsupported)
+            } else if may_be_too_long && is_prompt_too_long(&body) {
                 Some(Failure::Declined {
                     status,
                     reason: Reason::ContextLength,
@@ -352,30 +371,30 @@ impl Sender<'_, '_> {
                 gateway
                     .observers
                     .metrics
-                    .provider_failed(&upstream.name, failure.answer().code);
-                open.leave();
+                    .provider_failed(&upstream.name, failure.response().code);
+                open.end_attempt();
                 if let Failure::Declined { .. } = failure {
-                    self.keep(SetAside::new(begun, keeps_usage, out, answer));
+                    self.defer(DeferredResponse::new(begun, keeps_usage, out, answer));
                 }
-                return UpstreamOutcome::Nothing(failure);
+                return UpstreamOutcome::Failed(failure);
             }
         }
-        UpstreamOutcome::Begun { begun, keeps_usage }
+        UpstreamOutcome::Started { begun, keeps_usage }
     }
 
     /// Keeps an answer while it is not known whether another provider takes the request.
-    fn keep(&self, answer: SetAside) {
-        self.set_aside.set(Some(Box::new(answer)));
+    fn defer(&self, answer: DeferredResponse) {
+        self.deferred.set(Some(Box::new(answer)));
     }
 
     /// What a failure with which an answer begins says against relaying it.
-    fn declined(&self, early: &EarlyFailure) -> Option<Failure> {
+    fn early_failure(&self, early: &EarlyFailure) -> Option<Failure> {
         let status = early.status;
         let reason = match early.is_too_long {
             true => Some(Reason::ContextLength),
             false => Reason::of_status(status),
         };
-        let reason = reason.filter(|reason| self.model.fall_back_on.has(*reason))?;
+        let reason = reason.filter(|reason| self.model.fallback_reasons.has(*reason))?;
         Some(match reason {
             Reason::Unauthorized => Failure::Unauthorized,
             reason => Failure::Declined {
@@ -387,13 +406,13 @@ impl Sender<'_, '_> {
     }
 
     /// What the head of an answer says against relaying it.
-    fn turned_away(&self, head: &ResponseHead<'_>, may_turn: bool) -> Option<Failure> {
+    fn head_failure(&self, head: &ResponseHead<'_>, may_turn: bool) -> Option<Failure> {
         if head.status < 400 {
             return None;
         }
         // What speaks of the gateway's key is read first.
         let reason = Reason::of_status(head.status).filter(|reason| *reason != Reason::Unauthorized);
-        let reason = reason.filter(|reason| may_turn && self.model.fall_back_on.has(*reason))?;
+        let reason = reason.filter(|reason| may_turn && self.model.fallback_reasons.has(*reason))?;
         Some(Failure::Declined {
             status: head.status,
             reason,

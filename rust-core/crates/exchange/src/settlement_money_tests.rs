@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use proofgate_base::workspace::recorded;
+use proofgate_base::workspace::to_record_usage;
 use proofgate_json::Workspace;
 use proofgate_limits::{
     ActualUsage, CredentialId, Demand, Grant, Limiter, Limits, Quotas, TenantId, TenantLimits,
 };
 use proofgate_prices::Price;
-use proofgate_providers::{BodyText, Call, UsageReader};
-use proofgate_upstream::offered_tools::{CallTerms, OfferedTools};
-use proofgate_upstream::pricing::{AskedFor, Offer, most_cost};
+use proofgate_providers::{BodyText, ParsedRequest, UsageReader};
+use proofgate_upstream::offered_tools::{OfferedTools, ToolCallBounds};
+use proofgate_upstream::pricing::{Offer, PricedFeatures, max_cost};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
@@ -29,7 +29,7 @@ use serde_json::Value;
 use self::client::{Chosen, End, Fate, chosen, fate};
 use self::served::Served;
 use self::vendor::Vendor;
-use crate::settlement::{Account, Charge, LastAttempt, Reserved};
+use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
 const DOLLAR: u64 = 1_000_000_000;
 const NOW: u64 = 1_764_201_600_000_000;
@@ -63,7 +63,7 @@ struct Open {
 fn offer(price: &Arc<Price>) -> Offer {
     Offer {
         price: Some(Arc::clone(price)),
-        gets_tools: true,
+        receives_tools: true,
     }
 }
 
@@ -104,7 +104,7 @@ impl Bench {
     fn admit(&mut self, chosen: Chosen, fate: Fate) -> Option<Open> {
         let body = chosen.body();
         let mut workspace = Workspace::default();
-        let call = Call::read(
+        let call = ParsedRequest::read(
             chosen.vendor.dialect(),
             body.as_bytes(),
             &mut workspace,
@@ -112,17 +112,21 @@ impl Bench {
         );
         let call = call.unwrap();
         let price = Arc::clone(&self.prices[&format!("{:?}", chosen.vendor)]);
-        let terms = CallTerms {
-            calls: MOST_CALLS,
+        let terms = ToolCallBounds {
+            max_calls: MOST_CALLS,
             tokens_per_call: chosen.hosted.tokens_per_call,
         };
         let allowed = ALLOWED.map(str::to_owned);
-        let asked = AskedFor::of(&call, OfferedTools::of(&call, &allowed, terms));
+        let asked = PricedFeatures::from_call(&call, OfferedTools::from_call(&call, &allowed, terms));
         let mut sent = Vec::new();
-        let bound = call.dialect.call_bound();
-        call.tools
-            .write(body.as_bytes(), |_| false, Some((bound, terms.calls)), &mut sent);
-        let cost = most_cost(&call, &asked, MAX_OUTPUT_TOKENS, [offer(&price)].into_iter());
+        let bound = call.dialect.call_limit();
+        call.tools.write_without(
+            body.as_bytes(),
+            |_| false,
+            Some((bound, terms.max_calls)),
+            &mut sent,
+        );
+        let cost = max_cost(&call, &asked, MAX_OUTPUT_TOKENS, [offer(&price)].into_iter());
         let priced = chosen.priced_tiers();
         let is_known = priced.len() <= 1
             && !chosen.has_unpriced_tool()
@@ -142,15 +146,15 @@ impl Bench {
             cost: Some(cost),
         };
         let mut grant = self.limiter.admit(self.tenant, KEY, demand, NOW).ok()?;
-        self.limiter.recorded(&mut grant);
+        self.limiter.mark_recorded(&mut grant);
         self.admitted += 1;
         self.with_tools += usize::from(asked.tools.is_some());
-        let reserved = Reserved {
+        let reserved = ExchangeReservation {
             tokens: grant.reserved(),
             cost: grant.reserved_cost(),
-            answer_tokens: call.max_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
+            response_tokens: call.max_tokens.unwrap_or(MAX_OUTPUT_TOKENS),
             bounds,
-            asked,
+            priced_features: asked,
         };
         let account = Account::new(reserved, offer(&price));
         Some(Open {
@@ -167,11 +171,11 @@ impl Bench {
     fn turn(&mut self, open: &mut Open) -> bool {
         open.spent += Served::of(&open.chosen, &open.fate, &open.sent).cost(open.chosen.vendor);
         let again = open.account.reserved_cost().unwrap();
-        if !self.limiter.reserve_again(&mut open.grant, again, NOW) {
+        if !self.limiter.reserve_retry_cost(&mut open.grant, again, NOW) {
             return false;
         }
         let price = Arc::clone(&self.prices[&format!("{:?}", open.chosen.vendor)]);
-        open.account.turn(offer(&price), true);
+        open.account.start_attempt(offer(&price), true);
         true
     }
 
@@ -188,8 +192,8 @@ impl Bench {
             _ => None,
         };
         let mut reader = UsageReader::new(chosen.vendor.dialect());
-        if open.account.is_kept_longer() {
-            reader.expect_longer_cache();
+        if open.account.has_long_cache() {
+            reader.expect_long_cache();
         }
         if open.account.offers_tools() {
             reader.expect_tool_calls();
@@ -201,9 +205,9 @@ impl Bench {
             }
         }
         let ended = LastAttempt {
-            usage: reader.usage().map(recorded),
+            usage: reader.usage().map(to_record_usage),
             is_unused: fate.end == End::Refused,
-            events: 0,
+            event_count: 0,
         };
         let Charge { tokens, cost, .. } = open.account.charge(&ended);
         let charged = match tokens {
@@ -224,7 +228,7 @@ impl Bench {
                 },
                 NOW,
             ),
-            None => self.limiter.keep(open.grant),
+            None => self.limiter.keep_reservation(open.grant),
         }
         self.spent += open.spent;
     }

@@ -2,18 +2,18 @@
 
 use proofgate_base::client::Client;
 use proofgate_base::lifecycle::{Lifecycle, Phase};
-use proofgate_base::memory::{AT_ONCE, Budget, Buffer, MemoryReservation};
+use proofgate_base::memory::{Buffer, MemoryBudget, MemoryReservation, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
-use proofgate_ledger::record::Coming;
+use proofgate_ledger::record::PendingBody;
 use proofgate_multipart::Boundary;
-use proofgate_providers::{Dialect, Stored};
-use proofgate_upstream::terms::Terms;
+use proofgate_providers::{Dialect, StorageOperation};
+use proofgate_upstream::terms::GatewaySettings;
 use proofgate_wire::{BodyDecoder, Limits, RequestFraming, encode};
 use tokio::time::Instant;
 
-use crate::batch_input::{BatchLines, StoredFile};
-use crate::body::{NoRequest, fill};
-use crate::form::{Form, Said};
+use crate::batch_input::{BatchLines, UploadedFile};
+use crate::body::{RequestReadError, fill};
+use crate::form::{Form, FormSummary};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -22,24 +22,24 @@ pub struct Upload {
     form: Form,
     decoder: BodyDecoder,
     /// Whether the body has come to its end.
-    pub ended: bool,
+    pub is_body_complete: bool,
     /// What has come and has not left.
     pub pending: Buffer,
     /// How many bytes have left, or were held when it was admitted.
-    left: u64,
-    room: MemoryReservation,
+    sent: u64,
+    reservation: MemoryReservation,
     /// How long its client may send nothing, once it is admitted.
-    patience: Duration,
+    idle_timeout: Duration,
 }
 
 /// A form, as far as it is held.
-pub struct Held {
+pub struct BufferedForm {
     pub body: Buffer,
-    pub said: Said,
+    pub summary: FormSummary,
     /// The `Content-Type` by which it goes on.
     pub(crate) content_type: Vec<u8>,
     /// What is said of the rest of it; `None` when it is whole.
-    pub coming: Option<Coming>,
+    pub pending_body: Option<PendingBody>,
 }
 
 impl Upload {
@@ -47,127 +47,127 @@ impl Upload {
         boundary: &Boundary,
         dialect: Dialect,
         framing: RequestFraming,
-        terms: &Terms,
-        budget: &Rc<Budget>,
+        terms: &GatewaySettings,
+        budget: &Rc<MemoryBudget>,
     ) -> Self {
         let limits = Limits {
-            body_bytes: terms.upload_bytes,
+            body_bytes: terms.max_upload_bytes,
             ..terms.limits
         };
-        let is_stored = dialect == Dialect::Stored(Stored::FileUpload);
+        let is_stored = dialect == Dialect::Storage(StorageOperation::FileUpload);
         let most = usize::try_from(terms.limits.body_bytes).unwrap_or(usize::MAX);
-        let stored = is_stored.then(|| StoredFile::new(most));
+        let stored = is_stored.then(|| UploadedFile::new(most));
         Upload {
             form: Form::new(boundary, stored),
             decoder: BodyDecoder::for_request(framing, &limits),
-            ended: false,
+            is_body_complete: false,
             pending: Buffer::new(budget),
-            left: 0,
-            room: MemoryReservation::new(budget),
-            patience: terms.timeouts.client_body,
+            sent: 0,
+            reservation: MemoryReservation::new(budget),
+            idle_timeout: terms.timeouts.client_body,
         }
     }
 
     /// Reads the form until it can be admitted: a short one to its end, of a long one as far as a file behind its model.
     ///
     /// What no limit of a tenant counts yet has, as a body that is no form, one deadline for all of it.
-    pub async fn hold(
+    pub async fn buffer_form(
         &mut self,
         client: &mut Client,
         lifecycle: &mut Lifecycle,
         boundary: &Boundary,
         framing: RequestFraming,
-        terms: &Terms,
+        terms: &GatewaySettings,
         mut asks: bool,
-    ) -> Result<Held, NoRequest> {
-        let deadline = Instant::now() + self.patience;
+    ) -> Result<BufferedForm, RequestReadError> {
+        let deadline = Instant::now() + self.idle_timeout;
         loop {
-            self.take(client)?;
-            if self.ended {
+            self.read_input(client)?;
+            if self.is_body_complete {
                 break;
             }
             let held = self.pending.len();
-            if held > AT_ONCE && self.form.may_be_admitted() {
+            if held > SLICE_BYTES && self.form.can_be_admitted() {
                 break;
             }
             // Its fields have a bound of their own.
             if held as u64 > terms.limits.body_bytes && !self.form.has_model() {
-                return Err(Rejection::MODEL_BEHIND_FILE.into());
+                return Err(Rejection::MODEL_AFTER_FILE.into());
             }
             if std::mem::take(&mut asks) {
                 let sent = client.send(encode::CONTINUE).await;
-                sent.map_err(|_| NoRequest::Gone)?;
+                sent.map_err(|_| RequestReadError::ClientGone)?;
             }
             tokio::select! {
                 biased;
                 filled = fill(client, deadline) => filled?,
-                () = lifecycle.reached(Phase::Cancelled) => return Err(NoRequest::Gone),
+                () = lifecycle.wait_for(Phase::Cancelled) => return Err(RequestReadError::ClientGone),
             }
         }
         let declared = match framing {
             RequestFraming::Length(length) => Some(length),
             _ => None,
         };
-        let known = declared.or_else(|| self.ended.then_some(self.pending.len() as u64));
-        let said = self.form.said(known)?;
+        let known = declared.or_else(|| self.is_body_complete.then_some(self.pending.len() as u64));
+        let said = self.form.summary(known)?;
         let mut content_type = Vec::new();
         let value = boundary.content_type();
         encode::write_header(&mut content_type, "content-type", value.as_bytes())?;
-        self.form.judged();
+        self.form.mark_inspected();
         let mut body = self.pending.take();
-        self.left = body.len() as u64;
-        if !self.ended && self.form.may_leave() < self.left {
+        self.sent = body.len() as u64;
+        if !self.is_body_complete && self.form.releasable_bytes() < self.sent {
             // A line that is not whole yet, and what follows.
-            self.left = self.form.may_leave();
-            let length = usize::try_from(self.left).unwrap_or(usize::MAX);
+            self.sent = self.form.releasable_bytes();
+            let length = usize::try_from(self.sent).unwrap_or(usize::MAX);
             self.pending.extend(body.get(length..).unwrap_or_default())?;
             body.truncate(length);
         }
-        Ok(Held {
+        Ok(BufferedForm {
             body,
-            said,
+            summary: said,
             content_type,
-            coming: (!self.ended).then_some(Coming { declared }),
+            pending_body: (!self.is_body_complete).then_some(PendingBody { declared }),
         })
     }
 
     /// Waits for bytes of the client.
-    pub async fn wait(&self, client: &mut Client) -> Result<(), NoRequest> {
-        fill(client, Instant::now() + self.patience).await
+    pub async fn wait_for_input(&self, client: &mut Client) -> Result<(), RequestReadError> {
+        fill(client, Instant::now() + self.idle_timeout).await
     }
 
     /// Reads what has come of the client; it is pending then.
     ///
     /// # Errors
     /// What is wrong with it: nothing more of it may leave.
-    pub fn take(&mut self, client: &mut Client) -> Result<(), NoRequest> {
+    pub fn read_input(&mut self, client: &mut Client) -> Result<(), RequestReadError> {
         let mut used = 0;
-        while !self.ended {
+        while !self.is_body_complete {
             let step = self.decoder.decode(&client.input[used..])?;
             let data = &client.input[used + step.data.start..used + step.data.end];
             self.form.push(data)?;
             self.pending.extend(data)?;
             used += step.consumed;
-            self.ended = step.done;
+            self.is_body_complete = step.done;
             if step.consumed == 0 {
                 break;
             }
         }
         client.input.consume(used);
-        self.room.resize(self.form.size())?;
-        match self.ended {
-            true => Ok(self.form.end()?),
+        self.reservation.resize(self.form.size())?;
+        match self.is_body_complete {
+            true => Ok(self.form.check_complete()?),
             false => Ok(()),
         }
     }
 
     /// The text that has to be judged before more may leave, if there is such.
-    pub(crate) fn unjudged(&self) -> Option<&str> {
-        self.form.is_to_be_judged().then(|| self.form.text())
+    pub(crate) fn uninspected_text(&self) -> Option<&str> {
+        self.form.needs_inspection().then(|| self.form.text())
     }
 
-    pub fn judged(&mut self) {
-        self.form.judged();
+    pub fn mark_inspected(&mut self) {
+        self.form.mark_inspected();
     }
 
     /// Lines of a batch's input that have to be judged before more may leave, if there are such.
@@ -176,21 +176,21 @@ impl Upload {
     }
 
     /// How many of the pending bytes may leave.
-    pub(crate) fn may_leave(&self) -> usize {
-        let most = self.form.may_leave().saturating_sub(self.left);
+    pub(crate) fn releasable_bytes(&self) -> usize {
+        let most = self.form.releasable_bytes().saturating_sub(self.sent);
         usize::try_from(most)
             .unwrap_or(usize::MAX)
             .min(self.pending.len())
     }
 
     /// So many of the pending bytes have left.
-    pub(crate) fn has_left(&mut self, bytes: usize) {
+    pub(crate) fn mark_sent(&mut self, bytes: usize) {
         self.pending.consume(bytes);
-        self.left += bytes as u64;
+        self.sent += bytes as u64;
     }
 
     /// Whether all of it has left.
-    pub(crate) fn is_over(&self) -> bool {
-        self.ended && self.pending.is_empty()
+    pub(crate) fn is_sent(&self) -> bool {
+        self.is_body_complete && self.pending.is_empty()
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use proofgate_auth::{AuthError, Identity};
 use proofgate_base::rejection::Rejection;
-use proofgate_limits::{Counted, Report, dollars};
+use proofgate_limits::{UsageEntry, UsageReport, format_dollars};
 use serde::Serialize;
 
-use crate::admission::credential;
+use crate::admission::credential_id;
 use crate::gateway::Gateway;
 
 /// What is counted; what is not, is not there.
@@ -18,18 +18,18 @@ struct Usage<'u> {
     at: u64,
     tenant: Tenant<'u>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    key: Parts,
+    key: Amounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<Namespace<'u>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    models: BTreeMap<&'u str, Parts>,
+    models: BTreeMap<&'u str, Amounts>,
 }
 
 #[derive(Serialize)]
 struct Tenant<'u> {
     name: &'u str,
     #[serde(flatten)]
-    parts: Parts,
+    parts: Amounts,
 }
 
 /// What the tenants of a namespace have used together that share the limits of a plan.
@@ -38,22 +38,22 @@ struct Namespace<'u> {
     name: &'u str,
     plan: String,
     #[serde(flatten)]
-    parts: Parts,
+    parts: Amounts,
 }
 
 /// By the name of what is counted.
-type Parts = BTreeMap<&'static str, Part>;
+type Amounts = BTreeMap<&'static str, Amount>;
 
 /// What is used of one thing: a number, or dollars as a decimal number in a string.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Part {
-    Count(Standing<u64>),
-    Money(Standing<String>),
+enum Amount {
+    Count(LimitStatus<u64>),
+    Money(LimitStatus<String>),
 }
 
 #[derive(Serialize)]
-struct Standing<A> {
+struct LimitStatus<A> {
     used: A,
     /// Null without a limit.
     limit: Option<A>,
@@ -66,31 +66,31 @@ struct Standing<A> {
 ///
 /// # Errors
 /// [`Rejection`] when the tenant was removed since it was authenticated.
-pub fn tell(gateway: &Gateway, identity: &Identity, now: u64) -> Result<Vec<u8>, Rejection> {
+pub fn build_report(gateway: &Gateway, identity: &Identity, now: u64) -> Result<Vec<u8>, Rejection> {
     let mut limiter = gateway.limits.limiter.borrow_mut();
     let name = &*identity.tenant.name;
     let tenant = limiter
         .find(name)
         .ok_or_else(|| Rejection::from(AuthError::UnknownKey))?;
-    let Report {
+    let UsageReport {
         tenant,
         key,
         namespace,
         models,
-    } = limiter.report(tenant, credential(identity), now);
-    let of_models = models.iter().map(|(model, counted)| (&**model, parts(counted)));
+    } = limiter.report(tenant, credential_id(identity), now);
+    let of_models = models.iter().map(|(model, counted)| (&**model, amounts(counted)));
     let usage = Usage {
         object: "usage",
         at: now / 1_000_000,
         tenant: Tenant {
             name,
-            parts: parts(&tenant),
+            parts: amounts(&tenant),
         },
-        key: parts(&key),
+        key: amounts(&key),
         namespace: namespace.map(|(plan, counted)| Namespace {
             name: name.split_once('/').map_or("", |(namespace, _)| namespace),
             plan: plan.to_string(),
-            parts: parts(&counted),
+            parts: amounts(&counted),
         }),
         models: of_models.collect(),
     };
@@ -98,16 +98,16 @@ pub fn tell(gateway: &Gateway, identity: &Identity, now: u64) -> Result<Vec<u8>,
     Ok(serde_json::to_vec(&usage).unwrap_or_default())
 }
 
-fn parts(counted: &[Counted]) -> Parts {
-    let part = |one: &Counted| match one.limit.is_money() {
-        true => Part::Money(standing(one, dollars)),
-        false => Part::Count(standing(one, |count| count)),
+fn amounts(counted: &[UsageEntry]) -> Amounts {
+    let part = |one: &UsageEntry| match one.limit.is_money() {
+        true => Amount::Money(limit_status(one, format_dollars)),
+        false => Amount::Count(limit_status(one, |count| count)),
     };
     counted.iter().map(|one| (one.limit.name(), part(one))).collect()
 }
 
-fn standing<A>(one: &Counted, amount: impl Fn(u64) -> A) -> Standing<A> {
-    Standing {
+fn limit_status<A>(one: &UsageEntry, amount: impl Fn(u64) -> A) -> LimitStatus<A> {
+    LimitStatus {
         used: amount(one.used),
         limit: one.value.map(&amount),
         remaining: one.value.map(|value| amount(value.saturating_sub(one.used))),

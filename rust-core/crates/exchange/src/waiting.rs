@@ -17,45 +17,45 @@ use tokio::time::Instant;
 use crate::reply::Reply;
 
 /// Requests of one tenant that wait at a time, at most.
-const MOST_WAITING: usize = 32;
+const MAX_WAITING: usize = 32;
 
 /// The queues of all tenants that have one.
-pub struct Queues {
+pub struct TenantQueues {
     by_tenant: RefCell<HashMap<Arc<str>, VecDeque<Rc<Notify>>>>,
     waiting: Gauge,
 }
 
-impl Queues {
+impl TenantQueues {
     /// No queue. `waiting`: shows how many requests wait.
     pub fn new(waiting: Gauge) -> Self {
-        Queues {
+        TenantQueues {
             by_tenant: RefCell::default(),
             waiting,
         }
     }
 
     /// A place behind those of a tenant that wait already, for so long; `None` when there are as many as may be.
-    fn join(self: &Rc<Self>, tenant: &Arc<str>, patience: Duration) -> Option<Turn> {
+    fn join(self: &Rc<Self>, tenant: &Arc<str>, patience: Duration) -> Option<QueueSlot> {
         let until = Instant::now().checked_add(patience)?;
         let mut queues = self.by_tenant.borrow_mut();
         let queue = queues.entry(Arc::clone(tenant)).or_default();
-        if queue.len() >= MOST_WAITING {
+        if queue.len() >= MAX_WAITING {
             return None;
         }
         let woken = Rc::new(Notify::new());
         queue.push_back(Rc::clone(&woken));
         self.waiting.inc();
-        Some(Turn {
+        Some(QueueSlot {
             queues: Rc::clone(self),
             tenant: Arc::clone(tenant),
-            woken,
-            until,
+            wakeup: woken,
+            deadline: until,
         })
     }
 
     /// Something that a tenant had reserved is free again: the first that waits tries anew. `is_shared`: of what it shares
     /// with others of its namespace, so that the first of each of those tries as well.
-    pub fn settled(&self, tenant: &str, is_shared: bool) {
+    pub fn notify_released(&self, tenant: &str, is_shared: bool) {
         let queues = self.by_tenant.borrow();
         if queues.is_empty() {
             return;
@@ -84,104 +84,104 @@ fn namespace_of(tenant: &str) -> Option<&str> {
 
 /// How one request waits.
 pub struct LimitWait<'w> {
-    queues: &'w Rc<Queues>,
+    queues: &'w Rc<TenantQueues>,
     tenant: &'w Arc<str>,
-    patience: Duration,
-    turn: Option<Turn>,
+    max_wait: Duration,
+    slot: Option<QueueSlot>,
     /// Whether it waits no longer.
     is_over: bool,
 }
 
 impl<'w> LimitWait<'w> {
     /// A request that has not waited yet. `patience`: how long it may, in all.
-    pub fn new(queues: &'w Rc<Queues>, tenant: &'w Arc<str>, patience: Duration) -> Self {
+    pub fn new(queues: &'w Rc<TenantQueues>, tenant: &'w Arc<str>, patience: Duration) -> Self {
         LimitWait {
             queues,
             tenant,
-            patience,
-            turn: None,
+            max_wait: patience,
+            slot: None,
             is_over: patience.is_zero(),
         }
     }
 
     /// Waits for room, after there was none for the request; says whether it is to be tried again. `fits_in`: when at the
     /// latest there may be some.
-    pub async fn again(&mut self, fits_in: Duration, reply: &mut Reply<'_>) -> bool {
-        !self.is_over && Box::pin(self.wait(fits_in, reply)).await != Waited::InVain
+    pub async fn wait_for_capacity(&mut self, fits_in: Duration, reply: &mut Reply<'_>) -> bool {
+        !self.is_over && Box::pin(self.wait(fits_in, reply)).await != WaitOutcome::Abandoned
     }
 
     /// Having waited long enough it is tried once more, and not again.
-    async fn wait(&mut self, again: Duration, reply: &mut Reply<'_>) -> Waited {
-        let turn = match self.turn.take() {
+    async fn wait(&mut self, again: Duration, reply: &mut Reply<'_>) -> WaitOutcome {
+        let turn = match self.slot.take() {
             Some(turn) => Some(turn),
-            None => self.queues.join(self.tenant, self.patience),
+            None => self.queues.join(self.tenant, self.max_wait),
         };
         let waited = match &turn {
             Some(turn) => turn.wait(again, reply).await,
-            None => Waited::Enough,
+            None => WaitOutcome::TimedOut,
         };
-        self.is_over = waited != Waited::ForRoom;
-        self.turn = turn;
+        self.is_over = waited != WaitOutcome::MayFit;
+        self.slot = turn;
         waited
     }
 }
 
 /// Why a request waits no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waited {
+enum WaitOutcome {
     /// It may fit now.
-    ForRoom,
+    MayFit,
     /// As long as it may.
-    Enough,
+    TimedOut,
     /// Nobody wants its answer any more.
-    InVain,
+    Abandoned,
 }
 
 /// A place in the queue of a tenant; dropped, the next one moves up and tries.
-struct Turn {
-    queues: Rc<Queues>,
+struct QueueSlot {
+    queues: Rc<TenantQueues>,
     tenant: Arc<str>,
-    woken: Rc<Notify>,
-    until: Instant,
+    wakeup: Rc<Notify>,
+    deadline: Instant,
 }
 
-impl Turn {
+impl QueueSlot {
     /// Waits until it is this request's turn and something was settled, or `again` is over, as limits change with time as well.
-    async fn wait(&self, again: Duration, reply: &mut Reply<'_>) -> Waited {
+    async fn wait(&self, again: Duration, reply: &mut Reply<'_>) -> WaitOutcome {
         tokio::select! {
             biased;
-            () = self.comes(again) => Waited::ForRoom,
-            () = tokio::time::sleep_until(self.until) => Waited::Enough,
-            () = reply.client.gone() => Waited::InVain,
-            () = reply.lifecycle.reached(Phase::Cancelled) => Waited::InVain,
+            () = self.wait_until_first(again) => WaitOutcome::MayFit,
+            () = tokio::time::sleep_until(self.deadline) => WaitOutcome::TimedOut,
+            () = reply.client.wait_until_gone() => WaitOutcome::Abandoned,
+            () = reply.lifecycle.wait_for(Phase::Cancelled) => WaitOutcome::Abandoned,
         }
     }
 
-    async fn comes(&self, again: Duration) {
+    async fn wait_until_first(&self, again: Duration) {
         if self.is_first() {
-            let _ = tokio::time::timeout(again, self.woken.notified()).await;
+            let _ = tokio::time::timeout(again, self.wakeup.notified()).await;
             return;
         }
         while !self.is_first() {
-            self.woken.notified().await;
+            self.wakeup.notified().await;
         }
     }
 
     fn is_first(&self) -> bool {
         let queues = self.queues.by_tenant.borrow();
         let first = queues.get(&self.tenant).and_then(VecDeque::front);
-        first.is_some_and(|first| Rc::ptr_eq(first, &self.woken))
+        first.is_some_and(|first| Rc::ptr_eq(first, &self.wakeup))
     }
 }
 
-impl Drop for Turn {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         self.queues.waiting.dec();
         let mut queues = self.queues.by_tenant.borrow_mut();
         let Some(queue) = queues.get_mut(&self.tenant) else {
             return;
         };
-        queue.retain(|woken| !Rc::ptr_eq(woken, &self.woken));
+        queue.retain(|woken| !Rc::ptr_eq(woken, &self.wakeup));
         match queue.front() {
             Some(first) => first.notify_one(),
             None => drop(queues.remove(&self.tenant)),
@@ -196,8 +196,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    fn queues() -> Rc<Queues> {
-        Rc::new(Queues::new(Gauge::default()))
+    fn queues() -> Rc<TenantQueues> {
+        Rc::new(TenantQueues::new(Gauge::default()))
     }
 
     #[tokio::test]
@@ -206,11 +206,11 @@ mod tests {
         let first = queues.join(&acme, PATIENCE).unwrap();
         let second = queues.join(&acme, PATIENCE).unwrap();
         assert!(first.is_first() && !second.is_first());
-        queues.settled("globex", false);
-        queues.settled("acme", false);
-        first.comes(PATIENCE).await;
+        queues.notify_released("globex", false);
+        queues.notify_released("acme", false);
+        first.wait_until_first(PATIENCE).await;
         drop(first);
-        second.comes(PATIENCE).await;
+        second.wait_until_first(PATIENCE).await;
         assert!(second.is_first());
         drop(second);
         assert!(queues.by_tenant.borrow().is_empty());
@@ -226,13 +226,13 @@ mod tests {
             queues.join(&other, PATIENCE).unwrap(),
         );
         let long = Duration::from_secs(3600);
-        queues.settled("blue/batch", false);
-        queues.settled("bluer/app", true);
-        queues.settled("blue/batch", true);
+        queues.notify_released("blue/batch", false);
+        queues.notify_released("bluer/app", true);
+        queues.notify_released("blue/batch", true);
         let begin = Instant::now();
-        blue.comes(long).await;
+        blue.wait_until_first(long).await;
         assert_eq!(begin.elapsed(), Duration::ZERO, "one of its namespace is done");
-        red.comes(long).await;
+        red.wait_until_first(long).await;
         assert_eq!(begin.elapsed(), long, "nobody of its namespace is");
     }
 
@@ -241,14 +241,14 @@ mod tests {
         let (queues, acme) = (queues(), Arc::from("acme"));
         let first = queues.join(&acme, PATIENCE).unwrap();
         let begin = Instant::now();
-        first.comes(Duration::from_secs(2)).await;
+        first.wait_until_first(Duration::from_secs(2)).await;
         assert_eq!(begin.elapsed(), Duration::from_secs(2));
     }
 
     #[test]
     fn only_so_many_of_one_tenant_wait_and_one_that_leaves_makes_room() {
         let (queues, acme, globex) = (queues(), Arc::from("acme"), Arc::from("globex"));
-        let mut turns: Vec<_> = (0..MOST_WAITING)
+        let mut turns: Vec<_> = (0..MAX_WAITING)
             .map(|_| queues.join(&acme, PATIENCE).unwrap())
             .collect();
         assert!(queues.join(&acme, PATIENCE).is_none());

@@ -4,10 +4,10 @@ use proofgate_policy::Scope;
 use proofgate_providers::{BodyText, StringKind};
 
 /// What Python's objects for one text take besides its characters, in bytes.
-const OBJECTS: usize = 200;
+const PYTHON_OBJECT_BYTES: usize = 200;
 
 /// The texts of one request, in the order of its body.
-pub struct Document {
+pub struct RequestTexts {
     text: String,
     parts: Vec<Part>,
 }
@@ -20,8 +20,8 @@ struct Part {
     is_instructions: bool,
 }
 
-impl Document {
-    pub fn copy(body: &BodyText) -> Self {
+impl RequestTexts {
+    pub fn from_body(body: &BodyText) -> Self {
         let number = |at| u32::try_from(at).unwrap_or(u32::MAX);
         let parts = body.strings().map(|(range, kind)| Part {
             start: number(range.start),
@@ -29,7 +29,7 @@ impl Document {
             kind,
             is_instructions: !range.is_empty() && is_instructions(body, range.start),
         });
-        Document {
+        RequestTexts {
             parts: parts.collect(),
             text: body.text().to_owned(),
         }
@@ -37,9 +37,12 @@ impl Document {
 
     /// Bytes of memory that the copies of a body's text take at most: this one, and Python's, in which one character
     /// outside of the first plane has all of its text take four bytes for each.
-    pub fn bytes_of(body: &BodyText) -> usize {
+    pub fn max_copy_bytes(body: &BodyText) -> usize {
         let wide = if body.text().is_ascii() { 1 } else { 4 };
-        let parts = body.strings().count().saturating_mul(size_of::<Part>() + OBJECTS);
+        let parts = body
+            .strings()
+            .count()
+            .saturating_mul(size_of::<Part>() + PYTHON_OBJECT_BYTES);
         body.text().len().saturating_mul(1 + wide).saturating_add(parts)
     }
 

@@ -14,10 +14,10 @@ use tokio::time::{Instant, timeout};
 use super::breaker::Breaker;
 use super::counters::Counters;
 use super::queue::{PolicyItem, PolicyQueue, PolicyRequest};
-use super::verdict::{Failure, Verdict};
+use super::verdict::{PolicyFailure, Verdict};
 
 /// Requests that may wait for one policy.
-pub const QUEUE: usize = 1024;
+pub const QUEUE_CAPACITY: usize = 1024;
 
 /// A policy as the configuration has it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Hook {
 
 impl Hook {
     fn new(config: HookConfig) -> Self {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
         Hook {
             config,
             breaker: Breaker::new(),
@@ -67,28 +67,28 @@ impl Hook {
     }
 
     /// The verdict on a request, at the latest when its deadline is over.
-    pub async fn evaluate(&self, request: PolicyRequest) -> Result<Verdict, Failure> {
+    pub async fn evaluate(&self, request: PolicyRequest) -> Result<Verdict, PolicyFailure> {
         let begun = Instant::now();
-        let Some(leave) = self.breaker.leave() else {
-            return Err(self.counters.failed(Failure::BreakerOpen));
+        let Some(leave) = self.breaker.try_acquire() else {
+            return Err(self.counters.record_failure(PolicyFailure::BreakerOpen));
         };
         let (verdict, answer) = oneshot::channel();
         let sent = self.sender.try_send(PolicyItem { request, verdict });
         let outcome = match sent {
             Ok(()) => match timeout(Duration::from_millis(self.config.deadline_ms), answer).await {
-                Ok(Ok(verdict)) => verdict.checked(),
-                Ok(Err(_)) => Err(Failure::Dead),
-                Err(_) => Err(Failure::Deadline),
+                Ok(Ok(verdict)) => verdict.validated(),
+                Ok(Err(_)) => Err(PolicyFailure::Dead),
+                Err(_) => Err(PolicyFailure::Deadline),
             },
-            Err(TrySendError::Full(_)) => Err(Failure::QueueFull),
-            Err(TrySendError::Closed(_)) => Err(Failure::Dead),
+            Err(TrySendError::Full(_)) => Err(PolicyFailure::QueueFull),
+            Err(TrySendError::Closed(_)) => Err(PolicyFailure::Dead),
         };
         match &outcome {
-            Ok(_) => leave.succeeded(),
-            Err(failure) if failure.is_the_policys() => leave.failed(),
+            Ok(_) => leave.record_success(),
+            Err(failure) if failure.affects_policy_health() => leave.record_failure(),
             Err(_) => {}
         }
-        self.counters.answered(&outcome, begun.elapsed());
+        self.counters.record_outcome(&outcome, begun.elapsed());
         outcome
     }
 }
@@ -99,7 +99,7 @@ pub struct Hooks(Vec<Arc<Hook>>);
 
 impl Hooks {
     /// Puts those of `before` that are the same in the places of these, with whoever waits for them.
-    pub fn keep(&mut self, before: &Hooks) {
+    pub fn reuse_from(&mut self, before: &Hooks) {
         for hook in &mut self.0 {
             if let Some(same) = before.0.iter().find(|other| other.config == hook.config) {
                 *hook = Arc::clone(same);
@@ -111,7 +111,7 @@ impl Hooks {
     ///
     /// # Errors
     /// [`Error::Config`] when there is none with a name.
-    pub fn named(&self, kind: &str, of: &str, names: &[String]) -> Result<Box<[Arc<Hook>]>, Error> {
+    pub fn find_by_names(&self, kind: &str, of: &str, names: &[String]) -> Result<Box<[Arc<Hook>]>, Error> {
         let find = |name: &String| {
             let hook = self.0.iter().find(|hook| hook.config.name == *name);
             hook.cloned().ok_or_else(|| {
@@ -127,7 +127,7 @@ impl Hooks {
     ///
     /// # Errors
     /// [`Error::Config`] when there is no such policy, or its queue was taken.
-    pub fn open(&self, name: &str) -> Result<PolicyQueue, Error> {
+    pub fn open_queue(&self, name: &str) -> Result<PolicyQueue, Error> {
         let hook = self.0.iter().find(|hook| hook.config.name == name);
         let hook = hook.ok_or_else(|| Error::Config(format!("there is no policy {name:?}")))?;
         let receiver = hook

@@ -4,17 +4,17 @@ use std::thread;
 use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
-use proofgate_base::memory::Budget;
+use proofgate_base::memory::MemoryBudget;
 use proofgate_json::Workspace;
 use proofgate_providers::BodyText;
 use tokio::time::Instant;
 
-use super::super::breaker::FAILURES;
-use super::super::document::Document;
+use super::super::breaker::MAX_CONSECUTIVE_FAILURES;
+use super::super::document::RequestTexts;
 use super::super::queue::{PolicyQueue, PolicyRequest};
-use super::super::room::HookRoom;
-use super::super::verdict::{Failure, Verdict};
-use super::{Hook, HookConfig, Hooks, OnFailure, QUEUE};
+use super::super::room::HookMemory;
+use super::super::verdict::{PolicyFailure, Verdict};
+use super::{Hook, HookConfig, Hooks, OnFailure, QUEUE_CAPACITY};
 
 const DEADLINE: Duration = Duration::from_millis(50);
 const AT_ONCE: Duration = Duration::ZERO;
@@ -35,20 +35,20 @@ fn hooks(revision: &str) -> Hooks {
 /// A policy and the evaluator's end of its queue.
 fn opened() -> (Arc<Hook>, PolicyQueue) {
     let hooks = hooks("1");
-    let queue = hooks.open("p").unwrap();
+    let queue = hooks.open_queue("p").unwrap();
     (Arc::clone(&hooks[0]), queue)
 }
 
 struct Memory {
-    room: HookRoom,
+    room: HookMemory,
     used: Gauge,
 }
 
 fn memory() -> Memory {
     let used = Gauge::default();
-    let budget = Rc::new(Budget::new(1 << 30, used.clone()));
+    let budget = Rc::new(MemoryBudget::new(1 << 30, used.clone()));
     Memory {
-        room: HookRoom::new(&budget),
+        room: HookMemory::new(&budget),
         used,
     }
 }
@@ -61,8 +61,8 @@ fn request(memory: &Memory, text: &str) -> PolicyRequest {
         tenant: "acme".into(),
         model: "m".into(),
         endpoint: "/v1/chat/completions",
-        document: Document::copy(&body),
-        _taken: memory.room.take(Document::bytes_of(&body)).unwrap(),
+        texts: RequestTexts::from_body(&body),
+        _permit: memory.room.reserve(RequestTexts::max_copy_bytes(&body)).unwrap(),
     }
 }
 
@@ -79,7 +79,7 @@ async fn a_verdict_of_another_thread_reaches_the_request_that_waits_for_it() {
             .collect();
         assert_eq!((item.tenant(), item.model()), ("acme", "m"));
         assert_eq!(texts, [("hello".to_owned(), "text")]);
-        item.answer(Verdict::Allow)
+        item.respond(Verdict::Allow)
     });
     let verdict = hook.evaluate(request(&memory(), "hello")).await;
     assert_eq!(verdict, Ok(Verdict::Allow));
@@ -107,13 +107,13 @@ async fn a_request_waits_no_longer_than_its_deadline_and_a_later_verdict_has_nob
             late.await
         }
     );
-    assert_eq!(verdict.0, Err(Failure::Deadline));
+    assert_eq!(verdict.0, Err(PolicyFailure::Deadline));
     assert!(
         verdict.1 >= DEADLINE && verdict.1 <= DEADLINE + Duration::from_millis(10),
         "{:?}",
         verdict.1
     );
-    assert!(!batch.remove(0).answer(Verdict::Allow));
+    assert!(!batch.remove(0).respond(Verdict::Allow));
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,12 +122,12 @@ async fn who_takes_a_batch_gets_nothing_of_requests_that_have_gone() {
     let memory = memory();
     assert_eq!(
         hook.evaluate(request(&memory, "gone")).await,
-        Err(Failure::Deadline)
+        Err(PolicyFailure::Deadline)
     );
     assert_eq!(hook.waiting(), 1);
     assert!(queue.take_batch(8, AT_ONCE).unwrap().is_empty());
     assert_eq!(hook.waiting(), 0);
-    memory.room.settle();
+    memory.room.release_dropped();
     assert_eq!(memory.used.get(), 0);
 }
 
@@ -135,7 +135,7 @@ async fn who_takes_a_batch_gets_nothing_of_requests_that_have_gone() {
 async fn a_full_queue_fails_at_once_and_says_nothing_of_the_policys_health() {
     let (hook, _queue) = opened();
     let memory = memory();
-    for _ in 0..QUEUE {
+    for _ in 0..QUEUE_CAPACITY {
         let (verdict, _) = tokio::sync::oneshot::channel();
         let request = request(&memory, "x");
         assert!(
@@ -145,10 +145,10 @@ async fn a_full_queue_fails_at_once_and_says_nothing_of_the_policys_health() {
         );
     }
     let begun = Instant::now();
-    for _ in 0..=FAILURES {
+    for _ in 0..=MAX_CONSECUTIVE_FAILURES {
         assert_eq!(
             hook.evaluate(request(&memory, "hello")).await,
-            Err(Failure::QueueFull)
+            Err(PolicyFailure::QueueFull)
         );
     }
     assert_eq!(begun.elapsed(), Duration::ZERO);
@@ -165,8 +165,11 @@ async fn a_dead_evaluator_fails_what_it_had_taken_and_what_comes_at_once() {
         drop(queue.take_batch(8, AT_ONCE));
         drop(queue);
     });
-    assert_eq!(taken, Err(Failure::Dead));
-    assert_eq!(hook.evaluate(request(&memory, "hello")).await, Err(Failure::Dead));
+    assert_eq!(taken, Err(PolicyFailure::Dead));
+    assert_eq!(
+        hook.evaluate(request(&memory, "hello")).await,
+        Err(PolicyFailure::Dead)
+    );
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
@@ -174,13 +177,16 @@ async fn a_dead_evaluator_fails_what_it_had_taken_and_what_comes_at_once() {
 async fn a_policy_that_fails_again_and_again_is_not_waited_for() {
     let (hook, _queue) = opened();
     let memory = memory();
-    for _ in 0..FAILURES {
-        assert_eq!(hook.evaluate(request(&memory, "x")).await, Err(Failure::Deadline));
+    for _ in 0..MAX_CONSECUTIVE_FAILURES {
+        assert_eq!(
+            hook.evaluate(request(&memory, "x")).await,
+            Err(PolicyFailure::Deadline)
+        );
     }
     let begun = Instant::now();
     assert_eq!(
         hook.evaluate(request(&memory, "x")).await,
-        Err(Failure::BreakerOpen)
+        Err(PolicyFailure::BreakerOpen)
     );
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
@@ -192,7 +198,7 @@ async fn a_policy_without_an_evaluator_yet_keeps_its_requests_until_their_deadli
     let begun = Instant::now();
     assert_eq!(
         hooks[0].evaluate(request(&memory, "x")).await,
-        Err(Failure::Deadline)
+        Err(PolicyFailure::Deadline)
     );
     assert_eq!(begun.elapsed().as_millis() / 10, DEADLINE.as_millis() / 10);
 }
@@ -200,15 +206,15 @@ async fn a_policy_without_an_evaluator_yet_keeps_its_requests_until_their_deadli
 #[test]
 fn a_policy_that_stays_as_it_is_keeps_its_queue_and_one_that_changes_gets_another() {
     let before = hooks("1");
-    let queue = before.open("p").unwrap();
+    let queue = before.open_queue("p").unwrap();
     let mut same = hooks("1");
-    same.keep(&before);
+    same.reuse_from(&before);
     assert!(Arc::ptr_eq(&before[0], &same[0]));
-    assert!(same.open("p").is_err());
+    assert!(same.open_queue("p").is_err());
     let mut other = hooks("2");
-    other.keep(&before);
-    assert!(other.open("p").is_ok());
+    other.reuse_from(&before);
+    assert!(other.open_queue("p").is_ok());
     drop((before, same));
     assert!(queue.take_batch(1, AT_ONCE).is_none());
-    assert!(other.open("q").is_err());
+    assert!(other.open_queue("q").is_err());
 }

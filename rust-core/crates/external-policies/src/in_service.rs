@@ -11,15 +11,15 @@ use prometheus_client::registry::Unit;
 
 use super::counters::VERDICTS;
 use super::hook::{Hook, Hooks};
-use super::verdict::Failure;
+use super::verdict::PolicyFailure;
 
 /// The policies of the configuration in service, as the metrics show them.
 #[derive(Clone)]
-pub struct HooksInService(Arc<Mutex<Hooks>>);
+pub struct ActiveHooks(Arc<Mutex<Hooks>>);
 
-impl HooksInService {
+impl ActiveHooks {
     pub fn new(hooks: &Hooks) -> Self {
-        HooksInService(Arc::new(Mutex::new(hooks.clone())))
+        ActiveHooks(Arc::new(Mutex::new(hooks.clone())))
     }
 
     /// Shows those of another configuration.
@@ -32,7 +32,7 @@ impl HooksInService {
     }
 }
 
-impl fmt::Debug for HooksInService {
+impl fmt::Debug for ActiveHooks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("HooksInService").finish_non_exhaustive()
     }
@@ -43,7 +43,7 @@ fn label(hook: &Hook) -> (&'static str, &str) {
 }
 
 /// Exposes the counts; the registry adds its prefix to their names.
-impl Collector for HooksInService {
+impl Collector for ActiveHooks {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let hooks = self.list();
         if hooks.is_empty() {
@@ -67,7 +67,7 @@ impl Collector for HooksInService {
             MetricType::Counter,
         )?;
         for hook in &*hooks {
-            for failure in Failure::ALL {
+            for failure in PolicyFailure::ALL {
                 let count = &hook.counters.failures[failure as usize];
                 count.encode(failures.encode_family(&[label(hook), ("reason", failure.as_str())])?)?;
             }
@@ -79,7 +79,9 @@ impl Collector for HooksInService {
             MetricType::Histogram,
         )?;
         for hook in &*hooks {
-            hook.counters.waits.encode(waits.encode_family(&[label(hook)])?)?;
+            hook.counters
+                .wait_times
+                .encode(waits.encode_family(&[label(hook)])?)?;
         }
         let mut queue = encoder.encode_descriptor(
             "python_policy_queue",

@@ -3,7 +3,7 @@
 //!
 //! The data-plane thread never waits for an evaluator and shares no lock with it: a request is copied into the bounded
 //! queue of its policy, and the connection's task waits for the verdict, or for the policy's deadline. Whatever keeps a
-//! policy from a verdict is a [`Failure`], and what follows from one is the policy's to say. Requests of tenants without
+//! policy from a verdict is a [`PolicyFailure`], and what follows from one is the policy's to say. Requests of tenants without
 //! such policies pay for one branch.
 #![forbid(unsafe_code)]
 #![allow(
@@ -21,10 +21,10 @@ mod queue;
 mod room;
 mod verdict;
 
-pub use document::Document;
+pub use document::RequestTexts;
 pub use hook::{Hook, Hooks, OnFailure};
-pub use in_service::HooksInService;
+pub use in_service::ActiveHooks;
 pub use queue::PolicyRequest;
 pub use queue::{PolicyItem, PolicyQueue};
-pub use room::HookRoom;
-pub use verdict::{Failure, Replacement, Verdict};
+pub use room::HookMemory;
+pub use verdict::{PolicyFailure, Replacement, Verdict};

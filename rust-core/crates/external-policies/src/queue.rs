@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 
-use super::document::Document;
+use super::document::RequestTexts;
 use super::room::CopyPermit;
 use super::verdict::Verdict;
 
@@ -25,9 +25,9 @@ pub struct PolicyRequest {
     pub tenant: Arc<str>,
     pub model: Box<str>,
     pub endpoint: &'static str,
-    pub document: Document,
+    pub texts: RequestTexts,
     /// The copy's part of the budget.
-    pub _taken: CopyPermit,
+    pub _permit: CopyPermit,
 }
 
 impl PolicyItem {
@@ -52,9 +52,9 @@ impl PolicyItem {
         let name = |kind| match kind {
             StringKind::Text => "text",
             StringKind::Key => "key",
-            StringKind::Number | StringKind::Setting => "number",
+            StringKind::Number | StringKind::ApiNumber => "number",
         };
-        let texts = self.request.document.texts();
+        let texts = self.request.texts.texts();
         texts.map(move |(text, kind, is_instructions)| (text, name(kind), is_instructions))
     }
 
@@ -64,7 +64,7 @@ impl PolicyItem {
     }
 
     /// Answers; `false` when nobody waits any more.
-    pub fn answer(self, verdict: Verdict) -> bool {
+    pub fn respond(self, verdict: Verdict) -> bool {
         self.verdict.send(verdict).is_ok()
     }
 }

@@ -5,26 +5,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proofgate_base::memory::{Budget, Exhausted, MemoryReservation};
+use proofgate_base::memory::{MemoryBudget, MemoryExhausted, MemoryReservation};
 
 /// What all copies for policies take of the budget. A copy may outlive its request, in the hands of a policy that is
 /// late, so who drops it gives its bytes back to a count, and the data-plane thread makes the share follow that.
-pub struct HookRoom {
+pub struct HookMemory {
     share: RefCell<MemoryReservation>,
-    taken: Arc<AtomicUsize>,
+    used_bytes: Arc<AtomicUsize>,
 }
 
 /// The bytes of one copy.
 pub struct CopyPermit {
     bytes: usize,
-    of: Arc<AtomicUsize>,
+    total_used: Arc<AtomicUsize>,
 }
 
-impl HookRoom {
-    pub fn new(budget: &Rc<Budget>) -> Self {
-        HookRoom {
+impl HookMemory {
+    pub fn new(budget: &Rc<MemoryBudget>) -> Self {
+        HookMemory {
             share: RefCell::new(MemoryReservation::new(budget)),
-            taken: Arc::default(),
+            used_bytes: Arc::default(),
         }
     }
 
@@ -32,26 +32,29 @@ impl HookRoom {
     ///
     /// # Errors
     /// [`Exhausted`].
-    pub fn take(&self, bytes: usize) -> Result<CopyPermit, Exhausted> {
-        let all = self.taken.load(Ordering::Relaxed).saturating_add(bytes);
+    pub fn reserve(&self, bytes: usize) -> Result<CopyPermit, MemoryExhausted> {
+        let all = self.used_bytes.load(Ordering::Relaxed).saturating_add(bytes);
         self.share.borrow_mut().resize(all)?;
-        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(CopyPermit {
             bytes,
-            of: Arc::clone(&self.taken),
+            total_used: Arc::clone(&self.used_bytes),
         })
     }
 
     /// Gives back what has been dropped.
-    pub fn settle(&self) {
+    pub fn release_dropped(&self) {
         // What becomes less is never refused.
-        let _ = self.share.borrow_mut().resize(self.taken.load(Ordering::Relaxed));
+        let _ = self
+            .share
+            .borrow_mut()
+            .resize(self.used_bytes.load(Ordering::Relaxed));
     }
 }
 
 impl Drop for CopyPermit {
     fn drop(&mut self) {
-        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.total_used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -61,23 +64,23 @@ mod tests {
 
     use prometheus_client::metrics::gauge::Gauge;
 
-    use super::HookRoom;
-    use proofgate_base::memory::{Budget, OWN};
+    use super::HookMemory;
+    use proofgate_base::memory::{MemoryBudget, UNCOUNTED_BYTES};
 
     #[test]
     fn a_copy_counts_until_it_is_dropped_whatever_became_of_its_request() {
         let used = Gauge::default();
-        let budget = Rc::new(Budget::new(400_000, used.clone()));
-        let room = HookRoom::new(&budget);
-        let (first, second) = (room.take(100_000).unwrap(), room.take(150_000).unwrap());
-        assert_eq!(used.get() as usize, 250_000 - OWN);
-        assert!(room.take(100_000).is_err());
+        let budget = Rc::new(MemoryBudget::new(400_000, used.clone()));
+        let room = HookMemory::new(&budget);
+        let (first, second) = (room.reserve(100_000).unwrap(), room.reserve(150_000).unwrap());
+        assert_eq!(used.get() as usize, 250_000 - UNCOUNTED_BYTES);
+        assert!(room.reserve(100_000).is_err());
         std::thread::spawn(move || drop(first)).join().unwrap();
-        room.settle();
-        assert_eq!(used.get() as usize, 150_000 - OWN);
-        assert!(room.take(100_000).is_ok());
+        room.release_dropped();
+        assert_eq!(used.get() as usize, 150_000 - UNCOUNTED_BYTES);
+        assert!(room.reserve(100_000).is_ok());
         drop(second);
-        room.settle();
+        room.release_dropped();
         assert_eq!(used.get(), 0);
     }
 }

@@ -3,13 +3,13 @@
 use proofgate_policy::is_kebab_case;
 
 /// Longest id of a rule or a denial, in bytes: with the policy's name before it, what a record has room for.
-const LONGEST_ID: usize = 32;
+const MAX_ID_LEN: usize = 32;
 /// Longest reason that a client is shown, in characters.
-const LONGEST_REASON: usize = 256;
+const MAX_REASON_CHARS: usize = 256;
 /// The greatest score that one verdict adds.
-const GREATEST_SCORE: u32 = 100_000;
+const MAX_SCORE: u32 = 100_000;
 /// How the ids begin by which records tell failures.
-const FAILED: &str = "failed-";
+const FAILURE_ID_PREFIX: &str = "failed-";
 
 /// A policy's answer for one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,25 +40,25 @@ pub enum Verdict {
         reversible: bool,
     },
     /// There is no verdict.
-    Failed(Failure),
+    Failed(PolicyFailure),
 }
 
 /// A part of a request's text, and what takes its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
     /// Number of the text, in the order in which the request has them.
-    pub text: usize,
+    pub text_index: usize,
     /// Where the part begins in it, in characters (code points).
     pub start: usize,
     /// Where it ends.
     pub end: usize,
     /// What takes its place; without quotation marks, backslashes and control characters.
-    pub by: String,
+    pub replacement: String,
 }
 
 /// Why a policy gave no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum PolicyFailure {
     /// As many requests wait for it as may.
     QueueFull,
     /// It took longer than it may.
@@ -75,67 +75,67 @@ pub enum Failure {
     BreakerOpen,
 }
 
-impl Failure {
+impl PolicyFailure {
     /// Every failure, in the order of their declaration.
-    pub const ALL: [Failure; 7] = [
-        Failure::QueueFull,
-        Failure::Deadline,
-        Failure::Exception,
-        Failure::BadVerdict,
-        Failure::Dead,
-        Failure::NotLoaded,
-        Failure::BreakerOpen,
+    pub const ALL: [PolicyFailure; 7] = [
+        PolicyFailure::QueueFull,
+        PolicyFailure::Deadline,
+        PolicyFailure::Exception,
+        PolicyFailure::BadVerdict,
+        PolicyFailure::Dead,
+        PolicyFailure::NotLoaded,
+        PolicyFailure::BreakerOpen,
     ];
 
     /// Its name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
-            Failure::QueueFull => "queue_full",
-            Failure::Deadline => "deadline",
-            Failure::Exception => "exception",
-            Failure::BadVerdict => "bad_verdict",
-            Failure::Dead => "dead",
-            Failure::NotLoaded => "not_loaded",
-            Failure::BreakerOpen => "breaker_open",
+            PolicyFailure::QueueFull => "queue_full",
+            PolicyFailure::Deadline => "deadline",
+            PolicyFailure::Exception => "exception",
+            PolicyFailure::BadVerdict => "bad_verdict",
+            PolicyFailure::Dead => "dead",
+            PolicyFailure::NotLoaded => "not_loaded",
+            PolicyFailure::BreakerOpen => "breaker_open",
         }
     }
 
     /// How records name it, behind the policy's name.
     pub fn id(self) -> String {
-        format!("{FAILED}{}", self.as_str().replace('_', "-"))
+        format!("{FAILURE_ID_PREFIX}{}", self.as_str().replace('_', "-"))
     }
 
     /// Whether it says something of the policy's health: of a burst of requests it does not.
-    pub(crate) fn is_the_policys(self) -> bool {
-        !matches!(self, Failure::QueueFull | Failure::BreakerOpen)
+    pub(crate) fn affects_policy_health(self) -> bool {
+        !matches!(self, PolicyFailure::QueueFull | PolicyFailure::BreakerOpen)
     }
 }
 
 impl Verdict {
     /// The verdict, if its words are such as a record and a client may get.
-    pub fn checked(self) -> Result<Verdict, Failure> {
+    pub fn validated(self) -> Result<Verdict, PolicyFailure> {
         let fits = match &self {
             Verdict::Allow => true,
             Verdict::Deny { code, reason } => is_id(code) && is_sentence(reason),
-            Verdict::Flag { rule, score } => is_id(rule) && *score <= GREATEST_SCORE,
+            Verdict::Flag { rule, score } => is_id(rule) && *score <= MAX_SCORE,
             Verdict::Replace { rule, .. } => is_id(rule),
             Verdict::Failed(failure) => return Err(*failure),
         };
-        fits.then_some(self).ok_or(Failure::BadVerdict)
+        fits.then_some(self).ok_or(PolicyFailure::BadVerdict)
     }
 }
 
 fn is_id(text: &str) -> bool {
-    text.len() <= LONGEST_ID && is_kebab_case(text) && !text.starts_with(FAILED)
+    text.len() <= MAX_ID_LEN && is_kebab_case(text) && !text.starts_with(FAILURE_ID_PREFIX)
 }
 
 fn is_sentence(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= LONGEST_REASON && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.chars().count() <= MAX_REASON_CHARS && !text.chars().any(char::is_control)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Verdict};
+    use super::{PolicyFailure, Verdict};
 
     fn deny(code: &str, reason: &str) -> Verdict {
         Verdict::Deny {
@@ -148,18 +148,26 @@ mod tests {
     fn words_that_a_record_or_a_client_may_not_get_are_no_verdict() {
         let long = "x".repeat(33);
         for code in ["", "Upper", "a--b", "-a", "a b", "failed-deadline", &long] {
-            assert_eq!(deny(code, "No.").checked(), Err(Failure::BadVerdict), "{code}");
+            assert_eq!(
+                deny(code, "No.").validated(),
+                Err(PolicyFailure::BadVerdict),
+                "{code}"
+            );
         }
         for reason in ["", "  ", "two\nlines", &"x".repeat(257)] {
-            assert_eq!(deny("a", reason).checked(), Err(Failure::BadVerdict), "{reason}");
+            assert_eq!(
+                deny("a", reason).validated(),
+                Err(PolicyFailure::BadVerdict),
+                "{reason}"
+            );
         }
         let flag = |score| Verdict::Flag {
             rule: "a".into(),
             score,
         };
-        assert_eq!(flag(100_001).checked(), Err(Failure::BadVerdict));
+        assert_eq!(flag(100_001).validated(), Err(PolicyFailure::BadVerdict));
         for fits in [deny("not-2-day", "Not today."), flag(0), Verdict::Allow] {
-            assert_eq!(fits.clone().checked(), Ok(fits));
+            assert_eq!(fits.clone().validated(), Ok(fits));
         }
     }
 }

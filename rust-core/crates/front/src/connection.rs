@@ -12,29 +12,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use proofgate_auth::Identity;
-use proofgate_base::answer::{AnswerOptions, write_response};
+use proofgate_base::answer::{ResponseOptions, write_response};
 use proofgate_base::approvals::Approval;
 use proofgate_base::client::{AfterExchange, Client, ClientStream};
-use proofgate_base::client_fields::ClientFields;
+use proofgate_base::client_fields::AnthropicHeaders;
 use proofgate_base::deadline::Deadline;
 use proofgate_base::lifecycle::{Lifecycle, Phase};
-use proofgate_base::memory::Exhausted;
+use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
 use proofgate_base::routing::Peer;
 use proofgate_config::OnFlag;
-use proofgate_exchange::body::{Body, NoRequest, Reader, arrived};
+use proofgate_exchange::body::{BodyReader, RequestBody, RequestReadError, check_fill};
 use proofgate_exchange::endpoint::Route;
 use proofgate_exchange::exchange;
 use proofgate_exchange::gateway::Gateway;
 use proofgate_exchange::incoming_call::IncomingCall;
 use proofgate_exchange::receipts;
-use proofgate_exchange::reply::{Buffers, Reply};
+use proofgate_exchange::reply::{ConnectionBuffers, Reply};
 use proofgate_exchange::usage_report;
 use proofgate_ledger::record::ConfigId;
 use proofgate_multipart::Boundary;
 use proofgate_observe::attribution::Attribution;
 use proofgate_observe::rejected_request::RejectedRequest;
-use proofgate_observe::telemetry::{Asked, Observed};
+use proofgate_observe::telemetry::{ObservedExchange, ObservedRequest};
 use proofgate_providers::{Dialect, Family};
 use proofgate_stages::{Span, Stage};
 use proofgate_upstream::catalog::Catalog;
@@ -46,8 +46,8 @@ use proofgate_wire::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use self::asked_by_anyone::AskedByAnyone;
-use self::form_boundary::boundary;
+use self::asked_by_anyone::UnauthenticatedRequest;
+use self::form_boundary::parse_boundary;
 use crate::cors;
 
 /// Serves one client until either side has had enough. `peer` is what is known of the connection.
@@ -56,30 +56,29 @@ pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecy
     let oldest = match &stream {
         // The connection that it is a stream of has its own age.
         ClientStream::Http2(_) => None,
-        _ => {
-            std::time::Instant::now().checked_add(gateway.random.vary(catalog.terms.timeouts.connection_age))
-        }
+        _ => std::time::Instant::now()
+            .checked_add(gateway.random.jitter(catalog.settings.timeouts.connection_age)),
     };
     let mut connection = Connection {
         client: Client::new(
             stream,
-            catalog.terms.timeouts.client_idle,
+            catalog.settings.timeouts.client_idle,
             &gateway.buffers.budget,
         ),
         scanner: HeadScanner::new(),
-        buffers: Buffers::default(),
-        extra: Vec::new(),
+        buffers: ConnectionBuffers::default(),
+        extra_headers: Vec::new(),
         attribution: Attribution::default(),
         approvals: Vec::new(),
         peer,
-        oldest,
+        close_after: oldest,
         catalog,
         gateway,
         lifecycle,
         deadline: Deadline::default(),
     };
     loop {
-        match connection.turn().await {
+        match connection.serve_exchange().await {
             AfterExchange::Continue => {}
             AfterExchange::Close => return,
             AfterExchange::Linger => return Box::pin(connection.client.linger()).await,
@@ -98,21 +97,21 @@ struct Connection {
     scanner: HeadScanner,
     peer: Peer,
     /// From when on the next answer ends the connection, so that its client comes back where it is routed by then.
-    oldest: Option<std::time::Instant>,
+    close_after: Option<std::time::Instant>,
     /// Header lines that the answer to this request gets besides its own.
-    extra: Vec<u8>,
+    extra_headers: Vec<u8>,
     /// Whom this request is for, as its client says.
     attribution: Attribution,
     /// By what it may call guarded tools.
     approvals: Vec<Approval>,
-    buffers: Buffers,
+    buffers: ConnectionBuffers,
 }
 
 /// A request whose head was understood and whose sender is known.
 struct Request {
     route: Route,
     /// What of the head goes upstream, where anything does.
-    fields: Option<Box<ClientFields>>,
+    fields: Option<Box<AnthropicHeaders>>,
     identity: Identity,
     config: ConfigId,
     framing: RequestFraming,
@@ -125,7 +124,7 @@ struct Request {
 
 /// What is known of a request so far, for the answer if it is refused.
 #[derive(Default)]
-struct RequestSoFar {
+struct PartialRequest {
     tenant: Option<Arc<str>>,
     /// What the configuration calls the key.
     key_name: Option<Arc<str>>,
@@ -134,15 +133,15 @@ struct RequestSoFar {
     /// In whose shape an error is said.
     family: Family,
     /// What is told of it, where somebody wants to know.
-    observed: Option<Box<Observed>>,
+    observed: Option<Box<ObservedExchange>>,
 }
 
 /// What the head of a request came to.
-enum Head {
+enum HeadOutcome {
     Request(Request),
     /// Whoever sends it is answered, without a key.
-    ToAnyone {
-        asked: AskedByAnyone,
+    Unauthenticated {
+        asked: UnauthenticatedRequest,
         keep_alive: bool,
     },
 }
@@ -151,94 +150,94 @@ impl Connection {
     /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
     /// one connection can come from another tenant than the one the choice was made for.
     fn owns(&self, identity: &Identity) -> bool {
-        self.peer.routed.is_for(&identity.tenant.name)
+        self.peer.tenant_route.allows(&identity.tenant.name)
     }
 
     /// Whether the connection has served long enough, or its worker has.
-    fn is_leaving(&self, now: std::time::Instant) -> bool {
-        self.lifecycle.phase() >= Phase::Retiring || self.oldest.is_some_and(|oldest| oldest <= now)
+    fn should_close(&self, now: std::time::Instant) -> bool {
+        self.lifecycle.phase() >= Phase::Retiring || self.close_after.is_some_and(|oldest| oldest <= now)
     }
 
-    async fn turn(&mut self) -> AfterExchange {
+    async fn serve_exchange(&mut self) -> AfterExchange {
         self.scanner.reset();
-        self.extra.clear();
-        let length = match self.head().await {
+        self.extra_headers.clear();
+        let length = match self.read_head().await {
             Ok(length) => length,
             Err(unserved) => {
-                let unserved = self.unserved(unserved, RequestSoFar::default(), Span::default());
+                let unserved = self.reject(unserved, PartialRequest::default(), Span::default());
                 return Box::pin(unserved).await;
             }
         };
         let now = std::time::Instant::now();
         let mut span = Span::start(&self.gateway.observers.profiler, now);
         self.catalog = self.gateway.catalog();
-        let mut known = RequestSoFar::default();
-        let request = match self.request(length, now, &mut span, &mut known) {
-            Ok(Head::Request(request)) => request,
-            Ok(Head::ToAnyone { asked, keep_alive }) => {
-                return Box::pin(self.answer_anyone(asked, length, keep_alive, now)).await;
+        let mut known = PartialRequest::default();
+        let request = match self.read_request(length, now, &mut span, &mut known) {
+            Ok(HeadOutcome::Request(request)) => request,
+            Ok(HeadOutcome::Unauthenticated { asked, keep_alive }) => {
+                return Box::pin(self.respond_unauthenticated(asked, length, keep_alive, now)).await;
             }
-            Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
+            Err(unserved) => return Box::pin(self.reject(unserved, known, span)).await,
         };
         if let Some(boundary) = &request.boundary {
             let boundary = boundary.clone();
-            return Box::pin(self.form(request, boundary, known, length, now, span)).await;
+            return Box::pin(self.serve_form(request, boundary, known, length, now, span)).await;
         }
-        let reader = Reader {
-            terms: &self.catalog.terms,
+        let reader = BodyReader {
+            terms: &self.catalog.settings,
             client: &mut self.client,
             expect_continue: request.expect_continue,
         };
         let body = match reader.read(request.framing, length).await {
             Ok(body) => body,
-            Err(unserved) => return Box::pin(self.unserved(unserved, known, span)).await,
+            Err(unserved) => return Box::pin(self.reject(unserved, known, span)).await,
         };
         span.lap_now(Stage::Body);
-        pin!(self.answer(request, known, body, now, span)).await
+        pin!(self.respond(request, known, body, now, span)).await
     }
 
-    async fn answer(
+    async fn respond(
         &mut self,
         mut request: Request,
-        known: RequestSoFar,
-        body: Body,
+        known: PartialRequest,
+        body: RequestBody,
         now: std::time::Instant,
         mut span: Span,
     ) -> AfterExchange {
-        let close = !request.keep_alive || self.is_leaving(now);
-        let RequestSoFar { family, observed, .. } = known;
+        let close = !request.keep_alive || self.should_close(now);
+        let PartialRequest { family, observed, .. } = known;
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
-            Route::Call(..) | Route::Stored(_) => {
+            Route::Call(..) | Route::StoredObject(_) => {
                 let Some(dialect) = request.route.dialect() else {
                     return AfterExchange::Close;
                 };
                 let (in_path, stored) = match &request.route {
                     Route::Call(_, in_path) => (in_path.as_deref(), None),
-                    Route::Stored(call) => (None, Some(&**call)),
+                    Route::StoredObject(call) => (None, Some(&**call)),
                     _ => (None, None),
                 };
                 let range = body.range.clone();
-                let message = claude_body::read(
+                let message = claude_body::normalize(
                     &self.gateway.buffers.budget,
                     in_path,
                     &self.client.input[range.clone()],
                     request.fields.as_deref_mut(),
                 );
                 let Ok(message) = message else {
-                    let refused = NoRequest::Rejected(Rejection::OVERLOADED);
-                    let known = RequestSoFar {
+                    let refused = RequestReadError::Rejected(Rejection::OVERLOADED);
+                    let known = PartialRequest {
                         tenant: Some(Arc::clone(&tenant.name)),
                         key_name: request.identity.key_name.clone(),
                         head_only: false,
                         family,
                         observed,
                     };
-                    return Box::pin(self.unserved(refused, known, span)).await;
+                    return Box::pin(self.reject(refused, known, span)).await;
                 };
                 let input = self.client.take_input();
                 let as_it_came = &input[range];
-                let body_at = match body.came_later {
+                let body_at = match body.was_awaited {
                     true => std::time::Instant::now(),
                     false => now,
                 };
@@ -247,66 +246,66 @@ impl Connection {
                     catalog: &self.catalog,
                     identity: &request.identity,
                     dialect,
-                    in_path,
-                    stored,
-                    fields: request.fields,
+                    path_params: in_path,
+                    stored_call: stored,
+                    anthropic_headers: request.fields,
                     attribution: &mut self.attribution,
                     client_address: self.peer.address,
                     approvals: &self.approvals,
                     config: request.config,
                     body: message.as_deref().unwrap_or(as_it_came),
-                    as_it_came,
+                    original_body: as_it_came,
                     form: None,
                     upload: Cell::default(),
-                    now,
-                    body_at,
+                    head_received_at: now,
+                    body_received_at: body_at,
                     span,
                     observed,
                     series: None,
-                    own_fields: 0,
+                    own_headers_length: 0,
                 };
                 let back = Reply {
                     client: &mut self.client,
                     buffers: &mut self.buffers,
-                    extra: &mut self.extra,
+                    extra: &mut self.extra_headers,
                     lifecycle: &mut self.lifecycle,
                     deadline: &mut self.deadline,
                     close,
                     dialect,
-                    frames: (request.route.form() == BodyForm::Invoke).then(Box::default),
+                    frame_writer: (request.route.body_form() == BodyForm::Invoke).then(Box::default),
                 };
                 // Pinned where it is made: awaited as a value it would be copied twice.
                 let after = pin!(exchange::run(call, back)).await;
-                self.attribution.forget();
-                self.buffers.give_back(&self.gateway.buffers.spare);
+                self.attribution.clear();
+                self.buffers.release(&self.gateway.buffers.pool);
                 return match self.client.restore(input, body.consumed) {
                     Ok(()) => after,
-                    Err(Exhausted) => AfterExchange::Close,
+                    Err(MemoryExhausted) => AfterExchange::Close,
                 };
             }
             Route::Models => {
                 let now = self.gateway.clock.unix_micros(now);
-                let list = models::list(&self.catalog, tenant, family, now, &mut self.extra);
+                let list = models::list(&self.catalog, tenant, family, now, &mut self.extra_headers);
                 Ok((200, Some(list), None))
             }
             Route::Model(name) => {
                 let now = self.gateway.clock.unix_micros(now);
-                let model = models::one(&self.catalog, tenant, name, family, now);
+                let model = models::get(&self.catalog, tenant, name, family, now);
                 model.map(|model| (200, Some(model), None))
             }
             Route::Usage => {
                 let now = self.gateway.clock.unix_micros(now);
-                let told = usage_report::tell(&self.gateway, &request.identity, now);
+                let told = usage_report::build_report(&self.gateway, &request.identity, now);
                 told.map(|usage| (200, Some(usage), None))
             }
             Route::Receipt(asked) => {
-                let asking = receipts::answer(
+                let asking = receipts::respond(
                     &self.gateway,
                     &self.catalog,
                     &request.identity,
                     asked,
                     now,
-                    &mut self.extra,
+                    &mut self.extra_headers,
                 );
                 // Boxed: only who asks for one needs the room.
                 Box::pin(asking).await.map(|receipt| (200, Some(receipt), None))
@@ -316,16 +315,16 @@ impl Connection {
             Route::Probe => Ok((200, None, None)),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
-            Route::Refused(error) => Err(Rejection::from(*error)),
-            Route::StoredRefused(error) => Err(Rejection::from(error)),
+            Route::InvalidGooglePath(error) => Err(Rejection::from(*error)),
+            Route::InvalidStoredObject(error) => Err(Rejection::from(error)),
         };
-        let options = AnswerOptions {
+        let options = ResponseOptions {
             close,
             head_only: request.head_only,
-            extra: &self.extra,
+            extra: &self.extra_headers,
             family,
         };
-        self.gateway.buffers.spare.lend(&mut self.buffers.head);
+        self.gateway.buffers.pool.acquire(&mut self.buffers.head);
         self.buffers.head.clear();
         match answered {
             Ok((status, json, field)) => {
@@ -348,32 +347,32 @@ impl Connection {
                     key_name: request.identity.key_name.clone(),
                     endpoint: request.route.path(),
                     observed,
-                    ..RejectedRequest::of(&self.peer)
+                    ..RejectedRequest::from_peer(&self.peer)
                 };
                 let id = self.gateway.reject(&rejection, refused).await;
                 span.lap_now(Stage::CompletionRecord);
                 rejection
-                    .answer()
+                    .to_response()
                     .write(id.as_str(), options, &mut self.buffers.head);
             }
         }
         self.client.input.consume(body.consumed);
-        self.send_measured(close, span).await
+        self.send_and_measure(close, span).await
     }
 
     /// Reads a head of `length` bytes: its framing, then who sends it, then what it asks for.
-    fn request(
+    fn read_request(
         &mut self,
         length: usize,
         now: std::time::Instant,
         span: &mut Span,
-        known: &mut RequestSoFar,
-    ) -> Result<Head, NoRequest> {
-        let terms = &self.catalog.terms;
+        known: &mut PartialRequest,
+    ) -> Result<HeadOutcome, RequestReadError> {
+        let terms = &self.catalog.settings;
         let parsed = parse_request(&self.client.input[..length], &terms.head_limits);
         // Looked at where it stands: it is large.
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
-        let route = Route::of(head);
+        let route = Route::from_head(head);
         let has_form = route.dialect().is_some_and(Dialect::has_form);
         if let RequestFraming::Length(length) = head.framing
             && length > terms.limits.body_bytes
@@ -384,35 +383,37 @@ impl Connection {
         known.head_only = head.method == Method::Head;
         known.family = route.family(head);
         let cors = terms.cors.as_ref();
-        cors::write_fields(cors, &head.headers, &mut self.extra);
+        cors::write_fields(cors, &head.headers, &mut self.extra_headers);
         span.lap_now(Stage::Parse);
-        if let Some(asked) = AskedByAnyone::of(&route, head, cors) {
+        if let Some(asked) = UnauthenticatedRequest::from_head(&route, head, cors) {
             // A body is not read, so nothing behind it may be taken for a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
-            return Ok(Head::ToAnyone { asked, keep_alive });
+            return Ok(HeadOutcome::Unauthenticated { asked, keep_alive });
         }
-        if let Route::Refused(error) = route {
+        if let Route::InvalidGooglePath(error) = route {
             return Err(Rejection::from(error).into());
         }
-        let identity = self.sender(head, &route, now, known)?;
+        let identity = self.authenticate(head, &route, now, known)?;
         span.lap_now(Stage::Auth);
-        if head.framing != RequestFraming::Empty && is_coded(&head.headers) {
-            return Err(Rejection::CONTENT_CODING.into());
+        if head.framing != RequestFraming::Empty && has_content_coding(&head.headers) {
+            return Err(Rejection::UNSUPPORTED_CONTENT_CODING.into());
         }
         self.attribution.read_head(&head.headers);
-        self.approvals = match &terms.plan(&identity.tenant).guarded {
-            Some(guarded) if guarded.on_flag == OnFlag::RequireApproval => Approval::read(&head.headers),
+        self.approvals = match &terms.plan(&identity.tenant).tool_policy {
+            Some(guarded) if guarded.on_flag == OnFlag::RequireApproval => {
+                Approval::from_headers(&head.headers)
+            }
             _ => Vec::new(),
         };
         let fields = match route {
-            Route::Call(dialect, _) => ClientFields::of(dialect.family(), &head.headers),
+            Route::Call(dialect, _) => AnthropicHeaders::from_headers(dialect.family(), &head.headers),
             _ => None,
         };
         let boundary = match has_form {
-            true => Some(boundary(&head.headers).map_err(Rejection::from)?),
+            true => Some(parse_boundary(&head.headers).map_err(Rejection::from)?),
             false => None,
         };
-        Ok(Head::Request(Request {
+        Ok(HeadOutcome::Request(Request {
             route,
             fields,
             identity,
@@ -426,14 +427,14 @@ impl Connection {
     }
 
     /// Who sends a request with this head, where they may ask for that here.
-    fn sender(
+    fn authenticate(
         &self,
         head: &RequestHead<'_>,
         route: &Route,
         now: std::time::Instant,
-        known: &mut RequestSoFar,
-    ) -> Result<Identity, NoRequest> {
-        let terms = &self.catalog.terms;
+        known: &mut PartialRequest,
+    ) -> Result<Identity, RequestReadError> {
+        let terms = &self.catalog.settings;
         let seconds = self.gateway.clock.unix_micros(now) / 1_000_000;
         let identity = self
             .gateway
@@ -441,13 +442,13 @@ impl Connection {
             .map_err(Rejection::from)?;
         known.tenant = Some(Arc::clone(&identity.tenant.name));
         known.key_name.clone_from(&identity.key_name);
-        let asked = Asked {
+        let asked = ObservedRequest {
             headers: &head.headers,
-            at: now,
+            received_at: now,
             tenant: &identity.tenant.name,
             endpoint: route.path(),
         };
-        known.observed = Observed::begin(
+        known.observed = ObservedExchange::start(
             &self.gateway.clock,
             &self.gateway.random,
             &terms.telemetry,
@@ -456,14 +457,14 @@ impl Connection {
         if !self.owns(&identity) {
             return Err(Rejection::MISDIRECTED.into());
         }
-        let allowed = |endpoint| terms.plan(&identity.tenant).allowed.has_endpoint(endpoint);
+        let allowed = |endpoint| terms.plan(&identity.tenant).allowed.allows_endpoint(endpoint);
         if !route.endpoint().is_none_or(allowed) {
             let denial = proofgate_auth::AuthError::EndpointNotAllowed;
             return Err(Rejection::from(denial).into());
         }
-        if let Route::Stored(call) = route {
-            let object_provider = self.catalog.stored_of(&identity.tenant);
-            stored::check(
+        if let Route::StoredObject(call) = route {
+            let object_provider = self.catalog.object_provider(&identity.tenant);
+            stored::check_access(
                 call.stored,
                 object_provider,
                 terms.plan(&identity.tenant),
@@ -474,14 +475,14 @@ impl Connection {
     }
 
     /// Waits for a whole head and returns its length in bytes.
-    async fn head(&mut self) -> Result<usize, NoRequest> {
-        let timeouts = self.catalog.terms.timeouts;
-        let limits = self.catalog.terms.limits;
+    async fn read_head(&mut self) -> Result<usize, RequestReadError> {
+        let timeouts = self.catalog.settings.timeouts;
+        let limits = self.catalog.settings.limits;
         if self.client.input.is_empty() {
             tokio::select! {
                 biased;
-                filled = self.client.fill_within(timeouts.client_idle) => arrived(filled)?,
-                () = self.lifecycle.idle_may_close(timeouts.lame_duck) => return Err(NoRequest::Gone),
+                filled = self.client.fill_within(timeouts.client_idle) => check_fill(filled)?,
+                () = self.lifecycle.wait_for_idle_close(timeouts.lame_duck) => return Err(RequestReadError::ClientGone),
             }
         }
         if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
@@ -490,8 +491,8 @@ impl Connection {
         let deadline = Instant::now() + timeouts.client_head;
         loop {
             match timeout_at(deadline, self.client.fill()).await {
-                Err(_) => return Err(NoRequest::Rejected(Rejection::SLOW_REQUEST)),
-                Ok(filled) => arrived(filled)?,
+                Err(_) => return Err(RequestReadError::Rejected(Rejection::SLOW_REQUEST)),
+                Ok(filled) => check_fill(filled)?,
             }
             if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
                 return Ok(length);
@@ -500,8 +501,13 @@ impl Connection {
     }
 
     /// Answers a request that is not understood or not wanted; the connection cannot go on after it.
-    async fn unserved(&mut self, unserved: NoRequest, known: RequestSoFar, mut span: Span) -> AfterExchange {
-        let NoRequest::Rejected(rejection) = unserved else {
+    async fn reject(
+        &mut self,
+        unserved: RequestReadError,
+        known: PartialRequest,
+        mut span: Span,
+    ) -> AfterExchange {
+        let RequestReadError::Rejected(rejection) = unserved else {
             return AfterExchange::Close;
         };
         let refused = RejectedRequest {
@@ -509,26 +515,26 @@ impl Connection {
             key_name: known.key_name,
             bytes: self.client.input.len(),
             observed: known.observed,
-            ..RejectedRequest::of(&self.peer)
+            ..RejectedRequest::from_peer(&self.peer)
         };
-        self.client.forget();
+        self.client.discard_input();
         let id = self.gateway.reject(&rejection, refused).await;
         span.lap_now(Stage::CompletionRecord);
-        let options = AnswerOptions {
+        let options = ResponseOptions {
             close: true,
             head_only: known.head_only,
-            extra: &self.extra,
+            extra: &self.extra_headers,
             family: known.family,
         };
-        self.gateway.buffers.spare.lend(&mut self.buffers.head);
+        self.gateway.buffers.pool.acquire(&mut self.buffers.head);
         self.buffers.head.clear();
         rejection
-            .answer()
+            .to_response()
             .write(id.as_str(), options, &mut self.buffers.head);
-        self.send_measured(true, span).await
+        self.send_and_measure(true, span).await
     }
 
-    async fn send_measured(&mut self, close: bool, mut span: Span) -> AfterExchange {
+    async fn send_and_measure(&mut self, close: bool, mut span: Span) -> AfterExchange {
         let after = self.send_head(close).await;
         span.lap_now(Stage::ClientWrite);
         span.finish_now(&self.gateway.observers.profiler);
@@ -537,7 +543,7 @@ impl Connection {
 
     async fn send_head(&mut self, close: bool) -> AfterExchange {
         let sent = self.client.send(&self.buffers.head).await;
-        self.buffers.give_back(&self.gateway.buffers.spare);
+        self.buffers.release(&self.gateway.buffers.pool);
         match sent {
             Ok(()) if close => AfterExchange::Linger,
             Ok(()) => AfterExchange::Continue,
@@ -547,7 +553,7 @@ impl Connection {
 }
 
 /// Whether a body has a content coding (RFC 9110 section 8.4).
-fn is_coded(headers: &Headers<'_>) -> bool {
+fn has_content_coding(headers: &Headers<'_>) -> bool {
     let codings = headers.iter();
     let codings = codings.filter(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
     codings

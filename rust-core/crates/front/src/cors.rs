@@ -14,7 +14,7 @@ fn allowed_origin<'h>(cors: Option<&Cors>, headers: &Headers<'h>) -> Option<&'h 
     allowed.then_some(origin)
 }
 
-const EXPOSED: &[u8] =
+const EXPOSED_HEADERS: &[u8] =
     b"x-request-id, retry-after, ratelimit, ratelimit-policy, x-ratelimit-limit-requests, \
 x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, \
 x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, x-should-retry";
@@ -24,7 +24,7 @@ pub(crate) fn write_fields(cors: Option<&Cors>, headers: &Headers<'_>, out: &mut
     if let Some(origin) = allowed_origin(cors, headers) {
         let start = out.len();
         let written = encode::write_header(out, "access-control-allow-origin", origin)
-            .and_then(|()| encode::write_header(out, "access-control-expose-headers", EXPOSED))
+            .and_then(|()| encode::write_header(out, "access-control-expose-headers", EXPOSED_HEADERS))
             .and_then(|()| encode::write_header(out, "vary", b"Origin"));
         if written.is_err() {
             out.truncate(start);

@@ -12,12 +12,12 @@
 )]
 
 use proofgate_evidence::FileStorage;
-use proofgate_index::{Limits, Reader, signed_logs};
+use proofgate_index::{BatchLimits, BatchReader, signed_logs};
 use proofgate_ledger::SigningKey;
 use proofgate_ledger::record::{
     Admission, Completion, ConfigDigests, ConfigId, Outcome, PolicyNote, SaltId, Usage,
 };
-use proofgate_wal::{Incarnation, Options, Preparation, Shard, Storage, succession};
+use proofgate_wal::{Incarnation, LogOptions, Preparation, Shard, Storage, succession};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn main() {
                     ledger: LEDGER,
                     number: u32::try_from(shard).unwrap(),
                     key: &key,
-                    former: None,
+                    previous_key: None,
                 },
                 START + number("--from").unwrap_or(0) * DAY,
                 number("--exchanges").unwrap(),
@@ -68,17 +68,17 @@ fn main() {
 }
 
 fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
-    let terms = succession::Terms {
+    let terms = succession::StartOptions {
         shard: *shard,
-        until: None,
+        key_valid_until: None,
         successions: &[],
-        options: Options::default(),
-        config: ConfigDigests::of([0; 32]),
+        options: LogOptions::default(),
+        config: ConfigDigests::from_config([0; 32]),
         version: "0",
         now: start,
     };
     let storage: Arc<dyn Storage> = Arc::new(FileStorage);
-    let mut log = succession::begin(&storage, &terms, None).unwrap().log;
+    let mut log = succession::start(&storage, &terms, None).unwrap().log;
     let apart = days * DAY / exchanges;
     let mut flying = VecDeque::new();
     let mut admitted: HashMap<u64, u64> = HashMap::new();
@@ -157,7 +157,7 @@ fn make(shard: &Shard<'_>, start: u64, exchanges: u64, days: u64) {
     }
     follow(&mut log);
     log.follower.sync().unwrap();
-    log.follower.checkpoint(shard.key).unwrap();
+    log.follower.sign_checkpoint(shard.key).unwrap();
 }
 
 fn complete(log: &mut Incarnation, (id, admission, ts): (String, u64, u64)) {
@@ -199,7 +199,7 @@ fn complete(log: &mut Incarnation, (id, admission, ts): (String, u64, u64)) {
 fn follow(log: &mut Incarnation) {
     log.writer.flush().unwrap();
     while let Preparation::Prepared = log.follower.prepare() {}
-    while log.follower.step().unwrap().behind {}
+    while log.follower.step().unwrap().has_more {}
 }
 
 fn read(ledger: &Path, key: &SigningKey) {
@@ -209,8 +209,15 @@ fn read(ledger: &Path, key: &SigningKey) {
     let begun = Instant::now();
     let mut rows = 0;
     for log in &logs {
-        let mut reader =
-            Reader::open(&FileStorage, &log.dir, &log.note, &vkey, None, Limits::default()).unwrap();
+        let mut reader = BatchReader::open(
+            &FileStorage,
+            &log.dir,
+            &log.note,
+            &vkey,
+            None,
+            BatchLimits::default(),
+        )
+        .unwrap();
         while let Some(batch) = reader.next().unwrap() {
             rows += batch.days.values().map(|day| day.exchanges.len()).sum::<usize>();
         }

@@ -1,13 +1,13 @@
 //! What the analysis of answers found, as an index keeps it.
 
-use crate::exchange::{RequestId, time, whole};
-use crate::names::Names;
+use crate::exchange::{RequestId, to_index_number, to_index_time};
+use crate::names::TextInterner;
 use proofgate_ledger::record::{AnalysedFeature, Analysis};
 
 /// What one record of the analysis says: of a window of answers, or of one answer that was flagged. Numbers of texts and
 /// lists are those of its day in the batch; those of the record are integers in the units of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Analysed {
+pub struct AnalysisRow {
     /// When it was recorded, in unix microseconds.
     pub ts: i64,
     /// Number of the record in its log.
@@ -27,12 +27,12 @@ pub struct Analysed {
     /// Of an answer: the share of its longest stretch of one block, in thousandths.
     pub stretch: Option<i64>,
     /// What only a window has.
-    pub window: Option<Window>,
+    pub window: Option<AnalysisWindow>,
 }
 
 /// The numbers that only a window of answers has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct AnalysisWindow {
     /// Which one it is of its tenant and model since the worker started, from 1.
     pub number: i64,
     /// Answers in it.
@@ -47,17 +47,18 @@ pub struct Window {
     pub tests: String,
 }
 
-impl Analysed {
-    pub(crate) fn of(record: &Analysis<'_>, names: &mut Names) -> Self {
+impl AnalysisRow {
+    pub(crate) fn from_record(record: &Analysis<'_>, names: &mut TextInterner) -> Self {
         let (answer, window) = (record.answer.as_ref(), record.window.as_ref());
-        let told = |of_answer: Option<u64>, of_window: Option<u64>| of_answer.or(of_window).map(whole);
+        let told =
+            |of_answer: Option<u64>, of_window: Option<u64>| of_answer.or(of_window).map(to_index_number);
         Self {
-            ts: time(record.ts),
-            seq: whole(record.seq),
+            ts: to_index_time(record.ts),
+            seq: to_index_number(record.seq),
             exchange: RequestId::from(record.exchange.as_ref()),
-            tenant: names.text(&record.tenant),
-            model: names.text(&record.model),
-            findings: names.set(record.findings.iter().map(|finding| &**finding)),
+            tenant: names.intern_text(&record.tenant),
+            model: names.intern_text(&record.model),
+            findings: names.intern_unique(record.findings.iter().map(|finding| &**finding)),
             entropy: told(
                 answer.and_then(|answer| answer.entropy_millibits),
                 window.and_then(|window| window.entropy_millibits),
@@ -66,30 +67,30 @@ impl Analysed {
                 answer.map(|answer| answer.repetition_permille),
                 window.and_then(|window| window.repetition_permille),
             ),
-            stretch: answer.map(|answer| whole(answer.stretch_permille)),
-            window: window.map(|window| Window {
-                number: whole(window.number),
-                answers: whole(window.answers),
-                length: window.length_millitokens.map(whole),
-                refusal: whole(window.refusal_permille),
-                cut: whole(window.cut_permille),
-                tests: tests(&window.tests),
+            stretch: answer.map(|answer| to_index_number(answer.stretch_permille)),
+            window: window.map(|window| AnalysisWindow {
+                number: to_index_number(window.number),
+                answers: to_index_number(window.answers),
+                length: window.length_millitokens.map(to_index_number),
+                refusal: to_index_number(window.refusal_permille),
+                cut: to_index_number(window.cut_permille),
+                tests: tests_json(&window.tests),
             }),
         }
     }
 }
 
-fn tests(tests: &[AnalysedFeature<'_>]) -> String {
+fn tests_json(tests: &[AnalysedFeature<'_>]) -> String {
     // Texts and numbers are always JSON.
     serde_json::to_string(tests).unwrap_or_else(|_| "[]".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::batch::{Configured, Joining};
+    use crate::batch::{BatchBuilder, ConfigurationChange};
     use crate::place::LogCursor;
     use proofgate_ledger::record::{
-        AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Config, ConfigId, Record, SettingsDigest,
+        AnalysedFeature, AnalysedResponse, AnalysedWindow, Analysis, Config, ConfigId, Record, SettingsDigest,
     };
 
     const AT: u64 = 1_795_608_000_000_000;
@@ -111,11 +112,11 @@ mod tests {
     }
 
     fn take(records: &[Record<'_>]) -> crate::Batch {
-        let mut joining = Joining::default();
+        let mut joining = BatchBuilder::default();
         for (seq, record) in records.iter().enumerate() {
             let mut payload = Vec::new();
             record.encode_into(&mut payload).unwrap();
-            joining.take(seq as u64, &payload).unwrap();
+            joining.process(seq as u64, &payload).unwrap();
         }
         joining.finish(LogCursor::parse("0 0 0 0 ").unwrap())
     }
@@ -140,7 +141,7 @@ mod tests {
             cut_permille: 2,
             tests: vec![test],
         };
-        let answer = AnalysedAnswer {
+        let answer = AnalysedResponse {
             entropy_millibits: None,
             repetition_permille: 600,
             stretch_permille: 900,
@@ -159,7 +160,7 @@ mod tests {
         ]);
         let (day, of) = batch.days.first_key_value().unwrap();
         assert_eq!((*day, batch.days.len(), of.exchanges.len()), (20_782, 1, 0));
-        let [of_window, of_answer] = &of.analysed[..] else {
+        let [of_window, of_answer] = &of.analyses[..] else {
             panic!("{of:?}");
         };
         let names: Vec<_> = of.lists()[of_window.findings.unwrap() as usize].iter().collect();
@@ -195,11 +196,11 @@ mod tests {
                 previous: ConfigId::default(),
             })
         };
-        let told = take(&[config(0, Some(SettingsDigest([2; 32]))), config(1, None)]).configured;
+        let told = take(&[config(0, Some(SettingsDigest([2; 32]))), config(1, None)]).configuration;
         let (ts, digest) = (AT as i64 + 1, [1; 32]);
-        assert_eq!(told, Some(Configured { ts, digest }));
-        let told = take(&[config(0, Some(SettingsDigest([2; 32])))]).configured;
+        assert_eq!(told, Some(ConfigurationChange { ts, digest }));
+        let told = take(&[config(0, Some(SettingsDigest([2; 32])))]).configuration;
         assert_eq!(told.map(|told| told.digest), Some([2; 32]));
-        assert_eq!(take(&[]).configured, None);
+        assert_eq!(take(&[]).configuration, None);
     }
 }

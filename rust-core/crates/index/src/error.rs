@@ -9,7 +9,7 @@ use proofgate_ledger::LedgerError;
 pub enum IndexError {
     /// The records do not lead to the root that was signed, or do not reach the signed size.
     #[error("{origin}: {reason}")]
-    Contradicted {
+    Inconsistent {
         /// The log.
         origin: String,
         /// What contradicts what.
@@ -17,7 +17,7 @@ pub enum IndexError {
     },
     /// The directory is another log's than the checkpoint.
     #[error("the checkpoint is for {signed}, but {directory} is not the directory of that log")]
-    OtherLog {
+    WrongLog {
         /// The log of the checkpoint.
         signed: String,
         /// The directory.
@@ -25,7 +25,7 @@ pub enum IndexError {
     },
     /// The place to go on from is none.
     #[error("the position to resume from is not valid: {0}")]
-    Place(&'static str),
+    InvalidCursor(&'static str),
     /// A checkpoint or a key was refused.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -39,9 +39,9 @@ impl IndexError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Contradicted { .. } => "records_contradict_checkpoint",
-            Self::OtherLog { .. } => "checkpoint_foreign",
-            Self::Place(_) => "index_place",
+            Self::Inconsistent { .. } => "records_contradict_checkpoint",
+            Self::WrongLog { .. } => "checkpoint_foreign",
+            Self::InvalidCursor(_) => "index_place",
             Self::Ledger(error) => error.code(),
             Self::Evidence(error) => error.code(),
         }

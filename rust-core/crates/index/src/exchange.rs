@@ -1,13 +1,13 @@
 //! What is known of one exchange, as the records say.
 
-use crate::names::Names;
+use crate::names::TextInterner;
 use proofgate_ledger::record::{Attribution, Completion, Outcome, PolicyNote};
 use serde::Serialize;
 use std::borrow::Cow;
 
 /// Times behind the year 9999 stand at its end: no calendar has them.
-const LATEST: i64 = 253_402_300_799_999_999;
-const DAY: i64 = 86_400_000_000;
+const MAX_TIME: i64 = 253_402_300_799_999_999;
+const DAY_MICROS: i64 = 86_400_000_000;
 
 /// What became of an exchange under the rules, in the order of how much they did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -35,7 +35,7 @@ impl From<Verdict> for u8 {
 }
 
 impl Verdict {
-    pub(crate) fn of(note: Option<&PolicyNote<'_>>) -> Self {
+    pub(crate) fn from_policy_note(note: Option<&PolicyNote<'_>>) -> Self {
         match note {
             None => Self::Allowed,
             Some(note) if note.would_block => Self::WouldBlock,
@@ -44,10 +44,10 @@ impl Verdict {
         }
     }
 
-    pub(crate) fn of_end(completion: &Completion<'_>) -> Self {
+    pub(crate) fn from_completion(completion: &Completion<'_>) -> Self {
         match completion.outcome {
             Outcome::PolicyBlocked => Self::Blocked,
-            _ => Self::of(completion.policy.as_ref()),
+            _ => Self::from_policy_note(completion.policy.as_ref()),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestId {
     /// What stands behind `req_`, 32 lower-case hexadecimal digits.
-    Own([u8; 16]),
+    Gateway([u8; 16]),
     /// Any other.
     Other(String),
 }
@@ -79,7 +79,7 @@ impl From<&str> for RequestId {
             }
             Some(bytes)
         };
-        own().map_or_else(|| Self::Other(text.to_owned()), Self::Own)
+        own().map_or_else(|| Self::Other(text.to_owned()), Self::Gateway)
     }
 }
 
@@ -113,18 +113,18 @@ pub struct Exchange {
     /// Bytes of the request's body.
     pub bytes: i64,
     /// What its client says of its session and its end user.
-    pub attributed: Attributed,
+    pub attribution: AttributionRow,
     /// The address that its client connected from, where the record has it: a text.
     pub client_address: Option<u32>,
     /// Attempts after the first, of those in this batch.
     pub attempts: Vec<Attempt>,
     /// How it ended, if it has in this batch.
-    pub end: Option<End>,
+    pub end: Option<ExchangeEnd>,
 }
 
 /// What a client says of its session and its end user: texts, but for the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributed {
+pub struct AttributionRow {
     /// The session.
     pub session: Option<u32>,
     /// The end user's pseudonym, in hex.
@@ -139,15 +139,15 @@ pub struct Attributed {
     pub trace_id: Option<[u8; 16]>,
 }
 
-impl Attributed {
-    pub(crate) fn of(said: &Attribution<'_>, names: &mut Names) -> Self {
-        let mut text = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| names.text(id));
+impl AttributionRow {
+    pub(crate) fn from_attribution(said: &Attribution<'_>, names: &mut TextInterner) -> Self {
+        let mut text = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| names.intern_text(id));
         Self {
             session: text(&said.session),
             agent: text(&said.agent),
             parent_agent: text(&said.parent_agent),
             end_user_name: text(&said.end_user_name),
-            end_user: said.end_user.map(|id| names.text(&id.to_string())),
+            end_user: said.end_user.map(|id| names.intern_text(&id.to_string())),
             trace_id: said.trace_id.map(|id| id.0),
         }
     }
@@ -166,7 +166,7 @@ pub struct Attempt {
 
 /// The end of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct ExchangeEnd {
     /// Number of the record.
     pub seq: i64,
     /// Status that the client was sent; none where nobody knows.
@@ -227,18 +227,18 @@ pub enum LateKind {
 }
 
 /// A number of a record, as an index keeps it: what is larger than any there can be stands at the most.
-pub(crate) fn whole(number: u64) -> i64 {
+pub(crate) fn to_index_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A time of a record.
-pub(crate) fn time(micros: u64) -> i64 {
-    whole(micros).min(LATEST)
+pub(crate) fn to_index_time(micros: u64) -> i64 {
+    to_index_number(micros).min(MAX_TIME)
 }
 
 /// The days between 1970-01-01 and a time, UTC.
-pub(crate) fn day(ts: i64) -> i64 {
-    ts.div_euclid(DAY)
+pub(crate) fn day_number(ts: i64) -> i64 {
+    ts.div_euclid(DAY_MICROS)
 }
 
 #[cfg(test)]
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_a_client_says_of_itself_stands_in_texts_and_its_trace_in_bytes() {
-        let mut names = Names::default();
+        let mut names = TextInterner::default();
         let said = Attribution {
             session: Some("s1".into()),
             end_user: Some(EndUserId([0x1d; 16])),
@@ -257,7 +257,7 @@ mod tests {
             parent_agent: Some("s1".into()),
             trace_id: Some(TraceId([7; 16])),
         };
-        let row = Attributed::of(&said, &mut names);
+        let row = AttributionRow::from_attribution(&said, &mut names);
         let text = |number: Option<u32>| names.texts()[number.unwrap_or(u32::MAX) as usize].clone();
         assert_eq!(
             (text(row.session), text(row.agent)),
@@ -268,8 +268,8 @@ mod tests {
         assert_eq!(text(row.end_user_name), "alice");
         assert_eq!(row.trace_id, Some([7; 16]));
         assert_eq!(
-            Attributed::of(&Attribution::default(), &mut names),
-            Attributed::default()
+            AttributionRow::from_attribution(&Attribution::default(), &mut names),
+            AttributionRow::default()
         );
     }
 }

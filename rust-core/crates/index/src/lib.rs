@@ -24,12 +24,14 @@ mod reader;
 mod signed;
 mod sums;
 
-pub use analysed::{Analysed, Window};
-pub use batch::{Batch, Configured, Day};
+pub use analysed::{AnalysisRow, AnalysisWindow};
+pub use batch::{Batch, ConfigurationChange, Day};
 pub use error::IndexError;
-pub use exchange::{Attempt, Attributed, End, Exchange, LateKind, LateRecord, RequestId, Verdict};
-pub use minutes::{Held, Minutes};
+pub use exchange::{
+    Attempt, AttributionRow, Exchange, ExchangeEnd, LateKind, LateRecord, RequestId, Verdict,
+};
+pub use minutes::{IndexedColumn, MinuteIndex};
 pub use place::LogCursor;
-pub use reader::{Limits, Reader};
+pub use reader::{BatchLimits, BatchReader};
 pub use signed::{SignedLog, signed_logs};
 pub use sums::{ExchangeSums, SumsKey};

@@ -4,13 +4,13 @@
 use crate::batch::Day;
 use std::collections::{BTreeMap, BTreeSet};
 
-const MINUTE: i64 = 60_000_000;
-const HOUR: i64 = 60 * MINUTE;
+const MINUTE_MICROS: i64 = 60_000_000;
+const HOUR_MICROS: i64 = 60 * MINUTE_MICROS;
 
 /// A column of an exchange whose values are known by minute, and but for the key by a tenant's hour. An index has the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Held {
+pub enum IndexedColumn {
     /// The id of the API key, a text.
     Key = 0,
     /// The model that was asked for, a text.
@@ -27,48 +27,48 @@ pub enum Held {
 
 /// What the minutes of a day hold, and its tenants' hours, each numbered from 1970-01-01 (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Minutes {
+pub struct MinuteIndex {
     /// A column, the number of a text or list of the day, and a minute with an exchange that has it there.
-    pub held: BTreeSet<(Held, u32, i64)>,
+    pub values: BTreeSet<(IndexedColumn, u32, i64)>,
     /// The most that an exchange of a minute cost, in nanodollars, where a cost is known.
-    pub costs: BTreeMap<i64, i64>,
+    pub max_costs: BTreeMap<i64, i64>,
     /// The number of a tenant, and as in `held` what it has in an hour. Keys are left out: a key has one tenant.
-    pub tenants: BTreeSet<(u32, Held, u32, i64)>,
+    pub tenant_values: BTreeSet<(u32, IndexedColumn, u32, i64)>,
     /// As in `costs`, for a tenant and an hour.
-    pub tenants_costs: BTreeMap<(u32, i64), i64>,
+    pub tenant_max_costs: BTreeMap<(u32, i64), i64>,
 }
 
 impl Day {
     /// What its minutes hold, and its tenants' hours.
     #[must_use]
-    pub fn minutes(&self) -> Minutes {
-        let mut minutes = Minutes::default();
+    pub fn minute_index(&self) -> MinuteIndex {
+        let mut minutes = MinuteIndex::default();
         for exchange in &self.exchanges {
-            let minute = exchange.ts.div_euclid(MINUTE);
+            let minute = exchange.ts.div_euclid(MINUTE_MICROS);
             let end = exchange.end.as_ref();
             let columns = [
-                (Held::Key, exchange.key),
-                (Held::Model, exchange.model),
-                (Held::Providers, exchange.providers),
-                (Held::Outcome, end.map(|end| end.outcome)),
-                (Held::Rules, exchange.rules),
-                (Held::KeyName, exchange.key_name),
+                (IndexedColumn::Key, exchange.key),
+                (IndexedColumn::Model, exchange.model),
+                (IndexedColumn::Providers, exchange.providers),
+                (IndexedColumn::Outcome, end.map(|end| end.outcome)),
+                (IndexedColumn::Rules, exchange.rules),
+                (IndexedColumn::KeyName, exchange.key_name),
             ];
-            let hour = exchange.ts.div_euclid(HOUR);
+            let hour = exchange.ts.div_euclid(HOUR_MICROS);
             let held = columns
                 .into_iter()
                 .filter_map(|(held, number)| Some((held, number?)));
             for (held, number) in held {
-                minutes.held.insert((held, number, minute));
-                if let (Some(tenant), true) = (exchange.tenant, held != Held::Key) {
-                    minutes.tenants.insert((tenant, held, number, hour));
+                minutes.values.insert((held, number, minute));
+                if let (Some(tenant), true) = (exchange.tenant, held != IndexedColumn::Key) {
+                    minutes.tenant_values.insert((tenant, held, number, hour));
                 }
             }
             if let Some(cost) = end.and_then(|end| end.cost) {
-                let most = minutes.costs.entry(minute).or_insert(cost);
+                let most = minutes.max_costs.entry(minute).or_insert(cost);
                 *most = cost.max(*most);
                 if let Some(tenant) = exchange.tenant {
-                    let most = minutes.tenants_costs.entry((tenant, hour)).or_insert(cost);
+                    let most = minutes.tenant_max_costs.entry((tenant, hour)).or_insert(cost);
                     *most = cost.max(*most);
                 }
             }
@@ -80,13 +80,13 @@ impl Day {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Attributed, End, Exchange, RequestId, Verdict};
+    use crate::exchange::{AttributionRow, Exchange, ExchangeEnd, RequestId, Verdict};
     use proptest::prelude::*;
 
     type Row = (i64, Option<u32>, Option<u32>, Option<i64>, Option<u32>);
 
     fn exchange((ts, model, outcome, cost, tenant): Row) -> Exchange {
-        let end = outcome.map(|outcome| End {
+        let end = outcome.map(|outcome| ExchangeEnd {
             seq: 1,
             status: None,
             outcome,
@@ -109,7 +109,7 @@ mod tests {
             verdict: Verdict::Allowed,
             rules: outcome,
             bytes: 0,
-            attributed: Attributed::default(),
+            attribution: AttributionRow::default(),
             client_address: None,
             key_name: outcome,
             attempts: Vec::new(),
@@ -128,44 +128,44 @@ mod tests {
         ) {
             let mut day = Day::default();
             day.exchanges.extend(rows.iter().copied().map(exchange));
-            let minutes = day.minutes();
-            let column = |held: Held, row: &Row| match held {
-                Held::Key | Held::Model | Held::Providers => row.1,
-                Held::Outcome | Held::Rules | Held::KeyName => row.2,
+            let minutes = day.minute_index();
+            let column = |held: IndexedColumn, row: &Row| match held {
+                IndexedColumn::Key | IndexedColumn::Model | IndexedColumn::Providers => row.1,
+                IndexedColumn::Outcome | IndexedColumn::Rules | IndexedColumn::KeyName => row.2,
             };
-            for (held, number, minute) in &minutes.held {
-                let has = |row: &Row| row.0.div_euclid(MINUTE) == *minute && column(*held, row) == Some(*number);
+            for (held, number, minute) in &minutes.values {
+                let has = |row: &Row| row.0.div_euclid(MINUTE_MICROS) == *minute && column(*held, row) == Some(*number);
                 prop_assert!(rows.iter().any(has));
             }
-            for (tenant, held, number, hour) in &minutes.tenants {
-                prop_assert!(*held != Held::Key);
+            for (tenant, held, number, hour) in &minutes.tenant_values {
+                prop_assert!(*held != IndexedColumn::Key);
                 let has = |row: &Row| {
-                    let at = (row.4, row.0.div_euclid(HOUR));
+                    let at = (row.4, row.0.div_euclid(HOUR_MICROS));
                     at == (Some(*tenant), *hour) && column(*held, row) == Some(*number)
                 };
                 prop_assert!(rows.iter().any(has));
             }
             for row in &rows {
                 let (ts, _, outcome, cost, tenant) = *row;
-                let (minute, hour) = (ts.div_euclid(MINUTE), ts.div_euclid(HOUR));
-                for held in [Held::Key, Held::Model, Held::Providers, Held::Outcome, Held::Rules, Held::KeyName] {
+                let (minute, hour) = (ts.div_euclid(MINUTE_MICROS), ts.div_euclid(HOUR_MICROS));
+                for held in [IndexedColumn::Key, IndexedColumn::Model, IndexedColumn::Providers, IndexedColumn::Outcome, IndexedColumn::Rules, IndexedColumn::KeyName] {
                     let Some(number) = column(held, row) else { continue };
-                    prop_assert!(minutes.held.contains(&(held, number, minute)));
-                    if let (Some(tenant), true) = (tenant, held != Held::Key) {
-                        prop_assert!(minutes.tenants.contains(&(tenant, held, number, hour)));
+                    prop_assert!(minutes.values.contains(&(held, number, minute)));
+                    if let (Some(tenant), true) = (tenant, held != IndexedColumn::Key) {
+                        prop_assert!(minutes.tenant_values.contains(&(tenant, held, number, hour)));
                     }
                 }
                 if let Some(cost) = outcome.and(cost) {
-                    prop_assert!(minutes.costs[&minute] >= cost);
-                    prop_assert!(tenant.is_none_or(|tenant| minutes.tenants_costs[&(tenant, hour)] >= cost));
+                    prop_assert!(minutes.max_costs[&minute] >= cost);
+                    prop_assert!(tenant.is_none_or(|tenant| minutes.tenant_max_costs[&(tenant, hour)] >= cost));
                 }
             }
-            for (minute, most) in &minutes.costs {
-                let costs = rows.iter().filter(|row| row.0.div_euclid(MINUTE) == *minute);
+            for (minute, most) in &minutes.max_costs {
+                let costs = rows.iter().filter(|row| row.0.div_euclid(MINUTE_MICROS) == *minute);
                 prop_assert_eq!(costs.filter_map(|row| row.2.and(row.3)).max(), Some(*most));
             }
-            for ((tenant, hour), most) in &minutes.tenants_costs {
-                let costs = rows.iter().filter(|row| (row.4, row.0.div_euclid(HOUR)) == (Some(*tenant), *hour));
+            for ((tenant, hour), most) in &minutes.tenant_max_costs {
+                let costs = rows.iter().filter(|row| (row.4, row.0.div_euclid(HOUR_MICROS)) == (Some(*tenant), *hour));
                 prop_assert_eq!(costs.filter_map(|row| row.2.and(row.3)).max(), Some(*most));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::IndexError;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use proofgate_evidence::log_reader::ResumePlace;
+use proofgate_evidence::log_reader::ResumePosition;
 use proofgate_ledger::{Hash, Mmr};
 
 /// Where a reading of a log stands. Its text is one line: records, segment, offset and chain in decimal, and the peaks of
@@ -10,7 +10,7 @@ use proofgate_ledger::{Hash, Mmr};
 #[derive(Clone, Debug)]
 pub struct LogCursor {
     pub(crate) mmr: Mmr,
-    pub(crate) resume: ResumePlace,
+    pub(crate) resume: ResumePosition,
 }
 
 impl LogCursor {
@@ -23,11 +23,11 @@ impl LogCursor {
     /// Its text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let ResumePlace {
+        let ResumePosition {
             segment,
             offset,
             seq,
-            chain,
+            prev_crc: chain,
         } = self.resume;
         let peaks = STANDARD.encode(self.mmr.peaks().concat());
         format!("{seq} {segment} {offset} {chain} {peaks}")
@@ -36,34 +36,34 @@ impl LogCursor {
     /// Reads a text.
     ///
     /// # Errors
-    /// [`IndexError::Place`] for anything that [`Self::to_text`] would not write.
+    /// [`IndexError::InvalidCursor`] for anything that [`Self::to_text`] would not write.
     pub fn parse(text: &str) -> Result<Self, IndexError> {
         let parts: Vec<&str> = text.split(' ').collect();
         let [seq, segment, offset, chain, peaks] = parts[..] else {
-            return Err(IndexError::Place("it does not have five parts"));
+            return Err(IndexError::InvalidCursor("it does not have five parts"));
         };
         let number = |text: &str| {
             text.parse::<u64>()
-                .map_err(|_| IndexError::Place("a number is not valid"))
+                .map_err(|_| IndexError::InvalidCursor("a number is not valid"))
         };
-        let resume = ResumePlace {
+        let resume = ResumePosition {
             seq: number(seq)?,
             segment: number(segment)?,
             offset: number(offset)?,
-            chain: chain
+            prev_crc: chain
                 .parse()
-                .map_err(|_| IndexError::Place("a number is not valid"))?,
+                .map_err(|_| IndexError::InvalidCursor("a number is not valid"))?,
         };
         let bytes = STANDARD
             .decode(peaks)
-            .map_err(|_| IndexError::Place("the peaks are not base64"))?;
+            .map_err(|_| IndexError::InvalidCursor("the peaks are not base64"))?;
         let (whole, rest) = bytes.as_chunks::<32>();
         if !rest.is_empty() {
-            return Err(IndexError::Place("a peak does not have 32 bytes"));
+            return Err(IndexError::InvalidCursor("a peak does not have 32 bytes"));
         }
         let peaks: Vec<Hash> = whole.to_vec();
         let mmr = Mmr::from_peaks(resume.seq, peaks)
-            .map_err(|_| IndexError::Place("the peaks do not match the number of records"))?;
+            .map_err(|_| IndexError::InvalidCursor("the peaks do not match the number of records"))?;
         Ok(Self { mmr, resume })
     }
 }

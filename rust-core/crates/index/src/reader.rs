@@ -6,11 +6,11 @@
 //! handed out, and the roots on the way are kept.
 
 use crate::IndexError;
-use crate::batch::{Batch, Joining};
+use crate::batch::{Batch, BatchBuilder};
 use crate::place::LogCursor;
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::log_reader::{LogItem, LogReader};
-use proofgate_evidence::segment_reader::Stored;
+use proofgate_evidence::segment_reader::StoredRecord;
 use proofgate_evidence::{ReadStorage, TreeFile, Ulid};
 use proofgate_ledger::{
     Checkpoint, Hash, Mmr, VerifyingKey, consistency_proof, leaf_hash, record, verify_consistency,
@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 
 /// How much one batch holds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct BatchLimits {
     /// Records.
     pub records: u64,
     /// Bytes of their payloads, except for the last one.
     pub bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for BatchLimits {
     fn default() -> Self {
         Self {
             records: 1 << 15,
@@ -36,30 +36,30 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl BatchLimits {
     fn are_reached(self, records: u64, bytes: u64) -> bool {
         records >= self.records || bytes >= self.bytes
     }
 }
 
 /// A reading of one log.
-pub struct Reader<'s> {
+pub struct BatchReader<'s> {
     storage: &'s dyn ReadStorage,
     dir: PathBuf,
     incarnation: Ulid,
-    signed: Checkpoint,
-    limits: Limits,
+    checkpoint: Checkpoint,
+    limits: BatchLimits,
     log: LogReader<'s>,
     mmr: Mmr,
     /// Sizes at which batches end and the roots there, of a log whose tree does not tell them.
     roots: VecDeque<(u64, Hash)>,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> BatchReader<'s> {
     /// Goes on from a place, or begins, with the log in `dir` up to the checkpoint in `note`.
     ///
     /// # Errors
-    /// [`IndexError::Ledger`] when `key` did not sign the note; [`IndexError::OtherLog`]; [`IndexError::Contradicted`] when
+    /// [`IndexError::Ledger`] when `key` did not sign the note; [`IndexError::WrongLog`]; [`IndexError::Inconsistent`] when
     /// the log's files do not hold the place; [`IndexError::Evidence`].
     pub fn open(
         storage: &'s dyn ReadStorage,
@@ -67,10 +67,10 @@ impl<'s> Reader<'s> {
         note: &str,
         key: &VerifyingKey,
         place: Option<&LogCursor>,
-        limits: Limits,
+        limits: BatchLimits,
     ) -> Result<Self, IndexError> {
         let signed = Checkpoint::verify(note, key)?;
-        let other_log = || IndexError::OtherLog {
+        let other_log = || IndexError::WrongLog {
             signed: signed.origin.clone(),
             directory: dir.display().to_string(),
         };
@@ -89,13 +89,13 @@ impl<'s> Reader<'s> {
             log: LogReader::open(storage, dir, incarnation)?,
             mmr: Mmr::new(),
             roots: VecDeque::new(),
-            signed,
+            checkpoint: signed,
         };
         if let Some(place) = place {
             reader.mmr = place.mmr.clone();
-            reader.log = reader.log_from(place)?;
+            reader.log = reader.open_log_at(place)?;
         } else {
-            reader.log.expect(reader.signed.size);
+            reader.log.expect_records(reader.checkpoint.size);
         }
         Ok(reader)
     }
@@ -103,27 +103,27 @@ impl<'s> Reader<'s> {
     /// The log.
     #[must_use]
     pub fn origin(&self) -> &str {
-        &self.signed.origin
+        &self.checkpoint.origin
     }
 
     /// Records under the checkpoint.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.signed.size
+        self.checkpoint.size
     }
 
     /// The next batch; `None` at the checkpoint. After an error nothing more is to be read here.
     ///
     /// # Errors
-    /// [`IndexError::Contradicted`] when the records do not lead to what was signed, or are no records of this log;
+    /// [`IndexError::Inconsistent`] when the records do not lead to what was signed, or are no records of this log;
     /// [`IndexError::Evidence`] when they cannot be read.
     #[expect(
         clippy::should_implement_trait,
         reason = "a step can fail, and nothing follows a failure"
     )]
     pub fn next(&mut self) -> Result<Option<Batch>, IndexError> {
-        let mut batch = Joining::default();
-        let place = self.stretch(|seq, record| batch.take(seq, record))?;
+        let mut batch = BatchBuilder::default();
+        let place = self.read_batch(|seq, record| batch.process(seq, record))?;
         Ok(place.map(|place| batch.finish(place)))
     }
 
@@ -132,30 +132,32 @@ impl<'s> Reader<'s> {
     ///
     /// # Errors
     /// As for [`next`](Reader::next); what `take` says is wrong with a record contradicts the checkpoint.
-    pub fn stretch(
+    pub fn read_batch(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
     ) -> Result<Option<LogCursor>, IndexError> {
         let start = self.mmr.size();
-        if start >= self.signed.size {
+        if start >= self.checkpoint.size {
             return Ok(None);
         }
         let mut bytes = 0;
-        while self.mmr.size() < self.signed.size && !self.limits.are_reached(self.mmr.size() - start, bytes) {
-            let stored = next_record(&mut self.log, &self.signed)?;
+        while self.mmr.size() < self.checkpoint.size
+            && !self.limits.are_reached(self.mmr.size() - start, bytes)
+        {
+            let stored = next_record(&mut self.log, &self.checkpoint)?;
             let payload = self.log.payload(&stored);
             self.mmr.push(leaf_hash(payload), &mut |_| {});
             bytes += payload.len() as u64;
             if stored.seq == 0 {
-                require_origin(payload, &self.signed)?;
+                require_origin(payload, &self.checkpoint)?;
             }
-            take(stored.seq, payload).map_err(|reason| contradicted(&self.signed, reason))?;
+            take(stored.seq, payload).map_err(|reason| inconsistent(&self.checkpoint, reason))?;
         }
-        let place = self.log.resume_place().map(|resume| LogCursor {
+        let place = self.log.resume_position().map(|resume| LogCursor {
             mmr: self.mmr.clone(),
             resume,
         });
-        let place = place.ok_or_else(|| contradicted(&self.signed, "it has no records".to_owned()))?;
+        let place = place.ok_or_else(|| inconsistent(&self.checkpoint, "it has no records".to_owned()))?;
         self.require_signed(&place)?;
         Ok(Some(place))
     }
@@ -166,12 +168,12 @@ impl<'s> Reader<'s> {
         let unlike = || {
             let reason = format!(
                 "its records do not hash to the root that was signed at {}",
-                self.signed.size
+                self.checkpoint.size
             );
-            contradicted(&self.signed, reason)
+            inconsistent(&self.checkpoint, reason)
         };
-        if size == self.signed.size {
-            return if root == self.signed.root {
+        if size == self.checkpoint.size {
+            return if root == self.checkpoint.root {
                 Ok(())
             } else {
                 Err(unlike())
@@ -191,21 +193,21 @@ impl<'s> Reader<'s> {
 
     fn tree_proves(&self, size: u64, root: &Hash) -> bool {
         let proved = TreeFile::open(self.storage, &self.dir)
-            .and_then(|tree| consistency_proof(&tree, size, self.signed.size));
+            .and_then(|tree| consistency_proof(&tree, size, self.checkpoint.size));
         proved.is_ok_and(|hashes| {
-            verify_consistency(size, root, self.signed.size, &self.signed.root, &hashes).is_ok()
+            verify_consistency(size, root, self.checkpoint.size, &self.checkpoint.root, &hashes).is_ok()
         })
     }
 
     /// Hashes what follows a place up to the checkpoint, and returns the roots at which batches will end. That it leads to
     /// the signed root also shows that what stands before the place does.
     fn read_ahead(&self, place: &LogCursor) -> Result<VecDeque<(u64, Hash)>, IndexError> {
-        let mut log = self.log_from(place)?;
+        let mut log = self.open_log_at(place)?;
         let mut mmr = place.mmr.clone();
         let mut roots = VecDeque::new();
         let (mut records, mut bytes) = (0, 0);
-        while mmr.size() < self.signed.size {
-            let stored = next_record(&mut log, &self.signed)?;
+        while mmr.size() < self.checkpoint.size {
+            let stored = next_record(&mut log, &self.checkpoint)?;
             mmr.push(leaf_hash(log.payload(&stored)), &mut |_| {});
             records += 1;
             bytes += stored.len as u64;
@@ -214,34 +216,34 @@ impl<'s> Reader<'s> {
                 (records, bytes) = (0, 0);
             }
         }
-        if mmr.root() != self.signed.root {
+        if mmr.root() != self.checkpoint.root {
             let reason = format!(
                 "its records do not hash to the root that was signed at {}",
-                self.signed.size
+                self.checkpoint.size
             );
-            return Err(contradicted(&self.signed, reason));
+            return Err(inconsistent(&self.checkpoint, reason));
         }
         Ok(roots)
     }
 
-    fn log_from(&self, place: &LogCursor) -> Result<LogReader<'s>, IndexError> {
+    fn open_log_at(&self, place: &LogCursor) -> Result<LogReader<'s>, IndexError> {
         let mut log = LogReader::open(self.storage, &self.dir, self.incarnation)?;
-        log.expect(self.signed.size);
-        match log.start_at(&place.resume)? {
+        log.expect_records(self.checkpoint.size);
+        match log.resume_at(&place.resume)? {
             None => Ok(log),
-            Some(flaw) => Err(contradicted(&self.signed, flaw.reason)),
+            Some(flaw) => Err(inconsistent(&self.checkpoint, flaw.reason)),
         }
     }
 }
 
-fn contradicted(signed: &Checkpoint, reason: String) -> IndexError {
-    IndexError::Contradicted {
+fn inconsistent(signed: &Checkpoint, reason: String) -> IndexError {
+    IndexError::Inconsistent {
         origin: signed.origin.clone(),
         reason,
     }
 }
 
-fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<Stored, IndexError> {
+fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<StoredRecord, IndexError> {
     loop {
         match log.next()? {
             LogItem::Record(stored) => return Ok(stored),
@@ -254,14 +256,14 @@ fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<Stored, I
                     flaw.seq,
                     flaw.reason
                 );
-                return Err(contradicted(signed, reason));
+                return Err(inconsistent(signed, reason));
             }
             LogItem::End => {
                 let reason = format!(
                     "{} records were signed, but not all of them are there",
                     signed.size
                 );
-                return Err(contradicted(signed, reason));
+                return Err(inconsistent(signed, reason));
             }
         }
     }
@@ -276,7 +278,7 @@ fn require_origin(payload: &[u8], signed: &Checkpoint) -> Result<(), IndexError>
     if stated == signed.origin {
         Ok(())
     } else {
-        Err(contradicted(
+        Err(inconsistent(
             signed,
             format!("it says that it is the log {stated:?}"),
         ))

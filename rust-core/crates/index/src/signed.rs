@@ -2,7 +2,7 @@
 
 use crate::IndexError;
 use proofgate_evidence::layout::{Shard, shards};
-use proofgate_evidence::removal::{self, Removal};
+use proofgate_evidence::removal::{self, RemovalState};
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, checkpoint_file};
 use proofgate_ledger::{Checkpoint, LedgerError, VerifyingKey};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub fn signed_logs(
     storage: &dyn ReadStorage,
     ledger: &Path,
     key: &VerifyingKey,
-    keeping: Option<&VerifyingKey>,
+    retention_key: Option<&VerifyingKey>,
     known: &BTreeMap<String, u64>,
 ) -> Result<(Vec<SignedLog>, Vec<String>), IndexError> {
     let found = match shards(storage, ledger) {
@@ -44,9 +44,9 @@ pub fn signed_logs(
                 continue;
             }
             let dir = shard.dir.join(incarnation.to_string());
-            let to_read = newest(storage, shard, *incarnation, key, (&origin, size)).and_then(|note| {
+            let to_read = newest_note(storage, shard, *incarnation, key, (&origin, size)).and_then(|note| {
                 let Some(note) = note else { return Ok(None) };
-                Ok((!was_removed(storage, &dir, key, keeping)?).then_some(note))
+                Ok((!was_removed(storage, &dir, key, retention_key)?).then_some(note))
             });
             match to_read {
                 Ok(note) => logs.extend(note.map(|note| SignedLog { dir, note })),
@@ -63,24 +63,24 @@ fn was_removed(
     storage: &dyn ReadStorage,
     dir: &Path,
     key: &VerifyingKey,
-    keeping: Option<&VerifyingKey>,
+    retention_key: Option<&VerifyingKey>,
 ) -> Result<bool, String> {
-    match removal::read(storage, dir, Some(key), keeping).map_err(|error| error.to_string())? {
-        Removal::None => Ok(false),
-        Removal::Refused(refusal) if refusal.another_key => Err(format!(
+    match removal::read(storage, dir, Some(key), retention_key).map_err(|error| error.to_string())? {
+        RemovalState::None => Ok(false),
+        RemovalState::Refused(refusal) if refusal.wrong_key => Err(format!(
             "its tombstone is refused: {refusal} [{}]",
-            LedgerError::ANOTHER_KEY
+            LedgerError::WRONG_KEY
         )),
-        Removal::Refused(refusal) => Err(format!("its tombstone is refused: {refusal}")),
-        Removal::Done(_) if keeping.is_none() => {
+        RemovalState::Refused(refusal) => Err(format!("its tombstone is refused: {refusal}")),
+        RemovalState::Done(_) if retention_key.is_none() => {
             Err("it was removed, but without the retention key its tombstone cannot be verified".to_owned())
         }
-        Removal::Done(_) => Ok(true),
+        RemovalState::Done(_) => Ok(true),
     }
 }
 
 /// The newest note of a log that covers more than `size` records.
-fn newest(
+fn newest_note(
     storage: &dyn ReadStorage,
     shard: &Shard,
     incarnation: Ulid,
@@ -110,7 +110,7 @@ fn newest(
     let later = shard.incarnations.iter().filter(|later| **later > incarnation);
     for successor in later {
         let dir = shard.dir.join(successor.to_string());
-        consider(checkpoint_file::read_cover(storage, &dir, incarnation).map_err(unread)?)?;
+        consider(checkpoint_file::read_successor_note(storage, &dir, incarnation).map_err(unread)?)?;
     }
     Ok(newest.map(|(_, note)| note))
 }

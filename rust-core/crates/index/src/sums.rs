@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, Verdict};
 use std::collections::BTreeMap;
 
 /// The shortest time that is added up, in microseconds.
-const SPAN: i64 = 5 * 60_000_000;
+const SPAN_MICROS: i64 = 5 * 60_000_000;
 
 /// Sums over exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,7 +60,11 @@ impl Day {
     pub fn sums(&self) -> BTreeMap<SumsKey, ExchangeSums> {
         let mut sums: BTreeMap<SumsKey, ExchangeSums> = BTreeMap::new();
         for exchange in &self.exchanges {
-            let key = (exchange.ts.div_euclid(SPAN), exchange.tenant, exchange.model);
+            let key = (
+                exchange.ts.div_euclid(SPAN_MICROS),
+                exchange.tenant,
+                exchange.model,
+            );
             sums.entry(key).or_default().add(exchange);
         }
         sums
@@ -68,7 +72,7 @@ impl Day {
 
     /// The first and the last number of each tenant's requests among its exchanges.
     #[must_use]
-    pub fn numbered(&self) -> BTreeMap<u32, (i64, i64)> {
+    pub fn request_number_ranges(&self) -> BTreeMap<u32, (i64, i64)> {
         let mut numbered = BTreeMap::new();
         for exchange in &self.exchanges {
             let (Some(tenant), Some(number)) = (exchange.tenant, exchange.tenant_seq) else {
@@ -85,7 +89,7 @@ impl Day {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Attributed, End, RequestId};
+    use crate::exchange::{AttributionRow, ExchangeEnd, RequestId};
     use proptest::prelude::*;
 
     type Row = (
@@ -99,7 +103,7 @@ mod tests {
     fn exchange((number, row): (usize, Row)) -> Exchange {
         let (ts, tenant, model, verdict, end) = row;
         let verdict = [Verdict::Allowed, Verdict::Blocked, Verdict::Refused][usize::from(verdict)];
-        let end = end.map(|(tokens, cost)| End {
+        let end = end.map(|(tokens, cost)| ExchangeEnd {
             seq: 1,
             status: None,
             outcome: 0,
@@ -122,7 +126,7 @@ mod tests {
             verdict,
             rules: None,
             bytes: 0,
-            attributed: Attributed::default(),
+            attribution: AttributionRow::default(),
             client_address: None,
             key_name: None,
             attempts: Vec::new(),
@@ -145,7 +149,7 @@ mod tests {
             prop_assert_eq!(sums.values().map(|sums| sums.exchanges).sum::<i64>(), rows.len() as i64);
             for ((at, tenant, model), sums) in &sums {
                 let of = || day.exchanges.iter().filter(|exchange| {
-                    (exchange.ts / SPAN, exchange.tenant, exchange.model) == (*at, *tenant, *model)
+                    (exchange.ts / SPAN_MICROS, exchange.tenant, exchange.model) == (*at, *tenant, *model)
                 });
                 let ends = || of().filter_map(|exchange| exchange.end.as_ref());
                 let count = |verdict| of().filter(|exchange| exchange.verdict == verdict).count() as i64;
@@ -160,7 +164,7 @@ mod tests {
                 prop_assert_eq!(sums.unpriced, admitted().filter(unpriced).count() as i64);
                 prop_assert_eq!(sums.newest, admitted().map(|exchange| exchange.ts).max());
             }
-            for (tenant, (first, last)) in day.numbered() {
+            for (tenant, (first, last)) in day.request_number_ranges() {
                 let of = || day.exchanges.iter().filter(|exchange| exchange.tenant == Some(tenant));
                 let numbers = || of().filter_map(|exchange| exchange.tenant_seq);
                 prop_assert_eq!((Some(first), Some(last)), (numbers().min(), numbers().max()));

@@ -5,9 +5,10 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{FileStorage, ReadStorage, TREE};
+use proofgate_evidence::{FileStorage, ReadStorage, TREE_FILE};
 use proofgate_index::{
-    Batch, IndexError, LateKind, Limits, LogCursor, Reader, RequestId, SignedLog, Verdict, signed_logs,
+    Batch, BatchLimits, BatchReader, IndexError, LateKind, LogCursor, RequestId, SignedLog, Verdict,
+    signed_logs,
 };
 use proofgate_ledger_testkit::{self as testkit, Promised, Worker, filled, reframe, small, start, vkey};
 use proofgate_wal::Storage;
@@ -15,7 +16,7 @@ use proofgate_wal::simulated::SimulatedDisk;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const FEW: Limits = Limits {
+const FEW: BatchLimits = BatchLimits {
     records: 7,
     bytes: u64::MAX,
 };
@@ -26,8 +27,8 @@ fn logs(disk: &SimulatedDisk) -> Vec<SignedLog> {
     logs
 }
 
-fn open<'d>(disk: &'d SimulatedDisk, log: &SignedLog, place: Option<&LogCursor>) -> Reader<'d> {
-    Reader::open(disk, &log.dir, &log.note, &vkey(), place, FEW).unwrap()
+fn open<'d>(disk: &'d SimulatedDisk, log: &SignedLog, place: Option<&LogCursor>) -> BatchReader<'d> {
+    BatchReader::open(disk, &log.dir, &log.note, &vkey(), place, FEW).unwrap()
 }
 
 fn read(disk: &SimulatedDisk, log: &SignedLog) -> Result<Vec<Batch>, IndexError> {
@@ -43,7 +44,7 @@ fn read(disk: &SimulatedDisk, log: &SignedLog) -> Result<Vec<Batch>, IndexError>
 fn joined(batches: &[Batch]) -> BTreeMap<String, Vec<Option<i64>>> {
     let mut found: BTreeMap<i64, (String, Vec<Option<i64>>)> = BTreeMap::new();
     for batch in batches {
-        for late in &batch.late {
+        for late in &batch.late_records {
             assert_eq!(late.incarnation, None);
             let (id, ends) = found.get_mut(&late.admission).unwrap();
             assert_eq!(*id, late.id);
@@ -67,7 +68,10 @@ fn each_exchange_is_one_row_with_one_end_however_batches_cut_it() {
     let (disk, _) = filled();
     let batches = read(&disk, &logs(&disk)[0]).unwrap();
     assert!(batches.len() > 10, "{} batches", batches.len());
-    assert!(batches.iter().any(|batch| !batch.late.is_empty()), "none is cut");
+    assert!(
+        batches.iter().any(|batch| !batch.late_records.is_empty()),
+        "none is cut"
+    );
     let rows = joined(&batches);
     assert_eq!(rows.len(), 40);
     assert!(rows.values().all(|ends| ends.len() == 1), "{rows:?}");
@@ -106,7 +110,7 @@ fn a_reading_goes_on_from_the_text_of_any_place() {
     let mut batches = Vec::new();
     // A reader for each batch, as if the process was killed behind each.
     while let Some(batch) = open(&disk, log, place.as_ref()).next().unwrap() {
-        place = Some(LogCursor::parse(&batch.place.to_text()).unwrap());
+        place = Some(LogCursor::parse(&batch.cursor.to_text()).unwrap());
         batches.push(batch);
     }
     assert_eq!(joined(&batches), joined(&whole));
@@ -120,7 +124,7 @@ fn what_no_checkpoint_covers_is_not_read() {
     worker.admit("later", 1).unwrap();
     worker.flush().unwrap();
     let batches = read(&disk, &log).unwrap();
-    assert_eq!(batches.last().unwrap().place.size(), 81);
+    assert_eq!(batches.last().unwrap().cursor.size(), 81);
     assert!(!joined(&batches).contains_key("later"));
     let known = BTreeMap::from([("ledger.example/demo/3/".to_owned() + &log_name(&log), 81)]);
     let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), None, &known).unwrap();
@@ -146,9 +150,9 @@ fn a_tree_that_is_gone_or_wrong_costs_a_second_reading_and_nothing_else() {
     let (disk, _) = filled();
     let log = logs(&disk)[0].clone();
     let expected = joined(&read(&disk, &log).unwrap());
-    disk.rot(&log.dir.join(TREE), |tree| tree.fill(7));
+    disk.corrupt(&log.dir.join(TREE_FILE), |tree| tree.fill(7));
     assert_eq!(joined(&read(&disk, &log).unwrap()), expected);
-    disk.remove(&log.dir.join(TREE)).unwrap();
+    disk.remove(&log.dir.join(TREE_FILE)).unwrap();
     assert_eq!(joined(&read(&disk, &log).unwrap()), expected);
 }
 
@@ -159,11 +163,11 @@ fn a_changed_record_and_what_follows_it_is_never_a_row() {
         let log = logs(&disk)[0].clone();
         let segment = disk.list(&log.dir).unwrap();
         let segment = segment.iter().find(|name| name.ends_with(".seg")).unwrap();
-        disk.rot(&log.dir.join(segment), |bytes| {
+        disk.corrupt(&log.dir.join(segment), |bytes| {
             reframe(bytes, worker.promised.incarnation.unwrap(), b"req-20", b"req-XX");
         });
         if !tree {
-            disk.remove(&log.dir.join(TREE)).unwrap();
+            disk.remove(&log.dir.join(TREE_FILE)).unwrap();
         }
         let mut reader = open(&disk, &log, None);
         let mut batches = Vec::new();
@@ -173,7 +177,7 @@ fn a_changed_record_and_what_follows_it_is_never_a_row() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(error, IndexError::Contradicted { .. }), "{error}");
+        assert!(matches!(error, IndexError::Inconsistent { .. }), "{error}");
         let rows = joined(&batches);
         assert!(!rows.contains_key("req-XX") && !rows.contains_key("req-30"));
         assert_eq!(rows.contains_key("req-3"), tree, "what was proved before stays");
@@ -192,15 +196,15 @@ fn what_a_killed_worker_left_ends_in_the_log_of_its_successor() {
     assert_eq!(logs.len(), 2);
     let rows = read(&disk, &logs[0]).unwrap();
     assert_eq!(
-        rows.last().unwrap().place.size(),
+        rows.last().unwrap().cursor.size(),
         orphan + 1,
         "as the successor signed"
     );
     assert!(joined(&rows)["orphan"].is_empty());
     let later = read(&disk, &logs[1]).unwrap();
-    let ended: Vec<_> = later.iter().flat_map(|batch| &batch.ended).collect();
+    let ended: Vec<_> = later.iter().flat_map(|batch| &batch.ended_logs).collect();
     assert_eq!(ended, [&(log_name(&logs[0]), orphan + 1)]);
-    let late: Vec<_> = later.iter().flat_map(|batch| &batch.late).collect();
+    let late: Vec<_> = later.iter().flat_map(|batch| &batch.late_records).collect();
     assert_eq!(late.len(), 1, "{late:?}");
     assert_eq!(late[0].incarnation.as_ref(), Some(&log_name(&logs[0])));
     assert_eq!(
@@ -218,10 +222,10 @@ fn a_checkpoint_of_another_log_or_by_another_key_opens_nothing() {
     disk.restart();
     let _ = start(&disk, &mut Promised::default()).unwrap();
     let logs = logs(&disk);
-    let foreign = Reader::open(&disk, &logs[0].dir, &logs[1].note, &vkey(), None, FEW);
-    assert!(matches!(foreign, Err(IndexError::OtherLog { .. })));
+    let foreign = BatchReader::open(&disk, &logs[0].dir, &logs[1].note, &vkey(), None, FEW);
+    assert!(matches!(foreign, Err(IndexError::WrongLog { .. })));
     let other = proofgate_ledger::SigningKey::generate("ledger.example/demo", [8; 32]).unwrap();
-    let unsigned = Reader::open(
+    let unsigned = BatchReader::open(
         &disk,
         &logs[0].dir,
         &logs[0].note,

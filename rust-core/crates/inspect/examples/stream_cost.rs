@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use proofgate_inspect::{AnswerKind, Reading, ResponseInspector, inspect_request};
+use proofgate_inspect::{ReadBuffers, ResponseInspector, ResponseKind, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{Engine, PolicyConfig, Scratch, pack_names};
-use proofgate_providers::{BodyText, Call, Dialect, EventReader, GeneratedText};
+use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, ParsedRequest};
 use serde_json::json;
 
 const PROSE: &str = "The lighthouse keeper wrote every evening what the sea had been like, and which ships had passed; nobody had ever asked him to. ";
@@ -43,7 +43,7 @@ fn main() {
     };
     let engine = Engine::compile(&config).unwrap();
     let profile = engine.profile(None).unwrap();
-    let (mut scratch, mut reading) = (Scratch::new(), Reading::default());
+    let (mut scratch, mut reading) = (Scratch::new(), ReadBuffers::default());
     println!("{} rules", engine.rules().count());
 
     let text = prose(20_000);
@@ -55,9 +55,9 @@ fn main() {
         bytes / events.len()
     );
     let mut out = Vec::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
     measure("inspected, one event per read", 1, events.len(), || {
-        inspector.reset(Dialect::Chat, AnswerKind::Events);
+        inspector.reset(Dialect::Chat, ResponseKind::Events);
         for event in &events {
             out.clear();
             inspector
@@ -102,7 +102,7 @@ fn main() {
         let mut text = BodyText::new();
         measure("read, with its text", rounds, 1, || {
             black_box(
-                Call::read(
+                ParsedRequest::read(
                     Dialect::Chat,
                     black_box(body.as_bytes()),
                     &mut workspace,
@@ -119,7 +119,7 @@ fn main() {
             json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": prose(size)}}]})
                 .to_string();
         measure("an answer of that size, inspected", rounds, 1, || {
-            inspector.reset(Dialect::Chat, AnswerKind::Unary);
+            inspector.reset(Dialect::Chat, ResponseKind::Unary);
             out.clear();
             inspector
                 .push(

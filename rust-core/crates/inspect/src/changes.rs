@@ -4,28 +4,30 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use proofgate_policy::Engine;
-use proofgate_providers::{Cut, Edit, JsonText, KeyNames, Written, within_json};
+use proofgate_providers::{
+    Edit, JsonEditTracker, PartEncoding, TextReplacement, UniqueKeyNames, edits_within_json,
+};
 
 use crate::masks::{MaskedSpan, Masks};
-use crate::singles::Single;
+use crate::singles::CompleteText;
 use crate::spans::Redaction;
-use crate::texts::Text;
+use crate::texts::ResponseText;
 
 /// A part of a text, and what takes its place where it begins.
 pub(crate) struct Change<'b> {
     pub(crate) range: Range<usize>,
-    pub(crate) by: Cow<'b, str>,
+    pub(crate) replacement: Cow<'b, str>,
 }
 
 /// What is replaced in `range` of a text, in order and without overlaps. A part that began before it is in it as well.
-pub(crate) fn of_text<'m>(
-    text: &mut Text,
+pub(crate) fn for_text<'m>(
+    text: &mut ResponseText,
     masks: Option<&'m Masks>,
     range: &Range<usize>,
     engine: &Engine,
 ) -> Vec<Change<'m>> {
     let mut keys = std::mem::take(&mut text.keys);
-    let touched = reached(&text.json, range);
+    let touched = extended_range(&text.json, range);
     let spans = text.spans.within(&touched);
     let cuts = cuts(text, spans);
     let cuts = cuts
@@ -34,51 +36,51 @@ pub(crate) fn of_text<'m>(
     let mut changes: Vec<Change<'m>> = cuts
         .map(|cut| {
             let by = match cut.range.start >= range.start {
-                true => cut.replacement(&spans[cut.edit].replacement(engine).into(), &mut keys),
+                true => cut.replacement_text(&spans[cut.edit_index].replacement(engine).into(), &mut keys),
                 // It stands where it begins.
                 false => Cow::Borrowed(""),
             };
             Change {
                 range: cut.range.clone(),
-                by: Cow::Owned(by.into_owned()),
+                replacement: Cow::Owned(by.into_owned()),
             }
         })
         .collect();
     if let Some(masks) = masks {
-        put_back(&mut changes, text.masked(range), masks);
+        restore_masks(&mut changes, text.masked(range), masks);
     }
     text.keys = keys;
     changes
 }
 
 /// Whether anything is replaced in `range` of a text.
-pub(crate) fn touches(text: &Text, range: &Range<usize>) -> bool {
-    text.spans.touch(&reached(&text.json, range)) || text.masked(range).next().is_some()
+pub(crate) fn has_changes_in(text: &ResponseText, range: &Range<usize>) -> bool {
+    text.spans.overlaps(&extended_range(&text.json, range)) || text.masked(range).next().is_some()
 }
 
 /// What is replaced in a text that came at once. Keys that are changed are numbered from the second one on, so that no two
 /// become the same.
-pub(crate) fn of_single<'m>(
-    single: &Single,
+pub(crate) fn for_complete_text<'m>(
+    complete_text: &CompleteText,
     masks: Option<&'m Masks>,
-    written: Written,
-    keys: &mut KeyNames,
+    written: PartEncoding,
+    keys: &mut UniqueKeyNames,
     engine: &Engine,
 ) -> Vec<Change<'m>> {
-    let value = &single.value;
-    let spans = single.spans.within(&(0..value.len()));
+    let value = &complete_text.value;
+    let spans = complete_text.spans.within(&(0..value.len()));
     let edits: Vec<Edit<'_>> = spans
         .iter()
         .map(|span| (span.range.clone(), span.replacement(engine).into()))
         .collect();
     let edits = match written {
-        Written::String => within_json(value, &edits).unwrap_or(edits),
-        Written::Key => edits
+        PartEncoding::String => edits_within_json(value, &edits).unwrap_or(edits),
+        PartEncoding::Key => edits
             .into_iter()
-            .map(|(range, by)| (range, keys.distinct(&by)))
+            .map(|(range, by)| (range, keys.make_unique(&by)))
             .collect(),
         // Only all of it can be replaced.
-        Written::Number => edits
+        PartEncoding::Number => edits
             .into_iter()
             .take(1)
             .map(|(_, by)| (0..value.len(), by))
@@ -88,34 +90,34 @@ pub(crate) fn of_single<'m>(
         .into_iter()
         .map(|(range, by)| Change {
             range,
-            by: Cow::Owned(by.into_owned()),
+            replacement: Cow::Owned(by.into_owned()),
         })
         .collect();
-    if let Some(masks) = masks.filter(|_| written != Written::Number) {
-        put_back(&mut changes, single.masked.iter(), masks);
+    if let Some(masks) = masks.filter(|_| written != PartEncoding::Number) {
+        restore_masks(&mut changes, complete_text.masked_spans.iter(), masks);
     }
     changes
 }
 
 /// The parts of a text to be replaced for some of its spans.
-fn cuts(text: &Text, spans: &[Redaction]) -> Vec<Cut> {
+fn cuts(text: &ResponseText, spans: &[Redaction]) -> Vec<TextReplacement> {
     let ranges = spans.iter().map(|span| span.range.clone());
     match text.whole() {
         Some(whole) => {
             let edits: Vec<Edit<'_>> = ranges.clone().map(|range| (range, "".into())).collect();
-            JsonText::of(whole, &edits).cuts(ranges)
+            JsonEditTracker::from_edits(whole, &edits).replacements(ranges)
         }
-        None => text.json.cuts(ranges),
+        None => text.json.replacements(ranges),
     }
 }
 
 /// `range` with all of the numbers and escapes at its ends.
-fn reached(json: &JsonText, range: &Range<usize>) -> Range<usize> {
-    json.floor(range.start)..json.ceiling(range.end)
+fn extended_range(json: &JsonEditTracker, range: &Range<usize>) -> Range<usize> {
+    json.floor_boundary(range.start)..json.ceil_boundary(range.end)
 }
 
 /// Adds what masks stand for, but for those of which a rule replaces a part.
-fn put_back<'m>(
+fn restore_masks<'m>(
     changes: &mut Vec<Change<'m>>,
     masked: impl Iterator<Item = impl std::borrow::Borrow<MaskedSpan>>,
     masks: &'m Masks,
@@ -129,7 +131,7 @@ fn put_back<'m>(
         {
             changes.push(Change {
                 range: masked.range.clone(),
-                by: masks.original(masked.mask).into(),
+                replacement: masks.original(masked.mask).into(),
             });
         }
     }

@@ -6,9 +6,9 @@ use proofgate_policy::{Engine, RuleIndex};
 
 /// Numbers of replaced parts, by rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts(Vec<(RuleIndex, u32)>);
+pub struct ReplacementCounts(Vec<(RuleIndex, u32)>);
 
-impl Counts {
+impl ReplacementCounts {
     /// Counts one more part that a rule has replaced.
     pub(crate) fn add(&mut self, rule: RuleIndex) {
         let place = self.0.partition_point(|(known, _)| *known < rule);
@@ -24,30 +24,30 @@ impl Counts {
     }
 
     /// The comment that says so in a stream of events.
-    pub fn comment(&self, engine: &Engine) -> Vec<u8> {
-        format!(": proofgate redacted {}\n\n", self.named(engine)).into_bytes()
+    pub fn sse_comment(&self, engine: &Engine) -> Vec<u8> {
+        format!(": proofgate redacted {}\n\n", self.display(engine)).into_bytes()
     }
 
     /// The ids of the rules and their numbers, as in `pii-email=2, pii-iban=1`.
-    pub fn named<'c>(&'c self, engine: &'c Engine) -> impl Display + 'c {
-        Named { counts: self, engine }
+    pub fn display<'c>(&'c self, engine: &'c Engine) -> impl Display + 'c {
+        CountsDisplay { counts: self, engine }
     }
 }
 
-impl FromIterator<RuleIndex> for Counts {
+impl FromIterator<RuleIndex> for ReplacementCounts {
     fn from_iter<T: IntoIterator<Item = RuleIndex>>(rules: T) -> Self {
-        let mut counts = Counts::default();
+        let mut counts = ReplacementCounts::default();
         rules.into_iter().for_each(|rule| counts.add(rule));
         counts
     }
 }
 
-struct Named<'c> {
-    counts: &'c Counts,
+struct CountsDisplay<'c> {
+    counts: &'c ReplacementCounts,
     engine: &'c Engine,
 }
 
-impl Display for Named<'_> {
+impl Display for CountsDisplay<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (rule, count)) in self.counts.0.iter().enumerate() {
             let separator = if index == 0 { "" } else { ", " };

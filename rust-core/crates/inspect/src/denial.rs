@@ -1,4 +1,4 @@
-use proofgate_policy::{Fault, RuleIndex};
+use proofgate_policy::{EvaluationError, RuleIndex};
 
 /// Why an answer may not go on. None of its bytes that are still held may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Denial {
     GuardedCall,
     /// The rules could not be evaluated: no result is never "no match".
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] EvaluationError),
     /// The answer, one of its events, or what has to be held of it exceeds the limit, or it has too many texts.
     #[error("the answer is too large to be inspected")]
     TooLarge,

@@ -1,7 +1,9 @@
 //! What the rules say about each message of a request, for people.
 
-use proofgate_policy::{Budget, Decision, Engine, Fault, Match, MessageJudgement, Profile, Scope, Scratch};
-use proofgate_providers::{BodyText, MessagePlace};
+use proofgate_policy::{
+    Budget, Decision, Engine, EvaluationError, Match, MessageJudgement, Profile, Scope, Scratch,
+};
+use proofgate_providers::{BodyText, MessageLocation};
 
 use crate::request::{RequestInspection, RequestVerdict};
 
@@ -9,7 +11,7 @@ use crate::request::{RequestInspection, RequestVerdict};
 #[derive(Debug)]
 pub struct MessageVerdict {
     /// Where it stands.
-    pub place: MessagePlace,
+    pub location: MessageLocation,
     /// What it is.
     pub scope: Scope,
     /// Its score.
@@ -32,7 +34,7 @@ pub fn explain_request(
     profile: &Profile,
     text: &BodyText,
     scratch: &mut Scratch,
-) -> Result<(RequestVerdict, Vec<MessageVerdict>), Fault> {
+) -> Result<(RequestVerdict, Vec<MessageVerdict>), EvaluationError> {
     let mut inspection = RequestInspection::new(Budget::unlimited());
     let verdict = loop {
         let step = inspection.step(engine, profile, text, std::time::Duration::MAX, scratch)?;
@@ -43,14 +45,14 @@ pub fn explain_request(
     let explained = inspection.messages().map(|(message, scope, matches)| {
         let mut judged = MessageJudgement::default();
         for found in &matches {
-            judged.note(profile, scope, found.rule);
+            judged.record(profile, scope, found.rule);
         }
         judged.count(engine, profile, scope, &matches);
         MessageVerdict {
-            place: text.place_of(message).unwrap_or(MessagePlace::UNNAMED),
+            location: text.message_location(message).unwrap_or(MessageLocation::UNKNOWN),
             scope,
             score: judged.score(),
-            decision: judged.if_enforced(profile),
+            decision: judged.enforced_decision(profile),
             is_tool_flag: verdict.tool_flags.iter().any(|flag| flag.message == message),
             matches,
         }

@@ -8,7 +8,7 @@ use proofgate_providers::{CalledTools, Dialect};
 use crate::denial::Denial;
 
 /// How many calls whose names may come in pieces an answer may have.
-const MOST_CALLS: usize = 4096;
+const MAX_OPEN_CALLS: usize = 4096;
 
 /// Names of tools; one that ends with `*` stands for all that begin so.
 ///
@@ -23,7 +23,7 @@ struct Entry {
     name: Box<str>,
     /// What a name has to be, or to begin with.
     folded: String,
-    is_begin: bool,
+    is_prefix: bool,
 }
 
 impl GuardedTools {
@@ -32,13 +32,13 @@ impl GuardedTools {
         let entry = |name: &'n str| match name.strip_suffix('*') {
             Some(begin) => Entry {
                 name: name.into(),
-                folded: words(begin),
-                is_begin: true,
+                folded: normalize_separators(begin),
+                is_prefix: true,
             },
             None => Entry {
                 name: name.into(),
-                folded: letters(name),
-                is_begin: false,
+                folded: strip_separators(name),
+                is_prefix: false,
             },
         };
         Self(entries.into_iter().map(entry).collect())
@@ -52,17 +52,17 @@ impl GuardedTools {
     /// The number of the first entry that stands for a tool.
     #[must_use]
     pub fn find(&self, tool: &str) -> Option<usize> {
-        let (letters, words) = (letters(tool), words(tool));
-        self.0.iter().position(|entry| match entry.is_begin {
+        let (letters, words) = (strip_separators(tool), normalize_separators(tool));
+        self.0.iter().position(|entry| match entry.is_prefix {
             true => words.starts_with(&entry.folded),
             false => entry.folded == letters,
         })
     }
 
     /// Whether a name that begins so can become one that an entry stands for.
-    fn may_become(&self, begin: &str) -> bool {
-        let (letters, words) = (letters(begin), words(begin));
-        self.0.iter().any(|entry| match entry.is_begin {
+    fn may_match(&self, begin: &str) -> bool {
+        let (letters, words) = (strip_separators(begin), normalize_separators(begin));
+        self.0.iter().any(|entry| match entry.is_prefix {
             true => entry.folded.starts_with(&words),
             false => entry.folded.starts_with(&letters),
         })
@@ -70,7 +70,7 @@ impl GuardedTools {
 }
 
 /// Whether it separates words of a name, or nobody sees it.
-fn is_between(char: char) -> bool {
+fn is_separator(char: char) -> bool {
     matches!(
         char,
         '-' | '_' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}'
@@ -79,25 +79,25 @@ fn is_between(char: char) -> bool {
 }
 
 /// Whatever case it has: to upper case before, since some letters have the lower case of another one there alone.
-fn without_case(char: char) -> impl Iterator<Item = char> {
+fn fold_case(char: char) -> impl Iterator<Item = char> {
     char.to_uppercase().flat_map(char::to_lowercase)
 }
 
 /// A name without what stands between its words.
-fn letters(name: &str) -> String {
-    let letters = name.chars().filter(|char| !is_between(*char));
-    letters.flat_map(without_case).collect()
+fn strip_separators(name: &str) -> String {
+    let letters = name.chars().filter(|char| !is_separator(*char));
+    letters.flat_map(fold_case).collect()
 }
 
 /// A name with one sign between two words, whatever stands there.
-fn words(name: &str) -> String {
-    let name = name.trim_start_matches(|char| is_between(char) && !matches!(char, '-' | '_'));
+fn normalize_separators(name: &str) -> String {
+    let name = name.trim_start_matches(|char| is_separator(char) && !matches!(char, '-' | '_'));
     let mut words = String::new();
     for char in name.chars() {
-        match is_between(char) {
+        match is_separator(char) {
             true if words.ends_with('_') => {}
             true => words.push('_'),
-            false => words.extend(without_case(char)),
+            false => words.extend(fold_case(char)),
         }
     }
     words
@@ -115,13 +115,13 @@ pub enum GuardAction {
 /// Looks in one answer for calls of guarded tools.
 #[derive(Debug)]
 pub struct CallGuard {
-    tools: Arc<GuardedTools>,
+    approved_entries: Arc<GuardedTools>,
     /// By the numbers of their entries, those that may be called all the same.
     approved: Vec<bool>,
     action: GuardAction,
     reader: CalledTools,
     /// Calls whose names may come in pieces.
-    open: Vec<OpenCall>,
+    open_calls: Vec<OpenCall>,
     guarded_call: Option<usize>,
     approved_call: Option<usize>,
 }
@@ -137,11 +137,11 @@ struct OpenCall {
 
 impl OpenCall {
     /// The one with this index, or a new one.
-    fn of(open: &mut Vec<OpenCall>, call: (u64, u64)) -> Result<&mut OpenCall, Denial> {
+    fn find_or_insert(open: &mut Vec<OpenCall>, call: (u64, u64)) -> Result<&mut OpenCall, Denial> {
         let place = open.iter().position(|known| known.call == call);
         let place = place.unwrap_or(open.len());
         if place == open.len() {
-            if place == MOST_CALLS {
+            if place == MAX_OPEN_CALLS {
                 return Err(Denial::TooLarge);
             }
             open.push(OpenCall {
@@ -156,7 +156,7 @@ impl OpenCall {
     /// Takes a piece of the name; the entry of a guarded tool that it is now. Some clients join the pieces, some take the first or
     /// the last for the name. A piece behind a name that is whole may be that of another call: some providers give all calls the
     /// same index.
-    fn go_on(&mut self, piece: &str, has_arguments: bool, tools: &GuardedTools) -> Option<usize> {
+    fn push_name(&mut self, piece: &str, has_arguments: bool, tools: &GuardedTools) -> Option<usize> {
         let alone = tools.find(piece);
         let may_be_another = self.name.is_none() || self.has_arguments;
         if piece.is_empty() && self.name.is_none() {
@@ -167,8 +167,8 @@ impl OpenCall {
         let entry = tools.find(&name).or(alone);
         let (name, begins) = match entry {
             Some(_) => (None, begins),
-            None if tools.may_become(&name) => (Some(name), begins),
-            None if may_be_another && tools.may_become(piece) => (Some(piece.to_owned()), true),
+            None if tools.may_match(&name) => (Some(name), begins),
+            None if may_be_another && tools.may_match(piece) => (Some(piece.to_owned()), true),
             None => (None, begins),
         };
         self.name = name;
@@ -191,11 +191,11 @@ impl CallGuard {
             }
         }
         Self {
-            tools,
+            approved_entries: tools,
             approved: may,
             action,
             reader: CalledTools::default(),
-            open: Vec::new(),
+            open_calls: Vec::new(),
             guarded_call: None,
             approved_call: None,
         }
@@ -212,30 +212,30 @@ impl CallGuard {
     }
 
     /// Whether what has come must not leave before the name of a call is complete.
-    pub(crate) fn holds(&self) -> bool {
-        let mut open = self.open.iter();
+    pub(crate) fn must_hold(&self) -> bool {
+        let mut open = self.open_calls.iter();
         self.action == GuardAction::Deny && open.any(|call| call.name.is_some() && !call.has_arguments)
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.reader.capacity() + self.open.capacity() * size_of::<OpenCall>()
+        self.reader.capacity() + self.open_calls.capacity() * size_of::<OpenCall>()
     }
 
     /// Looks at a document of the answer, which is JSON.
     ///
     /// # Errors
     /// [`Denial`]: a guarded tool is called, or more are than can be looked at.
-    pub(crate) fn document(
+    pub(crate) fn inspect_document(
         &mut self,
         dialect: Dialect,
         document: &[u8],
         workspace: &mut Workspace,
     ) -> Result<(), Denial> {
         let Self {
-            tools,
+            approved_entries: tools,
             approved,
             reader,
-            open,
+            open_calls: open,
             guarded_call,
             approved_call,
             ..
@@ -244,9 +244,11 @@ impl CallGuard {
             .read(dialect, document, workspace)
             .map_err(|_| Denial::Malformed)?;
         for (called, piece) in reader.calls() {
-            let entry = match called.is_whole {
+            let entry = match called.is_complete {
                 true => tools.find(piece),
-                false => OpenCall::of(open, called.call)?.go_on(piece, called.has_arguments, tools),
+                false => {
+                    OpenCall::find_or_insert(open, called.call)?.push_name(piece, called.has_arguments, tools)
+                }
             };
             let Some(entry) = entry else { continue };
             match approved[entry] {
@@ -264,7 +266,7 @@ impl CallGuard {
 
     /// Takes note of the end of the answer: no name goes on.
     pub(crate) fn finish(&mut self) {
-        self.open.clear();
+        self.open_calls.clear();
     }
 }
 
@@ -310,7 +312,7 @@ mod tests {
             ("mcp__gitlab", false),
             ("Read", false),
         ] {
-            assert_eq!(tools.may_become(begin), may, "{begin}");
+            assert_eq!(tools.may_match(begin), may, "{begin}");
         }
     }
 }

@@ -5,31 +5,31 @@ use std::ops::Range;
 
 use proofgate_json::escape_into;
 use proofgate_policy::Engine;
-use proofgate_providers::{KeyNames, Offsets, Place, Rewriter, Written};
+use proofgate_providers::{OffsetMapper, PartEncoding, Rewriter, StringLocation, UniqueKeyNames};
 
 use crate::changes::{self, Change};
-use crate::texts::Texts;
+use crate::texts::ResponseTexts;
 
 /// An answer of more bytes is not copied where it need not be, and its memory grows by as many.
-const STEP: usize = 256 * 1024;
+const GROWTH_STEP: usize = 256 * 1024;
 
 /// Something in an event that can keep it back, or change in it. Places are counted from the event's begin.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum EventPart {
     /// A piece of a text.
     Text {
         /// Number of the text.
         text: usize,
         /// Which of its bytes.
         range: Range<usize>,
-        place: Place,
+        place: StringLocation,
     },
     /// A text that came at once.
-    Single {
+    CompleteText {
         /// Its number among such texts.
         text: usize,
-        place: Place,
-        written: Written,
+        place: StringLocation,
+        written: PartEncoding,
     },
     /// The log probabilities of a choice, which repeat its text token by token.
     Logprobs(Range<usize>),
@@ -46,14 +46,14 @@ struct Event {
 
 /// Events in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct HeldEvents {
+pub(crate) struct BufferedEvents {
     bytes: Vec<u8>,
     released: usize,
     events: VecDeque<Event>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<EventPart>,
 }
 
-impl HeldEvents {
+impl BufferedEvents {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.released = 0;
@@ -70,43 +70,43 @@ impl HeldEvents {
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
             + self.events.capacity() * size_of::<Event>()
-            + self.parts.capacity() * size_of::<Part>()
+            + self.parts.capacity() * size_of::<EventPart>()
     }
 
     /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
-    pub(crate) fn give_back(&mut self, most: usize) {
+    pub(crate) fn release_memory(&mut self, most: usize) {
         self.clear();
         self.bytes.shrink_to(most);
         self.events.shrink_to(most / size_of::<Event>());
-        self.parts.shrink_to(most / size_of::<Part>());
+        self.parts.shrink_to(most / size_of::<EventPart>());
     }
 
     /// Takes the next bytes of a whole answer.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
-        if self.bytes.capacity() > STEP {
+        if self.bytes.capacity() > GROWTH_STEP {
             // By steps: an answer is counted by the memory that it takes, not by what it fills of it.
             let missing = (self.bytes.len() + bytes.len()).saturating_sub(self.bytes.capacity());
             if missing > 0 {
-                self.bytes.reserve_exact(bytes.len().max(STEP));
+                self.bytes.reserve_exact(bytes.len().max(GROWTH_STEP));
             }
         }
         self.bytes.extend_from_slice(bytes);
     }
 
     /// Says that the answer is whole: the parts of it come.
-    pub(crate) fn begin_whole(&mut self) {
+    pub(crate) fn mark_complete(&mut self) {
         self.events.push_back(Event {
             length: self.bytes.len(),
             parts: 0,
         });
     }
 
-    /// Lends a whole answer, and takes the parts of it until [`HeldEvents::bring_back_whole`].
-    pub(crate) fn lend_whole(&mut self) -> Vec<u8> {
+    /// Lends a whole answer, and takes the parts of it until [`BufferedEvents::restore_complete`].
+    pub(crate) fn take_complete(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    pub(crate) fn bring_back_whole(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn restore_complete(&mut self, bytes: Vec<u8>) {
         self.bytes = bytes;
     }
 
@@ -120,7 +120,7 @@ impl HeldEvents {
     }
 
     /// Adds a part to the event that was taken last.
-    pub(crate) fn add(&mut self, part: Part) {
+    pub(crate) fn add_part(&mut self, part: EventPart) {
         if let Some(event) = self.events.back_mut() {
             event.parts += 1;
             self.parts.push_back(part);
@@ -128,11 +128,11 @@ impl HeldEvents {
     }
 
     /// Lets go every event before which nothing is held and whose texts are cleared.
-    pub(crate) fn release(&mut self, texts: &mut Texts, engine: &Engine, out: &mut Vec<u8>) {
+    pub(crate) fn release(&mut self, texts: &mut ResponseTexts, engine: &Engine, out: &mut Vec<u8>) {
         while let Some(event) = self.events.front() {
             let cleared = self.parts.iter().take(event.parts).all(|part| match part {
-                Part::Text { text, range, .. } => texts.is_cleared(*text, range.end),
-                Part::Single { .. } | Part::Logprobs(_) | Part::Replaced { .. } => true,
+                EventPart::Text { text, range, .. } => texts.is_cleared(*text, range.end),
+                EventPart::CompleteText { .. } | EventPart::Logprobs(_) | EventPart::Replaced { .. } => true,
             });
             if !cleared {
                 break;
@@ -142,7 +142,11 @@ impl HeldEvents {
             let parts = self.parts.iter().take(count);
             if parts.clone().any(|part| is_changed(part, texts)) {
                 write_changed(raw, parts, texts, engine, out);
-            } else if out.is_empty() && self.released == 0 && length == self.bytes.len() && length > STEP {
+            } else if out.is_empty()
+                && self.released == 0
+                && length == self.bytes.len()
+                && length > GROWTH_STEP
+            {
                 // A large answer is not copied.
                 std::mem::swap(&mut self.bytes, out);
             } else {
@@ -150,9 +154,9 @@ impl HeldEvents {
             }
             for part in self.parts.drain(..count) {
                 match part {
-                    Part::Text { text, range, .. } => texts.released(text, range.end),
-                    Part::Single { text, .. } => texts.released_single(text),
-                    Part::Logprobs(_) | Part::Replaced { .. } => {}
+                    EventPart::Text { text, range, .. } => texts.mark_released(text, range.end),
+                    EventPart::CompleteText { text, .. } => texts.release_complete_text(text),
+                    EventPart::Logprobs(_) | EventPart::Replaced { .. } => {}
                 }
             }
             self.released += length;
@@ -169,48 +173,60 @@ impl HeldEvents {
     }
 }
 
-fn is_changed(part: &Part, texts: &Texts) -> bool {
+fn is_changed(part: &EventPart, texts: &ResponseTexts) -> bool {
     match part {
-        Part::Text { text, range, .. } => changes::touches(texts.get(*text), range),
-        Part::Single { text, .. } => {
-            let single = texts.single(*text);
-            !single.spans.is_empty() || !single.masked.is_empty()
+        EventPart::Text { text, range, .. } => changes::has_changes_in(texts.get(*text), range),
+        EventPart::CompleteText { text, .. } => {
+            let single = texts.complete_text(*text);
+            !single.spans.is_empty() || !single.masked_spans.is_empty()
         }
-        Part::Logprobs(_) => false,
-        Part::Replaced { .. } => true,
+        EventPart::Logprobs(_) => false,
+        EventPart::Replaced { .. } => true,
     }
 }
 
 /// Writes an event of which something is replaced.
 fn write_changed<'p>(
     raw: &[u8],
-    parts: impl Iterator<Item = &'p Part>,
-    texts: &mut Texts,
+    parts: impl Iterator<Item = &'p EventPart>,
+    texts: &mut ResponseTexts,
     engine: &Engine,
     out: &mut Vec<u8>,
 ) {
     let mut writer = Rewriter::new(raw, out);
-    let mut keys = KeyNames::default();
+    let mut keys = UniqueKeyNames::default();
     for part in parts {
         match part {
-            Part::Text { text, range, place } => {
-                let mut offsets = Offsets::new(raw, place);
+            EventPart::Text { text, range, place } => {
+                let mut offsets = OffsetMapper::new(raw, place);
                 let (text, masks) = texts.get_mut(*text);
-                for Change { range: changed, by } in changes::of_text(text, masks, range, engine) {
+                for Change {
+                    range: changed,
+                    replacement: by,
+                } in changes::for_text(text, masks, range, engine)
+                {
                     // By what takes its place where it begins, by nothing where it goes on.
                     let by = if changed.start >= range.start { &*by } else { "" };
                     let start = changed.start.max(range.start) - range.start;
                     let end = changed.end.min(range.end) - range.start;
-                    let raw = offsets.find(start)..offsets.find(end);
+                    let raw = offsets.raw_offset(start)..offsets.raw_offset(end);
                     writer.replace(raw, |out| escape_into(by, out));
                 }
             }
-            Part::Single { text, place, written } => {
-                let mut offsets = Offsets::new(raw, place);
-                let (single, masks) = (texts.single(*text), texts.masks());
-                let quote: &[u8] = if *written == Written::Number { b"\"" } else { b"" };
-                for Change { range, by } in changes::of_single(single, masks, *written, &mut keys, engine) {
-                    let raw = offsets.find(range.start)..offsets.find(range.end);
+            EventPart::CompleteText { text, place, written } => {
+                let mut offsets = OffsetMapper::new(raw, place);
+                let (single, masks) = (texts.complete_text(*text), texts.masks());
+                let quote: &[u8] = if *written == PartEncoding::Number {
+                    b"\""
+                } else {
+                    b""
+                };
+                for Change {
+                    range,
+                    replacement: by,
+                } in changes::for_complete_text(single, masks, *written, &mut keys, engine)
+                {
+                    let raw = offsets.raw_offset(range.start)..offsets.raw_offset(range.end);
                     writer.replace(raw, |out| {
                         out.extend_from_slice(quote);
                         escape_into(&by, out);
@@ -218,12 +234,12 @@ fn write_changed<'p>(
                     });
                 }
             }
-            Part::Logprobs(range) => {
+            EventPart::Logprobs(range) => {
                 let is_list = raw[range.clone()].trim_ascii_start().starts_with(b"[");
                 let nothing: &[u8] = if is_list { b"[]" } else { b"null" };
                 writer.replace(range.clone(), |out| out.extend_from_slice(nothing));
             }
-            Part::Replaced { raw, by } => writer.replace(raw.clone(), |out| out.extend_from_slice(by)),
+            EventPart::Replaced { raw, by } => writer.replace(raw.clone(), |out| out.extend_from_slice(by)),
         }
     }
     writer.finish();
@@ -232,37 +248,40 @@ fn write_changed<'p>(
 #[cfg(test)]
 mod tests {
     use proofgate_policy::{Budget, Engine, PolicyConfig, Scope, Scratch};
-    use proofgate_providers::Place;
+    use proofgate_providers::StringLocation;
 
-    use super::{HeldEvents, Part};
-    use crate::findings::{Findings, Rules};
-    use crate::texts::Texts;
+    use super::{BufferedEvents, EventPart};
+    use crate::findings::{Findings, RuleContext};
+    use crate::texts::ResponseTexts;
 
     #[test]
     fn a_long_stream_of_which_the_last_event_is_held_takes_the_memory_of_a_few_events() {
         let engine = Engine::compile(&PolicyConfig::default()).unwrap();
         let (profile, mut scratch) = (engine.profile(None).unwrap(), Scratch::new());
-        let mut rules = Rules {
+        let mut rules = RuleContext {
             engine: &engine,
             profile: &profile,
             budget: Budget::unlimited(),
             scratch: &mut scratch,
         };
-        let (mut held, mut texts, mut findings) =
-            (HeldEvents::default(), Texts::default(), Findings::default());
-        let text = texts.number("0/content", 0, Scope::Answer).unwrap();
+        let (mut held, mut texts, mut findings) = (
+            BufferedEvents::default(),
+            ResponseTexts::default(),
+            Findings::default(),
+        );
+        let text = texts.find_or_add("0/content", 0, Scope::Response).unwrap();
         let (mut stream, mut out) = (Vec::new(), Vec::new());
         for number in 0..10_000 {
             let event = format!("event {number:05}");
             stream.extend_from_slice(event.as_bytes());
             held.push(event.as_bytes());
             // It is cleared when the next one has come.
-            held.add(Part::Text {
+            held.add_part(EventPart::Text {
                 text,
                 range: number * 5..number * 5 + 6,
-                place: Place {
+                place: StringLocation {
                     raw: 0..5,
-                    escaped: false,
+                    has_escapes: false,
                 },
             });
             texts.push(text, "word ", &mut rules, &mut findings).unwrap();

@@ -11,16 +11,16 @@ mod table;
 
 use proofgate_policy::{Match, Profile, Scope};
 
-use crate::tags::{Kind, Tag, Tagger};
-pub(crate) use key::Key;
+use crate::tags::{Tag, TagKind, Tagger};
+pub(crate) use key::RunKey;
 use table::{Capacity, Table};
 
 /// A run with more matches is scanned each time.
-const MOST_KEPT: usize = 64;
+const MAX_CACHED_MATCHES: usize = 64;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KnownCounts {
+pub struct ScanCacheCounts {
     /// Runs that were known.
     pub hits: u64,
     /// Runs that were scanned because they were not.
@@ -35,51 +35,51 @@ pub struct KnownCounts {
 
 /// Runs that were scanned before, of all tenants. Where there is no room for a new one, the tenant that holds the most forgets its
 /// oldest one: others lose nothing to one that sends more than they do.
-pub struct KnownRuns {
+pub struct ScanCache {
     /// `None`: nothing is kept.
     tagger: Option<Tagger>,
     /// Bytes that it may take.
-    most: usize,
+    max_bytes: usize,
     capacity: Capacity,
     /// `None` until the first run is kept.
     table: Option<Table>,
     /// Kept from one hash of conditions to the next.
     buffer: Vec<u8>,
-    pub(crate) counts: KnownCounts,
+    pub(crate) counts: ScanCacheCounts,
 }
 
-impl KnownRuns {
+impl ScanCache {
     /// Nothing known yet, in at most `most` bytes of memory, which are taken when the first run is kept.
     pub fn new(most: usize) -> Self {
         Self {
             tagger: Tagger::new(),
-            most,
-            capacity: Capacity::of(most),
+            max_bytes: most,
+            capacity: Capacity::from_bytes(most),
             table: None,
             buffer: Vec::new(),
-            counts: KnownCounts::default(),
+            counts: ScanCacheCounts::default(),
         }
     }
 
     /// Forgets all runs and gives their memory back. From now on it takes at most `most` bytes.
-    pub fn forget(&mut self, most: usize) {
-        self.most = most;
-        self.capacity = Capacity::of(most);
+    pub fn reset(&mut self, most: usize) {
+        self.max_bytes = most;
+        self.capacity = Capacity::from_bytes(most);
         self.table = None;
     }
 
     /// Bytes of memory that it may take.
     pub fn most(&self) -> usize {
-        self.most
+        self.max_bytes
     }
 
     /// Bytes of memory that it takes.
-    pub fn bytes(&self) -> usize {
-        self.table.as_ref().map_or(0, Table::bytes)
+    pub fn memory_bytes(&self) -> usize {
+        self.table.as_ref().map_or(0, Table::memory_bytes)
     }
 
     /// What was counted since the last call.
-    pub fn take_counts(&mut self) -> KnownCounts {
+    pub fn take_counts(&mut self) -> ScanCacheCounts {
         std::mem::take(&mut self.counts)
     }
 
@@ -89,31 +89,31 @@ impl KnownRuns {
     }
 
     /// The hash of what a scan depends on beside its text, and of the tenant.
-    pub(crate) fn conditions(&mut self, profile: &Profile, scope: Scope, tenant: &str) -> Option<Tag> {
+    pub(crate) fn conditions_tag(&mut self, profile: &Profile, scope: Scope, tenant: &str) -> Option<Tag> {
         // What comes first always has the same length.
         self.buffer.clear();
         profile.write_conditions(scope, &mut self.buffer);
         self.buffer.extend_from_slice(tenant.as_bytes());
-        self.tagger.as_ref()?.tag(Kind::Conditions, &self.buffer)
+        self.tagger.as_ref()?.tag(TagKind::Conditions, &self.buffer)
     }
 
     /// What was found in a run, if it is known.
-    pub(crate) fn find(&self, key: &Key) -> Option<&[Match]> {
+    pub(crate) fn find(&self, key: &RunKey) -> Option<&[Match]> {
         self.table.as_ref()?.find(key)
     }
 
     /// Keeps what a scan that is done has found in a run of a tenant.
-    pub(crate) fn keep(&mut self, key: Key, tenant: &str, matches: &[Match]) {
-        if matches.len() > MOST_KEPT || self.find(&key).is_some() {
+    pub(crate) fn insert(&mut self, key: RunKey, tenant: &str, matches: &[Match]) {
+        if matches.len() > MAX_CACHED_MATCHES || self.find(&key).is_some() {
             return;
         }
         let tagger = self.tagger();
-        let Some(tenant) = tagger.and_then(|tagger| tagger.tag(Kind::Tenant, tenant.as_bytes())) else {
+        let Some(tenant) = tagger.and_then(|tagger| tagger.tag(TagKind::Tenant, tenant.as_bytes())) else {
             return;
         };
         let capacity = self.capacity;
-        let table = self.table.get_or_insert_with(|| Table::of(capacity));
-        self.counts.evictions += table.keep(key, tenant, matches);
+        let table = self.table.get_or_insert_with(|| Table::with_capacity(capacity));
+        self.counts.evictions += table.insert(key, tenant, matches);
     }
 }
 

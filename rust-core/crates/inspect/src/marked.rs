@@ -7,19 +7,19 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Engine, Fault, Mark, Marks, Match, Profile, Scan, Scope, Scratch, Step, StreamScan,
+    Budget, Engine, EvaluationError, Mark, Marks, Match, Profile, Scan, Scope, Scratch, Step, StreamScan,
 };
 
 use crate::token_ends::TokenEnds;
 
 /// As a value would go on with it: what follows a mark may be the rest of one.
-const FILLING: char = '_';
+const FILLER: char = '_';
 
 /// The marks of a text, in order.
 #[derive(Debug, Clone, Default)]
-struct Places(Vec<Range<usize>>);
+struct MarkRanges(Vec<Range<usize>>);
 
-impl Places {
+impl MarkRanges {
     /// Appends `text` with its marks filled to `out`, up to where it is decided: that is returned. `base` is where the
     /// text begins.
     fn fill(&mut self, marks: &Marks, text: &str, base: usize, out: &mut String) -> usize {
@@ -30,13 +30,13 @@ impl Places {
                     out.push_str(&text[at..]);
                     return text.len();
                 }
-                Some(Mark::Begun(start)) => {
+                Some(Mark::Partial(start)) => {
                     out.push_str(&text[at..start]);
                     return start;
                 }
-                Some(Mark::Whole(range)) => {
+                Some(Mark::Complete(range)) => {
                     out.push_str(&text[at..=range.start]);
-                    out.extend(std::iter::repeat_n(FILLING, range.len() - 2));
+                    out.extend(std::iter::repeat_n(FILLER, range.len() - 2));
                     out.push(']');
                     at = range.end;
                     self.0.push(base + range.start..base + range.end);
@@ -46,18 +46,18 @@ impl Places {
     }
 
     /// Drops those of the matches from the numbered one on that lie within a mark.
-    fn spare(&self, found: &mut Vec<Match>, known: usize) {
+    fn drop_within_marks(&self, found: &mut Vec<Match>, known: usize) {
         if self.0.is_empty() {
             return;
         }
         let mut number = 0;
         found.retain(|found| {
             number += 1;
-            number <= known || !self.hold(found)
+            number <= known || !self.contains(found)
         });
     }
 
-    fn hold(&self, found: &Match) -> bool {
+    fn contains(&self, found: &Match) -> bool {
         let next = self.0.partition_point(|place| place.end < found.end);
         self.0.get(next).is_some_and(|place| place.start <= found.start)
     }
@@ -65,16 +65,16 @@ impl Places {
 
 /// The scan of a text that is there as a whole, in slices of time.
 #[derive(Debug, Default)]
-pub(crate) struct WholeScan {
+pub(crate) struct FullScan {
     scan: Scan,
     /// Whether marks were looked for.
-    is_read: bool,
-    places: Places,
+    has_read_marks: bool,
+    marks: MarkRanges,
     /// The text with its marks filled, if there are any.
     filled: String,
 }
 
-impl WholeScan {
+impl FullScan {
     /// As [`Scan::step`].
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub(crate) fn step(
@@ -87,24 +87,27 @@ impl WholeScan {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<Step, Fault> {
-        if !self.is_read {
-            self.is_read = true;
-            self.read(engine.marks(), text);
+    ) -> Result<Step, EvaluationError> {
+        if !self.has_read_marks {
+            self.has_read_marks = true;
+            self.read_marks(engine.marks(), text);
         }
         let Self {
-            scan, places, filled, ..
+            scan,
+            marks: places,
+            filled,
+            ..
         } = self;
         let text = if places.0.is_empty() { text } else { filled };
         let known = found.len();
         let step = scan.step(engine, profile, scope, text, slice, budget, scratch, found)?;
-        self.places.spare(found, known);
+        self.marks.drop_within_marks(found, known);
         Ok(step)
     }
 
     /// What the rules see of `text`.
-    pub(crate) fn seen<'t>(&'t self, text: &'t str) -> &'t str {
-        if self.places.0.is_empty() {
+    pub(crate) fn visible_text<'t>(&'t self, text: &'t str) -> &'t str {
+        if self.marks.0.is_empty() {
             text
         } else {
             &self.filled
@@ -113,34 +116,34 @@ impl WholeScan {
 
     /// Bytes of memory that it takes.
     pub(crate) fn capacity(&self) -> usize {
-        self.filled.capacity() + self.places.0.capacity() * size_of::<Range<usize>>()
+        self.filled.capacity() + self.marks.0.capacity() * size_of::<Range<usize>>()
     }
 
-    fn read(&mut self, marks: &Marks, text: &str) {
-        let Some(Mark::Whole(_)) = marks.find(text, 0) else {
+    fn read_marks(&mut self, marks: &Marks, text: &str) {
+        let Some(Mark::Complete(_)) = marks.find(text, 0) else {
             return;
         };
         self.filled.reserve(text.len());
-        let decided = self.places.fill(marks, text, 0, &mut self.filled);
+        let decided = self.marks.fill(marks, text, 0, &mut self.filled);
         self.filled.push_str(&text[decided..]);
     }
 }
 
 /// The scan of a text that arrives in pieces. What may be the beginning of a mark waits for the next piece.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PieceScan {
+pub(crate) struct ChunkScan {
     scan: StreamScan,
-    places: Places,
+    marks: MarkRanges,
     /// What waits, and where it begins in the text.
-    rest: String,
-    begin: usize,
+    pending: String,
+    pending_start: usize,
     /// A piece with its marks filled.
     filled: String,
     cleared: usize,
-    ends: TokenEnds,
+    token_ends: TokenEnds,
 }
 
-impl PieceScan {
+impl ChunkScan {
     /// As [`StreamScan::push`].
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub(crate) fn push(
@@ -152,27 +155,27 @@ impl PieceScan {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         let marks = engine.marks();
         let known = found.len();
-        if self.rest.is_empty() && marks.find(piece, 0).is_none() {
-            self.begin += piece.len();
+        if self.pending.is_empty() && marks.find(piece, 0).is_none() {
+            self.pending_start += piece.len();
             self.cleared = (self.scan).push(engine, profile, scope, piece, budget, scratch, found)?;
-            self.ends.push(engine, piece);
+            self.token_ends.push(engine, piece);
         } else {
-            self.rest.push_str(piece);
+            self.pending.push_str(piece);
             self.filled.clear();
-            let decided = (self.places).fill(marks, &self.rest, self.begin, &mut self.filled);
-            self.rest.drain(..decided);
-            self.begin += decided;
+            let decided = (self.marks).fill(marks, &self.pending, self.pending_start, &mut self.filled);
+            self.pending.drain(..decided);
+            self.pending_start += decided;
             let piece = &self.filled;
             self.cleared = (self.scan).push(engine, profile, scope, piece, budget, scratch, found)?;
-            self.ends.push(engine, piece);
+            self.token_ends.push(engine, piece);
         }
-        self.spare(found, known);
-        Ok(match profile.holds_answers() {
+        self.drop_within_marks(found, known);
+        Ok(match profile.buffers_responses() {
             true => self.cleared,
-            false => self.begin + self.rest.len(),
+            false => self.pending_start + self.pending.len(),
         })
     }
 
@@ -185,35 +188,35 @@ impl PieceScan {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), EvaluationError> {
         let known = found.len();
-        let rest = std::mem::take(&mut self.rest);
-        self.begin += rest.len();
+        let rest = std::mem::take(&mut self.pending);
+        self.pending_start += rest.len();
         (self.scan).push(engine, profile, scope, &rest, budget, scratch, found)?;
-        self.ends.push(engine, &rest);
+        self.token_ends.push(engine, &rest);
         (self.scan).finish(engine, profile, scope, budget, scratch, found)?;
-        self.spare(found, known);
+        self.drop_within_marks(found, known);
         Ok(())
     }
 
-    /// As [`StreamScan::decided`].
-    pub(crate) fn decided(&self) -> usize {
-        self.scan.decided()
+    /// As [`StreamScan::decided_len`].
+    pub(crate) fn decided_len(&self) -> usize {
+        self.scan.decided_len()
     }
 
     /// The tokens that go on behind the matches of this text.
     pub(crate) fn ends(&mut self) -> &mut TokenEnds {
-        &mut self.ends
+        &mut self.token_ends
     }
 
     /// Forgets what no later match can end before.
-    pub(crate) fn forget_ends(&mut self) {
-        self.ends.forget(self.scan.decided());
+    pub(crate) fn discard_token_ends(&mut self) {
+        self.token_ends.discard_before(self.scan.decided_len());
     }
 
-    fn spare(&mut self, found: &mut Vec<Match>, known: usize) {
-        self.places.spare(found, known);
-        let decided = self.scan.decided();
-        self.places.0.retain(|place| place.end > decided);
+    fn drop_within_marks(&mut self, found: &mut Vec<Match>, known: usize) {
+        self.marks.drop_within_marks(found, known);
+        let decided = self.scan.decided_len();
+        self.marks.0.retain(|place| place.end > decided);
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// How much longer an answer becomes at most, in bytes.
-const MOST_ADDED: usize = 32 * 1024;
+const MAX_ADDED_BYTES: usize = 32 * 1024;
 
 /// Masks and the texts that they stand for. Of two masks that begin at one place, the longer one is meant.
 ///
@@ -17,7 +17,7 @@ pub struct Masks {
     /// In order, so that those that begin alike stand together.
     masks: Vec<(String, String)>,
     /// The length of the longest one, in bytes.
-    longest: usize,
+    max_len: usize,
 }
 
 impl Masks {
@@ -32,7 +32,7 @@ impl Masks {
             .build(masks.iter().map(|(mask, _)| mask));
         Some(Masks {
             automaton: automaton.ok()?,
-            longest: masks.iter().map(|(mask, _)| mask.len()).max()?,
+            max_len: masks.iter().map(|(mask, _)| mask.len()).max()?,
             masks,
         })
     }
@@ -43,13 +43,13 @@ impl Masks {
     }
 
     /// Puts back what the masks in a document stand for, until it has grown by as much as it may.
-    pub fn put_back(&self, document: &mut Vec<u8>) {
+    pub fn unmask(&self, document: &mut Vec<u8>) {
         let mut whole = Vec::new();
         let (mut from, mut added) = (0, 0);
         for found in self.automaton.find_iter(document.as_slice()) {
             let original = self.original(found.pattern().as_usize());
             let more = original.len().saturating_sub(found.len());
-            if added + more > MOST_ADDED {
+            if added + more > MAX_ADDED_BYTES {
                 continue;
             }
             added += more;
@@ -64,8 +64,8 @@ impl Masks {
     }
 
     /// The first place from which on a text is the beginning of a mask and not all of it.
-    fn begun(&self, text: &str) -> Option<usize> {
-        let first = text.len().saturating_sub(self.longest.saturating_sub(1));
+    fn partial_mask_start(&self, text: &str) -> Option<usize> {
+        let first = text.len().saturating_sub(self.max_len.saturating_sub(1));
         (first..text.len())
             .filter(|at| text.is_char_boundary(*at))
             .find(|at| {
@@ -93,64 +93,64 @@ pub(crate) struct MaskedSpan {
 
 /// How much longer the answer at hand has become.
 #[derive(Debug, Default)]
-pub(crate) struct AnswerGrowth(usize);
+pub(crate) struct ResponseGrowth(usize);
 
 /// Finds masks in one text, however that is cut into pieces.
 #[derive(Debug, Default)]
 pub(crate) struct MaskScan {
     /// What may be the beginning of a mask, and where it stands in the text.
-    rest: String,
-    begin: usize,
+    pending: String,
+    pending_start: usize,
     found: VecDeque<MaskedSpan>,
 }
 
 impl MaskScan {
     pub(crate) fn clear(&mut self) {
-        self.rest.clear();
-        self.begin = 0;
+        self.pending.clear();
+        self.pending_start = 0;
         self.found.clear();
     }
 
     /// Takes the next piece. What is at most the beginning of a mask is undecided behind it.
-    pub(crate) fn push(&mut self, piece: &str, masks: &Masks, growth: &mut AnswerGrowth) {
-        self.rest.push_str(piece);
+    pub(crate) fn push(&mut self, piece: &str, masks: &Masks, growth: &mut ResponseGrowth) {
+        self.pending.push_str(piece);
         self.decide(masks, growth, false);
     }
 
     /// Decides everything, as if nothing followed.
-    pub(crate) fn end(&mut self, masks: &Masks, growth: &mut AnswerGrowth) {
+    pub(crate) fn finish(&mut self, masks: &Masks, growth: &mut ResponseGrowth) {
         self.decide(masks, growth, true);
     }
 
-    fn decide(&mut self, masks: &Masks, growth: &mut AnswerGrowth, is_end: bool) {
+    fn decide(&mut self, masks: &Masks, growth: &mut ResponseGrowth, is_end: bool) {
         let mut at = 0;
         let left = loop {
-            let rest = &self.rest[at..];
-            let begun = masks.begun(rest).filter(|_| !is_end);
+            let rest = &self.pending[at..];
+            let begun = masks.partial_mask_start(rest).filter(|_| !is_end);
             let found = masks.automaton.find(rest);
             // A mask that one began before is decided with that.
             match found.filter(|found| begun.is_none_or(|begun| found.start() < begun)) {
                 Some(found) => {
                     let mask = found.pattern().as_usize();
                     let more = masks.original(mask).len().saturating_sub(found.len());
-                    if growth.0 + more <= MOST_ADDED {
+                    if growth.0 + more <= MAX_ADDED_BYTES {
                         growth.0 += more;
-                        let begin = self.begin + at;
+                        let begin = self.pending_start + at;
                         let range = begin + found.start()..begin + found.end();
                         self.found.push_back(MaskedSpan { range, mask });
                     }
                     at += found.end();
                 }
-                None => break begun.map_or(self.rest.len(), |begun| at + begun),
+                None => break begun.map_or(self.pending.len(), |begun| at + begun),
             }
         };
-        self.begin += left;
-        self.rest.drain(..left);
+        self.pending_start += left;
+        self.pending.drain(..left);
     }
 
     /// Up to where the text is decided.
-    pub(crate) fn decided(&self) -> usize {
-        self.begin
+    pub(crate) fn decided_len(&self) -> usize {
+        self.pending_start
     }
 
     /// The masks that touch `range`.
@@ -163,12 +163,12 @@ impl MaskScan {
     }
 
     /// Forgets the masks that are not to be put back.
-    pub(crate) fn keep(&mut self, is_kept: impl Fn(&MaskedSpan) -> bool) {
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&MaskedSpan) -> bool) {
         self.found.retain(is_kept);
     }
 
     /// Forgets the masks that end at or before `offset`.
-    pub(crate) fn forget(&mut self, offset: usize) {
+    pub(crate) fn discard_before(&mut self, offset: usize) {
         while self.found.front().is_some_and(|found| found.range.end <= offset) {
             self.found.pop_front();
         }
@@ -176,14 +176,14 @@ impl MaskScan {
 
     /// Bytes of memory that is taken, for the most part.
     pub(crate) fn capacity(&self) -> usize {
-        self.rest.capacity() + self.found.capacity() * size_of::<MaskedSpan>()
+        self.pending.capacity() + self.found.capacity() * size_of::<MaskedSpan>()
     }
 }
 
 /// The masks in a text that came at once.
-pub(crate) fn masks_in(text: &str, masks: &Masks, growth: &mut AnswerGrowth) -> Vec<MaskedSpan> {
+pub(crate) fn find_masks(text: &str, masks: &Masks, growth: &mut ResponseGrowth) -> Vec<MaskedSpan> {
     let mut scan = MaskScan::default();
     scan.push(text, masks, growth);
-    scan.end(masks, growth);
+    scan.finish(masks, growth);
     scan.found.into()
 }

@@ -11,9 +11,9 @@ use crate::masks::is_plain;
 use crate::spans::Redaction;
 
 /// Different values that are masked in one request; more are redacted.
-const MOST: usize = 256;
+const MAX_MASKED_VALUES: usize = 256;
 /// Bytes of the longest value that is masked.
-const LONGEST: usize = 1024;
+const MAX_VALUE_BYTES: usize = 1024;
 
 /// A masked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,19 +34,22 @@ pub(crate) fn assign(
 ) -> Vec<Placeholder> {
     let mut placeholders = Vec::new();
     let mut known: HashMap<&str, usize> = HashMap::new();
-    let mut kinds: HashMap<&str, Numbers> = HashMap::new();
+    let mut kinds: HashMap<&str, PlaceholderNumbers> = HashMap::new();
     for redaction in redactions.iter_mut().filter(|redaction| redaction.is_masked) {
         let value = text.get(redaction.range.clone()).unwrap_or_default();
         redaction.mask = match known.get(value) {
             Some(number) => Some(*number),
-            None if placeholders.len() == MOST || value.len() > LONGEST || !value.chars().all(is_plain) => {
+            None if placeholders.len() == MAX_MASKED_VALUES
+                || value.len() > MAX_VALUE_BYTES
+                || !value.chars().all(is_plain) =>
+            {
                 None
             }
             None => {
                 let kind = engine.rule(redaction.rule).kind();
                 let number = kinds
                     .entry(kind)
-                    .or_insert_with(|| Numbers::not_in(text, kind, last))
+                    .or_insert_with(|| PlaceholderNumbers::unused_in(text, kind, last))
                     .next();
                 placeholders.push(Placeholder {
                     name: format!("[{kind}-{number}]"),
@@ -61,20 +64,20 @@ pub(crate) fn assign(
 }
 
 /// The numbers of one kind that no text of the request has in a placeholder already.
-struct Numbers {
-    taken: HashSet<u32>,
+struct PlaceholderNumbers {
+    used: HashSet<u32>,
     last: u32,
 }
 
-impl Numbers {
-    fn not_in(text: &str, kind: &str, last: u32) -> Self {
+impl PlaceholderNumbers {
+    fn unused_in(text: &str, kind: &str, last: u32) -> Self {
         let begin = format!("[{kind}-");
         let taken = text.match_indices(&begin).filter_map(|(at, _)| {
             let (number, _) = text.get(at + begin.len()..)?.split_once(']')?;
             number.parse().ok()
         });
-        Numbers {
-            taken: taken.collect(),
+        PlaceholderNumbers {
+            used: taken.collect(),
             last,
         }
     }
@@ -82,7 +85,7 @@ impl Numbers {
     fn next(&mut self) -> u32 {
         loop {
             self.last = self.last.saturating_add(1);
-            if !self.taken.contains(&self.last) || self.last == u32::MAX {
+            if !self.used.contains(&self.last) || self.last == u32::MAX {
                 return self.last;
             }
         }

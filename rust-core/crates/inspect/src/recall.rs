@@ -2,40 +2,40 @@
 
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Engine, Fault, Match, Profile, Scope, Scratch, Step};
+use proofgate_policy::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch, Step};
 
-use crate::known::{Key, KnownRuns};
+use crate::known::{RunKey, ScanCache};
 use crate::runs::RunScan;
-use crate::tags::{Tag, Tagged, Tagging};
+use crate::tags::{HashProgress, Tag, TextHasher};
 
 /// A shorter run is scanned about as fast as it is looked up.
-pub const SHORTEST_KNOWN: usize = 32;
+pub const MIN_CACHED_RUN_BYTES: usize = 32;
 
 /// The runs of one tenant that are known; for every step of an inspection of its.
-pub struct Recall<'k> {
+pub struct TenantScanCache<'k> {
     /// Those of all tenants.
-    pub known: &'k mut KnownRuns,
+    pub cache: &'k mut ScanCache,
     /// Whose request it is: nobody learns from the time that an answer takes what others have sent.
     pub tenant: &'k str,
 }
 
 /// The scans of the runs of one request, one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct RecalledScan {
+pub(crate) struct CachedScan {
     scan: RunScan,
-    tagging: Tagging,
+    text_hasher: TextHasher,
     /// Of the run, once its text is hashed.
-    key: Option<Key>,
+    key: Option<RunKey>,
     /// By scopes as numbers, once they are needed.
     conditions: [Option<Tag>; Scope::ALL.len()],
 }
 
-impl RecalledScan {
+impl CachedScan {
     /// As [`RunScan::step`]; a run that is known is not scanned.
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub(crate) fn step(
         &mut self,
-        recall: Option<&mut Recall<'_>>,
+        recall: Option<&mut TenantScanCache<'_>>,
         engine: &Engine,
         profile: &Profile,
         scope: Scope,
@@ -43,16 +43,16 @@ impl RecalledScan {
         slice: Duration,
         budget: &mut Budget,
         scratch: &mut Scratch,
-    ) -> Result<Step, Fault> {
-        let is_worth = text.len() >= SHORTEST_KNOWN && !profile.is_idle_in(scope);
+    ) -> Result<Step, EvaluationError> {
+        let is_worth = text.len() >= MIN_CACHED_RUN_BYTES && !profile.is_idle_in(scope);
         let Some(recall) = recall.filter(|_| is_worth) else {
             return (self.scan).step(engine, profile, scope, text, slice, budget, scratch);
         };
         if self.key.is_none() {
-            match self.tag(recall, profile, scope, text) {
-                Some(Tagged::Pending) => return Ok(Step::Pending),
-                Some(Tagged::Done(key)) => {
-                    if self.is_known(recall.known, &key, text.len()) {
+            match self.compute_key(recall, profile, scope, text) {
+                Some(HashProgress::Pending) => return Ok(Step::Pending),
+                Some(HashProgress::Done(key)) => {
+                    if self.load_cached(recall.cache, &key, text.len()) {
                         return Ok(Step::Done);
                     }
                     self.key = Some(key);
@@ -64,7 +64,7 @@ impl RecalledScan {
         if step == Step::Done
             && let Some(key) = self.key
         {
-            recall.known.keep(key, recall.tenant, self.scan.matches());
+            recall.cache.insert(key, recall.tenant, self.scan.matches());
         }
         Ok(step)
     }
@@ -77,7 +77,7 @@ impl RecalledScan {
     /// Forgets the run, for the next one of the same request.
     pub(crate) fn restart(&mut self) {
         self.scan.restart();
-        self.tagging.restart();
+        self.text_hasher.restart();
         self.key = None;
     }
 
@@ -87,31 +87,31 @@ impl RecalledScan {
     }
 
     /// Goes on with the key of a run; `None` if there will be none.
-    fn tag(
+    fn compute_key(
         &mut self,
-        recall: &mut Recall<'_>,
+        recall: &mut TenantScanCache<'_>,
         profile: &Profile,
         scope: Scope,
         text: &str,
-    ) -> Option<Tagged<Key>> {
-        let text = match self.tagging.step(recall.known.tagger()?, text.as_bytes())? {
-            Tagged::Pending => return Some(Tagged::Pending),
-            Tagged::Done(tag) => tag,
+    ) -> Option<HashProgress<RunKey>> {
+        let text = match self.text_hasher.step(recall.cache.tagger()?, text.as_bytes())? {
+            HashProgress::Pending => return Some(HashProgress::Pending),
+            HashProgress::Done(tag) => tag,
         };
         let conditions = match self.conditions[scope as usize] {
             Some(conditions) => conditions,
-            None => recall.known.conditions(profile, scope, recall.tenant)?,
+            None => recall.cache.conditions_tag(profile, scope, recall.tenant)?,
         };
         self.conditions[scope as usize] = Some(conditions);
-        Some(Tagged::Done(Key { conditions, text }))
+        Some(HashProgress::Done(RunKey { conditions, text }))
     }
 
     /// Takes over what was found in a run if it is known.
-    fn is_known(&mut self, known: &mut KnownRuns, key: &Key, length: usize) -> bool {
+    fn load_cached(&mut self, known: &mut ScanCache, key: &RunKey, length: usize) -> bool {
         let (length, found) = (length as u64, known.find(key));
         let is_known = found.is_some();
         if let Some(matches) = found {
-            self.scan.take_over(matches);
+            self.scan.set_matches(matches);
             known.counts.hits += 1;
             known.counts.hit_bytes += length;
         } else {

@@ -2,30 +2,30 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Budget, Decision, Direction, Engine, Fault, Judgement, Match, MessageJudgement, Profile, RuleIndex,
-    Scope, Scratch, Step, processor_time,
+    Budget, Decision, Direction, Engine, EvaluationError, Judgement, Match, MessageJudgement, Profile,
+    RuleIndex, Scope, Scratch, Step, thread_cpu_time,
 };
-use proofgate_providers::{BodyText, MessagePlace};
+use proofgate_providers::{BodyText, MessageLocation};
 
-use crate::counts::Counts;
+use crate::counts::ReplacementCounts;
 use crate::placeholders::{self, Placeholder};
-use crate::recall::{Recall, RecalledScan};
+use crate::recall::{CachedScan, TenantScanCache};
 use crate::runs::Run;
 use crate::same_values::SameValues;
-use crate::spans::{MOST_MATCHES, Redaction, Spans};
+use crate::spans::{MAX_MATCHES, Redaction, Spans};
 
 /// Bytes of text between two looks at the clock.
-const BETWEEN_LOOKS: usize = 8 * 1024;
+const CLOCK_INTERVAL_BYTES: usize = 8 * 1024;
 
 /// What scanning a run costs at least, in bytes of a longer one.
-const LEAST_OF_RUN: usize = 64;
+const MIN_RUN_COST: usize = 64;
 
 /// Most bytes of the number that tells changed keys apart, with its `#`: a text has less than 2^32 bytes.
-const LONGEST_NUMBER: usize = 11;
+const MAX_NUMBER_BYTES: usize = 11;
 
 /// What is to be done with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum InspectionOutcome {
     /// It goes upstream as it came.
     Allow,
     /// It goes upstream with parts of its text replaced.
@@ -47,19 +47,19 @@ pub struct ToolFlag {
     /// What it is.
     pub scope: Scope,
     /// Where it stands.
-    pub place: MessagePlace,
+    pub location: MessageLocation,
 }
 
 /// What the rules say about a request.
 #[derive(Debug)]
 pub struct RequestVerdict {
     /// What is to be done.
-    pub outcome: Outcome,
+    pub outcome: InspectionOutcome,
     /// The rules that matched, the message that decides, and whether an enforced policy would block.
     pub judgement: Judgement,
     /// Where the message that decides stands; `None` if nothing matched.
-    pub place: Option<MessagePlace>,
-    /// What is replaced in the text; empty unless the outcome is [`Outcome::Redact`].
+    pub location: Option<MessageLocation>,
+    /// What is replaced in the text; empty unless the outcome is [`InspectionOutcome::Redact`].
     pub redactions: Vec<Redaction>,
     /// What stands for values that are masked, and is put back in the answer.
     pub placeholders: Vec<Placeholder>,
@@ -69,14 +69,14 @@ pub struct RequestVerdict {
 
 impl RequestVerdict {
     /// No body that [`RequestVerdict::rewrite`] makes of `body`, from which `text` was read, has more bytes.
-    pub fn longest_rewrite(&self, engine: &Engine, text: &BodyText, body: &[u8]) -> usize {
+    pub fn max_rewrite_bytes(&self, engine: &Engine, text: &BodyText, body: &[u8]) -> usize {
         let added = self.redactions.iter().map(|redaction| {
             // In every key that it touches stands its name, and a number behind it; around it there may be quotes.
-            let most = text.most_parts(&redaction.range);
+            let most = text.max_replacements(&redaction.range);
             let length = self
                 .placeholder(redaction)
-                .map_or(redaction.length(engine), str::len);
-            most.saturating_mul(length + LONGEST_NUMBER)
+                .map_or(redaction.replacement_length(engine), str::len);
+            most.saturating_mul(length + MAX_NUMBER_BYTES)
         });
         added.fold(body.len(), usize::saturating_add)
     }
@@ -99,7 +99,7 @@ impl RequestVerdict {
     }
 
     /// How many parts of the text each rule has redacted, or masked.
-    pub fn replaced(&self, is_masked: bool) -> Counts {
+    pub fn replacement_counts(&self, is_masked: bool) -> ReplacementCounts {
         let redactions = self.redactions.iter();
         let replaced = redactions.filter(|redaction| redaction.mask.is_some() == is_masked);
         replaced.map(|redaction| redaction.rule).collect()
@@ -121,7 +121,7 @@ pub fn inspect_request(
     text: &BodyText,
     budget: Budget,
     scratch: &mut Scratch,
-) -> Result<RequestVerdict, Fault> {
+) -> Result<RequestVerdict, EvaluationError> {
     let mut inspection = RequestInspection::new(budget);
     loop {
         if let Some(verdict) = inspection.step(engine, profile, text, Duration::MAX, scratch)? {
@@ -136,29 +136,29 @@ pub fn inspect_request(
 #[derive(Debug)]
 pub struct RequestInspection {
     run: Option<Run>,
-    scan: RecalledScan,
+    scan: CachedScan,
     /// The number of the passage that the next run begins with.
-    next: usize,
-    found: Vec<Found>,
+    next_passage: usize,
+    found: Vec<FoundMatch>,
     budget: Budget,
     /// What is to be redacted, while the same values are looked for elsewhere.
-    redacting: Option<Box<Redacting>>,
+    redaction: Option<Box<PendingRedaction>>,
     /// Numbers of placeholders begin behind it.
     last_number: u32,
 }
 
 /// A request in which something is redacted.
 #[derive(Debug)]
-struct Redacting {
+struct PendingRedaction {
     verdict: RequestVerdict,
     spans: Spans,
-    same: SameValues,
+    same_values: SameValues,
 }
 
 /// A match, and the message that it ends in.
 #[derive(Debug, Clone, Copy)]
-struct Found {
-    at: Match,
+struct FoundMatch {
+    matched: Match,
     message: u32,
     scope: Scope,
 }
@@ -168,11 +168,11 @@ impl RequestInspection {
     pub fn new(budget: Budget) -> Self {
         Self {
             run: None,
-            scan: RecalledScan::default(),
-            next: 0,
+            scan: CachedScan::default(),
+            next_passage: 0,
             found: Vec::new(),
             budget,
-            redacting: None,
+            redaction: None,
             last_number: 0,
         }
     }
@@ -180,16 +180,16 @@ impl RequestInspection {
     /// Has placeholders numbered from behind `last` on, of a request that goes on with what the provider keeps: there are
     /// placeholders in that, too, which stand for other values.
     #[must_use]
-    pub fn numbering_behind(mut self, last: u32) -> Self {
+    pub fn with_numbers_after(mut self, last: u32) -> Self {
         self.last_number = last;
         self
     }
 
     /// Bytes of memory that it takes beside the text.
     pub fn capacity(&self) -> usize {
-        let redacting = self.redacting.as_ref();
-        let same = redacting.map_or(0, |redacting| redacting.same.capacity());
-        self.found.capacity() * size_of::<Found>() + self.scan.capacity() + same
+        let redacting = self.redaction.as_ref();
+        let same = redacting.map_or(0, |redacting| redacting.same_values.capacity());
+        self.found.capacity() * size_of::<FoundMatch>() + self.scan.capacity() + same
     }
 
     /// Goes on for about `slice` of the processor's time with a text, the same for every step. The verdict comes with the
@@ -204,38 +204,42 @@ impl RequestInspection {
         text: &BodyText,
         slice: Duration,
         scratch: &mut Scratch,
-    ) -> Result<Option<RequestVerdict>, Fault> {
-        self.step_recalling(None, engine, profile, text, slice, scratch)
+    ) -> Result<Option<RequestVerdict>, EvaluationError> {
+        self.step_with_cache(None, engine, profile, text, slice, scratch)
     }
 
     /// The same, where runs that are known are not scanned again. The verdict is the same, too.
     ///
     /// # Errors
     /// As for [`inspect_request`].
-    pub fn step_recalling(
+    pub fn step_with_cache(
         &mut self,
-        mut recall: Option<Recall<'_>>,
+        mut recall: Option<TenantScanCache<'_>>,
         engine: &Engine,
         profile: &Profile,
         text: &BodyText,
         slice: Duration,
         scratch: &mut Scratch,
-    ) -> Result<Option<RequestVerdict>, Fault> {
-        if let Some(mut redacting) = self.redacting.take() {
-            if redacting.same.step(text)? == Step::Pending {
-                self.redacting = Some(redacting);
+    ) -> Result<Option<RequestVerdict>, EvaluationError> {
+        if let Some(mut redacting) = self.redaction.take() {
+            if redacting.same_values.step(text)? == Step::Pending {
+                self.redaction = Some(redacting);
                 return Ok(None);
             }
-            let Redacting { verdict, spans, same } = *redacting;
-            return Ok(Some(verdict.with(
-                same.with(spans),
+            let PendingRedaction {
+                verdict,
+                spans,
+                same_values: same,
+            } = *redacting;
+            return Ok(Some(verdict.with_redactions(
+                same.merge_with(spans),
                 engine,
                 text,
                 self.last_number,
             )));
         }
-        let (begin, mut left, mut unlooked) = (processor_time(), slice, 0);
-        while let Some(run) = self.current(text) {
+        let (begin, mut left, mut unlooked) = (thread_cpu_time(), slice, 0);
+        while let Some(run) = self.current_run(text) {
             let run_text = text.text().get(run.range.clone()).unwrap_or_default();
             let step = (self.scan).step(
                 recall.as_mut(),
@@ -247,51 +251,60 @@ impl RequestInspection {
                 &mut self.budget,
                 scratch,
             )?;
-            if self.found.len() + self.scan.matches().len() > MOST_MATCHES {
-                return Err(Fault::Budget);
+            if self.found.len() + self.scan.matches().len() > MAX_MATCHES {
+                return Err(EvaluationError::BudgetExceeded);
             }
             if step == Step::Pending {
                 return Ok(None);
             }
-            self.end_run(text);
-            unlooked += run_text.len().max(LEAST_OF_RUN);
-            if unlooked > BETWEEN_LOOKS {
+            self.finish_run(text);
+            unlooked += run_text.len().max(MIN_RUN_COST);
+            if unlooked > CLOCK_INTERVAL_BYTES {
                 unlooked = 0;
-                left = slice.saturating_sub(processor_time().saturating_sub(begin));
+                left = slice.saturating_sub(thread_cpu_time().saturating_sub(begin));
                 if left.is_zero() {
                     return Ok(None);
                 }
             }
         }
-        let (verdict, spans) = verdict(engine, profile, text, &mut self.found);
-        if verdict.outcome == Outcome::Redact
-            && let Some(same) = SameValues::new(text.text(), spans.all())
+        let (verdict, spans) = build_verdict(engine, profile, text, &mut self.found);
+        if verdict.outcome == InspectionOutcome::Redact
+            && let Some(same) = SameValues::new(text.text(), spans.as_slice())
         {
-            self.redacting = Some(Box::new(Redacting { verdict, spans, same }));
+            self.redaction = Some(Box::new(PendingRedaction {
+                verdict,
+                spans,
+                same_values: same,
+            }));
             return Ok(None);
         }
-        Ok(Some(verdict.with(spans, engine, text, self.last_number)))
+        Ok(Some(verdict.with_redactions(
+            spans,
+            engine,
+            text,
+            self.last_number,
+        )))
     }
 
     /// The messages in which something matched, once the verdict has come: number, scope and matches of each.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (u32, Scope, Vec<Match>)> + '_ {
         let messages = self.found.chunk_by(|one, other| one.message == other.message);
         messages.map(|found| {
-            let matches = found.iter().map(|found| found.at).collect();
+            let matches = found.iter().map(|found| found.matched).collect();
             (found[0].message, found[0].scope, matches)
         })
     }
 
     /// The run whose scan goes on, or begins.
-    fn current(&mut self, text: &BodyText) -> Option<Run> {
+    fn current_run(&mut self, text: &BodyText) -> Option<Run> {
         if self.run.is_none() {
-            self.run = Run::starting_with(text, self.next);
+            self.run = Run::starting_at(text, self.next_passage);
         }
         self.run.clone()
     }
 
     /// Takes over what was found in a run.
-    fn end_run(&mut self, text: &BodyText) {
+    fn finish_run(&mut self, text: &BodyText) {
         let Some(Run {
             range,
             scope,
@@ -300,7 +313,7 @@ impl RequestInspection {
         else {
             return;
         };
-        self.next = passages.end;
+        self.next_passage = passages.end;
         for found in self.scan.matches() {
             let at = Match {
                 start: range.start + found.start,
@@ -311,8 +324,8 @@ impl RequestInspection {
             let Some(passage) = passage.and_then(|number| text.passage(number)) else {
                 continue;
             };
-            self.found.push(Found {
-                at,
+            self.found.push(FoundMatch {
+                matched: at,
                 message: passage.message,
                 scope,
             });
@@ -322,37 +335,44 @@ impl RequestInspection {
 }
 
 /// Where what is replaced for a match ends: what belongs to it stands in the same passage.
-fn end(engine: &Engine, text: &BodyText, at: &Match) -> usize {
+fn replacement_end(engine: &Engine, text: &BodyText, at: &Match) -> usize {
     let passage = text.passage_at(at.start).and_then(|number| text.passage(number));
     let end = passage.map_or(at.end, |passage| passage.range.end.max(at.end));
     let until = text.text().get(..end);
     until.map_or(at.end, |text| {
-        engine.replaced_end(at.rule, Direction::Request, text, at.end)
+        engine.replacement_end(at.rule, Direction::Request, text, at.end)
     })
 }
 
 /// What the matches come to, message by message.
-fn verdict(
+fn build_verdict(
     engine: &Engine,
     profile: &Profile,
     text: &BodyText,
-    found: &mut [Found],
+    found: &mut [FoundMatch],
 ) -> (RequestVerdict, Spans) {
-    found.sort_unstable_by_key(|found| (found.message, found.at.start, found.at.end, found.at.rule));
+    found.sort_unstable_by_key(|found| {
+        (
+            found.message,
+            found.matched.start,
+            found.matched.end,
+            found.matched.rule,
+        )
+    });
     let mut judgement = Judgement::new();
     let mut spans = Spans::default();
     let mut matches = Vec::new();
     let mut tool_flags = Vec::new();
     for of_message in found.chunk_by(|one, other| one.message == other.message) {
-        let Found { message, scope, .. } = of_message[0];
+        let FoundMatch { message, scope, .. } = of_message[0];
         let mut judged = MessageJudgement::default();
         matches.clear();
-        for Found { at, .. } in of_message {
-            judgement.note(at.rule);
-            let decision = judged.note(profile, scope, at.rule);
+        for FoundMatch { matched: at, .. } in of_message {
+            judgement.record(at.rule);
+            let decision = judged.record(profile, scope, at.rule);
             if matches!(decision, Some(Decision::Mask | Decision::Redact)) {
-                let part = text.settled(at.start..end(engine, text, at));
-                if !text.is_setting(&part) {
+                let part = text.align_to_escapes(at.start..replacement_end(engine, text, at));
+                if !text.is_required_number(&part) {
                     spans.add(at.rule, part, decision == Some(Decision::Mask));
                 }
             }
@@ -362,24 +382,26 @@ fn verdict(
         judgement.add(profile, message, scope, &judged);
         let is_of_tool = matches!(scope, Scope::ToolResult | Scope::ToolDescription);
         if is_of_tool && judged.is_flagged_as_instructions(profile) {
-            let place = text.place_of(message).unwrap_or(MessagePlace::UNNAMED);
+            let place = text.message_location(message).unwrap_or(MessageLocation::UNKNOWN);
             tool_flags.push(ToolFlag {
                 message,
                 scope,
-                place,
+                location: place,
             });
         }
     }
     let outcome = match judgement.decision() {
-        Some(Decision::Block { rule, by_score }) => Outcome::Block { rule, by_score },
-        Some(Decision::Redact | Decision::Mask) if !spans.is_empty() => Outcome::Redact,
-        _ => Outcome::Allow,
+        Some(Decision::Block { rule, by_score }) => InspectionOutcome::Block { rule, by_score },
+        Some(Decision::Redact | Decision::Mask) if !spans.is_empty() => InspectionOutcome::Redact,
+        _ => InspectionOutcome::Allow,
     };
-    let place = judgement.worst().and_then(|worst| text.place_of(worst.message));
+    let place = judgement
+        .worst()
+        .and_then(|worst| text.message_location(worst.message));
     let verdict = RequestVerdict {
         outcome,
         judgement,
-        place,
+        location: place,
         redactions: Vec::new(),
         placeholders: Vec::new(),
         tool_flags,
@@ -389,11 +411,11 @@ fn verdict(
 
 impl RequestVerdict {
     /// The verdict with what is to be replaced.
-    fn with(mut self, spans: Spans, engine: &Engine, text: &BodyText, last_number: u32) -> Self {
-        if self.outcome == Outcome::Redact {
+    fn with_redactions(mut self, spans: Spans, engine: &Engine, text: &BodyText, last_number: u32) -> Self {
+        if self.outcome == InspectionOutcome::Redact {
             self.redactions = spans.into_redactions();
             self.redactions
-                .retain(|redaction| !text.is_setting(&redaction.range));
+                .retain(|redaction| !text.is_required_number(&redaction.range));
             self.placeholders = placeholders::assign(engine, text.text(), last_number, &mut self.redactions);
         }
         self

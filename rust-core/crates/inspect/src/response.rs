@@ -3,26 +3,28 @@ use std::time::Duration;
 
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scope, Scratch, Step};
-use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, Place, Shape, StreamEvent};
+use proofgate_providers::{
+    BodyText, Dialect, EventReader, GeneratedText, Shape, StreamEvent, StringLocation,
+};
 
-use crate::counts::Counts;
+use crate::counts::ReplacementCounts;
 use crate::denial::Denial;
-use crate::findings::{Findings, Rules};
+use crate::findings::{Findings, RuleContext};
 use crate::guard::CallGuard;
-use crate::held::{HeldEvents, Part};
-use crate::marked::WholeScan;
+use crate::held::{BufferedEvents, EventPart};
+use crate::marked::FullScan;
 use crate::masks::Masks;
 use crate::spans::Spans;
-use crate::texts::Texts;
+use crate::texts::ResponseTexts;
 
 /// Whether any rule looks at answers; if not, they need not be inspected.
-pub fn needs_response(profile: &Profile) -> bool {
+pub fn inspects_responses(profile: &Profile) -> bool {
     !profile.is_idle(Direction::Response)
 }
 
 /// How an answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerKind {
+pub enum ResponseKind {
     /// As one body.
     Unary,
     /// As a stream of server-sent events (`text/event-stream`).
@@ -31,24 +33,24 @@ pub enum AnswerKind {
 
 /// What reading a document of an answer needs, and the next one can use again, whichever answer it is of.
 #[derive(Debug, Default)]
-pub struct Reading {
+pub struct ReadBuffers {
     workspace: Workspace,
     generated: GeneratedText,
     other: BodyText,
     key: String,
 }
 
-impl Reading {
+impl ReadBuffers {
     /// Gives back the memory of a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
+    pub fn release_memory(&mut self, most: usize) {
         if self.generated.capacity() > most {
-            self.generated.give_back(most);
+            self.generated.release_memory(most);
         }
         if self.other.capacity() > most {
-            self.other.give_back(most);
+            self.other.release_memory(most);
         }
         if self.workspace.capacity() > most {
-            self.workspace.give_back(most);
+            self.workspace.release_memory(most);
         }
         self.key.clear();
         self.key.shrink_to(most);
@@ -66,48 +68,48 @@ impl Reading {
 /// [finished](ResponseInspector::finish_step), and what it becomes where something is redacted.
 #[derive(Debug)]
 pub struct ResponseInspector {
-    kind: AnswerKind,
+    kind: ResponseKind,
     limit: usize,
     events: EventReader,
     inspection: Inspection,
     /// What is left of the budget of the end, once it has begun.
-    ending: Option<Budget>,
-    stopped: Option<Denial>,
+    final_budget: Option<Budget>,
+    denial: Option<Denial>,
 }
 
 impl ResponseInspector {
     /// An inspector of an answer in `dialect` that holds at most `limit` bytes of it.
-    pub fn new(dialect: Dialect, kind: AnswerKind, limit: usize) -> Self {
+    pub fn new(dialect: Dialect, kind: ResponseKind, limit: usize) -> Self {
         let mut inspector = ResponseInspector {
             kind,
             limit,
             events: EventReader::new(limit),
-            inspection: Inspection::of(dialect),
-            ending: None,
-            stopped: None,
+            inspection: Inspection::new(dialect),
+            final_budget: None,
+            denial: None,
         };
         inspector.reset(dialect, kind);
         inspector
     }
 
     /// Forgets everything, for the next answer, which is one in `dialect`; keeps the buffers.
-    pub fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
+    pub fn reset(&mut self, dialect: Dialect, kind: ResponseKind) {
         self.kind = kind;
         self.events.clear();
         self.inspection.reset(dialect, kind);
-        self.ending = None;
-        self.stopped = None;
+        self.final_budget = None;
+        self.denial = None;
     }
 
     /// Has what masks stand for in the texts of a streamed answer put back, also where one is cut by its events: what can be the
     /// beginning of a mask is held until that is known. The rules see the masks, and what they replace a part of stays away.
-    pub fn put_back(&mut self, masks: Masks) {
-        self.inspection.texts.put_back(masks);
+    pub fn set_masks(&mut self, masks: Masks) {
+        self.inspection.texts.set_masks(masks);
     }
 
     /// Has calls of guarded tools denied, or noted: of a whole answer nothing leaves then, of a stream nothing of the call. A call
     /// whose name can become that of one is held until that is complete.
-    pub fn guard_calls(&mut self, guard: CallGuard) {
+    pub fn set_call_guard(&mut self, guard: CallGuard) {
         self.inspection.guard = Some(guard);
     }
 
@@ -125,22 +127,22 @@ impl ResponseInspector {
         engine: &Engine,
         profile: &Profile,
         scratch: &mut Scratch,
-        reading: &mut Reading,
+        reading: &mut ReadBuffers,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Denial> {
-        self.guard(|inspector| match inspector.kind {
-            AnswerKind::Unary => {
-                let held = &mut inspector.inspection.held;
+        self.run_unless_stopped(|inspector| match inspector.kind {
+            ResponseKind::Unary => {
+                let held = &mut inspector.inspection.buffered;
                 if bytes.len() > inspector.limit.saturating_sub(held.len()) {
                     return Err(Denial::TooLarge);
                 }
                 held.append(bytes);
                 Ok(())
             }
-            AnswerKind::Events => {
+            ResponseKind::Events => {
                 inspector.events.push(bytes);
-                let mut rules = Rules {
+                let mut rules = RuleContext {
                     engine,
                     profile,
                     // What has come of an event before is judged with the rest of it.
@@ -148,9 +150,9 @@ impl ResponseInspector {
                     scratch,
                 };
                 while let Some(event) = inspector.events.next_event().map_err(|_| Denial::TooLarge)? {
-                    inspector.inspection.event(&event, reading, &mut rules)?;
+                    inspector.inspection.inspect_event(&event, reading, &mut rules)?;
                     inspector.inspection.release(engine, out)?;
-                    if inspector.inspection.held.len() > inspector.limit {
+                    if inspector.inspection.buffered.len() > inspector.limit {
                         return Err(Denial::TooLarge);
                     }
                 }
@@ -168,7 +170,7 @@ impl ResponseInspector {
         engine: &Engine,
         profile: &Profile,
         scratch: &mut Scratch,
-        reading: &mut Reading,
+        reading: &mut ReadBuffers,
         out: &mut Vec<u8>,
     ) -> Result<(), Denial> {
         while self.finish_step(engine, profile, scratch, reading, Duration::MAX, out)? == Step::Pending {}
@@ -185,27 +187,27 @@ impl ResponseInspector {
         engine: &Engine,
         profile: &Profile,
         scratch: &mut Scratch,
-        reading: &mut Reading,
+        reading: &mut ReadBuffers,
         slice: Duration,
         out: &mut Vec<u8>,
     ) -> Result<Step, Denial> {
-        self.guard(|inspector| {
-            let has_begun = inspector.ending.is_some();
-            let budget = inspector.ending.take();
-            let mut rules = Rules {
+        self.run_unless_stopped(|inspector| {
+            let has_begun = inspector.final_budget.is_some();
+            let budget = inspector.final_budget.take();
+            let mut rules = RuleContext {
                 engine,
                 profile,
                 budget: budget.unwrap_or_else(|| {
-                    engine.budget(inspector.inspection.held.len() + inspector.events.pending())
+                    engine.budget(inspector.inspection.buffered.len() + inspector.events.pending())
                 }),
                 scratch,
             };
             let inspection = &mut inspector.inspection;
             if !has_begun {
-                inspection.begin_end(inspector.kind, &mut inspector.events, reading, &mut rules)?;
+                inspection.start_finish(inspector.kind, &mut inspector.events, reading, &mut rules)?;
             }
-            let step = inspection.end_step(reading, &mut rules, slice)?;
-            inspector.ending = Some(rules.budget);
+            let step = inspection.judge_remaining(reading, &mut rules, slice)?;
+            inspector.final_budget = Some(rules.budget);
             if step == Step::Done {
                 if let Some(guard) = &mut inspection.guard {
                     guard.finish();
@@ -223,9 +225,9 @@ impl ResponseInspector {
 
     /// Forgets what is held of the answer, which ends the inspection but not what it came to, and gives back the memory of
     /// a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
-        self.events.give_back(most);
-        self.inspection.give_back(most);
+    pub fn release_memory(&mut self, most: usize) {
+        self.events.release_memory(most);
+        self.inspection.release_memory(most);
     }
 
     /// The rules that matched so far, the score of the answer, and whether an enforced policy would block.
@@ -235,25 +237,28 @@ impl ResponseInspector {
 
     /// Whether anything was replaced, or will be.
     pub fn is_redacted(&self) -> bool {
-        !self.redacted().is_empty()
+        !self.redaction_counts().is_empty()
     }
 
     /// Whether a comment in the stream said what was redacted, before the event that ends it.
-    pub fn is_told(&self) -> bool {
-        self.inspection.is_told
+    pub fn is_redaction_reported(&self) -> bool {
+        self.inspection.is_redaction_reported
     }
 
     /// How often each rule has found what was replaced, or will be.
-    pub fn redacted(&self) -> &Counts {
+    pub fn redaction_counts(&self) -> &ReplacementCounts {
         self.inspection.findings.redacted()
     }
 
-    fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Denial>) -> Result<T, Denial> {
-        if let Some(stop) = self.stopped {
+    fn run_unless_stopped<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Denial>,
+    ) -> Result<T, Denial> {
+        if let Some(stop) = self.denial {
             return Err(stop);
         }
         let done = work(self);
-        self.stopped = done.as_ref().err().copied();
+        self.denial = done.as_ref().err().copied();
         done
     }
 }
@@ -262,190 +267,201 @@ impl ResponseInspector {
 #[derive(Debug)]
 struct Inspection {
     dialect: Dialect,
-    texts: Texts,
-    held: HeldEvents,
+    texts: ResponseTexts,
+    buffered: BufferedEvents,
     findings: Findings,
     /// A whole answer of no known shape, which is scanned at its end.
-    whole: Option<Whole>,
+    unknown_document: Option<UnknownDocument>,
     /// Whether a comment in the stream says what was redacted.
-    is_told: bool,
+    is_redaction_reported: bool,
     guard: Option<CallGuard>,
 }
 
 /// The text of a document of no known shape, and how far its scan is.
 #[derive(Debug, Default)]
-struct Whole {
+struct UnknownDocument {
     text: BodyText,
-    scan: WholeScan,
+    scan: FullScan,
     spans: Spans,
 }
 
 impl Inspection {
-    fn of(dialect: Dialect) -> Self {
+    fn new(dialect: Dialect) -> Self {
         Inspection {
             dialect,
-            texts: Texts::default(),
-            held: HeldEvents::default(),
+            texts: ResponseTexts::default(),
+            buffered: BufferedEvents::default(),
             findings: Findings::default(),
-            whole: None,
-            is_told: false,
+            unknown_document: None,
+            is_redaction_reported: false,
             guard: None,
         }
     }
 
-    fn reset(&mut self, dialect: Dialect, kind: AnswerKind) {
+    fn reset(&mut self, dialect: Dialect, kind: ResponseKind) {
         self.dialect = dialect;
         let in_blocks = matches!(dialect, Dialect::Messages | Dialect::Responses);
-        self.texts.reset(kind == AnswerKind::Unary, in_blocks);
-        self.held.clear();
+        self.texts.reset(kind == ResponseKind::Unary, in_blocks);
+        self.buffered.clear();
         self.findings = Findings::default();
-        self.whole = None;
-        self.is_told = false;
+        self.unknown_document = None;
+        self.is_redaction_reported = false;
         self.guard = None;
     }
 
     fn capacity(&self) -> usize {
-        let whole = self.whole.as_ref().map_or(0, |whole| whole.text.capacity());
+        let whole = self
+            .unknown_document
+            .as_ref()
+            .map_or(0, |whole| whole.text.capacity());
         let guard = self.guard.as_ref().map_or(0, CallGuard::capacity);
-        self.held.capacity() + self.texts.capacity() + self.findings.capacity() + whole + guard
+        self.buffered.capacity() + self.texts.capacity() + self.findings.capacity() + whole + guard
     }
 
-    fn give_back(&mut self, most: usize) {
-        self.held.give_back(most);
-        self.texts.give_back(most);
-        self.findings.give_back(most);
-        self.whole = None;
+    fn release_memory(&mut self, most: usize) {
+        self.buffered.release_memory(most);
+        self.texts.release_memory(most);
+        self.findings.release_memory(most);
+        self.unknown_document = None;
     }
 
     /// Takes what there is at the end of an answer: all of it if it is no stream.
-    fn begin_end(
+    fn start_finish(
         &mut self,
-        kind: AnswerKind,
+        kind: ResponseKind,
         events: &mut EventReader,
-        reading: &mut Reading,
-        rules: &mut Rules<'_>,
+        reading: &mut ReadBuffers,
+        rules: &mut RuleContext<'_>,
     ) -> Result<(), Denial> {
         match kind {
-            AnswerKind::Unary => {
-                self.held.begin_whole();
-                let document = self.held.lend_whole();
-                self.document(&document, |offset| offset, b"\n", reading, rules)?;
-                self.held.bring_back_whole(document);
+            ResponseKind::Unary => {
+                self.buffered.mark_complete();
+                let document = self.buffered.take_complete();
+                self.inspect_document(&document, |offset| offset, b"\n", reading, rules)?;
+                self.buffered.restore_complete(document);
                 Ok(())
             }
-            AnswerKind::Events => match events.finish().map_err(|_| Denial::TooLarge)? {
-                Some(event) => self.event(&event, reading, rules),
+            ResponseKind::Events => match events.finish().map_err(|_| Denial::TooLarge)? {
+                Some(event) => self.inspect_event(&event, reading, rules),
                 None => Ok(()),
             },
         }
     }
 
     /// Judges what is left, for a slice of time.
-    fn end_step(
+    fn judge_remaining(
         &mut self,
-        reading: &mut Reading,
-        rules: &mut Rules<'_>,
+        reading: &mut ReadBuffers,
+        rules: &mut RuleContext<'_>,
         slice: Duration,
     ) -> Result<Step, Denial> {
-        if let Some(Whole { text, scan, spans }) = &mut self.whole {
-            if self.findings.step(
+        if let Some(UnknownDocument { text, scan, spans }) = &mut self.unknown_document {
+            if self.findings.step_scan(
                 scan,
                 rules,
                 slice,
-                (text.text(), Scope::Answer),
+                (text.text(), Scope::Response),
                 Some(&*text),
                 spans,
             )? == Step::Pending
             {
                 return Ok(Step::Pending);
             }
-            let Whole { text, spans, .. } = self.whole.take().unwrap_or_default();
-            let document = self.held.lend_whole();
+            let UnknownDocument { text, spans, .. } = self.unknown_document.take().unwrap_or_default();
+            let document = self.buffered.take_complete();
             self.replace(&document, &text, spans, |offset| offset, b"\n", rules.engine);
-            self.held.bring_back_whole(document);
+            self.buffered.restore_complete(document);
             reading.other = text;
         }
         self.texts.finish(rules, slice, &mut self.findings)
     }
 
-    fn event(
+    fn inspect_event(
         &mut self,
         event: &StreamEvent<'_>,
-        reading: &mut Reading,
-        rules: &mut Rules<'_>,
+        reading: &mut ReadBuffers,
+        rules: &mut RuleContext<'_>,
     ) -> Result<(), Denial> {
-        self.held.push(event.raw);
+        self.buffered.push(event.raw);
         match event.data {
             Some(b"[DONE]") => {
                 // Most clients read no further.
                 let counts = self.findings.redacted();
                 if !counts.is_empty() {
-                    self.is_told = true;
-                    self.held.add(Part::Replaced {
+                    self.is_redaction_reported = true;
+                    self.buffered.add_part(EventPart::Replaced {
                         raw: 0..0,
-                        by: counts.comment(rules.engine),
+                        by: counts.sse_comment(rules.engine),
                     });
                 }
                 Ok(())
             }
-            Some(data) => self.document(data, |offset| event.locate(offset), b"\ndata: ", reading, rules),
+            Some(data) => self.inspect_document(
+                data,
+                |offset| event.raw_offset(offset),
+                b"\ndata: ",
+                reading,
+                rules,
+            ),
             // No client of event streams reads such lines; another one may.
-            None if event.unknown_fields => self.other(event.raw, |offset| offset, b"\n", reading, rules),
+            None if event.has_unknown_fields => {
+                self.inspect_unknown(event.raw, |offset| offset, b"\n", reading, rules)
+            }
             None => Ok(()),
         }
     }
 
     /// Inspects a document: the data of the event that was taken last, or a whole answer. `locate` says where in the
     /// event's bytes an offset of the document stands, `line_break` how a line break of it is written there.
-    fn document(
+    fn inspect_document(
         &mut self,
         document: &[u8],
         locate: impl Fn(usize) -> usize,
         line_break: &[u8],
-        reading: &mut Reading,
-        rules: &mut Rules<'_>,
+        reading: &mut ReadBuffers,
+        rules: &mut RuleContext<'_>,
     ) -> Result<(), Denial> {
         let first = document.trim_ascii_start().first();
         if let Some(guard) = &mut self.guard
             && matches!(first, Some(b'{' | b'['))
         {
-            match guard.document(self.dialect, document, &mut reading.workspace) {
+            match guard.inspect_document(self.dialect, document, &mut reading.workspace) {
                 // Text that only begins like a list.
                 Err(Denial::Malformed) if first == Some(&b'[') => {}
                 looked => looked?,
             }
         }
         if first != Some(&b'{') {
-            return self.other(document, locate, line_break, reading, rules);
+            return self.inspect_unknown(document, locate, line_break, reading, rules);
         }
         match reading
             .generated
             .read(self.dialect, document, &mut reading.workspace)
         {
             Ok(_) if reading.generated.overflowed() => Err(Denial::TooLarge),
-            Ok(Shape::Known) => self.generated(locate, reading, rules),
-            Ok(Shape::Other) => self.other(document, locate, line_break, reading, rules),
+            Ok(Shape::Known) => self.inspect_generated(locate, reading, rules),
+            Ok(Shape::Other) => self.inspect_unknown(document, locate, line_break, reading, rules),
             Err(_) => Err(Denial::Malformed),
         }
     }
 
-    fn generated(
+    fn inspect_generated(
         &mut self,
         locate: impl Fn(usize) -> usize,
-        reading: &mut Reading,
-        rules: &mut Rules<'_>,
+        reading: &mut ReadBuffers,
+        rules: &mut RuleContext<'_>,
     ) -> Result<(), Denial> {
         let Inspection {
             texts,
-            held,
+            buffered: held,
             findings,
             ..
         } = self;
-        let Reading { generated, key, .. } = reading;
+        let ReadBuffers { generated, key, .. } = reading;
         let mut logprobs = generated.logprobs().iter().peekable();
         for part in generated.parts() {
             while let Some(range) = logprobs.next_if(|range| range.start < part.place.raw.start) {
-                held.add(Part::Logprobs(locate(range.start)..locate(range.end)));
+                held.add_part(EventPart::Logprobs(locate(range.start)..locate(range.end)));
             }
             let piece = generated.value(part);
             if piece.is_empty() {
@@ -453,62 +469,62 @@ impl Inspection {
             }
             // A line break is no character of a string, so a string stands in one line of the event.
             let start = locate(part.place.raw.start);
-            let place = Place {
+            let place = StringLocation {
                 raw: start..start + part.place.raw.len(),
-                escaped: part.place.escaped,
+                has_escapes: part.place.has_escapes,
             };
-            if part.whole {
-                let written = part.written;
-                let single = texts.push_single((piece, generated.scope(part)), rules, findings)?;
+            if part.is_complete {
+                let written = part.encoding;
+                let single = texts.push_complete((piece, generated.scope(part)), rules, findings)?;
                 if let Some(text) = single {
-                    held.add(Part::Single { text, place, written });
+                    held.add_part(EventPart::CompleteText { text, place, written });
                 }
                 continue;
             }
             key.clear();
             generated.write_key(part, key);
-            let text = texts.number(key, generated.choice_index(part), generated.scope(part))?;
+            let text = texts.find_or_add(key, generated.choice_index(part), generated.scope(part))?;
             let before = texts.get(text).length;
             texts.push(text, piece, rules, findings)?;
-            held.add(Part::Text {
+            held.add_part(EventPart::Text {
                 text,
                 range: before..before + piece.len(),
                 place,
             });
         }
         for range in logprobs {
-            held.add(Part::Logprobs(locate(range.start)..locate(range.end)));
+            held.add_part(EventPart::Logprobs(locate(range.start)..locate(range.end)));
         }
-        texts.end_event(generated.finished(), rules, findings)
+        texts.finish_event(generated.finished(), rules, findings)
     }
 
     /// Inspects a document of no known shape as one text of its own: the strings of JSON, or all of it.
-    fn other(
+    fn inspect_unknown(
         &mut self,
         document: &[u8],
         locate: impl Fn(usize) -> usize,
         line_break: &[u8],
-        reading: &mut Reading,
-        rules: &mut Rules<'_>,
+        reading: &mut ReadBuffers,
+        rules: &mut RuleContext<'_>,
     ) -> Result<(), Denial> {
         let text = std::str::from_utf8(document).map_err(|_| Denial::Malformed)?;
-        let Reading { other, workspace, .. } = reading;
+        let ReadBuffers { other, workspace, .. } = reading;
         if other.collect(document, workspace).is_err() {
-            other.plain(text);
+            other.collect_plain_text(text);
         }
         if other.overflowed() {
             return Err(Denial::TooLarge);
         }
         if self.texts.are_scanned_at_end() {
-            self.whole = Some(Whole {
+            self.unknown_document = Some(UnknownDocument {
                 text: std::mem::take(other),
-                ..Whole::default()
+                ..UnknownDocument::default()
             });
             return Ok(());
         }
         let mut spans = Spans::default();
         self.findings
-            .whole(rules, (other.text(), Scope::Answer), Some(&*other), &mut spans)?;
+            .scan_text(rules, (other.text(), Scope::Response), Some(&*other), &mut spans)?;
         self.replace(document, other, spans, locate, line_break, rules.engine);
         Ok(())
     }
@@ -545,13 +561,13 @@ impl Inspection {
             }
         }
         if let Some(masks) = masks {
-            masks.put_back(&mut rewritten);
+            masks.unmask(&mut rewritten);
         }
         if rewritten == document {
             return;
         }
         let lines: Vec<&[u8]> = rewritten.split(|byte| *byte == b'\n').collect();
-        self.held.add(Part::Replaced {
+        self.buffered.add_part(EventPart::Replaced {
             raw: locate(0)..locate(document.len()),
             by: lines.join(line_break),
         });
@@ -559,10 +575,10 @@ impl Inspection {
 
     fn release(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Result<(), Denial> {
         self.findings.check()?;
-        if self.guard.as_ref().is_some_and(CallGuard::holds) {
+        if self.guard.as_ref().is_some_and(CallGuard::must_hold) {
             return Ok(());
         }
-        self.held.release(&mut self.texts, engine, out);
+        self.buffered.release(&mut self.texts, engine, out);
         Ok(())
     }
 }

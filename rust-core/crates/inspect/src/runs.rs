@@ -7,10 +7,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Engine, Fault, Match, Profile, Scope, Scratch, Step};
+use proofgate_policy::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch, Step};
 use proofgate_providers::BodyText;
 
-use crate::marked::WholeScan;
+use crate::marked::FullScan;
 
 /// A run of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Run {
 
 impl Run {
     /// The run that begins with a passage; `None` where there is no such passage.
-    pub fn starting_with(text: &BodyText, passage: usize) -> Option<Run> {
+    pub fn starting_at(text: &BodyText, passage: usize) -> Option<Run> {
         let first = text.passage(passage)?;
         let mut run = Run {
             range: first.range,
@@ -54,7 +54,7 @@ impl Run {
 /// The scan of one run, in slices of time.
 #[derive(Debug, Default)]
 pub struct RunScan {
-    scan: WholeScan,
+    scan: FullScan,
     found: Vec<Match>,
 }
 
@@ -74,7 +74,7 @@ impl RunScan {
         slice: Duration,
         budget: &mut Budget,
         scratch: &mut Scratch,
-    ) -> Result<Step, Fault> {
+    ) -> Result<Step, EvaluationError> {
         if profile.is_idle_in(scope) {
             return Ok(Step::Done);
         }
@@ -88,14 +88,14 @@ impl RunScan {
     }
 
     /// Takes what a scan of the same run has found for what this one finds.
-    pub(crate) fn take_over(&mut self, matches: &[Match]) {
+    pub(crate) fn set_matches(&mut self, matches: &[Match]) {
         self.found.clear();
         self.found.extend_from_slice(matches);
     }
 
     /// Forgets the run, for the next one.
     pub fn restart(&mut self) {
-        self.scan = WholeScan::default();
+        self.scan = FullScan::default();
         self.found.clear();
     }
 

@@ -4,20 +4,20 @@
 use std::collections::HashMap;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
-use proofgate_policy::{Fault, RuleIndex, Step};
+use proofgate_policy::{EvaluationError, RuleIndex, Step};
 use proofgate_providers::BodyText;
 
-use crate::spans::{MOST_MATCHES, Redaction, Spans};
+use crate::spans::{MAX_MATCHES, Redaction, Spans};
 
 /// Bytes of the shortest value that is looked for, and of the shortest that is looked for inside of words and of which letters
 /// alone are enough: a short word may stand elsewhere in its own right.
-const SHORTEST: usize = 6;
-const LONG: usize = 16;
+const MIN_VALUE_BYTES: usize = 6;
+const MIN_EMBEDDED_BYTES: usize = 16;
 /// Different values that are looked for, and their bytes.
-const MOST: usize = 1000;
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_VALUES: usize = 1000;
+const MAX_TOTAL_BYTES: usize = 64 * 1024;
 /// Bytes of the text that are searched at once.
-const WINDOW: usize = 128 * 1024;
+const WINDOW_BYTES: usize = 128 * 1024;
 
 /// A search for values in the text that they were found in.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(crate) struct SameValues {
     automaton: AhoCorasick,
     /// By the numbers of values, the rule that found it, and whether it is masked.
     found_by: Vec<(RuleIndex, bool)>,
-    longest: usize,
+    max_len: usize,
     /// Up to where the text is searched, and where values stand in that.
-    searched: usize,
+    searched_to: usize,
     found: Vec<Redaction>,
 }
 
@@ -39,9 +39,10 @@ impl SameValues {
         for redaction in redactions {
             let value = text
                 .get(redaction.range.clone())
-                .filter(|value| is_telling(value));
+                .filter(|value| is_distinctive(value));
             if let Some(value) = value
-                && (values.contains_key(value) || (values.len() < MOST && bytes + value.len() <= MOST_BYTES))
+                && (values.contains_key(value)
+                    || (values.len() < MAX_VALUES && bytes + value.len() <= MAX_TOTAL_BYTES))
             {
                 bytes += if values.contains_key(value) {
                     0
@@ -62,8 +63,8 @@ impl SameValues {
         Some(SameValues {
             automaton: automaton.ok()?,
             found_by,
-            longest: values.iter().map(|value| value.len()).max()?,
-            searched: 0,
+            max_len: values.iter().map(|value| value.len()).max()?,
+            searched_to: 0,
             found: Vec::new(),
         })
     }
@@ -77,11 +78,11 @@ impl SameValues {
     ///
     /// # Errors
     /// [`Fault`] when the values stand in more places than a text may have matches.
-    pub(crate) fn step(&mut self, body: &BodyText) -> Result<Step, Fault> {
+    pub(crate) fn step(&mut self, body: &BodyText) -> Result<Step, EvaluationError> {
         let text = body.text();
-        let until = text.len().min(self.searched.saturating_add(WINDOW));
-        let end = text.len().min(until.saturating_add(self.longest));
-        let mut at = self.searched;
+        let until = text.len().min(self.searched_to.saturating_add(WINDOW_BYTES));
+        let end = text.len().min(until.saturating_add(self.max_len));
+        let mut at = self.searched_to;
         while at < until {
             let Some(found) = self.automaton.find(Input::new(text).range(at..end)) else {
                 break;
@@ -89,7 +90,7 @@ impl SameValues {
             if found.start() >= until {
                 break;
             }
-            at = match stands_alone(text.as_bytes(), found.start(), found.end()) {
+            at = match is_standalone(text.as_bytes(), found.start(), found.end()) {
                 true => found.end(),
                 false => found.start() + 1,
             };
@@ -97,23 +98,23 @@ impl SameValues {
                 && at == found.end()
             {
                 let part = found.start()..found.end();
-                if body.settled(part.clone()) == part {
+                if body.align_to_escapes(part.clone()) == part {
                     self.found.push(Redaction::new(*rule, part, *is_masked));
                 }
             }
         }
-        if self.found.len() > MOST_MATCHES {
-            return Err(Fault::Budget);
+        if self.found.len() > MAX_MATCHES {
+            return Err(EvaluationError::BudgetExceeded);
         }
-        self.searched = until.max(at);
-        Ok(match self.searched < text.len() {
+        self.searched_to = until.max(at);
+        Ok(match self.searched_to < text.len() {
             true => Step::Pending,
             false => Step::Done,
         })
     }
 
     /// What is replaced in all, where rules have found `redactions`.
-    pub(crate) fn with(mut self, redactions: Spans) -> Spans {
+    pub(crate) fn merge_with(mut self, redactions: Spans) -> Spans {
         self.found.extend(redactions.into_redactions());
         self.found
             .sort_unstable_by_key(|found| (found.range.start, found.range.end, found.rule));
@@ -132,19 +133,19 @@ impl SameValues {
 }
 
 /// Whether a value is itself wherever it stands.
-fn is_telling(value: &str) -> bool {
+fn is_distinctive(value: &str) -> bool {
     let is_word = || value.chars().all(char::is_alphabetic);
-    value.len() >= LONG || (value.len() >= SHORTEST && !is_word())
+    value.len() >= MIN_EMBEDDED_BYTES || (value.len() >= MIN_VALUE_BYTES && !is_word())
 }
 
 /// Whether a value is long, or no part of a longer word.
-fn stands_alone(text: &[u8], start: usize, end: usize) -> bool {
+fn is_standalone(text: &[u8], start: usize, end: usize) -> bool {
     let in_word = |place: usize| {
         let byte = text.get(place).copied().unwrap_or(b' ');
         byte.is_ascii_alphanumeric() || byte == b'_'
     };
     let joins = |before: usize| in_word(before) && in_word(before + 1);
-    end - start >= LONG || !(start > 0 && joins(start - 1) || joins(end - 1))
+    end - start >= MIN_EMBEDDED_BYTES || !(start > 0 && joins(start - 1) || joins(end - 1))
 }
 
 #[cfg(test)]
@@ -152,7 +153,7 @@ mod tests {
     use proofgate_policy::{Engine, PolicyConfig, RuleIndex, Step};
     use proofgate_providers::BodyText;
 
-    use super::{SameValues, WINDOW};
+    use super::{SameValues, WINDOW_BYTES};
     use crate::spans::Spans;
 
     fn rule() -> RuleIndex {
@@ -174,11 +175,11 @@ mod tests {
         let start = text.find(value).unwrap();
         let mut spans = Spans::default();
         spans.add(rule(), start..start + value.len(), false);
-        if let Some(mut search) = SameValues::new(text, spans.all()) {
+        if let Some(mut search) = SameValues::new(text, spans.as_slice()) {
             let mut body = BodyText::new();
-            body.plain(text);
+            body.collect_plain_text(text);
             while search.step(&body).unwrap() == Step::Pending {}
-            spans = search.with(spans);
+            spans = search.merge_with(spans);
         }
         let mut out = text.to_owned();
         for redaction in spans.into_redactions().into_iter().rev() {
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_value_over_the_edge_of_a_window_is_found() {
-        for before in WINDOW - 12..WINDOW + 2 {
+        for before in WINDOW_BYTES - 12..WINDOW_BYTES + 2 {
             let text = format!("=x9Kq2LmZ {} x9Kq2LmZ x9Kq2LmZ", "y".repeat(before));
             assert!(replaced(&text, "x9Kq2LmZ").ends_with("y _ _"));
         }

@@ -6,52 +6,52 @@ use std::time::Duration;
 use proofgate_policy::{Scope, Step};
 
 use crate::denial::Denial;
-use crate::findings::{Findings, Rules, TOGETHER};
-use crate::marked::WholeScan;
+use crate::findings::{Findings, MAX_SLICE_BYTES, RuleContext};
+use crate::marked::FullScan;
 use crate::masks::MaskedSpan;
 use crate::spans::Spans;
 
 /// What scanning a text costs at least, in bytes of a longer one.
-const LEAST: usize = 64;
+const MIN_SCAN_COST: usize = 64;
 
 /// A text that came at once.
 #[derive(Debug, Default)]
-pub(crate) struct Single {
+pub(crate) struct CompleteText {
     pub(crate) value: String,
     scope: Scope,
     pub(crate) spans: Spans,
     /// Masks that are put back.
-    pub(crate) masked: Vec<MaskedSpan>,
+    pub(crate) masked_spans: Vec<MaskedSpan>,
 }
 
 /// All of them, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Singles {
-    singles: Vec<Single>,
+pub(crate) struct CompleteTexts {
+    texts: Vec<CompleteText>,
     /// Bytes of their values.
     bytes: usize,
     /// How many are scanned, and how far the scan of the next one is.
-    scanned: usize,
-    scan: WholeScan,
+    scanned_count: usize,
+    scan: FullScan,
 }
 
-impl Singles {
+impl CompleteTexts {
     pub(crate) fn clear(&mut self) {
-        self.singles.clear();
+        self.texts.clear();
         self.bytes = 0;
-        self.scanned = 0;
-        self.scan = WholeScan::default();
+        self.scanned_count = 0;
+        self.scan = FullScan::default();
     }
 
     /// Bytes of memory that is taken, for the most part.
     pub(crate) fn capacity(&self) -> usize {
-        self.bytes + self.singles.capacity() * size_of::<Single>()
+        self.bytes + self.texts.capacity() * size_of::<CompleteText>()
     }
 
     /// Forgets everything, and gives back the memory of what has more than `most` bytes.
-    pub(crate) fn give_back(&mut self, most: usize) {
+    pub(crate) fn release_memory(&mut self, most: usize) {
         self.clear();
-        self.singles.shrink_to(most / size_of::<Single>());
+        self.texts.shrink_to(most / size_of::<CompleteText>());
     }
 
     /// Takes a text that is scanned [at the end](Singles::finish); its number.
@@ -64,61 +64,61 @@ impl Singles {
         &mut self,
         (value, scope): (&str, Scope),
         mut masked: Vec<MaskedSpan>,
-        rules: &mut Rules<'_>,
+        rules: &mut RuleContext<'_>,
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
         let mut spans = Spans::default();
-        findings.whole(rules, (value, scope), None, &mut spans)?;
-        masked.retain(|masked| !spans.touch(&masked.range));
+        findings.scan_text(rules, (value, scope), None, &mut spans)?;
+        masked.retain(|masked| !spans.overlaps(&masked.range));
         if spans.is_empty() && masked.is_empty() {
             return Ok(None);
         }
-        self.scanned += 1;
+        self.scanned_count += 1;
         Ok(Some(self.push((value, scope), spans, masked)))
     }
 
     /// Scans those that were added, for a slice of time.
     pub(crate) fn finish(
         &mut self,
-        rules: &mut Rules<'_>,
+        rules: &mut RuleContext<'_>,
         slice: Duration,
         findings: &mut Findings,
     ) -> Result<Step, Denial> {
         let mut scanned = 0;
-        while let Some(Single {
+        while let Some(CompleteText {
             value, scope, spans, ..
-        }) = self.singles.get_mut(self.scanned)
+        }) = self.texts.get_mut(self.scanned_count)
         {
             let text = (value.as_str(), *scope);
-            if scanned > TOGETHER
-                || findings.step(&mut self.scan, rules, slice, text, None, spans)? == Step::Pending
+            if scanned > MAX_SLICE_BYTES
+                || findings.step_scan(&mut self.scan, rules, slice, text, None, spans)? == Step::Pending
             {
                 return Ok(Step::Pending);
             }
-            self.scanned += 1;
-            scanned += value.len().max(LEAST);
+            self.scanned_count += 1;
+            scanned += value.len().max(MIN_SCAN_COST);
         }
         Ok(Step::Done)
     }
 
-    pub(crate) fn get(&self, number: usize) -> &Single {
-        &self.singles[number]
+    pub(crate) fn get(&self, number: usize) -> &CompleteText {
+        &self.texts[number]
     }
 
     /// A text has left.
-    pub(crate) fn released(&mut self, number: usize) {
-        let Single { value, .. } = std::mem::take(&mut self.singles[number]);
+    pub(crate) fn mark_released(&mut self, number: usize) {
+        let CompleteText { value, .. } = std::mem::take(&mut self.texts[number]);
         self.bytes -= value.len();
     }
 
     fn push(&mut self, (value, scope): (&str, Scope), spans: Spans, masked: Vec<MaskedSpan>) -> usize {
         self.bytes += value.len();
-        self.singles.push(Single {
+        self.texts.push(CompleteText {
             value: value.to_owned(),
             scope,
             spans,
-            masked,
+            masked_spans: masked,
         });
-        self.singles.len() - 1
+        self.texts.len() - 1
     }
 }

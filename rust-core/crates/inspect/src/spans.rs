@@ -3,7 +3,7 @@ use std::ops::Range;
 use proofgate_policy::{Engine, RuleIndex};
 
 /// Matches that one text may have: what is noted of them, and of what takes their place, is some hundred bytes each.
-pub(crate) const MOST_MATCHES: usize = 100_000;
+pub(crate) const MAX_MATCHES: usize = 100_000;
 
 /// A part of a text that is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Redaction {
     }
 
     /// The length of [`Redaction::replacement`] in bytes.
-    pub(crate) fn length(&self, engine: &Engine) -> usize {
+    pub(crate) fn replacement_length(&self, engine: &Engine) -> usize {
         "[redacted:]".len() + engine.rule(self.rule).id.len()
     }
 
@@ -77,7 +77,7 @@ impl Spans {
     }
 
     /// Where the first span begins.
-    pub(crate) fn first(&self) -> Option<usize> {
+    pub(crate) fn first_start(&self) -> Option<usize> {
         self.spans.first().map(|span| span.range.start)
     }
 
@@ -89,17 +89,17 @@ impl Spans {
     }
 
     /// Whether a span and `range` overlap.
-    pub(crate) fn touch(&self, range: &Range<usize>) -> bool {
+    pub(crate) fn overlaps(&self, range: &Range<usize>) -> bool {
         !self.within(range).is_empty()
     }
 
     /// Drops the spans that end at or before `offset`.
-    pub(crate) fn forget(&mut self, offset: usize) {
+    pub(crate) fn discard_before(&mut self, offset: usize) {
         let count = self.spans.partition_point(|span| span.range.end <= offset);
         self.spans.drain(..count);
     }
 
-    pub(crate) fn all(&self) -> &[Redaction] {
+    pub(crate) fn as_slice(&self) -> &[Redaction] {
         &self.spans
     }
 

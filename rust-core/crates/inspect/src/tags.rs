@@ -8,14 +8,14 @@
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 /// Bytes that are hashed together: some 10 µs. Of a longer text the tags of its blocks are hashed.
-pub(crate) const BLOCK: usize = 1 << 18;
+pub(crate) const BLOCK_BYTES: usize = 1 << 18;
 
 /// The hash of a text or of the conditions of its scan.
 pub(crate) type Tag = [u8; 16];
 
 /// What a hash is of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum TagKind {
     /// The conditions of a scan.
     Conditions = 0,
     /// A text, or a block of a longer one.
@@ -38,7 +38,7 @@ impl Tagger {
         Some(Self(LessSafeKey::new(key)))
     }
 
-    pub(crate) fn tag(&self, kind: Kind, bytes: &[u8]) -> Option<Tag> {
+    pub(crate) fn tag(&self, kind: TagKind, bytes: &[u8]) -> Option<Tag> {
         let mut nonce = [0; NONCE_LEN];
         nonce[0] = kind as u8;
         let nonce = Nonce::assume_unique_for_key(nonce);
@@ -52,33 +52,33 @@ impl Tagger {
 
 /// The hash of one text, block by block.
 #[derive(Debug, Default)]
-pub(crate) struct Tagging {
+pub(crate) struct TextHasher {
     /// The tags of the blocks, if there are several.
     blocks: Vec<u8>,
 }
 
 /// How far it is.
-pub(crate) enum Tagged<T> {
+pub(crate) enum HashProgress<T> {
     /// There are more blocks.
     Pending,
     /// This is it.
     Done(T),
 }
 
-impl Tagging {
+impl TextHasher {
     /// Hashes the next block of `text`, the same for every step; `None` if that fails.
-    pub(crate) fn step(&mut self, tagger: &Tagger, text: &[u8]) -> Option<Tagged<Tag>> {
-        if text.len() <= BLOCK {
-            return tagger.tag(Kind::Text, text).map(Tagged::Done);
+    pub(crate) fn step(&mut self, tagger: &Tagger, text: &[u8]) -> Option<HashProgress<Tag>> {
+        if text.len() <= BLOCK_BYTES {
+            return tagger.tag(TagKind::Text, text).map(HashProgress::Done);
         }
-        let hashed = self.blocks.len() / size_of::<Tag>() * BLOCK;
+        let hashed = self.blocks.len() / size_of::<Tag>() * BLOCK_BYTES;
         let rest = text.get(hashed..).unwrap_or_default();
-        let block = rest.get(..BLOCK).unwrap_or(rest);
-        self.blocks.extend_from_slice(&tagger.tag(Kind::Text, block)?);
-        if rest.len() > BLOCK {
-            return Some(Tagged::Pending);
+        let block = rest.get(..BLOCK_BYTES).unwrap_or(rest);
+        self.blocks.extend_from_slice(&tagger.tag(TagKind::Text, block)?);
+        if rest.len() > BLOCK_BYTES {
+            return Some(HashProgress::Pending);
         }
-        tagger.tag(Kind::Blocks, &self.blocks).map(Tagged::Done)
+        tagger.tag(TagKind::Blocks, &self.blocks).map(HashProgress::Done)
     }
 
     pub(crate) fn restart(&mut self) {

@@ -9,85 +9,90 @@ use std::ops::Range;
 use std::time::Duration;
 
 use proofgate_policy::{Match, Scope, Step};
-use proofgate_providers::{JsonText, KeyNames};
+use proofgate_providers::{JsonEditTracker, UniqueKeyNames};
 
 use crate::denial::Denial;
-use crate::findings::{Findings, Rules, TOGETHER, sort};
-use crate::marked::{PieceScan, WholeScan};
-use crate::masks::{AnswerGrowth, MaskScan, MaskedSpan, Masks, masks_in};
-use crate::singles::{Single, Singles};
+use crate::findings::{Findings, MAX_SLICE_BYTES, RuleContext, sort_matches};
+use crate::marked::{ChunkScan, FullScan};
+use crate::masks::{MaskScan, MaskedSpan, Masks, ResponseGrowth, find_masks};
+use crate::singles::{CompleteText, CompleteTexts};
 use crate::spans::Spans;
 
 /// How many texts an answer may have: its choices, the arguments of their tool calls, and so on.
-const MOST_TEXTS: usize = 256;
+const MAX_TEXTS: usize = 256;
 
 /// How many texts a streamed answer in blocks or items may have: each sentence with a citation is a block of its own.
-const MOST_TEXTS_OF_BLOCKS: usize = 4096;
+const MAX_TEXTS_IN_BLOCKS: usize = 4096;
 
 /// One text of an answer, such as the content of its first choice.
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct ResponseText {
     key: String,
     /// The index of its choice.
     choice: u64,
     scope: Scope,
-    scan: PieceScan,
+    scan: ChunkScan,
     /// The number of the event that brought the last piece of it.
     event: usize,
     /// Whether it seems to be over, and what was found because of that.
-    over: bool,
-    found_over: Vec<Match>,
+    seems_finished: bool,
+    found_when_finished: Vec<Match>,
     /// What does not count yet: it may overlap what is found later.
     uncounted: Vec<Match>,
     /// Bytes that have left.
     released: usize,
     /// The text, if it is scanned at its end.
-    whole: String,
+    full_text: String,
     /// Bytes so far.
     pub(crate) length: usize,
     /// Bytes that no match can touch any more but for those in `spans`.
     pub(crate) cleared: usize,
     pub(crate) spans: Spans,
     /// What of it is JSON, if it is scanned piece by piece, and the names of keys that were changed.
-    pub(crate) json: JsonText,
-    pub(crate) keys: KeyNames,
+    pub(crate) json: JsonEditTracker,
+    pub(crate) keys: UniqueKeyNames,
     /// Masks that are put back, where that is wanted.
-    masked: MaskScan,
+    mask_scan: MaskScan,
 }
 
-impl Text {
+impl ResponseText {
     fn restart(&mut self, key: &str, choice: u64, scope: Scope) {
         self.key.clear();
         self.key.push_str(key);
         self.choice = choice;
         self.scope = scope;
         self.uncounted.clear();
-        self.scan = PieceScan::default();
-        self.over = false;
-        self.found_over.clear();
+        self.scan = ChunkScan::default();
+        self.seems_finished = false;
+        self.found_when_finished.clear();
         self.released = 0;
-        self.whole.clear();
+        self.full_text.clear();
         self.length = 0;
         self.cleared = 0;
         self.spans.clear();
-        self.json = JsonText::default();
-        self.keys = KeyNames::default();
-        self.masked.clear();
+        self.json = JsonEditTracker::default();
+        self.keys = UniqueKeyNames::default();
+        self.mask_scan.clear();
     }
 
     /// The masks in `range` that are put back: none of which a rule replaces a part.
     pub(crate) fn masked(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
-        self.masked
+        self.mask_scan
             .within(range)
-            .filter(|masked| !self.spans.touch(&masked.range))
+            .filter(|masked| !self.spans.overlaps(&masked.range))
     }
 
     /// All of it, if it is scanned at its end.
     pub(crate) fn whole(&self) -> Option<&str> {
-        (!self.whole.is_empty()).then_some(&self.whole)
+        (!self.full_text.is_empty()).then_some(&self.full_text)
     }
 
-    fn push(&mut self, piece: &str, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
+    fn push(
+        &mut self,
+        piece: &str,
+        rules: &mut RuleContext<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), Denial> {
         if rules.profile.is_idle_in(self.scope) {
             // Only masks are looked for.
             self.cleared = self.length;
@@ -104,67 +109,67 @@ impl Text {
             &mut findings.found,
         )?;
         self.json.push(piece);
-        self.over = false;
-        self.scan.ends().go_on(&mut self.spans);
+        self.seems_finished = false;
+        self.scan.ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, None);
-        let undecided = self.scan.ends().undecided();
+        let undecided = self.scan.ends().undecided_start();
         let cleared = undecided.map_or(cleared, |undecided| undecided.min(cleared));
-        self.cleared = self.cleared.max(self.json.floor(cleared));
-        self.scan.forget_ends();
-        self.count_up_to(self.scan.decided(), rules, findings);
+        self.cleared = self.cleared.max(self.json.floor_boundary(cleared));
+        self.scan.discard_token_ends();
+        self.count_up_to(self.scan.decided_len(), rules, findings);
         Ok(())
     }
 
-    fn finish(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
+    fn finish(&mut self, rules: &mut RuleContext<'_>, findings: &mut Findings) -> Result<(), Denial> {
         findings.found.clear();
-        end(&mut self.scan, self.scope, rules, findings)?;
-        self.json.end();
+        finish_scan(&mut self.scan, self.scope, rules, findings)?;
+        self.json.finish();
         self.cleared = self.length;
-        self.scan.ends().go_on(&mut self.spans);
+        self.scan.ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, None);
         self.count_up_to(self.length, rules, findings);
         Ok(())
     }
 
     /// Decides what is undecided as if nothing followed.
-    fn pause(&mut self, rules: &mut Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
-        self.over = true;
+    fn flush(&mut self, rules: &mut RuleContext<'_>, findings: &mut Findings) -> Result<(), Denial> {
+        self.seems_finished = true;
         if self.cleared == self.length {
             return Ok(());
         }
         findings.found.clear();
         let mut scan = self.scan.clone();
-        end(&mut scan, self.scope, rules, findings)?;
+        finish_scan(&mut scan, self.scope, rules, findings)?;
         self.cleared = self.length;
         // Should it go on, all of this is found again, and counts then if it still does.
         let known = self.uncounted.len();
-        scan.ends().go_on(&mut self.spans);
+        scan.ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, Some(&mut scan));
         let mut all = self.uncounted.clone();
-        sort(&mut all);
+        sort_matches(&mut all);
         findings.count(rules, self.scope, &all);
         self.uncounted.truncate(known);
-        self.found_over.extend_from_slice(&findings.found);
+        self.found_when_finished.extend_from_slice(&findings.found);
         Ok(())
     }
 
     /// `scan`: the one that has found it, if it is not that of the text.
-    fn judge(&mut self, rules: &Rules<'_>, findings: &mut Findings, scan: Option<&mut PieceScan>) {
-        let (released, found_over) = (self.released, &self.found_over);
+    fn judge(&mut self, rules: &RuleContext<'_>, findings: &mut Findings, scan: Option<&mut ChunkScan>) {
+        let (released, found_over) = (self.released, &self.found_when_finished);
         let is_late = |found: &Match| found.start < released && !found_over.contains(found);
         let ends = scan.unwrap_or(&mut self.scan).ends();
-        let end = |found: &Match| ends.end(rules.engine, found);
+        let end = |found: &Match| ends.replacement_end(rules.engine, found);
         findings.judge(rules, self.scope, &mut self.spans, None, is_late, end);
         self.uncounted.extend_from_slice(&findings.found);
     }
 
     /// Counts the matches that nothing can overlap any more: those before the first group of overlapping ones that reaches
     /// beyond what is decided.
-    fn count_up_to(&mut self, decided: usize, rules: &Rules<'_>, findings: &mut Findings) {
+    fn count_up_to(&mut self, decided: usize, rules: &RuleContext<'_>, findings: &mut Findings) {
         if self.uncounted.is_empty() {
             return;
         }
-        sort(&mut self.uncounted);
+        sort_matches(&mut self.uncounted);
         let (mut final_count, mut end) = (0, 0);
         for (number, found) in self.uncounted.iter().enumerate() {
             if found.start >= end {
@@ -183,10 +188,10 @@ impl Text {
     }
 }
 
-fn end(
-    scan: &mut PieceScan,
+fn finish_scan(
+    scan: &mut ChunkScan,
     scope: Scope,
-    rules: &mut Rules<'_>,
+    rules: &mut RuleContext<'_>,
     findings: &mut Findings,
 ) -> Result<(), Denial> {
     scan.finish(
@@ -202,41 +207,41 @@ fn end(
 
 /// All texts of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct ResponseTexts {
     /// Those in use come first.
-    texts: Vec<Text>,
+    texts: Vec<ResponseText>,
     used: usize,
     /// Those that come at once.
-    singles: Singles,
+    complete_texts: CompleteTexts,
     /// Whether texts are scanned at their end, which is cheaper than piece by piece.
-    at_end: bool,
+    scan_at_end: bool,
     /// Whether the answer comes in blocks or items.
-    in_blocks: bool,
+    has_blocks: bool,
     /// What is put back in a stream, and how much longer that has made it.
     masks: Option<Masks>,
-    growth: AnswerGrowth,
+    growth: ResponseGrowth,
     /// The number of the event whose pieces come.
     event: usize,
     /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
-    ended: usize,
-    scan: WholeScan,
+    finished_count: usize,
+    scan: FullScan,
 }
 
-impl Texts {
+impl ResponseTexts {
     /// Forgets all texts; those of the next answer are scanned at their end or piece by piece.
     pub(crate) fn reset(&mut self, at_end: bool, in_blocks: bool) {
         self.used = 0;
-        self.singles.clear();
-        self.at_end = at_end;
-        self.in_blocks = in_blocks;
+        self.complete_texts.clear();
+        self.scan_at_end = at_end;
+        self.has_blocks = in_blocks;
         self.masks = None;
-        self.growth = AnswerGrowth::default();
-        self.ended = 0;
-        self.scan = WholeScan::default();
+        self.growth = ResponseGrowth::default();
+        self.finished_count = 0;
+        self.scan = FullScan::default();
     }
 
     /// Has the masks in the texts of a stream put back.
-    pub(crate) fn put_back(&mut self, masks: Masks) {
+    pub(crate) fn set_masks(&mut self, masks: Masks) {
         self.masks = Some(masks);
     }
 
@@ -250,38 +255,38 @@ impl Texts {
         let texts = self.texts.iter();
         let strings: usize = texts
             .map(|text| {
-                let whole = text.whole.capacity() + text.key.capacity();
-                whole + text.masked.capacity() + text.json.capacity()
+                let whole = text.full_text.capacity() + text.key.capacity();
+                whole + text.mask_scan.capacity() + text.json.capacity()
             })
             .sum();
-        strings + self.texts.capacity() * size_of::<Text>() + self.singles.capacity()
+        strings + self.texts.capacity() * size_of::<ResponseText>() + self.complete_texts.capacity()
     }
 
     /// Gives back the memory of what has more than `most` bytes.
-    pub(crate) fn give_back(&mut self, most: usize) {
+    pub(crate) fn release_memory(&mut self, most: usize) {
         if self.capacity() > most {
             self.used = 0;
             self.texts = Vec::new();
-            self.singles.give_back(most);
+            self.complete_texts.release_memory(most);
         }
     }
 
     /// The number of the text with this key, which belongs to a choice and is of this scope.
-    pub(crate) fn number(&mut self, key: &str, choice: u64, scope: Scope) -> Result<usize, Denial> {
+    pub(crate) fn find_or_add(&mut self, key: &str, choice: u64, scope: Scope) -> Result<usize, Denial> {
         let known = self.texts[..self.used].iter().rposition(|text| text.key == key);
         if let Some(number) = known {
             return Ok(number);
         }
-        let most = if self.in_blocks {
-            MOST_TEXTS_OF_BLOCKS
+        let most = if self.has_blocks {
+            MAX_TEXTS_IN_BLOCKS
         } else {
-            MOST_TEXTS
+            MAX_TEXTS
         };
         if self.used == most {
             return Err(Denial::TooLarge);
         }
         if self.used == self.texts.len() {
-            self.texts.push(Text::default());
+            self.texts.push(ResponseText::default());
         }
         let number = self.used;
         self.used += 1;
@@ -290,20 +295,20 @@ impl Texts {
     }
 
     /// Takes a text that has come at once; its number among [those](Texts::single) of which something may be replaced.
-    pub(crate) fn push_single(
+    pub(crate) fn push_complete(
         &mut self,
         (value, scope): (&str, Scope),
-        rules: &mut Rules<'_>,
+        rules: &mut RuleContext<'_>,
         findings: &mut Findings,
     ) -> Result<Option<usize>, Denial> {
-        if self.at_end {
-            return Ok(Some(self.singles.add(value, scope)));
+        if self.scan_at_end {
+            return Ok(Some(self.complete_texts.add(value, scope)));
         }
         let masked = match &self.masks {
-            Some(masks) => masks_in(value, masks, &mut self.growth),
+            Some(masks) => find_masks(value, masks, &mut self.growth),
             None => Vec::new(),
         };
-        self.singles.scan((value, scope), masked, rules, findings)
+        self.complete_texts.scan((value, scope), masked, rules, findings)
     }
 
     /// Adds a piece to a text.
@@ -311,37 +316,37 @@ impl Texts {
         &mut self,
         number: usize,
         piece: &str,
-        rules: &mut Rules<'_>,
+        rules: &mut RuleContext<'_>,
         findings: &mut Findings,
     ) -> Result<(), Denial> {
         let text = &mut self.texts[number];
         text.event = self.event;
         text.length += piece.len();
-        if self.at_end {
-            text.whole.push_str(piece);
+        if self.scan_at_end {
+            text.full_text.push_str(piece);
             return Ok(());
         }
         if let Some(masks) = &self.masks {
-            text.masked.push(piece, masks, &mut self.growth);
+            text.mask_scan.push(piece, masks, &mut self.growth);
         }
         text.push(piece, rules, findings)
     }
 
     /// Ends the event that brought the last pieces; `finished` are the choices that ended with it.
-    pub(crate) fn end_event(
+    pub(crate) fn finish_event(
         &mut self,
         finished: impl Iterator<Item = u64> + Clone,
-        rules: &mut Rules<'_>,
+        rules: &mut RuleContext<'_>,
         findings: &mut Findings,
     ) -> Result<(), Denial> {
-        if self.at_end {
+        if self.scan_at_end {
             return Ok(());
         }
         for number in 0..self.used {
-            let Text {
+            let ResponseText {
                 choice,
                 event,
-                over,
+                seems_finished: over,
                 scope,
                 ..
             } = self.texts[number];
@@ -354,12 +359,12 @@ impl Texts {
                 && others.any(|other| other.choice == choice && other.event == self.event);
             let text = &mut self.texts[number];
             if !over && (goes_on || has_finished) {
-                text.pause(rules, findings)?;
+                text.flush(rules, findings)?;
             }
             // Calls of tools can come in turns. Their JSON does not end with the beginning of a mask: nothing is held for long.
-            let is_ended = has_finished || goes_on && scope != Scope::AnswerArguments;
+            let is_ended = has_finished || goes_on && scope != Scope::ResponseArguments;
             if let Some(masks) = self.masks.as_ref().filter(|_| is_ended) {
-                text.masked.end(masks, &mut self.growth);
+                text.mask_scan.finish(masks, &mut self.growth);
             }
         }
         self.event += 1;
@@ -367,45 +372,45 @@ impl Texts {
     }
 
     pub(crate) fn are_scanned_at_end(&self) -> bool {
-        self.at_end
+        self.scan_at_end
     }
 
     /// Ends the texts that are left, for a slice of time if they are scanned at their end.
     pub(crate) fn finish(
         &mut self,
-        rules: &mut Rules<'_>,
+        rules: &mut RuleContext<'_>,
         slice: Duration,
         findings: &mut Findings,
     ) -> Result<Step, Denial> {
         let mut scanned = 0;
-        while let Some(text) = self.texts[..self.used].get_mut(self.ended) {
-            if self.at_end {
+        while let Some(text) = self.texts[..self.used].get_mut(self.finished_count) {
+            if self.scan_at_end {
                 text.cleared = text.length;
-                let whole = (text.whole.as_str(), text.scope);
-                let step = findings.step(&mut self.scan, rules, slice, whole, None, &mut text.spans)?;
-                self.ended += usize::from(step == Step::Done);
+                let whole = (text.full_text.as_str(), text.scope);
+                let step = findings.step_scan(&mut self.scan, rules, slice, whole, None, &mut text.spans)?;
+                self.finished_count += usize::from(step == Step::Done);
                 scanned += text.length;
                 // Many texts are as long as one.
-                if step == Step::Pending || scanned > TOGETHER {
+                if step == Step::Pending || scanned > MAX_SLICE_BYTES {
                     return Ok(Step::Pending);
                 }
             } else {
                 text.finish(rules, findings)?;
                 if let Some(masks) = &self.masks {
-                    text.masked.end(masks, &mut self.growth);
+                    text.mask_scan.finish(masks, &mut self.growth);
                 }
-                self.ended += 1;
+                self.finished_count += 1;
             }
         }
-        self.singles.finish(rules, slice, findings)
+        self.complete_texts.finish(rules, slice, findings)
     }
 
-    pub(crate) fn get(&self, number: usize) -> &Text {
+    pub(crate) fn get(&self, number: usize) -> &ResponseText {
         &self.texts[number]
     }
 
     /// A text, and what is put back in it.
-    pub(crate) fn get_mut(&mut self, number: usize) -> (&mut Text, Option<&Masks>) {
+    pub(crate) fn get_mut(&mut self, number: usize) -> (&mut ResponseText, Option<&Masks>) {
         (&mut self.texts[number], self.masks.as_ref())
     }
 
@@ -418,35 +423,39 @@ impl Texts {
         // A rule must have had its say of all of a mask.
         let last = end.saturating_sub(1)..end;
         let end = text
-            .masked
+            .mask_scan
             .within(&last)
             .map(|masked| masked.range.end)
             .fold(end, usize::max);
-        end <= text.cleared && end <= text.masked.decided()
+        end <= text.cleared && end <= text.mask_scan.decided_len()
     }
 
-    pub(crate) fn single(&self, number: usize) -> &Single {
-        self.singles.get(number)
+    pub(crate) fn complete_text(&self, number: usize) -> &CompleteText {
+        self.complete_texts.get(number)
     }
 
     /// A text that came at once has left.
-    pub(crate) fn released_single(&mut self, number: usize) {
-        self.singles.released(number);
+    pub(crate) fn release_complete_text(&mut self, number: usize) {
+        self.complete_texts.mark_released(number);
     }
 
     /// The bytes of a text before `offset` have left.
-    pub(crate) fn released(&mut self, number: usize, offset: usize) {
+    pub(crate) fn mark_released(&mut self, number: usize, offset: usize) {
         let text = &mut self.texts[number];
         text.released = offset;
         if self.masks.is_some() {
-            let Text { masked, spans, .. } = text;
-            masked.keep(|masked| !spans.touch(&masked.range));
-            masked.forget(offset);
+            let ResponseText {
+                mask_scan: masked,
+                spans,
+                ..
+            } = text;
+            masked.retain(|masked| !spans.overlaps(&masked.range));
+            masked.discard_before(offset);
         }
         // What a number or an escape is replaced with it is all of it.
-        let offset = text.json.floor(offset);
-        text.spans.forget(offset);
-        let first = text.spans.first().unwrap_or(offset);
-        text.json.forget(first.min(offset));
+        let offset = text.json.floor_boundary(offset);
+        text.spans.discard_before(offset);
+        let first = text.spans.first_start().unwrap_or(offset);
+        text.json.discard_before(first.min(offset));
     }
 }

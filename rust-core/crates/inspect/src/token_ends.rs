@@ -11,7 +11,7 @@ pub(crate) struct TokenEnds {
     /// The text from `base` on, as the rules see it: a match that is found later ends in it.
     text: String,
     base: usize,
-    open: Vec<OpenToken>,
+    open_tokens: Vec<OpenToken>,
 }
 
 /// A token that reaches to the end of the text.
@@ -33,10 +33,14 @@ impl TokenEnds {
     }
 
     /// Adds what has come of the tokens that are open to what is replaced.
-    pub(crate) fn go_on(&mut self, spans: &mut Spans) {
-        let Self { text, base, open } = self;
+    pub(crate) fn extend_tokens(&mut self, spans: &mut Spans) {
+        let Self {
+            text,
+            base,
+            open_tokens: open,
+        } = self;
         open.retain_mut(|token| {
-            let TailEnd { end, is_open } = token.tail.go_on(text.as_bytes(), token.end - *base);
+            let TailEnd { end, is_open } = token.tail.advance(text.as_bytes(), token.end - *base);
             token.end = *base + end;
             spans.add(token.found.rule, token.found.start..token.end, false);
             is_open
@@ -44,19 +48,19 @@ impl TokenEnds {
     }
 
     /// Where what is replaced for a match ends so far. What follows the text belongs to it, too, if it goes on with the token.
-    pub(crate) fn end(&mut self, engine: &Engine, found: &Match) -> usize {
+    pub(crate) fn replacement_end(&mut self, engine: &Engine, found: &Match) -> usize {
         let Some(mut tail) = engine.token_tail(found.rule) else {
             return found.end;
         };
         let Some(from) = found.end.checked_sub(self.base) else {
             return found.end;
         };
-        let TailEnd { end, is_open } = tail.go_on(self.text.as_bytes(), from);
+        let TailEnd { end, is_open } = tail.advance(self.text.as_bytes(), from);
         let end = self.base + end;
         let is_known =
             |known: &OpenToken| (known.tail, known.end) == (tail, end) && known.found.start <= found.start;
-        if is_open && !self.open.iter().any(is_known) {
-            self.open.push(OpenToken {
+        if is_open && !self.open_tokens.iter().any(is_known) {
+            self.open_tokens.push(OpenToken {
                 found: *found,
                 end,
                 tail,
@@ -66,13 +70,13 @@ impl TokenEnds {
     }
 
     /// From where on what has come may belong to a token.
-    pub(crate) fn undecided(&self) -> Option<usize> {
-        self.open.iter().map(|token| token.end).min()
+    pub(crate) fn undecided_start(&self) -> Option<usize> {
+        self.open_tokens.iter().map(|token| token.end).min()
     }
 
     /// Forgets the text before `decided`, and keeps what open tokens may go on with.
-    pub(crate) fn forget(&mut self, decided: usize) {
-        let from = self.undecided().map_or(decided, |end| end.min(decided));
+    pub(crate) fn discard_before(&mut self, decided: usize) {
+        let from = self.undecided_start().map_or(decided, |end| end.min(decided));
         let most = from.saturating_sub(self.base).min(self.text.len());
         let count = (0..=most)
             .rev()

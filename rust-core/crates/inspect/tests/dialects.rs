@@ -4,7 +4,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Denial};
+use proofgate_inspect::{Denial, ResponseKind};
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -203,10 +203,10 @@ proptest! {
         for Wire { dialect, whole, texts_of_whole, stream, texts_of_stream } in WIRES {
             let mut policy = if enforced { Policy::new() } else { Policy::dry_run() };
             let body = whole(&texts).to_string();
-            let (answer, ended, inspector) = policy.pass_as(dialect, AnswerKind::Unary, &[body.as_bytes()]);
+            let (answer, ended, inspector) = policy.pass_as(dialect, ResponseKind::Unary, &[body.as_bytes()]);
             let stream = stream(&texts, &lengths);
             let (streamed, stream_ended, stream_inspector) =
-                policy.pass_as(dialect, AnswerKind::Events, &cut(&stream, &cuts));
+                policy.pass_as(dialect, ResponseKind::Events, &cut(&stream, &cuts));
             match ended {
                 Ok(()) => {
                     prop_assert_eq!(stream_ended, Ok(()));
@@ -225,7 +225,7 @@ proptest! {
                 Err(Denial::Blocked { .. }) => {
                     prop_assert!(matches!(stream_ended, Err(Denial::Blocked { .. })), "{:?}", stream_ended);
                     prop_assert!(answer.is_empty());
-                    let (again, again_ended, _) = policy.pass_as(dialect, AnswerKind::Events, &[stream.as_bytes()]);
+                    let (again, again_ended, _) = policy.pass_as(dialect, ResponseKind::Events, &[stream.as_bytes()]);
                     prop_assert_eq!((again, again_ended), (streamed, stream_ended));
                 }
                 Err(stop) => prop_assert!(false, "{:?}", stop),
@@ -247,7 +247,7 @@ proptest! {
         let stream = tokens.concat();
         let mut policy = Policy::new();
         for dialect in [Dialect::Messages, Dialect::Responses, Dialect::Embeddings, Dialect::Moderations, Dialect::CountTokens, Dialect::Images, Dialect::Speech, Dialect::GeminiEmbeddings] {
-            for kind in [AnswerKind::Events, AnswerKind::Unary] {
+            for kind in [ResponseKind::Events, ResponseKind::Unary] {
                 let (whole, ended, _) = policy.pass_as(dialect, kind, &[&stream]);
                 let bytes: Vec<&[u8]> = stream.chunks(1).collect();
                 let (cut, cut_ended, inspector) = policy.pass_as(dialect, kind, &bytes);

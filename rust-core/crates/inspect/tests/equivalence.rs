@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use proofgate_inspect::{AnswerKind, Denial};
+use proofgate_inspect::{Denial, ResponseKind};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ proptest! {
     ) {
         let mut policy = if enforced { Policy::new() } else { Policy::dry_run() };
         let body = whole(&texts, every);
-        let (answer, ended, inspector) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+        let (answer, ended, inspector) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
 
         let stream = stream(&texts, &order, every, end);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
@@ -149,7 +149,7 @@ proptest! {
         cuts.sort_unstable();
         let mut start = 0;
         let pieces: Vec<&[u8]> = cuts.iter().map(|&cut| { let piece = &stream.as_bytes()[start..cut]; start = cut; piece }).collect();
-        let (streamed, stream_ended, stream_inspector) = policy.pass(AnswerKind::Events, &pieces);
+        let (streamed, stream_ended, stream_inspector) = policy.pass(ResponseKind::Events, &pieces);
 
         match ended {
             Ok(()) => {
@@ -168,7 +168,7 @@ proptest! {
                 prop_assert!(matches!(stream_ended, Err(Denial::Blocked { .. })), "{:?}", stream_ended);
                 prop_assert!(answer.is_empty());
                 // Cuts between reads change nothing, not even how far a denied stream came.
-                let (again, again_ended, _) = policy.pass(AnswerKind::Events, &[stream.as_bytes()]);
+                let (again, again_ended, _) = policy.pass(ResponseKind::Events, &[stream.as_bytes()]);
                 prop_assert_eq!((again, again_ended), (streamed, stream_ended));
             }
             Err(stop) => prop_assert!(false, "{:?}", stop),
@@ -185,7 +185,7 @@ proptest! {
     ) {
         let stream = tokens.concat();
         let mut policy = Policy::new();
-        for kind in [AnswerKind::Events, AnswerKind::Unary] {
+        for kind in [ResponseKind::Events, ResponseKind::Unary] {
             let (whole, ended, _) = policy.pass(kind, &[&stream]);
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
             let (cut, cut_ended, inspector) = policy.pass(kind, &bytes);
@@ -208,9 +208,9 @@ fn a_dragon_is_flagged_in_the_whole_answer_and_in_the_stream() {
         String::new(),
     ];
     let body = whole(&texts_with_dragon, 1000);
-    let (_, _, inspector) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+    let (_, _, inspector) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
     let stream = stream(&texts_with_dragon, &[(0, 5)], 1000, "\n");
-    let (_, _, streamed) = policy.pass(AnswerKind::Events, &[stream.as_bytes()]);
+    let (_, _, streamed) = policy.pass(ResponseKind::Events, &[stream.as_bytes()]);
     assert_eq!(json!(policy.matched(&inspector)), json!(["dragon"]));
     assert_eq!(policy.matched(&streamed), policy.matched(&inspector));
 }

@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use proofgate_inspect::{
-    AnswerKind, CallGuard, Denial, GuardAction, GuardedTools, Reading, ResponseInspector,
+    CallGuard, Denial, GuardAction, GuardedTools, ReadBuffers, ResponseInspector, ResponseKind,
 };
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use support::{LIMIT, Policy, named_event};
 type Passed = (String, Result<(), Denial>, Option<usize>, Option<usize>);
 
 fn pass(
-    (dialect, kind): (Dialect, AnswerKind),
+    (dialect, kind): (Dialect, ResponseKind),
     approved: &[usize],
     action: GuardAction,
     pieces: &[&[u8]],
@@ -25,13 +25,13 @@ fn pass(
     let mut policy = Policy::of(&json!({"rules": []}), None);
     let tools = Arc::new(GuardedTools::new(["Bash", "mcp__github__*"]));
     let mut inspector = ResponseInspector::new(dialect, kind, LIMIT);
-    inspector.guard_calls(CallGuard::new(tools, approved.iter().copied(), action));
+    inspector.set_call_guard(CallGuard::new(tools, approved.iter().copied(), action));
     let Policy {
         engine,
         profile,
         scratch,
     } = &mut policy;
-    let (mut reading, mut out) = (Reading::default(), Vec::new());
+    let (mut reading, mut out) = (ReadBuffers::default(), Vec::new());
     let mut ended = Ok(());
     for piece in pieces {
         ended = ended.and_then(|()| inspector.push(engine, profile, scratch, &mut reading, piece, &mut out));
@@ -127,7 +127,7 @@ fn wholes(tool: &str) -> Vec<(Dialect, String)> {
 fn nothing_of_a_whole_answer_leaves_that_calls_a_guarded_tool() {
     for (tool, entry) in [("Bash", 0), ("mcp__github__push", 1)] {
         for (dialect, answer) in wholes(tool) {
-            let form = (dialect, AnswerKind::Unary);
+            let form = (dialect, ResponseKind::Unary);
             let passed = pass(form, &[], GuardAction::Deny, &[answer.as_bytes()]);
             assert_eq!(
                 passed,
@@ -137,7 +137,7 @@ fn nothing_of_a_whole_answer_leaves_that_calls_a_guarded_tool() {
         }
     }
     for (dialect, answer) in wholes("Read") {
-        let form = (dialect, AnswerKind::Unary);
+        let form = (dialect, ResponseKind::Unary);
         let passed = pass(form, &[], GuardAction::Deny, &[answer.as_bytes()]);
         assert_eq!(passed, (answer, Ok(()), None, None), "{dialect:?}");
     }
@@ -146,7 +146,7 @@ fn nothing_of_a_whole_answer_leaves_that_calls_a_guarded_tool() {
 #[test]
 fn what_is_approved_or_only_observed_leaves_and_is_noted() {
     for (dialect, answer) in wholes("Bash") {
-        let form = (dialect, AnswerKind::Unary);
+        let form = (dialect, ResponseKind::Unary);
         let passed = pass(form, &[0], GuardAction::Deny, &[answer.as_bytes()]);
         assert_eq!(passed, (answer.clone(), Ok(()), None, Some(0)));
         let passed = pass(form, &[], GuardAction::Observe, &[answer.as_bytes()]);
@@ -160,7 +160,12 @@ fn of_a_stream_nothing_of_the_call_leaves_however_it_is_cut() {
         let stream = before.clone() + &call;
         for at in 0..stream.len() {
             let (one, two) = stream.as_bytes().split_at(at);
-            let passed = pass((dialect, AnswerKind::Events), &[], GuardAction::Deny, &[one, two]);
+            let passed = pass(
+                (dialect, ResponseKind::Events),
+                &[],
+                GuardAction::Deny,
+                &[one, two],
+            );
             assert_eq!(
                 passed,
                 (before.clone(), Err(Denial::GuardedCall), Some(0), None),
@@ -171,7 +176,7 @@ fn of_a_stream_nothing_of_the_call_leaves_however_it_is_cut() {
     for (dialect, before, call) in streams("Read") {
         let stream = before + &call;
         let passed = pass(
-            (dialect, AnswerKind::Events),
+            (dialect, ResponseKind::Events),
             &[],
             GuardAction::Deny,
             &[stream.as_bytes()],
@@ -188,7 +193,7 @@ fn a_name_in_pieces_is_one_name_wherever_it_is_cut() {
             let stream = chat_call(1, &json!({"name": begin}))
                 + &chat_call(1, &json!({"name": rest}))
                 + &chat_call(1, &json!({"arguments": "{}"}));
-            let form = (Dialect::Chat, AnswerKind::Events);
+            let form = (Dialect::Chat, ResponseKind::Events);
             let (out, ended, ..) = pass(form, &[], GuardAction::Deny, &[stream.as_bytes()]);
             assert_eq!((&*out, ended), ("", Err(Denial::GuardedCall)), "{begin}|{rest}");
         }
@@ -197,7 +202,7 @@ fn a_name_in_pieces_is_one_name_wherever_it_is_cut() {
 
 #[test]
 fn a_name_in_pieces_is_found_behind_another_call_of_the_same_index() {
-    let form = (Dialect::Chat, AnswerKind::Events);
+    let form = (Dialect::Chat, ResponseKind::Events);
     for other in ["Read", "Bar", "Ba"] {
         let before = chat_call(0, &json!({"name": other, "arguments": "{}"}));
         let call = chat_call(0, &json!({"name": "Ba", "arguments": ""}))
@@ -214,7 +219,7 @@ fn a_stream_that_is_one_list_is_looked_into() {
     let part = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
     let call = part(json!({"functionCall": {"name": "Bash", "args": {}}}));
     let list = json!([part(json!({"text": "Let me look."})), call]).to_string();
-    let form = (Dialect::Gemini, AnswerKind::Unary);
+    let form = (Dialect::Gemini, ResponseKind::Unary);
     let (out, ended, ..) = pass(form, &[], GuardAction::Deny, &[list.as_bytes()]);
     assert_eq!((&*out, ended), ("", Err(Denial::GuardedCall)));
     let text = "[no list";
@@ -227,19 +232,19 @@ fn a_tool_of_a_namespace_is_guarded_by_its_joined_name() {
     let item =
         json!({"type": "function_call", "namespace": "mcp__github", "name": "push", "arguments": "{}"});
     let answer = json!({"object": "response", "output": [item]}).to_string();
-    let form = (Dialect::Responses, AnswerKind::Unary);
+    let form = (Dialect::Responses, ResponseKind::Unary);
     let (out, ended, called, _) = pass(form, &[], GuardAction::Deny, &[answer.as_bytes()]);
     assert_eq!((&*out, ended, called), ("", Err(Denial::GuardedCall), Some(1)));
 }
 
 #[test]
 fn a_call_is_held_only_while_its_name_can_become_that_of_a_guarded_tool() {
-    let form = (Dialect::Chat, AnswerKind::Events);
+    let form = (Dialect::Chat, ResponseKind::Events);
     let mut inspector = ResponseInspector::new(form.0, form.1, LIMIT);
     let tools = Arc::new(GuardedTools::new(["Bash"]));
-    inspector.guard_calls(CallGuard::new(tools, [], GuardAction::Deny));
+    inspector.set_call_guard(CallGuard::new(tools, [], GuardAction::Deny));
     let mut policy = Policy::of(&json!({"rules": []}), None);
-    let mut reading = Reading::default();
+    let mut reading = ReadBuffers::default();
     let mut leaves = |event: &str| {
         let mut out = Vec::new();
         let Policy {
@@ -308,7 +313,7 @@ proptest! {
             from = split;
         }
         pieces.push(&stream.as_bytes()[from..]);
-        let form = (Dialect::Chat, AnswerKind::Events);
+        let form = (Dialect::Chat, ResponseKind::Events);
         let (out, ended, ..) = pass(form, &[], GuardAction::Deny, &pieces);
         prop_assert_eq!(ended.is_err(), is_found);
         prop_assert!(stream.starts_with(&out));

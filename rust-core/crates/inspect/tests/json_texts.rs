@@ -4,7 +4,7 @@
 
 mod support;
 
-use proofgate_inspect::AnswerKind;
+use proofgate_inspect::ResponseKind;
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -120,7 +120,7 @@ const DIALECTS: [Brings; 3] = [
 fn whole(policy: &mut Policy, arguments: &str) -> String {
     let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}});
     let body = json!({"choices": [{"index": 0, "message": {"tool_calls": [call]}}]}).to_string();
-    let (out, ended, _) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+    let (out, ended, _) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
     assert_eq!(ended, Ok(()));
     let out: Value = serde_json::from_slice(&out).unwrap();
     let arguments = out.pointer("/choices/0/message/tool_calls/0/function/arguments");
@@ -130,7 +130,7 @@ fn whole(policy: &mut Policy, arguments: &str) -> String {
 /// What becomes of them in a stream that brings them in these pieces.
 fn streamed(policy: &mut Policy, pieces: &[&str], (dialect, brings, place): Brings) -> String {
     let stream: String = pieces.iter().map(|piece| brings(piece)).collect();
-    let (out, ended, _) = policy.pass_as(dialect, AnswerKind::Events, &[stream.as_bytes()]);
+    let (out, ended, _) = policy.pass_as(dialect, ResponseKind::Events, &[stream.as_bytes()]);
     assert_eq!(ended, Ok(()));
     let events = events(&out);
     let pieces = events

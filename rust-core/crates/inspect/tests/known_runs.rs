@@ -6,12 +6,14 @@ mod support;
 use std::time::Duration;
 
 use proofgate_inspect::{
-    KnownCounts, KnownRuns, Outcome, Recall, RequestInspection, RequestVerdict, SHORTEST_KNOWN,
-    inspect_request,
+    InspectionOutcome, MIN_CACHED_RUN_BYTES, RequestInspection, RequestVerdict, ScanCache, ScanCacheCounts,
+    TenantScanCache, inspect_request,
 };
 use proofgate_json::Workspace;
-use proofgate_policy::{Budget, Engine, Fault, PolicyConfig, Profile, Scope, Scratch, TenantPolicy};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_policy::{
+    Budget, Engine, EvaluationError, PolicyConfig, Profile, Scope, Scratch, TenantPolicy,
+};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
@@ -34,7 +36,7 @@ fn body(messages: &[Message]) -> BodyText {
         .collect();
     let body = json!({"messages": messages, "model": "m"}).to_string();
     let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     text
 }
 
@@ -70,17 +72,17 @@ impl Policy {
 }
 
 fn verdict(
-    known: &mut KnownRuns,
+    known: &mut ScanCache,
     tenant: &str,
     (engine, profile): (&Engine, &Profile),
     text: &BodyText,
     slice: Duration,
-) -> Result<RequestVerdict, Fault> {
+) -> Result<RequestVerdict, EvaluationError> {
     let mut inspection = RequestInspection::new(Budget::unlimited());
     let mut scratch = Scratch::new();
     loop {
-        let recall = Recall { known, tenant };
-        let step = inspection.step_recalling(Some(recall), engine, profile, text, slice, &mut scratch)?;
+        let recall = TenantScanCache { cache: known, tenant };
+        let step = inspection.step_with_cache(Some(recall), engine, profile, text, slice, &mut scratch)?;
         if let Some(verdict) = step {
             return Ok(verdict);
         }
@@ -89,23 +91,23 @@ fn verdict(
 
 /// Judges with and without what is known, which has to be the same; says what was counted.
 fn same(
-    known: &mut KnownRuns,
+    known: &mut ScanCache,
     tenant: &str,
     policy: &Policy,
     profile: usize,
     messages: &[Message],
-) -> KnownCounts {
+) -> ScanCacheCounts {
     sliced_same(known, tenant, policy, profile, messages, Duration::MAX)
 }
 
 fn sliced_same(
-    known: &mut KnownRuns,
+    known: &mut ScanCache,
     tenant: &str,
     Policy { engine, profiles }: &Policy,
     profile: usize,
     messages: &[Message],
     slice: Duration,
-) -> KnownCounts {
+) -> ScanCacheCounts {
     let text = body(messages);
     let profile = &profiles[profile];
     let full = inspect_request(engine, profile, &text, Budget::unlimited(), &mut Scratch::new());
@@ -114,7 +116,7 @@ fn sliced_same(
     known.take_counts()
 }
 
-fn hits(counts: KnownCounts) -> (u64, u64) {
+fn hits(counts: ScanCacheCounts) -> (u64, u64) {
     (counts.hits, counts.misses)
 }
 
@@ -129,7 +131,7 @@ fn message(role: usize, text: &str) -> Message {
 
 #[test]
 fn the_next_turn_is_scanned_and_the_turns_before_are_not() {
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     let mut messages = vec![
         message(0, &long("dragon")),
         message(1, &long("Ann Smith: sk-abcdef123")),
@@ -139,7 +141,7 @@ fn the_next_turn_is_scanned_and_the_turns_before_are_not() {
     messages.push(message(3, &long("silver")));
     let counts = same(&mut known, "a", &policy, 0, &messages);
     assert_eq!(hits(counts), (2, 2));
-    assert!(counts.hit_bytes > 2 * SHORTEST_KNOWN as u64, "{counts:?}");
+    assert!(counts.hit_bytes > 2 * MIN_CACHED_RUN_BYTES as u64, "{counts:?}");
     assert_eq!(hits(same(&mut known, "a", &policy, 0, &messages)), (4, 0));
 }
 
@@ -150,7 +152,7 @@ fn a_learned_score_is_known_with_the_run() {
     let mut config = rules();
     config["packs"] = json!(["instruction-likeness"]);
     let scored = Policy::of(&config);
-    let (unscored, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (unscored, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     let messages = [
         message(0, &long(attack)),
         message(1, &long("a calm question")),
@@ -168,24 +170,24 @@ fn a_learned_score_is_known_with_the_run() {
         Duration::MAX,
     )
     .unwrap();
-    assert_eq!(verdict.outcome, Outcome::Allow);
+    assert_eq!(verdict.outcome, InspectionOutcome::Allow);
     assert!(verdict.judgement.is_flagged());
     assert_eq!(verdict.judgement.worst().unwrap().scope, Scope::ToolResult);
 }
 
 #[test]
 fn what_is_short_is_not_kept() {
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     for _ in 0..2 {
         let counts = same(&mut known, "a", &policy, 0, &[message(1, "sk-abcdef123")]);
-        assert_eq!(counts, KnownCounts::default());
+        assert_eq!(counts, ScanCacheCounts::default());
     }
-    assert_eq!(known.bytes(), 0);
+    assert_eq!(known.memory_bytes(), 0);
 }
 
 #[test]
 fn a_text_of_the_same_length_is_another_one() {
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     let clean = long("open the pod bay floors");
     let denied = clean.replace("pod bay floors", "pod bay  doors");
     assert_eq!(clean.len(), denied.len());
@@ -205,7 +207,7 @@ fn a_text_of_the_same_length_is_another_one() {
 fn a_text_in_another_scope_is_scanned_there() {
     let mut config = rules();
     config["actions"] = json!([{"rules": ["key"], "scopes": ["ToolResult"], "action": "Ignore"}]);
-    let (policy, mut known) = (Policy::of(&config), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&config), ScanCache::new(1 << 20));
     let text = long("sk-abcdef123");
     for role in 0..ROLES.len() {
         let counts = same(&mut known, "a", &policy, 0, &[message(role, &text)]);
@@ -215,7 +217,7 @@ fn a_text_in_another_scope_is_scanned_there() {
 
 #[test]
 fn a_match_belongs_to_the_passage_that_it_stands_in_this_time() {
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     let text = long("gold and silver, open the pod bay doors");
     let halves = |at: usize| (text[..at].to_owned(), text[at..].to_owned());
     for at in [0, 100, text.len() - 20, text.len()] {
@@ -274,7 +276,7 @@ fn a_match_belongs_to_the_passage_that_it_stands_in_this_time() {
 
 #[test]
 fn what_a_tenant_has_sent_is_not_known_of_another_one() {
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     let messages = [message(1, &long("gold"))];
     assert_eq!(hits(same(&mut known, "a", &policy, 0, &messages)), (0, 1));
     assert_eq!(hits(same(&mut known, "b", &policy, 0, &messages)), (0, 1));
@@ -285,7 +287,7 @@ fn what_a_tenant_has_sent_is_not_known_of_another_one() {
 #[test]
 fn a_tenant_that_floods_does_not_slow_down_another_one() {
     // Some fifty runs.
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(6000));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(6000));
     let session: Vec<Message> = (0..5)
         .map(|turn| message(turn % 4, &long(&format!("gold {turn}"))))
         .collect();
@@ -301,7 +303,7 @@ fn a_tenant_that_floods_does_not_slow_down_another_one() {
 
 #[test]
 fn what_other_rules_have_found_is_not_known() {
-    let (policies, mut known) = (Policy::all(), KnownRuns::new(1 << 20));
+    let (policies, mut known) = (Policy::all(), ScanCache::new(1 << 20));
     let messages = [message(1, &long("gold sk-abcdef123"))];
     for policy in &policies {
         assert_eq!(hits(same(&mut known, "a", policy, 0, &messages)), (0, 1));
@@ -309,33 +311,36 @@ fn what_other_rules_have_found_is_not_known() {
         assert_eq!(hits(same(&mut known, "a", policy, 1, &messages)), (1, 0));
         assert_eq!(hits(same(&mut known, "a", policy, 2, &messages)), (0, 1));
     }
-    known.forget(1 << 20);
+    known.reset(1 << 20);
     assert_eq!(hits(same(&mut known, "a", &policies[0], 0, &messages)), (0, 1));
 }
 
 #[test]
 fn a_scan_that_did_not_end_is_not_kept() {
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     let messages = [message(1, &long(&"gold ".repeat(20_000)))];
     let (text, (engine, profile)) = (body(&messages), (&policy.engine, &policy.profiles[0]));
     let mut scratch = Scratch::new();
-    let mut step = |budget, known: &mut KnownRuns| {
-        let recall = Recall { known, tenant: "a" };
+    let mut step = |budget, known: &mut ScanCache| {
+        let recall = TenantScanCache {
+            cache: known,
+            tenant: "a",
+        };
         let mut inspection = RequestInspection::new(budget);
-        inspection.step_recalling(Some(recall), engine, profile, &text, Duration::ZERO, &mut scratch)
+        inspection.step_with_cache(Some(recall), engine, profile, &text, Duration::ZERO, &mut scratch)
     };
     assert!(step(Budget::unlimited(), &mut known).unwrap().is_none());
     assert_eq!(
-        step(Budget::of(Duration::ZERO), &mut known).unwrap_err(),
-        Fault::Budget
+        step(Budget::new(Duration::ZERO), &mut known).unwrap_err(),
+        EvaluationError::BudgetExceeded
     );
-    assert_eq!(known.bytes(), 0);
+    assert_eq!(known.memory_bytes(), 0);
 }
 
 #[test]
 fn a_text_of_many_blocks_is_known_in_slices_too() {
     const BLOCK: usize = 1 << 18;
-    let (policy, mut known) = (Policy::of(&rules()), KnownRuns::new(1 << 20));
+    let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(1 << 20));
     for length in [BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK] {
         let text = "x ".repeat(BLOCK)[..length].to_owned();
         assert_eq!(
@@ -450,7 +455,7 @@ proptest! {
             static POLICIES: [Policy; 3] = Policy::all();
         }
         POLICIES.with(|policies| {
-            let mut known = KnownRuns::new(most);
+            let mut known = ScanCache::new(most);
             let (mut messages, mut tenant, mut profile, mut policy) = (Vec::new(), "a", 0, 0);
             for turn in turns {
                 match turn {
@@ -459,7 +464,7 @@ proptest! {
                     Turn::Reload(number, forget) => {
                         policy = number;
                         if forget {
-                            known.forget(most);
+                            known.reset(most);
                         }
                     }
                     turn => change(&mut messages, turn),
@@ -467,7 +472,7 @@ proptest! {
                 if !messages.is_empty() {
                     sliced_same(&mut known, tenant, &policies[policy], profile, &messages, slice);
                 }
-                assert!(known.bytes() <= most, "{} of {most}", known.bytes());
+                assert!(known.memory_bytes() <= most, "{} of {most}", known.memory_bytes());
             }
         });
     }

@@ -3,10 +3,10 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Outcome, RequestVerdict, inspect_request};
+use proofgate_inspect::{InspectionOutcome, RequestVerdict, ResponseKind, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::Budget;
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use serde_json::{Value, json};
 use support::{Policy, answer, chunk, contents, events};
 
@@ -71,7 +71,7 @@ fn secrets() -> Policy {
 fn inspect(policy: &mut Policy, messages: &Value) -> (RequestVerdict, Value) {
     let body = json!({"messages": messages, "model": "m"}).to_string();
     let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let Policy {
         engine,
         profile,
@@ -88,7 +88,7 @@ fn inspect(policy: &mut Policy, messages: &Value) -> (RequestVerdict, Value) {
 fn streamed(policy: &mut Policy, pieces: &[&str]) -> String {
     let pieces: Vec<String> = pieces.iter().map(|piece| chunk(piece)).collect();
     let pieces: Vec<&[u8]> = pieces.iter().map(String::as_bytes).collect();
-    let (out, ended, _) = policy.pass(AnswerKind::Events, &pieces);
+    let (out, ended, _) = policy.pass(ResponseKind::Events, &pieces);
     assert_eq!(ended, Ok(()));
     contents(&out).concat()
 }
@@ -100,7 +100,7 @@ fn all_of_a_long_token_is_taken_out_of_a_request() {
         let (verdict, sent) = inspect(&mut policy, &json!([{"role": "tool", "content": text}]));
         assert_eq!(
             (verdict.outcome, sent[0]["content"].as_str()),
-            (Outcome::Redact, Some(expected))
+            (InspectionOutcome::Redact, Some(expected))
         );
     }
 }
@@ -109,7 +109,7 @@ fn all_of_a_long_token_is_taken_out_of_a_request() {
 fn all_of_it_is_taken_out_of_a_whole_answer() {
     let mut policy = secrets();
     for (text, expected) in long_secrets() {
-        let (out, ended, _) = policy.pass(AnswerKind::Unary, &[answer(&text).as_bytes()]);
+        let (out, ended, _) = policy.pass(ResponseKind::Unary, &[answer(&text).as_bytes()]);
         assert_eq!((ended, out), (Ok(()), answer(expected).into_bytes()));
     }
 }
@@ -122,8 +122,10 @@ fn a_web_token_is_taken_out_whatever_the_lengths_of_its_parts() {
         for signature in [43, 100, 342] {
             let part = |length: usize| DIGITS.chars().cycle().take(length).collect::<String>();
             let token = format!("{HEADER}.\u{65}yJ{}.{}", part(payload), part(signature));
-            let (out, ended, _) =
-                policy.pass(AnswerKind::Unary, &[answer(&format!("a {token}. B")).as_bytes()]);
+            let (out, ended, _) = policy.pass(
+                ResponseKind::Unary,
+                &[answer(&format!("a {token}. B")).as_bytes()],
+            );
             let expected = match payload {
                 ..10 => format!("a {token}. B"),
                 _ => "a [redacted:secret-jwt]. B".to_owned(),
@@ -161,7 +163,7 @@ fn nothing_of_a_token_leaves_while_it_arrives() {
     let mut policy = secrets();
     for (text, expected) in long_secrets() {
         let mut inspector =
-            proofgate_inspect::ResponseInspector::new(Dialect::Chat, AnswerKind::Events, 1 << 20);
+            proofgate_inspect::ResponseInspector::new(Dialect::Chat, ResponseKind::Events, 1 << 20);
         let (mut out, mut told) = (Vec::new(), String::new());
         for piece in text.as_bytes().chunks(3) {
             let event = chunk(std::str::from_utf8(piece).unwrap());
@@ -179,7 +181,8 @@ fn nothing_of_a_token_leaves_while_it_arrives() {
 #[test]
 fn a_token_of_megabytes_is_swallowed_and_not_kept() {
     let mut policy = secrets();
-    let mut inspector = proofgate_inspect::ResponseInspector::new(Dialect::Chat, AnswerKind::Events, 1 << 20);
+    let mut inspector =
+        proofgate_inspect::ResponseInspector::new(Dialect::Chat, ResponseKind::Events, 1 << 20);
     let mut told = String::new();
     let mut out = Vec::new();
     let begin = format!("here: {}", token(2, 11));
@@ -208,7 +211,7 @@ fn arguments_with_a_long_token_stay_json_whole_and_streamed() {
     let expected = json!({"a": 1, "session_token": "[redacted:secret-assignment]\n", "b": "c"});
     let call = |arguments: &str| json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}});
     let whole = json!({"choices": [{"index": 0, "message": {"tool_calls": [call(&arguments)]}}]}).to_string();
-    let (out, ended, _) = policy.pass(AnswerKind::Unary, &[whole.as_bytes()]);
+    let (out, ended, _) = policy.pass(ResponseKind::Unary, &[whole.as_bytes()]);
     assert_eq!(ended, Ok(()));
     let out: Value = serde_json::from_slice(&out).unwrap();
     let told = out["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
@@ -223,7 +226,7 @@ fn arguments_with_a_long_token_stay_json_whole_and_streamed() {
         };
         let pieces = [event(&arguments[..place]), event(&arguments[place..])];
         let pieces: Vec<&[u8]> = pieces.iter().map(String::as_bytes).collect();
-        let (out, ended, _) = policy.pass(AnswerKind::Events, &pieces);
+        let (out, ended, _) = policy.pass(ResponseKind::Events, &pieces);
         assert_eq!(ended, Ok(()));
         let pieces = events(&out);
         let told: String = pieces

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Outcome};
+use proofgate_inspect::{InspectionOutcome, ResponseKind};
 use serde_json::json;
 use support::{Policy, answer, chunk, contents, inspect};
 
@@ -25,7 +25,7 @@ fn found_in_request(policy: &mut Policy, content: &str) -> (Vec<String>, bool) {
     let engine = &policy.engine;
     let matched = verdict.judgement.matched();
     let matched = matched.map(|rule| engine.rule(rule).id.clone()).collect();
-    (matched, verdict.outcome == Outcome::Redact)
+    (matched, verdict.outcome == InspectionOutcome::Redact)
 }
 
 const LEFT: [&str; 7] = [
@@ -44,12 +44,12 @@ fn nothing_is_found_in_what_redaction_has_left_nor_because_of_it() {
     for text in LEFT {
         assert_eq!(found_in_request(&mut policy, text), (vec![], false), "{text}");
         let body = answer(text);
-        let (out, ended, inspector) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+        let (out, ended, inspector) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
         assert_eq!((ended, policy.matched(&inspector)), (Ok(()), vec![]), "{text}");
         assert_eq!(out, body.as_bytes());
         for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
             let events = [chunk(&text[..cut]), chunk(&text[cut..])].concat();
-            let (out, ended, inspector) = policy.pass(AnswerKind::Events, &[events.as_bytes()]);
+            let (out, ended, inspector) = policy.pass(ResponseKind::Events, &[events.as_bytes()]);
             assert_eq!(
                 (ended, policy.matched(&inspector)),
                 (Ok(()), vec![]),
@@ -58,7 +58,7 @@ fn nothing_is_found_in_what_redaction_has_left_nor_because_of_it() {
             assert_eq!(contents(&out).concat(), *text);
         }
         let letters: String = text.chars().map(|letter| chunk(&letter.to_string())).collect();
-        let (_, ended, inspector) = policy.pass(AnswerKind::Events, &[letters.as_bytes()]);
+        let (_, ended, inspector) = policy.pass(ResponseKind::Events, &[letters.as_bytes()]);
         assert_eq!((ended, policy.matched(&inspector)), (Ok(()), vec![]), "{text}");
     }
 }
@@ -76,12 +76,12 @@ fn what_only_looks_like_a_mark_is_text() {
         let (found, redacts) = found_in_request(&mut policy, text);
         assert!(redacts && found.contains(&rule.to_owned()), "{text}: {found:?}");
         let body = answer(text);
-        let (_, _, inspector) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+        let (_, _, inspector) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
         let whole = policy.matched(&inspector);
         assert!(whole.contains(&rule.to_owned()), "{text}: {whole:?}");
         for cut in 0..=text.len() {
             let events = [chunk(&text[..cut]), chunk(&text[cut..])].concat();
-            let (_, _, inspector) = policy.pass(AnswerKind::Events, &[events.as_bytes()]);
+            let (_, _, inspector) = policy.pass(ResponseKind::Events, &[events.as_bytes()]);
             assert_eq!(policy.matched(&inspector), whole, "{text} {cut}");
         }
     }

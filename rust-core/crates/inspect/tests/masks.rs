@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Denial, Masks, Reading, ResponseInspector};
+use proofgate_inspect::{Denial, Masks, ReadBuffers, ResponseInspector, ResponseKind};
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -30,9 +30,9 @@ fn pass(
         profile,
         scratch,
     } = policy;
-    let mut inspector = ResponseInspector::new(dialect, AnswerKind::Events, LIMIT);
-    inspector.put_back(Masks::new(pairs.iter().copied()).unwrap());
-    let (mut reading, mut out) = (Reading::default(), Vec::new());
+    let mut inspector = ResponseInspector::new(dialect, ResponseKind::Events, LIMIT);
+    inspector.set_masks(Masks::new(pairs.iter().copied()).unwrap());
+    let (mut reading, mut out) = (ReadBuffers::default(), Vec::new());
     for piece in pieces {
         if let Err(denial) = inspector.push(engine, profile, scratch, &mut reading, piece, &mut out) {
             return (out, Err(denial));
@@ -161,11 +161,11 @@ fn only_what_may_be_the_beginning_of_a_mask_is_held_and_not_longer_than_it_may()
         profile,
         scratch,
     } = &mut policy;
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
-    inspector.put_back(Masks::new(PAIRS.into_iter()).unwrap());
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
+    inspector.set_masks(Masks::new(PAIRS.into_iter()).unwrap());
     let mut arrived = |piece: &str| {
         let mut out = Vec::new();
-        let reading = &mut Reading::default();
+        let reading = &mut ReadBuffers::default();
         inspector
             .push(
                 engine,

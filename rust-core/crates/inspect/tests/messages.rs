@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Denial};
+use proofgate_inspect::{Denial, ResponseKind};
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, events, named_event, rules};
@@ -11,7 +11,7 @@ use support::{LIMIT, Policy, events, named_event, rules};
 const KEY: &str = "sk-abcdef123";
 const REDACTED: &str = "[redacted:key]";
 
-fn pass(kind: AnswerKind, answer: &str) -> (String, Result<(), Denial>) {
+fn pass(kind: ResponseKind, answer: &str) -> (String, Result<(), Denial>) {
     let (out, ended, _) = Policy::new().pass_as(Dialect::Messages, kind, &[answer.as_bytes()]);
     (String::from_utf8(out).unwrap(), ended)
 }
@@ -71,7 +71,7 @@ fn a_key_that_is_split_over_two_deltas_is_redacted() {
         (json!({"type": "unheard_of"}), "unheard_of_delta", "news"),
     ] {
         let (out, ended) = pass(
-            AnswerKind::Events,
+            ResponseKind::Events,
             &stream(&block, kind, field, &["my sk-abc", "def123", " is it"]),
         );
         assert_eq!(ended, Ok(()));
@@ -86,7 +86,7 @@ fn what_a_block_starts_with_and_its_deltas_are_one_text() {
         start(0, &json!({"type": "text", "text": first}))
             + &delta(0, &json!({"type": "text_delta", "text": second}))
     };
-    let (out, ended) = pass(AnswerKind::Events, &events("sk-abc", "def123 "));
+    let (out, ended) = pass(ResponseKind::Events, &events("sk-abc", "def123 "));
     assert_eq!((out, ended), (events(REDACTED, " "), Ok(())));
 }
 
@@ -94,7 +94,10 @@ fn what_a_block_starts_with_and_its_deltas_are_one_text() {
 fn a_phrase_that_is_split_over_deltas_denies_the_answer() {
     let block = json!({"type": "text", "text": ""});
     let pieces = ["A story. ", "Then: open the ", "pod bay ", "doors! ", "The end."];
-    let (out, ended) = pass(AnswerKind::Events, &stream(&block, "text_delta", "text", &pieces));
+    let (out, ended) = pass(
+        ResponseKind::Events,
+        &stream(&block, "text_delta", "text", &pieces),
+    );
     assert!(matches!(ended, Err(Denial::Blocked { by_score: false, .. })));
     assert_eq!(joined(&out, "text"), "A story. ");
 }
@@ -102,10 +105,10 @@ fn a_phrase_that_is_split_over_deltas_denies_the_answer() {
 #[test]
 fn blocks_are_texts_of_their_own() {
     let answer = json!({"type": "message", "content": [{"type": "text", "text": "open the pod"}, {"type": "text", "text": "bay doors"}]});
-    assert_eq!(pass(AnswerKind::Unary, &answer.to_string()).1, Ok(()));
+    assert_eq!(pass(ResponseKind::Unary, &answer.to_string()).1, Ok(()));
     let text = |index, text: &str| delta(index, &json!({"type": "text_delta", "text": text}));
     let stream = text(0, "open the pod ") + &stop(0) + &text(1, "bay doors") + &stop(1);
-    assert_eq!(pass(AnswerKind::Events, &stream), (stream.clone(), Ok(())));
+    assert_eq!(pass(ResponseKind::Events, &stream), (stream.clone(), Ok(())));
 }
 
 #[test]
@@ -123,12 +126,12 @@ fn every_string_of_a_message_is_inspected() {
     ] {
         for answer in [
             (
-                AnswerKind::Unary,
+                ResponseKind::Unary,
                 json!({"type": "message", "content": [block]}).to_string(),
             ),
-            (AnswerKind::Events, start(0, &block) + &stop(0)),
+            (ResponseKind::Events, start(0, &block) + &stop(0)),
             (
-                AnswerKind::Events,
+                ResponseKind::Events,
                 named_event(&json!({"type": "message_start", "message": {"content": [block]}})),
             ),
         ] {
@@ -141,7 +144,7 @@ fn every_string_of_a_message_is_inspected() {
         json!({"type": "citations_delta", "citation": {"type": "char_location", "cited_text": KEY}});
     for event in [named_event(&details), delta(0, &citation)] {
         assert_eq!(
-            pass(AnswerKind::Events, &event),
+            pass(ResponseKind::Events, &event),
             (event.replace(KEY, REDACTED), Ok(()))
         );
     }
@@ -161,12 +164,12 @@ fn what_a_tool_is_called_with_stays_json() {
     );
     let expected = json!({"[redacted:key]": 1, "[redacted:key]#2": {"note": "a \"quoted\" [redacted:key]\n"}, "card": "[redacted:card]", "nested": "{\"card\": \"[redacted:card]\"}"});
     let mut policy = Policy::of(&config, None);
-    let (out, ended, _) = policy.pass_as(Dialect::Messages, AnswerKind::Unary, &[answer.as_bytes()]);
+    let (out, ended, _) = policy.pass_as(Dialect::Messages, ResponseKind::Unary, &[answer.as_bytes()]);
     assert_eq!(ended, Ok(()));
     let out: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(out["content"][0]["input"], expected);
     assert_eq!(out["content"][0]["id"], "sk-abcdef9");
-    let (out, ended, _) = policy.pass_as(Dialect::Messages, AnswerKind::Events, &[block.as_bytes()]);
+    let (out, ended, _) = policy.pass_as(Dialect::Messages, ResponseKind::Events, &[block.as_bytes()]);
     assert_eq!(ended, Ok(()));
     assert_eq!(events(&out)[0]["content_block"]["input"], expected);
 }
@@ -176,7 +179,7 @@ fn a_redacted_argument_in_a_stream_is_json_when_it_is_put_together() {
     let block = json!({"type": "tool_use", "id": "t", "name": "look", "input": {}});
     let pieces = ["", "{\"key\": \"s", "k-abcd", "ef123\", \"n\": 1", "}"];
     let (out, ended) = pass(
-        AnswerKind::Events,
+        ResponseKind::Events,
         &stream(&block, "input_json_delta", "partial_json", &pieces),
     );
     assert_eq!(ended, Ok(()));
@@ -195,13 +198,13 @@ fn signatures_and_what_is_encrypted_pass_byte_for_byte() {
     );
     let answer = format!(r#"{{"id":"{secret}","type":"message","content":[{blocks}]}}"#);
     let expected = answer.replace("\"sk-abcdef123\"", "\"[redacted:key]\"");
-    assert_eq!(pass(AnswerKind::Unary, &answer), (expected, Ok(())));
+    assert_eq!(pass(ResponseKind::Unary, &answer), (expected, Ok(())));
     let events = format!(
         "data: {{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{{\"type\":\"redacted_thinking\",\"data\":\"{secret}\"}}}}\n\n\
          data: {{\"type\":\"content_block_delta\",\"index\":1,\"delta\":{{\"type\":\"signature_delta\",\"signature\":\"{secret}\"}}}}\n\n\
          data: {{\"type\":\"content_block_delta\",\"index\":2,\"delta\":{{\"type\":\"compaction_delta\",\"content\":\"\",\"encrypted_content\":\"{secret}\"}}}}\n\n"
     );
-    assert_eq!(pass(AnswerKind::Events, &events), (events.clone(), Ok(())));
+    assert_eq!(pass(ResponseKind::Events, &events), (events.clone(), Ok(())));
 }
 
 #[test]
@@ -213,12 +216,12 @@ fn what_is_of_no_known_shape_is_one_text() {
     ] {
         let body = document.to_string();
         assert_eq!(
-            pass(AnswerKind::Unary, &body),
+            pass(ResponseKind::Unary, &body),
             (body.replace(KEY, REDACTED), Ok(()))
         );
         let event = format!("event: error\ndata: {document}\n\n");
         assert_eq!(
-            pass(AnswerKind::Events, &event),
+            pass(ResponseKind::Events, &event),
             (event.replace(KEY, REDACTED), Ok(()))
         );
     }
@@ -236,7 +239,7 @@ fn the_end_of_a_block_does_not_hold_back_the_next_one() {
     ];
     let mut policy = Policy::new();
     let mut inspector =
-        proofgate_inspect::ResponseInspector::new(Dialect::Messages, AnswerKind::Events, LIMIT);
+        proofgate_inspect::ResponseInspector::new(Dialect::Messages, ResponseKind::Events, LIMIT);
     let mut out = Vec::new();
     for event in &events {
         policy.push(&mut inspector, event.as_bytes(), &mut out).unwrap();
@@ -252,7 +255,7 @@ fn a_citation_does_not_cut_the_text_that_it_interrupts() {
         &json!({"type": "citations_delta", "citation": {"cited_text": "words"}}),
     );
     let stream = text("sk-abc") + &citation + &text("def123 ") + &stop(0);
-    let (out, ended) = pass(AnswerKind::Events, &stream);
+    let (out, ended) = pass(ResponseKind::Events, &stream);
     assert_eq!(
         (out, ended),
         (text(REDACTED) + &citation + &text(" ") + &stop(0), Ok(()))
@@ -269,7 +272,7 @@ fn an_answer_of_many_blocks_and_citations_is_inspected() {
     let mut policy = Policy::new();
     let redacted = (answer.replace(KEY, REDACTED).into_bytes(), Ok(()));
     let mut inspector =
-        proofgate_inspect::ResponseInspector::new(Dialect::Messages, AnswerKind::Unary, 10 * LIMIT);
+        proofgate_inspect::ResponseInspector::new(Dialect::Messages, ResponseKind::Unary, 10 * LIMIT);
     let mut out = Vec::new();
     policy.push(&mut inspector, answer.as_bytes(), &mut out).unwrap();
     let ended = policy.finish(&mut inspector, &mut out);
@@ -278,7 +281,7 @@ fn an_answer_of_many_blocks_and_citations_is_inspected() {
     let stream: String = (0..400)
         .map(|index| delta(index, &json!({"type": "text_delta", "text": "a sentence"})) + &stop(index))
         .collect();
-    assert_eq!(pass(AnswerKind::Events, &stream), (stream.clone(), Ok(())));
+    assert_eq!(pass(ResponseKind::Events, &stream), (stream.clone(), Ok(())));
 }
 
 #[test]
@@ -289,7 +292,7 @@ fn many_texts_of_a_whole_answer_are_judged_in_slices() {
     let answer = json!({"type": "message", "content": blocks}).to_string();
     let mut policy = Policy::of(&rules(), None);
     let mut inspector =
-        proofgate_inspect::ResponseInspector::new(Dialect::Messages, AnswerKind::Unary, 10 * LIMIT);
+        proofgate_inspect::ResponseInspector::new(Dialect::Messages, ResponseKind::Unary, 10 * LIMIT);
     let (mut out, mut steps) = (Vec::new(), 0);
     policy.push(&mut inspector, answer.as_bytes(), &mut out).unwrap();
     let slice = std::time::Duration::from_secs(1);
@@ -299,6 +302,6 @@ fn many_texts_of_a_whole_answer_are_judged_in_slices() {
     }
     assert!(steps >= 5, "{steps}");
     assert_eq!(out, answer.as_bytes());
-    inspector.give_back(1000);
+    inspector.release_memory(1000);
     assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Outcome, RequestVerdict};
+use proofgate_inspect::{InspectionOutcome, RequestVerdict, ResponseKind};
 use proofgate_policy::{Scope, pack_names};
 use serde_json::{Value, json};
 use support::{Policy, answer};
@@ -36,7 +36,7 @@ fn an_injected_phrase_passes_and_is_flagged_wherever_it_stands() {
     ] {
         let messages = json!([message("user", "Read the page."), message(role, ATTACK)]);
         let (verdict, sent) = inspect(&mut policy, &messages);
-        assert_eq!((verdict.outcome, &sent), (Outcome::Allow, &messages));
+        assert_eq!((verdict.outcome, &sent), (InspectionOutcome::Allow, &messages));
         assert!(verdict.judgement.is_flagged());
         assert_eq!(verdict.judgement.worst().unwrap().scope, scope);
     }
@@ -47,14 +47,17 @@ fn a_threshold_denies_what_the_packs_flag() {
     let config = json!({"packs": ["prompt-injection"], "threshold": 100});
     let mut policy = Policy::of(&config, None);
     let (verdict, _) = inspect(&mut policy, &json!([message("tool", ATTACK)]));
-    assert!(matches!(verdict.outcome, Outcome::Block { by_score: true, .. }));
+    assert!(matches!(
+        verdict.outcome,
+        InspectionOutcome::Block { by_score: true, .. }
+    ));
 }
 
 #[test]
 fn a_key_is_refused_where_a_user_types_it_and_redacted_elsewhere() {
     let mut policy = defaults();
     let (verdict, _) = inspect(&mut policy, &json!([message("user", KEY)]));
-    let Outcome::Block {
+    let InspectionOutcome::Block {
         rule,
         by_score: false,
     } = verdict.outcome
@@ -65,10 +68,10 @@ fn a_key_is_refused_where_a_user_types_it_and_redacted_elsewhere() {
     let redacted = "[redacted:secret-aws-access-key-id]";
     for role in ["system", "assistant", "tool"] {
         let (verdict, sent) = inspect(&mut policy, &json!([message(role, &format!("id {KEY}."))]));
-        assert_eq!(verdict.outcome, Outcome::Redact);
+        assert_eq!(verdict.outcome, InspectionOutcome::Redact);
         assert_eq!(sent[0]["content"], format!("id {redacted}."));
     }
-    let (out, ended, _) = policy.pass(AnswerKind::Unary, &[answer(KEY).as_bytes()]);
+    let (out, ended, _) = policy.pass(ResponseKind::Unary, &[answer(KEY).as_bytes()]);
     assert_eq!((ended, out), (Ok(()), answer(redacted).into_bytes()));
 }
 
@@ -90,13 +93,13 @@ fn all_of_a_private_key_is_taken_out_of_what_a_tool_shows_and_an_answer_with_one
     ] {
         let message = message("tool", &format!("here: {shown} and"));
         let (verdict, sent) = inspect(&mut policy, &json!([message]));
-        assert_eq!(verdict.outcome, Outcome::Redact);
+        assert_eq!(verdict.outcome, InspectionOutcome::Redact);
         let sent = sent[0]["content"].as_str().unwrap();
         assert!(!sent.contains("MII") && !sent.contains("qHkr"), "{sent}");
         let left = sent.replace("[redacted:secret-private-key]", "");
         assert!(kept.is_empty() || left == kept, "{left}");
     }
-    let (_, ended, _) = policy.pass(AnswerKind::Unary, &[answer(&key).as_bytes()]);
+    let (_, ended, _) = policy.pass(ResponseKind::Unary, &[answer(&key).as_bytes()]);
     assert!(ended.is_err());
 }
 
@@ -115,9 +118,9 @@ fn an_address_is_masked_in_chat_and_stays_where_tools_work() {
     let mut expected = messages;
     expected[1]["content"] = json!("I am [email-1].");
     expected[2]["content"] = json!("Hello [email-1]!");
-    assert_eq!((verdict.outcome, sent), (Outcome::Redact, expected));
+    assert_eq!((verdict.outcome, sent), (InspectionOutcome::Redact, expected));
     let told = answer("Write to bob@initech-mail.com.");
-    let (out, ended, _) = policy.pass(AnswerKind::Unary, &[told.as_bytes()]);
+    let (out, ended, _) = policy.pass(ResponseKind::Unary, &[told.as_bytes()]);
     assert_eq!((ended, out), (Ok(()), told.into_bytes()));
 }
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{Outcome, RequestVerdict};
+use proofgate_inspect::{InspectionOutcome, RequestVerdict};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -106,13 +106,19 @@ fn the_counts_of_both_are_by_rules() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "ann@a.example password=s3cret token: s3cret2 bob@b.example"}]});
     let mut policy = policy();
     let (verdict, _) = inspect(&mut policy, &body.to_string());
-    assert_eq!(verdict.outcome, Outcome::Redact);
+    assert_eq!(verdict.outcome, InspectionOutcome::Redact);
     assert_eq!(
-        verdict.replaced(false).named(&policy.engine).to_string(),
+        verdict
+            .replacement_counts(false)
+            .display(&policy.engine)
+            .to_string(),
         "password=2"
     );
     assert_eq!(
-        verdict.replaced(true).named(&policy.engine).to_string(),
+        verdict
+            .replacement_counts(true)
+            .display(&policy.engine)
+            .to_string(),
         "email=2"
     );
 }

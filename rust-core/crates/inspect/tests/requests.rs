@@ -5,10 +5,10 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_inspect::{Outcome, RequestInspection, RequestVerdict, inspect_request};
+use proofgate_inspect::{InspectionOutcome, RequestInspection, RequestVerdict, inspect_request};
 use proofgate_json::Workspace;
-use proofgate_policy::{Budget, Fault, Scope};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_policy::{Budget, EvaluationError, Scope};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use serde_json::json;
 use support::{Policy, inspect};
 
@@ -26,7 +26,7 @@ fn tool(content: &str) -> serde_json::Value {
 
 fn blocked_by(policy: &Policy, verdict: &RequestVerdict) -> Option<(String, bool)> {
     match verdict.outcome {
-        Outcome::Block { rule, by_score } => Some((policy.engine.rule(rule).id.clone(), by_score)),
+        InspectionOutcome::Block { rule, by_score } => Some((policy.engine.rule(rule).id.clone(), by_score)),
         _ => None,
     }
 }
@@ -35,7 +35,10 @@ fn blocked_by(policy: &Policy, verdict: &RequestVerdict) -> Option<(String, bool
 fn a_clean_request_passes_byte_for_byte() {
     let body = body("Hello, \"world\" \u{e9}");
     let (verdict, out) = inspect(&mut Policy::new(), &body);
-    assert_eq!((verdict.outcome, verdict.judgement.score()), (Outcome::Allow, 0));
+    assert_eq!(
+        (verdict.outcome, verdict.judgement.score()),
+        (InspectionOutcome::Allow, 0)
+    );
     assert_eq!(out, body);
 }
 
@@ -43,7 +46,10 @@ fn a_clean_request_passes_byte_for_byte() {
 fn a_flagged_request_passes_and_names_its_rules() {
     let mut policy = Policy::new();
     let (verdict, _) = inspect(&mut policy, &body("a dragon and another dragon"));
-    assert_eq!((verdict.outcome, verdict.judgement.score()), (Outcome::Allow, 1));
+    assert_eq!(
+        (verdict.outcome, verdict.judgement.score()),
+        (InspectionOutcome::Allow, 1)
+    );
     let matched: Vec<_> = verdict
         .judgement
         .matched()
@@ -64,7 +70,7 @@ fn a_disguised_match_is_redacted_to_its_last_byte_and_no_further() {
         ("\u{1}A\u{1}nn Smi\u{9b}th\u{1}", "\u{1}[redacted:name]\u{1}"),
     ] {
         let (verdict, out) = inspect(&mut Policy::new(), &body(content));
-        assert_eq!(verdict.outcome, Outcome::Redact, "{content:?}");
+        assert_eq!(verdict.outcome, InspectionOutcome::Redact, "{content:?}");
         assert_eq!(out, body(expected));
     }
 }
@@ -75,7 +81,7 @@ fn what_a_rule_redacts_is_replaced_by_its_name() {
         &mut Policy::new(),
         &body("use sk-abcdef123 or \u{e9} sk-ghijkl456"),
     );
-    assert_eq!(verdict.outcome, Outcome::Redact);
+    assert_eq!(verdict.outcome, InspectionOutcome::Redact);
     assert_eq!(out, body("use [redacted:key] or \u{e9} [redacted:key]"));
 }
 
@@ -109,7 +115,7 @@ fn scores_of_different_messages_do_not_add_up() {
         let (verdict, _) = inspect(&mut Policy::new(), &body);
         assert_eq!(
             (verdict.outcome, verdict.judgement.score()),
-            (Outcome::Allow, 60),
+            (InspectionOutcome::Allow, 60),
             "{other}"
         );
     }
@@ -121,10 +127,13 @@ fn no_match_crosses_into_what_a_tool_returned() {
     let (verdict, _) = inspect(&mut Policy::new(), &body);
     assert_eq!(
         (verdict.outcome, verdict.judgement.decision()),
-        (Outcome::Allow, None)
+        (InspectionOutcome::Allow, None)
     );
     let results = messages(json!([tool("open the pod"), tool("bay doors")]));
-    assert_eq!(inspect(&mut Policy::new(), &results).0.outcome, Outcome::Allow);
+    assert_eq!(
+        inspect(&mut Policy::new(), &results).0.outcome,
+        InspectionOutcome::Allow
+    );
 }
 
 #[test]
@@ -144,7 +153,7 @@ fn the_message_that_is_denied_is_known() {
     let body =
         messages(json!([{"role": "user", "content": "gold"}, tool("x"), tool("open the pod bay doors")]));
     let (verdict, _) = inspect(&mut Policy::new(), &body);
-    assert_eq!(verdict.place.unwrap().to_string(), "messages[2]");
+    assert_eq!(verdict.location.unwrap().to_string(), "messages[2]");
     assert_eq!(verdict.judgement.worst().unwrap().scope, Scope::ToolResult);
 }
 
@@ -153,7 +162,7 @@ fn a_match_over_two_messages_counts_for_the_one_that_it_ends_in() {
     let body = messages(json!([
         {"role": "user", "content": "gold, open the pod"}, {"role": "user", "content": "bay doors"}]));
     let (verdict, _) = inspect(&mut Policy::new(), &body);
-    assert_eq!(verdict.place.unwrap().to_string(), "messages[1]");
+    assert_eq!(verdict.location.unwrap().to_string(), "messages[1]");
     assert_eq!(verdict.judgement.score(), 100);
 }
 
@@ -165,7 +174,7 @@ fn an_inspection_in_slices_comes_to_the_same() {
         json!([tool(&long), {"role": "user", "content": "gold"}, tool("sk-abcdef123"), tool(&long)]),
     );
     let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let Policy {
         engine,
         profile,
@@ -194,7 +203,7 @@ fn an_inspection_in_slices_comes_to_the_same() {
 fn a_denied_request_is_not_redacted() {
     let body = body("sk-abcdef123: open the pod bay doors");
     let (verdict, out) = inspect(&mut Policy::new(), &body);
-    assert!(matches!(verdict.outcome, Outcome::Block { .. }));
+    assert!(matches!(verdict.outcome, InspectionOutcome::Block { .. }));
     assert_eq!(out, body);
 }
 
@@ -202,7 +211,7 @@ fn a_denied_request_is_not_redacted() {
 fn a_dry_run_changes_nothing_and_remembers_the_denial() {
     let body = body("sk-abcdef123: open the pod bay doors");
     let (verdict, out) = inspect(&mut Policy::dry_run(), &body);
-    assert_eq!(verdict.outcome, Outcome::Allow);
+    assert_eq!(verdict.outcome, InspectionOutcome::Allow);
     assert!(verdict.judgement.would_block());
     assert_eq!(out, body);
 }
@@ -212,7 +221,7 @@ fn an_evaluation_without_a_result_is_a_fault() {
     let mut policy = Policy::new();
     let other = Policy::new();
     let mut text = BodyText::new();
-    text.plain("a text");
+    text.collect_plain_text("a text");
     let outcome = inspect_request(
         &policy.engine,
         &other.profile,
@@ -220,7 +229,7 @@ fn an_evaluation_without_a_result_is_a_fault() {
         Budget::unlimited(),
         &mut policy.scratch,
     );
-    assert!(matches!(outcome, Err(Fault::Internal(_))));
+    assert!(matches!(outcome, Err(EvaluationError::Internal(_))));
 }
 
 #[test]
@@ -251,12 +260,12 @@ fn a_system_prompt_that_defends_itself_is_no_attack_and_the_same_words_of_others
     for role in ["system", "developer"] {
         assert_eq!(
             inspect(&mut policy, &body(role, &defence)).0.outcome,
-            Outcome::Allow
+            InspectionOutcome::Allow
         );
     }
     for role in ["user", "tool", "assistant", "System"] {
         let outcome = inspect(&mut policy, &body(role, attack)).0.outcome;
-        assert!(matches!(outcome, Outcome::Block { .. }), "{role}");
+        assert!(matches!(outcome, InspectionOutcome::Block { .. }), "{role}");
     }
 }
 
@@ -268,7 +277,7 @@ fn a_number_that_the_model_sees_is_looked_at_and_becomes_a_string() {
     let body =
         r#"{"tools":[{"function":{"parameters":{"enum":[4111111111111111,7]}}}],"model":"m","messages":[]}"#;
     let (verdict, out) = inspect(&mut policy, body);
-    assert_eq!(verdict.outcome, Outcome::Redact);
+    assert_eq!(verdict.outcome, InspectionOutcome::Redact);
     assert_eq!(out, body.replace("4111111111111111", "\"[redacted:pii-card]\""));
     // What a tool gave back is JSON in a string, or a number by itself.
     let result = |order: &str, content: &str| {
@@ -289,7 +298,7 @@ fn a_number_that_the_api_needs_is_flagged_and_stays() {
     let mut policy = Policy::of(&json!({"rules": [rule]}), None);
     let body = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"seed":4111111111111111}"#;
     let (verdict, out) = inspect(&mut policy, body);
-    assert_eq!(verdict.outcome, Outcome::Allow);
+    assert_eq!(verdict.outcome, InspectionOutcome::Allow);
     assert_eq!(verdict.judgement.matched().count(), 1);
     assert_eq!(out, body);
 }
@@ -297,9 +306,9 @@ fn a_number_that_the_api_needs_is_flagged_and_stays() {
 #[test]
 fn a_text_that_matches_more_often_than_is_noted_is_denied() {
     let mut text = BodyText::new();
-    for (count, fault) in [(100_000, None), (100_001, Some(Fault::Budget))] {
+    for (count, fault) in [(100_000, None), (100_001, Some(EvaluationError::BudgetExceeded))] {
         let body = body(&"dragon ".repeat(count));
-        Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
         let Policy {
             engine,
             profile,
@@ -322,8 +331,8 @@ fn no_body_is_rewritten_to_more_than_it_says_beforehand() {
         let body = body(content);
         let (verdict, out) = inspect(&mut policy, &body);
         let mut text = BodyText::new();
-        Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-        let longest = verdict.longest_rewrite(&policy.engine, &text, body.as_bytes());
+        ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        let longest = verdict.max_rewrite_bytes(&policy.engine, &text, body.as_bytes());
         assert!(out.len() <= longest && longest <= body.len() + 110, "{longest}");
     }
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Denial};
+use proofgate_inspect::{Denial, ResponseKind};
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use support::{Policy, events, named_event};
 const KEY: &str = "sk-abcdef123";
 const REDACTED: &str = "[redacted:key]";
 
-fn pass(kind: AnswerKind, answer: &str) -> (String, Result<(), Denial>) {
+fn pass(kind: ResponseKind, answer: &str) -> (String, Result<(), Denial>) {
     let (out, ended, _) = Policy::new().pass_as(Dialect::Responses, kind, &[answer.as_bytes()]);
     (String::from_utf8(out).unwrap(), ended)
 }
@@ -71,7 +71,7 @@ fn stream(pieces: &[&str], text: &str) -> String {
 #[test]
 fn a_key_that_is_split_over_two_deltas_is_redacted_there_and_wherever_it_is_repeated() {
     let (out, ended) = pass(
-        AnswerKind::Events,
+        ResponseKind::Events,
         &stream(&["my sk-abc", "def123", " is it"], "my sk-abcdef123 is it"),
     );
     let expected = stream(&["my [redacted:key]", "", " is it"], "my [redacted:key] is it");
@@ -103,7 +103,7 @@ fn every_kind_of_delta_is_redacted_across_two_events_and_in_its_repetition() {
             .collect::<String>()
         };
         let (out, ended) = pass(
-            AnswerKind::Events,
+            ResponseKind::Events,
             &events("a sk-abc", "def123", "a sk-abcdef123"),
         );
         let expected = events("a [redacted:key]", "", "a [redacted:key]");
@@ -114,7 +114,7 @@ fn every_kind_of_delta_is_redacted_across_two_events_and_in_its_repetition() {
 #[test]
 fn a_phrase_that_is_split_over_deltas_denies_the_answer() {
     let (out, ended) = pass(
-        AnswerKind::Events,
+        ResponseKind::Events,
         &stream(&["A story. ", "open the pod ", "bay doors"], ""),
     );
     assert!(matches!(ended, Err(Denial::Blocked { by_score: false, .. })));
@@ -124,7 +124,7 @@ fn a_phrase_that_is_split_over_deltas_denies_the_answer() {
 #[test]
 fn a_phrase_that_only_a_repetition_holds_denies_the_answer() {
     let (out, ended) = pass(
-        AnswerKind::Events,
+        ResponseKind::Events,
         &stream(&["A story. "], "open the pod bay doors"),
     );
     assert!(matches!(ended, Err(Denial::Blocked { .. })));
@@ -148,7 +148,7 @@ fn every_string_of_the_output_is_inspected() {
     ] {
         let body = response(&item).to_string();
         assert_eq!(
-            pass(AnswerKind::Unary, &body),
+            pass(ResponseKind::Unary, &body),
             (body.replace(KEY, REDACTED), Ok(()))
         );
         for event in [
@@ -157,7 +157,7 @@ fn every_string_of_the_output_is_inspected() {
         ] {
             let stream = named_event(&event);
             assert_eq!(
-                pass(AnswerKind::Events, &stream),
+                pass(ResponseKind::Events, &stream),
                 (stream.replace(KEY, REDACTED), Ok(()))
             );
         }
@@ -165,12 +165,12 @@ fn every_string_of_the_output_is_inspected() {
     let failed = json!({"object": "response", "status": "failed", "error": {"message": KEY}, "output": []})
         .to_string();
     assert_eq!(
-        pass(AnswerKind::Unary, &failed),
+        pass(ResponseKind::Unary, &failed),
         (failed.replace(KEY, REDACTED), Ok(()))
     );
     let helped = json!({"object": "response", "output": [], "output_text": KEY}).to_string();
     assert_eq!(
-        pass(AnswerKind::Unary, &helped),
+        pass(ResponseKind::Unary, &helped),
         (helped.replace(KEY, REDACTED), Ok(()))
     );
 }
@@ -178,7 +178,7 @@ fn every_string_of_the_output_is_inspected() {
 #[test]
 fn what_a_response_repeats_of_its_request_passes_as_it_came() {
     let body = json!({"object": "response", "instructions": KEY, "output": [message("Hi")], "metadata": {"k": KEY}, "tools": [{"description": KEY}]}).to_string();
-    assert_eq!(pass(AnswerKind::Unary, &body), (body.clone(), Ok(())));
+    assert_eq!(pass(ResponseKind::Unary, &body), (body.clone(), Ok(())));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn arguments_of_a_call_stay_json() {
     let expected =
         json!({"[redacted:key]": 1, "[redacted:key]#2": {"note": "a \"quoted\" [redacted:key]\n"}});
     let of = |call: &Value| serde_json::from_str::<Value>(call["arguments"].as_str().unwrap()).unwrap();
-    let (out, ended) = pass(AnswerKind::Unary, &response(&call(arguments)).to_string());
+    let (out, ended) = pass(ResponseKind::Unary, &response(&call(arguments)).to_string());
     assert_eq!(ended, Ok(()));
     let out: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(of(&out["output"][0]), expected);
@@ -200,7 +200,7 @@ fn arguments_of_a_call_stay_json() {
     .iter()
     .map(named_event)
     .collect();
-    let (out, ended) = pass(AnswerKind::Events, &stream);
+    let (out, ended) = pass(ResponseKind::Events, &stream);
     assert_eq!(ended, Ok(()));
     let events = events(out.as_bytes());
     assert_eq!(of(&events[0]), expected);
@@ -217,7 +217,7 @@ fn streamed_arguments_are_json_when_they_are_put_together() {
         "function_call_arguments.done",
         &json!({"arguments": pieces.concat()}),
     ));
-    let (out, ended) = pass(AnswerKind::Events, &(deltas.concat() + &whole));
+    let (out, ended) = pass(ResponseKind::Events, &(deltas.concat() + &whole));
     assert_eq!(ended, Ok(()));
     let events = events(out.as_bytes());
     let joined: String = events
@@ -236,11 +236,11 @@ fn what_is_encrypted_and_the_names_of_the_api_pass_byte_for_byte() {
     );
     let body = format!(r#"{{"id":"{secret}","object":"response","output":[{item}]}}"#);
     let redacted = |text: &str| text.replace("\"sk-abcdef123\"", "\"[redacted:key]\"");
-    assert_eq!(pass(AnswerKind::Unary, &body), (redacted(&body), Ok(())));
+    assert_eq!(pass(ResponseKind::Unary, &body), (redacted(&body), Ok(())));
     let event = format!(
         "data: {{\"type\":\"response.output_item.done\",\"item_id\":\"{secret}\",\"obfuscation\":\"{secret}\",\"item\":{item}}}\n\n"
     );
-    assert_eq!(pass(AnswerKind::Events, &event), (redacted(&event), Ok(())));
+    assert_eq!(pass(ResponseKind::Events, &event), (redacted(&event), Ok(())));
 }
 
 #[test]
@@ -278,17 +278,17 @@ fn only_what_is_redacted_loses_its_log_probabilities() {
         + &delta("", &none)
         + &whole("see [redacted:key]", &none)
         + &whole("see there", &tokens);
-    assert_eq!(pass(AnswerKind::Events, &stream), (expected, Ok(())));
+    assert_eq!(pass(ResponseKind::Events, &stream), (expected, Ok(())));
 
     let body = |text: &str, logprobs: &Value| {
         json!({"object": "response", "output": [{"content": [part(text, logprobs)]}]}).to_string()
     };
     assert_eq!(
-        pass(AnswerKind::Unary, &body(KEY, &tokens)),
+        pass(ResponseKind::Unary, &body(KEY, &tokens)),
         (body(REDACTED, &none), Ok(()))
     );
     let clean = body("see there", &tokens);
-    assert_eq!(pass(AnswerKind::Unary, &clean), (clean.clone(), Ok(())));
+    assert_eq!(pass(ResponseKind::Unary, &clean), (clean.clone(), Ok(())));
 }
 
 #[test]
@@ -300,12 +300,12 @@ fn what_is_of_no_known_shape_is_one_text() {
     ] {
         let body = document.to_string();
         assert_eq!(
-            pass(AnswerKind::Unary, &body),
+            pass(ResponseKind::Unary, &body),
             (body.replace(KEY, REDACTED), Ok(()))
         );
         let event = format!("event: error\ndata: {document}\n\n");
         assert_eq!(
-            pass(AnswerKind::Events, &event),
+            pass(ResponseKind::Events, &event),
             (event.replace(KEY, REDACTED), Ok(()))
         );
     }
@@ -320,7 +320,7 @@ fn items_that_come_side_by_side_are_both_redacted() {
     };
     let stream = delta(0, "sk-abc") + &delta(1, "sk-ghi") + &delta(0, "def123 ") + &delta(1, "jkl456 ");
     let expected = delta(0, REDACTED) + &delta(1, REDACTED) + &delta(0, " ") + &delta(1, " ");
-    assert_eq!(pass(AnswerKind::Events, &stream), (expected, Ok(())));
+    assert_eq!(pass(ResponseKind::Events, &stream), (expected, Ok(())));
 }
 
 #[test]
@@ -337,10 +337,10 @@ fn answers_without_generated_text_pass_and_their_errors_are_inspected() {
         (Dialect::CountTokens, json!({"input_tokens": 123_456_789})),
     ] {
         let body = answer.to_string();
-        let (out, ended, _) = Policy::new().pass_as(dialect, AnswerKind::Unary, &[body.as_bytes()]);
+        let (out, ended, _) = Policy::new().pass_as(dialect, ResponseKind::Unary, &[body.as_bytes()]);
         assert_eq!((out, ended), (body.into_bytes(), Ok(())));
         let error = json!({"error": {"message": KEY}}).to_string();
-        let (out, ended, _) = Policy::new().pass_as(dialect, AnswerKind::Unary, &[error.as_bytes()]);
+        let (out, ended, _) = Policy::new().pass_as(dialect, ResponseKind::Unary, &[error.as_bytes()]);
         assert_eq!((out, ended), (error.replace(KEY, REDACTED).into_bytes(), Ok(())));
     }
 }
@@ -386,7 +386,7 @@ proptest! {
         ] {
             stream += &named_event(&whole);
         }
-        let (out, ended) = pass(AnswerKind::Events, &stream);
+        let (out, ended) = pass(ResponseKind::Events, &stream);
         prop_assert_eq!(ended, Ok(()));
         let events = events(out.as_bytes());
         let pieces: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();

@@ -3,13 +3,13 @@
 
 mod support;
 
-use proofgate_inspect::{AnswerKind, Denial, ResponseInspector};
+use proofgate_inspect::{Denial, ResponseInspector, ResponseKind};
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, chunk, contents};
 
 fn pass(stream: &str) -> (String, Result<(), Denial>) {
-    let (out, ended, _) = Policy::new().pass(AnswerKind::Events, &[stream.as_bytes()]);
+    let (out, ended, _) = Policy::new().pass(ResponseKind::Events, &[stream.as_bytes()]);
     (String::from_utf8(out).unwrap(), ended)
 }
 
@@ -25,7 +25,7 @@ fn a_clean_stream_leaves_as_it_came() {
 #[test]
 fn prose_is_held_back_by_hardly_more_than_its_last_word() {
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
     let words = "it was a bright cold day in april and the clocks were striking thirteen";
     let (mut sent, mut out) = (0, Vec::new());
     for word in words.split_inclusive(' ') {
@@ -45,7 +45,7 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
 #[test]
 fn a_word_leaves_with_its_event_unless_something_can_begin_with_it() {
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
     let words = "It was a bright cold day in April and the clocks were striking thirteen.";
     let (mut sent, mut out, mut late) = (0, Vec::new(), Vec::new());
     for word in words.split(' ') {
@@ -121,7 +121,7 @@ fn escapes_at_the_edges_of_a_redaction_stay_whole() {
 fn events_keep_their_order_while_one_is_held() {
     let call = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"plain words \"}}]}\n\n";
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
     let mut out = Vec::new();
     let held = chunk("sk-abcdef");
     for event in [&held, call, ": ping\n\n"] {
@@ -226,7 +226,7 @@ fn an_event_that_cannot_be_read_ends_the_stream() {
         b"data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\n",
     ] {
         let stream = [before.as_bytes(), bad, before.as_bytes()].concat();
-        let (out, ended, _) = Policy::new().pass(AnswerKind::Events, &[&stream]);
+        let (out, ended, _) = Policy::new().pass(ResponseKind::Events, &[&stream]);
         assert_eq!(
             (out, ended),
             (before.clone().into_bytes(), Err(Denial::Malformed))
@@ -239,13 +239,13 @@ fn what_must_be_held_is_bounded() {
     let mut policy = Policy::new();
     let event = format!("data: {}\n\n", "x".repeat(LIMIT));
     assert_eq!(
-        policy.pass(AnswerKind::Events, &[event.as_bytes()]).1,
+        policy.pass(ResponseKind::Events, &[event.as_bytes()]).1,
         Err(Denial::TooLarge)
     );
     // An undecided text holds back whatever follows it.
     let stream = chunk("sk-abcdef") + &": ping\n\n".repeat(LIMIT / 8);
     assert_eq!(
-        policy.pass(AnswerKind::Events, &[stream.as_bytes()]).1,
+        policy.pass(ResponseKind::Events, &[stream.as_bytes()]).1,
         Err(Denial::TooLarge)
     );
 }
@@ -253,11 +253,11 @@ fn what_must_be_held_is_bounded() {
 #[test]
 fn an_inspector_serves_one_answer_after_another() {
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
     let mut out = Vec::new();
     let stream = chunk("Please open the pod bay doors, and then the others. ");
     assert!(policy.push(&mut inspector, stream.as_bytes(), &mut out).is_err());
-    inspector.reset(Dialect::Chat, AnswerKind::Events);
+    inspector.reset(Dialect::Chat, ResponseKind::Events);
     assert_eq!(inspector.judgement().score(), 0);
     let stream = chunk("bay doors sk-abcdef123");
     policy.push(&mut inspector, stream.as_bytes(), &mut out).unwrap();
@@ -271,7 +271,7 @@ fn a_dry_run_lets_everything_pass_as_it_came() {
     let stream: String = ["sk-abc", "def123 open the ", "pod bay doors"]
         .map(chunk)
         .concat();
-    let (out, ended, inspector) = policy.pass(AnswerKind::Events, &[stream.as_bytes()]);
+    let (out, ended, inspector) = policy.pass(ResponseKind::Events, &[stream.as_bytes()]);
     assert_eq!((out, ended), (stream.into_bytes(), Ok(())));
     assert!(inspector.judgement().would_block() && !inspector.is_redacted());
     assert_eq!(json!(policy.matched(&inspector)), json!(["key", "phrase"]));
@@ -285,7 +285,7 @@ fn event(index: usize, delta: &Value, finish_reason: &Value) -> String {
 
 fn arrives_at_once(events: &[String], expected: usize) {
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Events, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Events, LIMIT);
     let mut out = Vec::new();
     for event in events {
         policy.push(&mut inspector, event.as_bytes(), &mut out).unwrap();
@@ -366,7 +366,7 @@ fn a_redaction_that_comes_too_late_denies_the_answer() {
     let reasoning = |piece: &str| event(0, &json!({"reasoning_content": piece}), &Value::Null);
     let stream = reasoning("it is Ann ") + &chunk("hello ") + &reasoning("Smith ") + &chunk("more ");
     let mut policy = Policy::new();
-    let (out, ended, inspector) = policy.pass(AnswerKind::Events, &[stream.as_bytes()]);
+    let (out, ended, inspector) = policy.pass(ResponseKind::Events, &[stream.as_bytes()]);
     assert!(
         matches!(ended, Err(Denial::Blocked { by_score: false, .. })),
         "{ended:?}"
@@ -394,13 +394,13 @@ fn every_field_that_is_generated_is_inspected() {
         json!({"annotations": [{"type": "url_citation", "url_citation": {"title": key}}]}),
     ] {
         for (index, kind) in [
-            (0, AnswerKind::Events),
-            (7, AnswerKind::Events),
-            (0, AnswerKind::Unary),
+            (0, ResponseKind::Events),
+            (7, ResponseKind::Events),
+            (0, ResponseKind::Unary),
         ] {
             let document = match kind {
-                AnswerKind::Events => event(index, &delta, &json!("stop")),
-                AnswerKind::Unary => json!({"choices": [{"index": index, "message": delta}]}).to_string(),
+                ResponseKind::Events => event(index, &delta, &json!("stop")),
+                ResponseKind::Unary => json!({"choices": [{"index": index, "message": delta}]}).to_string(),
             };
             let (out, ended, inspector) = Policy::new().pass(kind, &[document.as_bytes()]);
             assert_eq!(ended, Ok(()));

@@ -6,7 +6,7 @@ mod support;
 use proofgate_inspect::{RequestVerdict, inspect_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Scope};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use serde_json::{Value, json};
 use support::Policy;
 
@@ -24,7 +24,7 @@ fn policy(more: &Value) -> Policy {
 
 fn inspect(policy: &mut Policy, dialect: Dialect, body: &Value) -> RequestVerdict {
     let (body, mut text) = (body.to_string(), BodyText::new());
-    Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let Policy {
         engine,
         profile,
@@ -37,7 +37,9 @@ fn inspect(policy: &mut Policy, dialect: Dialect, body: &Value) -> RequestVerdic
 fn flags(policy: &mut Policy, dialect: Dialect, body: &Value) -> Vec<(Scope, String)> {
     let verdict = inspect(policy, dialect, body);
     let flags = verdict.tool_flags.iter();
-    flags.map(|flag| (flag.scope, flag.place.to_string())).collect()
+    flags
+        .map(|flag| (flag.scope, flag.location.to_string()))
+        .collect()
 }
 
 fn chat(result: &str) -> Value {

@@ -5,14 +5,14 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_inspect::{AnswerKind, Denial, ResponseInspector, needs_response};
-use proofgate_policy::{Fault, Step};
+use proofgate_inspect::{Denial, ResponseInspector, ResponseKind, inspects_responses};
+use proofgate_policy::{EvaluationError, Step};
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, answer, rules};
 
 fn pass(body: &str) -> (String, Result<(), Denial>) {
-    let (out, ended, _) = Policy::new().pass(AnswerKind::Unary, &[body.as_bytes()]);
+    let (out, ended, _) = Policy::new().pass(ResponseKind::Unary, &[body.as_bytes()]);
     (String::from_utf8(out).unwrap(), ended)
 }
 
@@ -21,7 +21,7 @@ fn nothing_leaves_before_the_end_and_a_clean_answer_leaves_as_it_came() {
     let mut policy = Policy::new();
     let body = answer("Hello \u{e9} \"there\"");
     let (first, second) = body.split_at(40);
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, LIMIT);
     let mut out = Vec::new();
     policy.push(&mut inspector, first.as_bytes(), &mut out).unwrap();
     policy.push(&mut inspector, second.as_bytes(), &mut out).unwrap();
@@ -81,7 +81,7 @@ fn a_denied_answer_does_not_leave() {
 fn the_rules_of_a_denied_answer_are_all_known() {
     let mut policy = Policy::new();
     let body = answer("I will open the pod bay doors, dragon. sk-abcdef123");
-    let (_, _, inspector) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+    let (_, _, inspector) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
     assert_eq!(policy.matched(&inspector), ["key", "dragon", "phrase"]);
 }
 
@@ -107,7 +107,7 @@ fn what_cannot_be_read_does_not_leave() {
         b"\x1f\x8b\x08\x00gzip",
     ];
     for body in bodies {
-        let (out, ended, _) = policy.pass(AnswerKind::Unary, &[body]);
+        let (out, ended, _) = policy.pass(ResponseKind::Unary, &[body]);
         assert_eq!((out.len(), ended), (0, Err(Denial::Malformed)));
     }
 }
@@ -115,14 +115,14 @@ fn what_cannot_be_read_does_not_leave() {
 #[test]
 fn an_answer_beyond_the_limit_is_stopped_for_good() {
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 10);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 10);
     let mut out = Vec::new();
     policy.push(&mut inspector, b"0123456789", &mut out).unwrap();
     let stop = policy.push(&mut inspector, b"0", &mut out);
     assert_eq!(stop, Err(Denial::TooLarge));
     assert_eq!(policy.finish(&mut inspector, &mut out), stop);
     assert!(out.is_empty());
-    inspector.reset(Dialect::Chat, AnswerKind::Unary);
+    inspector.reset(Dialect::Chat, ResponseKind::Unary);
     policy.push(&mut inspector, b"0", &mut out).unwrap();
     policy.finish(&mut inspector, &mut out).unwrap();
     assert_eq!(out, b"0");
@@ -142,20 +142,20 @@ fn an_answer_with_too_many_texts_is_stopped() {
 
 #[test]
 fn inspection_is_needed_only_for_rules_that_look_at_answers() {
-    assert!(needs_response(&Policy::new().profile));
+    assert!(inspects_responses(&Policy::new().profile));
     let mut config = rules();
     for rule in config["rules"].as_array_mut().unwrap() {
         rule["target"] = json!("Request");
     }
-    assert!(!needs_response(&Policy::of(&config, None).profile));
-    assert!(!needs_response(&Policy::of(&json!({}), None).profile));
+    assert!(!inspects_responses(&Policy::of(&config, None).profile));
+    assert!(!inspects_responses(&Policy::of(&json!({}), None).profile));
 }
 
 #[test]
 fn a_dry_run_changes_nothing_and_remembers_the_denial() {
     let mut policy = Policy::dry_run();
     let body = answer("sk-abcdef123: open the pod bay doors");
-    let (out, ended, inspector) = policy.pass(AnswerKind::Unary, &[body.as_bytes()]);
+    let (out, ended, inspector) = policy.pass(ResponseKind::Unary, &[body.as_bytes()]);
     assert_eq!((out, ended), (body.into_bytes(), Ok(())));
     assert!(inspector.judgement().would_block());
     assert_eq!(policy.matched(&inspector), ["key", "phrase"]);
@@ -164,7 +164,7 @@ fn a_dry_run_changes_nothing_and_remembers_the_denial() {
 /// Ends an answer in the smallest slices; what leaves, how it ends, and in how many steps.
 fn in_slices(body: &str) -> (Vec<u8>, Result<(), Denial>, usize) {
     let mut policy = Policy::new();
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 20 * LIMIT);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 20 * LIMIT);
     let (mut out, mut steps) = (Vec::new(), 0);
     let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
     pushed.unwrap();
@@ -224,7 +224,7 @@ fn large(content: &str) -> String {
 fn an_answer_that_is_held_is_in_memory_once_and_leaves_without_a_copy() {
     let mut policy = Policy::new();
     let body = large("Hello");
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 16 << 20);
     let mut out = Vec::new();
     for piece in body.as_bytes().chunks(16 * 1024) {
         let pushed = policy.push(&mut inspector, piece, &mut out);
@@ -247,7 +247,7 @@ fn the_texts_of_an_answer_count_from_one_slice_to_the_next() {
     ] {
         let mut policy = Policy::new();
         let body = answer.to_string();
-        let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
+        let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 16 << 20);
         let mut out = Vec::new();
         let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
         assert_eq!(pushed, Ok(()));
@@ -256,14 +256,17 @@ fn the_texts_of_an_answer_count_from_one_slice_to_the_next() {
         assert!(inspector.capacity() >= body.len() + text.len());
         let finished = policy.finish(&mut inspector, &mut out);
         assert_eq!((finished, out.len()), (Ok(()), body.len()));
-        inspector.give_back(1000);
+        inspector.release_memory(1000);
         assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
     }
 }
 
 #[test]
 fn an_answer_with_a_text_that_matches_more_often_than_is_noted_is_denied() {
-    for (count, expected) in [(100_000, Ok(())), (100_001, Err(Denial::Fault(Fault::Budget)))] {
+    for (count, expected) in [
+        (100_000, Ok(())),
+        (100_001, Err(Denial::Fault(EvaluationError::BudgetExceeded))),
+    ] {
         let body = json!({"choices": [{"index": 0, "message": {"content": "dragon ".repeat(count)}}]});
         assert_eq!(in_slices(&body.to_string()).1, expected);
     }
@@ -273,13 +276,13 @@ fn an_answer_with_a_text_that_matches_more_often_than_is_noted_is_denied() {
 fn what_an_inspection_needed_is_given_back_and_what_it_found_is_not_forgotten() {
     let mut policy = Policy::new();
     let body = large(&"ann smith ".repeat(100_000));
-    let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
+    let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 16 << 20);
     let mut out = Vec::new();
     let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
     assert_eq!(pushed, Ok(()));
     let finished = policy.finish(&mut inspector, &mut out);
     assert_eq!(finished, Ok(()));
-    inspector.give_back(1000);
+    inspector.release_memory(1000);
     assert!(inspector.capacity() < 10_000, "{}", inspector.capacity());
     assert!(inspector.is_redacted());
     assert_eq!(policy.matched(&inspector), ["name"]);
@@ -294,7 +297,7 @@ fn an_answer_of_more_parts_or_strings_than_are_read_cannot_be_inspected() {
     ];
     for body in bodies {
         let mut policy = Policy::new();
-        let mut inspector = ResponseInspector::new(Dialect::Chat, AnswerKind::Unary, 16 << 20);
+        let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 16 << 20);
         let mut out = Vec::new();
         let pushed = policy.push(&mut inspector, body.as_bytes(), &mut out);
         let finished = policy.finish(&mut inspector, &mut out);

@@ -1,32 +1,32 @@
 //! Where in a block of 64 bytes those stand that end a run of plain characters.
 
 /// Bytes looked at together.
-pub(crate) const BLOCK: usize = 64;
+pub(crate) const BLOCK_SIZE: usize = 64;
 
 /// A bit for each byte that is a quote, a backslash or a control character, the first byte's lowest.
 #[inline]
-pub(crate) fn specials(block: &[u8; BLOCK]) -> u64 {
-    bits(block, |byte| (byte == b'"') | (byte == b'\\') | (byte < 0x20))
+pub(crate) fn special_bits(block: &[u8; BLOCK_SIZE]) -> u64 {
+    bitmask(block, |byte| (byte == b'"') | (byte == b'\\') | (byte < 0x20))
 }
 
 /// A bit for each backslash, the first byte's lowest.
 #[inline]
-pub(crate) fn backslashes(block: &[u8; BLOCK]) -> u64 {
-    bits(block, |byte| byte == b'\\')
+pub(crate) fn backslash_bits(block: &[u8; BLOCK_SIZE]) -> u64 {
+    bitmask(block, |byte| byte == b'\\')
 }
 
 /// The compiler makes vector instructions of the comparisons. Those that would gather the bits at once are unsafe to call.
 #[inline]
-fn bits(block: &[u8; BLOCK], is_found: impl Fn(u8) -> bool) -> u64 {
+fn bitmask(block: &[u8; BLOCK_SIZE], is_found: impl Fn(u8) -> bool) -> u64 {
     let found = block.map(|byte| u8::from(is_found(byte)));
     let (words, _) = found.as_chunks::<8>();
-    (words.iter().rev()).fold(0, |bits, word| bits << 8 | gathered(u64::from_le_bytes(*word)))
+    (words.iter().rev()).fold(0, |bits, word| bits << 8 | gather_bits(u64::from_le_bytes(*word)))
 }
 
 /// Of eight bytes that are 0 or 1 the lowest bits, the first byte's lowest: each power of two moves one of them to the
 /// highest byte, and no two products meet.
 #[inline]
-fn gathered(word: u64) -> u64 {
+fn gather_bits(word: u64) -> u64 {
     word.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
@@ -34,9 +34,9 @@ fn gathered(word: u64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCK, backslashes, specials};
+    use super::{BLOCK_SIZE, backslash_bits, special_bits};
 
-    fn one_by_one(block: &[u8; BLOCK], is_one: impl Fn(u8) -> bool) -> u64 {
+    fn one_by_one(block: &[u8; BLOCK_SIZE], is_one: impl Fn(u8) -> bool) -> u64 {
         (block.iter().rev()).fold(0, |bits, &byte| bits << 1 | u64::from(is_one(byte)))
     }
 
@@ -47,16 +47,16 @@ mod tests {
     #[test]
     fn each_byte_is_known_in_each_place() {
         for byte in 0..=255 {
-            for place in 0..BLOCK {
+            for place in 0..BLOCK_SIZE {
                 for filling in [b'x', b'"', 0x80, 0xff] {
-                    let mut block = [filling; BLOCK];
+                    let mut block = [filling; BLOCK_SIZE];
                     block[place] = byte;
                     let (special, backslash) = (
                         one_by_one(&block, is_special),
                         one_by_one(&block, |byte| byte == b'\\'),
                     );
-                    assert_eq!(specials(&block), special, "{byte} at {place}");
-                    assert_eq!(backslashes(&block), backslash, "{byte} at {place}");
+                    assert_eq!(special_bits(&block), special, "{byte} at {place}");
+                    assert_eq!(backslash_bits(&block), backslash, "{byte} at {place}");
                 }
             }
         }
@@ -65,10 +65,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_block_has_the_bits_of_its_bytes(block in prop::array::uniform32(any::<[u8; 2]>())) {
-            let mut bytes = [0; BLOCK];
+            let mut bytes = [0; BLOCK_SIZE];
             bytes.copy_from_slice(block.as_flattened());
-            prop_assert_eq!(specials(&bytes), one_by_one(&bytes, is_special));
-            prop_assert_eq!(backslashes(&bytes), one_by_one(&bytes, |byte| byte == b'\\'));
+            prop_assert_eq!(special_bits(&bytes), one_by_one(&bytes, is_special));
+            prop_assert_eq!(backslash_bits(&bytes), one_by_one(&bytes, |byte| byte == b'\\'));
         }
     }
 }

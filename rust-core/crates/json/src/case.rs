@@ -4,7 +4,7 @@
 /// Java's `equalsIgnoreCase` also takes U+0130 and U+0131 for an `i`. No other character beyond ASCII is a letter of
 /// ASCII to either.
 #[must_use]
-pub fn equals_but_for_case(text: &str, name: &str) -> bool {
+pub fn equals_ignore_case(text: &str, name: &str) -> bool {
     let mut letters = text.chars().map(|letter| match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
@@ -36,7 +36,7 @@ mod tests {
             };
             let text = character.to_string();
             for letter in 'a'..='z' {
-                let same = equals_but_for_case(&text, letter.encode_utf8(&mut [0; 4]));
+                let same = equals_ignore_case(&text, letter.encode_utf8(&mut [0; 4]));
                 assert_eq!(same, folded == letter, "{character:?} and {letter}");
             }
         }
@@ -44,10 +44,10 @@ mod tests {
 
     #[test]
     fn a_longer_or_shorter_name_is_another_one() {
-        assert!(equals_but_for_case("MODEL", "model"));
-        assert!(equals_but_for_case("FILEURI", "fileUri"));
+        assert!(equals_ignore_case("MODEL", "model"));
+        assert!(equals_ignore_case("FILEURI", "fileUri"));
         for other in ["", "mode", "models", "model ", "\u{130}model"] {
-            assert!(!equals_but_for_case(other, "model"), "{other}");
+            assert!(!equals_ignore_case(other, "model"), "{other}");
         }
     }
 }

@@ -68,7 +68,7 @@ pub enum JsonError {
 
 impl JsonError {
     /// The byte of the document that the error is about.
-    pub fn at(&self) -> usize {
+    pub fn offset(&self) -> usize {
         match *self {
             JsonError::InvalidUtf8 { at }
             | JsonError::UnexpectedEnd { at }

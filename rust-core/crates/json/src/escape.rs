@@ -3,25 +3,25 @@
 use crate::error::JsonError;
 
 /// What is wrong with an escape.
-pub(crate) enum Flaw {
-    Ended,
+pub(crate) enum EscapeError {
+    UnexpectedEnd,
     Invalid,
-    Lone,
+    LoneSurrogate,
 }
 
-impl Flaw {
-    pub(crate) fn at(self, at: usize, length: usize) -> JsonError {
+impl EscapeError {
+    pub(crate) fn into_json_error(self, at: usize, length: usize) -> JsonError {
         match self {
-            Flaw::Ended => JsonError::UnexpectedEnd { at: length },
-            Flaw::Invalid => JsonError::InvalidEscape { at },
-            Flaw::Lone => JsonError::LoneSurrogate { at },
+            EscapeError::UnexpectedEnd => JsonError::UnexpectedEnd { at: length },
+            EscapeError::Invalid => JsonError::InvalidEscape { at },
+            EscapeError::LoneSurrogate => JsonError::LoneSurrogate { at },
         }
     }
 }
 
 /// Reads the escape, or the surrogate pair, at the beginning of `bytes`: its character and its length.
-pub(crate) fn read_escape(bytes: &[u8]) -> Result<(char, usize), Flaw> {
-    let decoded = match bytes.get(1).ok_or(Flaw::Ended)? {
+pub(crate) fn read_escape(bytes: &[u8]) -> Result<(char, usize), EscapeError> {
+    let decoded = match bytes.get(1).ok_or(EscapeError::UnexpectedEnd)? {
         b'"' => '"',
         b'\\' => '\\',
         b'/' => '/',
@@ -31,40 +31,40 @@ pub(crate) fn read_escape(bytes: &[u8]) -> Result<(char, usize), Flaw> {
         b'r' => '\r',
         b't' => '\t',
         b'u' => return read_code_units(bytes),
-        _ => return Err(Flaw::Invalid),
+        _ => return Err(EscapeError::Invalid),
     };
     Ok((decoded, 2))
 }
 
-fn read_code_units(bytes: &[u8]) -> Result<(char, usize), Flaw> {
-    let first = code_unit(bytes)?;
+fn read_code_units(bytes: &[u8]) -> Result<(char, usize), EscapeError> {
+    let first = read_code_unit(bytes)?;
     if let Some(decoded) = char::from_u32(first) {
         return Ok((decoded, 6));
     }
     if first >= 0xdc00 {
-        return Err(Flaw::Lone);
+        return Err(EscapeError::LoneSurrogate);
     }
     let second = match bytes.get(6..) {
-        Some([b'\\', b'u', ..]) => code_unit(&bytes[6..])?,
-        Some([] | [b'\\']) => return Err(Flaw::Ended),
-        _ => return Err(Flaw::Lone),
+        Some([b'\\', b'u', ..]) => read_code_unit(&bytes[6..])?,
+        Some([] | [b'\\']) => return Err(EscapeError::UnexpectedEnd),
+        _ => return Err(EscapeError::LoneSurrogate),
     };
     if !(0xdc00..0xe000).contains(&second) {
-        return Err(Flaw::Lone);
+        return Err(EscapeError::LoneSurrogate);
     }
     let point = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
     char::from_u32(point)
         .map(|decoded| (decoded, 12))
-        .ok_or(Flaw::Lone)
+        .ok_or(EscapeError::LoneSurrogate)
 }
 
 /// The UTF-16 code unit of `\uXXXX` at the beginning of `bytes`.
-fn code_unit(bytes: &[u8]) -> Result<u32, Flaw> {
+fn read_code_unit(bytes: &[u8]) -> Result<u32, EscapeError> {
     let digits = bytes.get(2..).unwrap_or_default();
     let mut unit = 0;
     for index in 0..4 {
-        let digit = *digits.get(index).ok_or(Flaw::Ended)?;
-        unit = unit << 4 | char::from(digit).to_digit(16).ok_or(Flaw::Invalid)?;
+        let digit = *digits.get(index).ok_or(EscapeError::UnexpectedEnd)?;
+        unit = unit << 4 | char::from(digit).to_digit(16).ok_or(EscapeError::Invalid)?;
     }
     Ok(unit)
 }

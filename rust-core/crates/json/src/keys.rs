@@ -13,7 +13,7 @@ use foldhash::quality::RandomState;
 use crate::text::Str;
 
 /// Up to how many keys of an object are compared with each other.
-const COMPARED: usize = 24;
+const MAX_PAIRWISE_KEYS: usize = 24;
 
 /// A key of an object that is open.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ impl Key {
     fn text<'d>(&self, document: &'d str) -> Str<'d> {
         let start = self.start as usize;
         let end = start + (self.length & !ESCAPED) as usize;
-        Str::known(document, start..end, self.length & ESCAPED != 0)
+        Str::from_range(document, start..end, self.length & ESCAPED != 0)
     }
 
     fn compare(&self, other: &Key, document: &str) -> Ordering {
@@ -49,10 +49,10 @@ impl Key {
 
 /// A string's value, character by character.
 fn characters(text: Str<'_>) -> impl Iterator<Item = char> {
-    text.pieces().flat_map(|piece| {
+    text.segments().flat_map(|piece| {
         let (plain, escape) = match piece {
-            crate::Piece::Plain(plain) => (plain, None),
-            crate::Piece::Escape { decoded, .. } => ("", Some(decoded)),
+            crate::StrSegment::Plain(plain) => (plain, None),
+            crate::StrSegment::Escape { decoded, .. } => ("", Some(decoded)),
         };
         plain.chars().chain(escape)
     })
@@ -73,7 +73,7 @@ impl Keys {
     }
 
     /// Gives back the memory of a buffer that has more than `most` bytes.
-    pub(crate) fn give_back(&mut self, most: usize) {
+    pub(crate) fn release_memory(&mut self, most: usize) {
         self.keys.clear();
         self.keys.shrink_to(most / size_of::<Key>());
         self.decoded.clear();
@@ -98,12 +98,12 @@ impl Keys {
             return false;
         };
         let key = Key {
-            hash: (self.hashes.hash_one(name.decoded(&mut self.decoded)) >> 32) as u32,
+            hash: (self.hashes.hash_one(name.decode(&mut self.decoded)) >> 32) as u32,
             start,
             length: length | if name.is_escaped() { ESCAPED } else { 0 },
         };
         let before = &self.keys[first..];
-        let repeated = before.len() < COMPARED
+        let repeated = before.len() < MAX_PAIRWISE_KEYS
             && before
                 .iter()
                 .any(|other| other.hash == key.hash && other.compare(&key, document).is_eq());
@@ -112,9 +112,9 @@ impl Keys {
     }
 
     /// Ends the object that began at `first`; where its key stands that repeats another, if one does.
-    pub(crate) fn close(&mut self, first: usize, document: &str) -> Option<usize> {
+    pub(crate) fn close_object(&mut self, first: usize, document: &str) -> Option<usize> {
         let repeated = match self.keys.get_mut(first..) {
-            Some(keys) if keys.len() > COMPARED => {
+            Some(keys) if keys.len() > MAX_PAIRWISE_KEYS => {
                 keys.sort_unstable_by(|a, b| a.compare(b, document));
                 keys.windows(2)
                     .find(|pair| pair[0].compare(&pair[1], document).is_eq())

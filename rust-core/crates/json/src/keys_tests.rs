@@ -38,7 +38,7 @@ fn read(names: &[String]) -> Result<(), JsonError> {
     let members: Vec<String> = names.iter().map(|name| format!("\"{name}\":0")).collect();
     let document = format!("{{{}}}", members.join(","));
     let mut workspace = Workspace::new();
-    let mut reader = Reader::of_text(&document, &mut workspace)?;
+    let mut reader = Reader::from_text(&document, &mut workspace)?;
     while reader.next()?.is_some() {}
     reader.finish()
 }

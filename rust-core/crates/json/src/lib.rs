@@ -18,8 +18,8 @@ mod run;
 mod text;
 mod unescape;
 
-pub use case::equals_but_for_case;
+pub use case::equals_ignore_case;
 pub use error::JsonError;
 pub use event::Event;
-pub use reader::{DEFAULT_DEPTH, Reader, Workspace};
-pub use text::{Piece, Pieces, Str, escape_into};
+pub use reader::{DEFAULT_MAX_DEPTH, Reader, Workspace};
+pub use text::{Str, StrSegment, StrSegments, escape_into};

@@ -5,12 +5,12 @@ use crate::number::number_end;
 use crate::text::Str;
 
 /// How deeply objects and arrays may be nested unless a reader is told otherwise.
-pub const DEFAULT_DEPTH: usize = 64;
+pub const DEFAULT_MAX_DEPTH: usize = 64;
 
 /// Buffers of a reader, kept from document to document so that reading allocates nothing.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    open: Vec<Open>,
+    open_containers: Vec<Container>,
     keys: Keys,
 }
 
@@ -21,9 +21,9 @@ impl Workspace {
     }
 
     /// Gives back the memory of a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
-        self.open.clear();
-        self.keys.give_back(most);
+    pub fn release_memory(&mut self, most: usize) {
+        self.open_containers.clear();
+        self.keys.release_memory(most);
     }
 
     /// Bytes of memory that the buffers take, besides some for each level of nesting.
@@ -34,7 +34,7 @@ impl Workspace {
 
 /// An object or array that has not ended.
 #[derive(Debug, Clone, Copy)]
-enum Open {
+enum Container {
     Array,
     Object { first_key: usize },
 }
@@ -46,7 +46,7 @@ enum Expected {
     ValueOrEnd,
     KeyOrEnd,
     CommaOrEnd,
-    Nothing,
+    End,
 }
 
 /// Pulls the events of one document, in order.
@@ -65,9 +65,9 @@ enum Expected {
 #[derive(Debug)]
 pub struct Reader<'d, 'w> {
     text: &'d str,
-    at: usize,
+    position: usize,
     expected: Expected,
-    depth: usize,
+    max_depth: usize,
     workspace: &'w mut Workspace,
 }
 
@@ -78,7 +78,7 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// [`JsonError::InvalidUtf8`], and [`JsonError::TooLong`] from 2 GiB on.
     pub fn new(document: &'d [u8], workspace: &'w mut Workspace) -> Result<Self, JsonError> {
         match std::str::from_utf8(document) {
-            Ok(text) => Self::of_text(text, workspace),
+            Ok(text) => Self::from_text(text, workspace),
             Err(error) => Err(JsonError::InvalidUtf8 {
                 at: error.valid_up_to(),
             }),
@@ -89,25 +89,25 @@ impl<'d, 'w> Reader<'d, 'w> {
     ///
     /// # Errors
     /// [`JsonError::TooLong`] from 2 GiB on.
-    pub fn of_text(text: &'d str, workspace: &'w mut Workspace) -> Result<Self, JsonError> {
+    pub fn from_text(text: &'d str, workspace: &'w mut Workspace) -> Result<Self, JsonError> {
         if text.len() >= 1 << 31 {
             return Err(JsonError::TooLong);
         }
-        workspace.open.clear();
+        workspace.open_containers.clear();
         workspace.keys.clear();
         Ok(Reader {
             text,
-            at: 0,
+            position: 0,
             expected: Expected::Value,
-            depth: DEFAULT_DEPTH,
+            max_depth: DEFAULT_MAX_DEPTH,
             workspace,
         })
     }
 
     /// Sets how deeply objects and arrays may be nested; `[[]]` has a depth of two.
     #[must_use]
-    pub fn with_depth(mut self, depth: usize) -> Self {
-        self.depth = depth;
+    pub fn with_max_depth(mut self, depth: usize) -> Self {
+        self.max_depth = depth;
         self
     }
 
@@ -118,7 +118,7 @@ impl<'d, 'w> Reader<'d, 'w> {
 
     /// How many bytes have been read: after an event, the offset right behind it (behind the colon after a key).
     pub fn offset(&self) -> usize {
-        self.at
+        self.position
     }
 
     /// The next event; `None` when the document has ended as it should.
@@ -131,13 +131,13 @@ impl<'d, 'w> Reader<'d, 'w> {
     )]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'d>>, JsonError> {
-        if self.expected == Expected::Nothing {
-            return match self.skip_space() {
-                Some(_) => Err(JsonError::TrailingData { at: self.at }),
+        if self.expected == Expected::End {
+            return match self.skip_whitespace() {
+                Some(_) => Err(JsonError::TrailingData { at: self.position }),
                 None => Ok(None),
             };
         }
-        self.read().map(Some)
+        self.read_event().map(Some)
     }
 
     /// The next event of a document that is not over.
@@ -145,27 +145,27 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// # Errors
     /// As for [`next`](Reader::next), and [`JsonError::UnexpectedEnd`] behind the end of the value.
     #[inline]
-    pub fn read(&mut self) -> Result<Event<'d>, JsonError> {
-        let byte = match self.skip_space() {
-            Some(byte) if self.expected != Expected::Nothing => byte,
-            _ => return Err(JsonError::UnexpectedEnd { at: self.at }),
+    pub fn read_event(&mut self) -> Result<Event<'d>, JsonError> {
+        let byte = match self.skip_whitespace() {
+            Some(byte) if self.expected != Expected::End => byte,
+            _ => return Err(JsonError::UnexpectedEnd { at: self.position }),
         };
         match (self.expected, byte) {
             (Expected::CommaOrEnd, b',') => {
-                self.at += 1;
+                self.position += 1;
                 let byte = self
-                    .skip_space()
-                    .ok_or(JsonError::UnexpectedEnd { at: self.at })?;
-                match self.workspace.open.last() {
-                    Some(&Open::Object { first_key }) => self.key(byte, first_key),
-                    _ => self.value(byte),
+                    .skip_whitespace()
+                    .ok_or(JsonError::UnexpectedEnd { at: self.position })?;
+                match self.workspace.open_containers.last() {
+                    Some(&Container::Object { first_key }) => self.read_key(byte, first_key),
+                    _ => self.read_value(byte),
                 }
             }
             (Expected::CommaOrEnd | Expected::KeyOrEnd, b'}') => self.end_object(),
             (Expected::CommaOrEnd | Expected::ValueOrEnd, b']') => self.end_array(),
-            (Expected::KeyOrEnd, _) => self.key(byte, self.workspace.keys.len()),
-            (Expected::Value | Expected::ValueOrEnd, _) => self.value(byte),
-            _ => Err(JsonError::UnexpectedByte { at: self.at }),
+            (Expected::KeyOrEnd, _) => self.read_key(byte, self.workspace.keys.len()),
+            (Expected::Value | Expected::ValueOrEnd, _) => self.read_value(byte),
+            _ => Err(JsonError::UnexpectedByte { at: self.position }),
         }
     }
 
@@ -178,9 +178,9 @@ impl<'d, 'w> Reader<'d, 'w> {
         if !matches!(event, Event::ObjectStart | Event::ArrayStart) {
             return Ok(());
         }
-        let outside = self.workspace.open.len().saturating_sub(1);
-        while self.workspace.open.len() > outside {
-            self.read()?;
+        let outside = self.workspace.open_containers.len().saturating_sub(1);
+        while self.workspace.open_containers.len() > outside {
+            self.read_event()?;
         }
         Ok(())
     }
@@ -192,116 +192,125 @@ impl<'d, 'w> Reader<'d, 'w> {
     pub fn finish(mut self) -> Result<(), JsonError> {
         match self.next()? {
             None => Ok(()),
-            Some(_) => Err(JsonError::UnexpectedEnd { at: self.at }),
+            Some(_) => Err(JsonError::UnexpectedEnd { at: self.position }),
         }
     }
 
     /// The next byte that is no white space.
     #[inline]
-    fn skip_space(&mut self) -> Option<u8> {
+    fn skip_whitespace(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {
-            match bytes.get(self.at) {
-                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+            match bytes.get(self.position) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.position += 1,
                 other => return other.copied(),
             }
         }
     }
 
     #[inline]
-    fn value(&mut self, byte: u8) -> Result<Event<'d>, JsonError> {
+    fn read_value(&mut self, byte: u8) -> Result<Event<'d>, JsonError> {
         let event = match byte {
             b'"' => {
-                let string = Str::scan(self.text, self.at + 1)?;
-                self.at = string.range().end + 1;
+                let string = Str::scan(self.text, self.position + 1)?;
+                self.position = string.range().end + 1;
                 Event::String(string)
             }
             b'{' => {
                 let first_key = self.workspace.keys.len();
-                return self.open(Open::Object { first_key }, Expected::KeyOrEnd, Event::ObjectStart);
+                return self.open_container(
+                    Container::Object { first_key },
+                    Expected::KeyOrEnd,
+                    Event::ObjectStart,
+                );
             }
-            b'[' => return self.open(Open::Array, Expected::ValueOrEnd, Event::ArrayStart),
-            b't' => self.literal("true", Event::Bool(true))?,
-            b'f' => self.literal("false", Event::Bool(false))?,
-            b'n' => self.literal("null", Event::Null)?,
+            b'[' => return self.open_container(Container::Array, Expected::ValueOrEnd, Event::ArrayStart),
+            b't' => self.read_literal("true", Event::Bool(true))?,
+            b'f' => self.read_literal("false", Event::Bool(false))?,
+            b'n' => self.read_literal("null", Event::Null)?,
             b'-' | b'0'..=b'9' => {
-                let end = number_end(self.text.as_bytes(), self.at)
-                    .ok_or(JsonError::InvalidNumber { at: self.at })?;
-                let number = &self.text[self.at..end];
-                self.at = end;
+                let end = number_end(self.text.as_bytes(), self.position)
+                    .ok_or(JsonError::InvalidNumber { at: self.position })?;
+                let number = &self.text[self.position..end];
+                self.position = end;
                 Event::Number(number)
             }
-            _ => return Err(JsonError::UnexpectedByte { at: self.at }),
+            _ => return Err(JsonError::UnexpectedByte { at: self.position }),
         };
-        self.value_ended();
+        self.expect_after_value();
         Ok(event)
     }
 
-    fn key(&mut self, byte: u8, first_key: usize) -> Result<Event<'d>, JsonError> {
-        let at = self.at;
+    fn read_key(&mut self, byte: u8, first_key: usize) -> Result<Event<'d>, JsonError> {
+        let at = self.position;
         if byte != b'"' {
             return Err(JsonError::UnexpectedByte { at });
         }
         let name = Str::scan(self.text, at + 1)?;
-        self.at = name.range().end + 1;
+        self.position = name.range().end + 1;
         if !self.workspace.keys.push(first_key, name, self.text) {
             return Err(JsonError::DuplicateKey { at: at + 1 });
         }
-        match self.skip_space() {
-            Some(b':') => self.at += 1,
-            Some(_) => return Err(JsonError::UnexpectedByte { at: self.at }),
-            None => return Err(JsonError::UnexpectedEnd { at: self.at }),
+        match self.skip_whitespace() {
+            Some(b':') => self.position += 1,
+            Some(_) => return Err(JsonError::UnexpectedByte { at: self.position }),
+            None => return Err(JsonError::UnexpectedEnd { at: self.position }),
         }
         self.expected = Expected::Value;
         Ok(Event::Key(name))
     }
 
-    fn literal(&mut self, literal: &str, event: Event<'d>) -> Result<Event<'d>, JsonError> {
-        if !self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
-            return Err(JsonError::UnexpectedByte { at: self.at });
+    fn read_literal(&mut self, literal: &str, event: Event<'d>) -> Result<Event<'d>, JsonError> {
+        if !self.text.as_bytes()[self.position..].starts_with(literal.as_bytes()) {
+            return Err(JsonError::UnexpectedByte { at: self.position });
         }
-        self.at += literal.len();
+        self.position += literal.len();
         Ok(event)
     }
 
-    fn open(&mut self, open: Open, expected: Expected, event: Event<'d>) -> Result<Event<'d>, JsonError> {
-        if self.workspace.open.len() >= self.depth {
-            return Err(JsonError::TooDeep { at: self.at });
+    fn open_container(
+        &mut self,
+        open: Container,
+        expected: Expected,
+        event: Event<'d>,
+    ) -> Result<Event<'d>, JsonError> {
+        if self.workspace.open_containers.len() >= self.max_depth {
+            return Err(JsonError::TooDeep { at: self.position });
         }
-        self.workspace.open.push(open);
+        self.workspace.open_containers.push(open);
         self.expected = expected;
-        self.at += 1;
+        self.position += 1;
         Ok(event)
     }
 
     fn end_object(&mut self) -> Result<Event<'d>, JsonError> {
-        let Some(&Open::Object { first_key }) = self.workspace.open.last() else {
-            return Err(JsonError::UnexpectedByte { at: self.at });
+        let Some(&Container::Object { first_key }) = self.workspace.open_containers.last() else {
+            return Err(JsonError::UnexpectedByte { at: self.position });
         };
-        if let Some(at) = self.workspace.keys.close(first_key, self.text) {
+        if let Some(at) = self.workspace.keys.close_object(first_key, self.text) {
             return Err(JsonError::DuplicateKey { at });
         }
-        self.ended(Event::ObjectEnd)
+        self.finish_value(Event::ObjectEnd)
     }
 
     fn end_array(&mut self) -> Result<Event<'d>, JsonError> {
-        match self.workspace.open.last() {
-            Some(Open::Array) => self.ended(Event::ArrayEnd),
-            _ => Err(JsonError::UnexpectedByte { at: self.at }),
+        match self.workspace.open_containers.last() {
+            Some(Container::Array) => self.finish_value(Event::ArrayEnd),
+            _ => Err(JsonError::UnexpectedByte { at: self.position }),
         }
     }
 
-    fn ended(&mut self, event: Event<'d>) -> Result<Event<'d>, JsonError> {
-        self.workspace.open.pop();
-        self.at += 1;
-        self.value_ended();
+    fn finish_value(&mut self, event: Event<'d>) -> Result<Event<'d>, JsonError> {
+        self.workspace.open_containers.pop();
+        self.position += 1;
+        self.expect_after_value();
         Ok(event)
     }
 
     #[inline]
-    fn value_ended(&mut self) {
-        self.expected = if self.workspace.open.is_empty() {
-            Expected::Nothing
+    fn expect_after_value(&mut self) {
+        self.expected = if self.workspace.open_containers.is_empty() {
+            Expected::End
         } else {
             Expected::CommaOrEnd
         };

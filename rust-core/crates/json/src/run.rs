@@ -1,6 +1,6 @@
 //! Finds where a run of plain characters ends inside a string.
 
-use crate::block::{BLOCK, specials};
+use crate::block::{BLOCK_SIZE, special_bits};
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -23,7 +23,7 @@ pub(crate) fn short_run_end(bytes: &[u8], mut at: usize) -> Result<usize, usize>
                 Some(offset) => return Ok(at + offset),
                 None => at += 8,
             },
-            None => return Ok(finish(bytes, at)),
+            None => return Ok(tail_run_end(bytes, at)),
         }
     }
     Err(at)
@@ -31,15 +31,15 @@ pub(crate) fn short_run_end(bytes: &[u8], mut at: usize) -> Result<usize, usize>
 
 fn long_run_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        match specials(block) {
-            0 => at += BLOCK,
+        match special_bits(block) {
+            0 => at += BLOCK_SIZE,
             found => return at + found.trailing_zeros() as usize,
         }
     }
-    finish(bytes, at)
+    tail_run_end(bytes, at)
 }
 
-fn finish(bytes: &[u8], mut at: usize) -> usize {
+fn tail_run_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         match first_special(u64::from_le_bytes(*word)) {
             Some(offset) => return at + offset,

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use crate::block::{BLOCK, specials};
+use crate::block::{BLOCK_SIZE, special_bits};
 use crate::error::JsonError;
 use crate::escape::read_escape;
 use crate::run::{plain_run_end, short_run_end};
@@ -12,7 +12,7 @@ pub struct Str<'d> {
     raw: &'d str,
     /// Where it begins in the document, of less than 2 GiB; the highest bit says that it holds escapes. A byte of its own
     /// would be written by itself and read with its neighbours, which a processor waits for.
-    place: usize,
+    packed_start: usize,
 }
 
 const ESCAPED: usize = 1 << (usize::BITS - 1);
@@ -27,7 +27,7 @@ impl<'d> Str<'d> {
     }
 
     /// A part of a document that [`Reader`](crate::Reader) gave out as a string before.
-    pub(crate) fn known(text: &'d str, range: Range<usize>, escaped: bool) -> Self {
+    pub(crate) fn from_range(text: &'d str, range: Range<usize>, escaped: bool) -> Self {
         let start = range.start;
         Str::new(text.get(range).unwrap_or_default(), start, escaped)
     }
@@ -35,7 +35,10 @@ impl<'d> Str<'d> {
     #[inline]
     fn new(raw: &'d str, start: usize, escaped: bool) -> Self {
         let place = if escaped { start | ESCAPED } else { start };
-        Str { raw, place }
+        Str {
+            raw,
+            packed_start: place,
+        }
     }
 
     /// The characters between the quotes, escapes as they are written.
@@ -45,18 +48,18 @@ impl<'d> Str<'d> {
 
     /// Where in the document those characters stand, in bytes; the quotes stand right around them.
     pub fn range(&self) -> Range<usize> {
-        let start = self.place & !ESCAPED;
+        let start = self.packed_start & !ESCAPED;
         start..start + self.raw.len()
     }
 
     /// Whether the string holds an escape. Without one, [`raw`](Str::raw) is its value.
     pub fn is_escaped(&self) -> bool {
-        self.place & ESCAPED != 0
+        self.packed_start & ESCAPED != 0
     }
 
     /// The string's value in pieces.
-    pub fn pieces(&self) -> Pieces<'d> {
-        Pieces::of(self.raw)
+    pub fn segments(&self) -> StrSegments<'d> {
+        StrSegments::new(self.raw)
     }
 
     /// Appends the string's value.
@@ -68,7 +71,7 @@ impl<'d> Str<'d> {
     }
 
     /// The string's value: borrowed from the document if it can be, else written into `buffer`, which is emptied first.
-    pub fn decoded<'s>(&self, buffer: &'s mut String) -> &'s str
+    pub fn decode<'s>(&self, buffer: &'s mut String) -> &'s str
     where
         'd: 's,
     {
@@ -83,7 +86,7 @@ impl<'d> Str<'d> {
 
 /// A part of a string's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'d> {
+pub enum StrSegment<'d> {
     /// Characters that are written as they are.
     Plain(&'d str),
     /// One character that is written as an escape, or as the two escapes of a surrogate pair.
@@ -97,39 +100,39 @@ pub enum Piece<'d> {
 
 /// Walks through a string's value piece by piece.
 #[derive(Debug, Clone)]
-pub struct Pieces<'d> {
-    rest: &'d str,
+pub struct StrSegments<'d> {
+    remaining: &'d str,
 }
 
-impl<'d> Pieces<'d> {
+impl<'d> StrSegments<'d> {
     /// The pieces of the characters between the quotes of a string that a [`Reader`](crate::Reader) accepted.
     ///
     /// Of any other text, an escape that is none ends the walk.
-    pub fn of(raw: &'d str) -> Self {
-        Pieces { rest: raw }
+    pub fn new(raw: &'d str) -> Self {
+        StrSegments { remaining: raw }
     }
 }
 
-impl<'d> Iterator for Pieces<'d> {
-    type Item = Piece<'d>;
+impl<'d> Iterator for StrSegments<'d> {
+    type Item = StrSegment<'d>;
 
-    fn next(&mut self) -> Option<Piece<'d>> {
-        match memchr::memchr(b'\\', self.rest.as_bytes()) {
-            _ if self.rest.is_empty() => None,
-            Some(0) => match read_escape(self.rest.as_bytes()) {
+    fn next(&mut self) -> Option<StrSegment<'d>> {
+        match memchr::memchr(b'\\', self.remaining.as_bytes()) {
+            _ if self.remaining.is_empty() => None,
+            Some(0) => match read_escape(self.remaining.as_bytes()) {
                 Ok((decoded, length)) => {
-                    self.rest = &self.rest[length..];
-                    Some(Piece::Escape { decoded, length })
+                    self.remaining = &self.remaining[length..];
+                    Some(StrSegment::Escape { decoded, length })
                 }
                 Err(_) => {
-                    self.rest = "";
+                    self.remaining = "";
                     None
                 }
             },
             found => {
-                let (plain, rest) = self.rest.split_at(found.unwrap_or(self.rest.len()));
-                self.rest = rest;
-                Some(Piece::Plain(plain))
+                let (plain, rest) = self.remaining.split_at(found.unwrap_or(self.remaining.len()));
+                self.remaining = rest;
+                Some(StrSegment::Plain(plain))
             }
         }
     }
@@ -148,7 +151,7 @@ fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
 fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), JsonError> {
     let mut escaped = false;
     'blocks: while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let mut found = specials(block);
+        let mut found = special_bits(block);
         while found != 0 {
             let place = found.trailing_zeros() as usize;
             let next = match block[place] {
@@ -157,14 +160,14 @@ fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), JsonErr
                 _ => return Err(JsonError::ControlCharacter { at: at + place }),
             };
             escaped = true;
-            if next >= BLOCK {
+            if next >= BLOCK_SIZE {
                 at += next;
                 continue 'blocks;
             }
             // What an escape ends in is no special byte.
             found &= u64::MAX << next;
         }
-        at += BLOCK;
+        at += BLOCK_SIZE;
     }
     loop {
         at = plain_run_end(bytes, at);
@@ -186,7 +189,7 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     }
     match read_escape(&bytes[at..]) {
         Ok((_, length)) => Ok(length),
-        Err(flaw) => Err(flaw.at(at, bytes.len())),
+        Err(flaw) => Err(flaw.into_json_error(at, bytes.len())),
     }
 }
 

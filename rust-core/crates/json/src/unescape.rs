@@ -1,16 +1,16 @@
 //! Writes the value of a string that has escapes.
 
-use crate::block::{BLOCK, backslashes};
+use crate::block::{BLOCK_SIZE, backslash_bits};
 use crate::escape::read_escape;
 
 /// Bytes of the value that are put together before they are appended: they stay in the processor's first cache.
-const ROOM: usize = 2048;
+const BUFFER_BYTES: usize = 2048;
 /// Bytes that are copied together.
-const COPIED: usize = 32;
+const COPY_BYTES: usize = 32;
 /// What one step looks at: a block, and what is copied with the end of it.
-const WINDOW: usize = BLOCK + COPIED;
+const WINDOW: usize = BLOCK_SIZE + COPY_BYTES;
 /// Room for what is put together, and for what the last steps write beyond.
-const SPACE: usize = ROOM + WINDOW + COPIED;
+const PADDED_BUFFER_BYTES: usize = BUFFER_BYTES + WINDOW + COPY_BYTES;
 
 /// Appends the value of `raw`, the characters between the quotes of a string that was accepted. Of other text, an escape
 /// that is none ends the value.
@@ -20,17 +20,17 @@ const SPACE: usize = ROOM + WINDOW + COPIED;
 pub(crate) fn unescape_into(raw: &str, out: &mut String) {
     let bytes = raw.as_bytes();
     out.reserve(bytes.len());
-    let mut value = Value {
-        room: [0; SPACE],
+    let mut value = PendingValue {
+        room: [0; PADDED_BUFFER_BYTES],
         length: 0,
     };
     let mut at = 0;
     while let Some(window) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        match value.step(window, BLOCK, &bytes[at..]) {
+        match value.step(window, BLOCK_SIZE, &bytes[at..]) {
             Some(read) => at += read,
             None => return value.append(out),
         }
-        if value.length >= ROOM {
+        if value.length >= BUFFER_BYTES {
             value.append(out);
         }
     }
@@ -38,7 +38,7 @@ pub(crate) fn unescape_into(raw: &str, out: &mut String) {
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let mut window = [0; WINDOW];
         window[..rest.len()].copy_from_slice(rest);
-        match value.step(&window, rest.len().min(BLOCK), rest) {
+        match value.step(&window, rest.len().min(BLOCK_SIZE), rest) {
             Some(read) => at += read,
             None => break,
         }
@@ -47,23 +47,23 @@ pub(crate) fn unescape_into(raw: &str, out: &mut String) {
 }
 
 /// Bytes of a value that have not been appended yet.
-struct Value {
-    room: [u8; SPACE],
+struct PendingValue {
+    room: [u8; PADDED_BUFFER_BYTES],
     length: usize,
 }
 
-impl Value {
+impl PendingValue {
     /// Takes the first `length` bytes of a window, and the rest of an escape that they end in; `rest` is the text from
     /// there on. Returns how many bytes of it were taken; `None` at an escape that is none.
     #[inline]
     fn step(&mut self, window: &[u8; WINDOW], length: usize, rest: &[u8]) -> Option<usize> {
-        let (block, _) = window.split_first_chunk::<BLOCK>()?;
-        let mut escapes = backslashes(block);
+        let (block, _) = window.split_first_chunk::<BLOCK_SIZE>()?;
+        let mut escapes = backslash_bits(block);
         let (mut done, mut to) = (0, self.length);
         while escapes != 0 {
-            let place = escapes.trailing_zeros() as usize % BLOCK;
-            to = copy(window, done, place, &mut self.room, to);
-            done = match SIMPLE[usize::from(window[place + 1])] {
+            let place = escapes.trailing_zeros() as usize % BLOCK_SIZE;
+            to = copy_range(window, done, place, &mut self.room, to);
+            done = match SIMPLE_ESCAPES[usize::from(window[place + 1])] {
                 0 => {
                     self.length = to;
                     let length = self.decode(&rest[place..])?;
@@ -76,14 +76,14 @@ impl Value {
                     place + 2
                 }
             };
-            if done >= BLOCK {
+            if done >= BLOCK_SIZE {
                 self.length = to;
                 return Some(done);
             }
             // The second of two backslashes begins nothing.
             escapes &= u64::MAX << done;
         }
-        self.length = copy(window, done, length, &mut self.room, to);
+        self.length = copy_range(window, done, length, &mut self.room, to);
         Some(length)
     }
 
@@ -118,25 +118,31 @@ impl Value {
 /// Copies the bytes of a window's block from `start` to `end` to the place `to`, and some behind them that do not count;
 /// returns where what counts ends.
 #[inline]
-fn copy(window: &[u8; WINDOW], start: usize, end: usize, room: &mut [u8; SPACE], to: usize) -> usize {
-    copy_some(window, start, room, to);
+fn copy_range(
+    window: &[u8; WINDOW],
+    start: usize,
+    end: usize,
+    room: &mut [u8; PADDED_BUFFER_BYTES],
+    to: usize,
+) -> usize {
+    copy_chunk(window, start, room, to);
     let length = end.saturating_sub(start);
-    if length > COPIED {
-        copy_some(window, start + COPIED, room, to + COPIED);
+    if length > COPY_BYTES {
+        copy_chunk(window, start + COPY_BYTES, room, to + COPY_BYTES);
     }
     to + length
 }
 
 #[inline]
-fn copy_some(window: &[u8; WINDOW], start: usize, room: &mut [u8; SPACE], to: usize) {
-    let from = window[start % BLOCK..].first_chunk::<COPIED>();
+fn copy_chunk(window: &[u8; WINDOW], start: usize, room: &mut [u8; PADDED_BUFFER_BYTES], to: usize) {
+    let from = window[start % BLOCK_SIZE..].first_chunk::<COPY_BYTES>();
     if let (Some(from), Some(to)) = (from, room[to..].first_chunk_mut()) {
         *to = *from;
     }
 }
 
 /// What a backslash and this byte stand for, if that is one byte of a character that is known at once; else 0.
-const SIMPLE: [u8; 256] = {
+const SIMPLE_ESCAPES: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = [
         (b'"', b'"'),
@@ -160,8 +166,8 @@ const SIMPLE: [u8; 256] = {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCK, ROOM, unescape_into};
-    use crate::{Piece, Pieces, escape_into};
+    use super::{BLOCK_SIZE, BUFFER_BYTES, unescape_into};
+    use crate::{StrSegment, StrSegments, escape_into};
 
     fn unescaped(raw: &str) -> String {
         let mut out = "before ".to_owned();
@@ -173,10 +179,10 @@ mod tests {
     /// The value piece by piece.
     fn plainly(raw: &str) -> String {
         let mut out = String::new();
-        for piece in Pieces::of(raw) {
+        for piece in StrSegments::new(raw) {
             match piece {
-                Piece::Plain(plain) => out.push_str(plain),
-                Piece::Escape { decoded, .. } => out.push(decoded),
+                StrSegment::Plain(plain) => out.push_str(plain),
+                StrSegment::Escape { decoded, .. } => out.push(decoded),
             }
         }
         out
@@ -203,8 +209,8 @@ mod tests {
         ];
         for escape in escapes {
             for filling in ["x", "é", "語", "😀"] {
-                for before in 0..BLOCK + 34 {
-                    for after in [0, 1, 30, BLOCK] {
+                for before in 0..BLOCK_SIZE + 34 {
+                    for after in [0, 1, 30, BLOCK_SIZE] {
                         let raw = format!("{}{escape}{}", filling.repeat(before), filling.repeat(after));
                         assert_eq!(unescaped(&raw), plainly(&raw), "{raw}");
                     }
@@ -216,7 +222,7 @@ mod tests {
     #[test]
     fn a_character_that_lies_across_two_appended_parts_is_whole() {
         for shift in 0..8 {
-            let raw = format!(r"{}\n{}\t", "x".repeat(shift), "語😀é".repeat(ROOM));
+            let raw = format!(r"{}\n{}\t", "x".repeat(shift), "語😀é".repeat(BUFFER_BYTES));
             assert_eq!(unescaped(&raw), plainly(&raw));
         }
     }

@@ -1,7 +1,7 @@
 //! What holds for any bytes: agreement with serde_json, and no surprises.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail")]
 
-use proofgate_json::{Event, JsonError, Piece, Reader, Workspace, escape_into};
+use proofgate_json::{Event, JsonError, Reader, StrSegment, Workspace, escape_into};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn read(document: &[u8]) -> Result<(), JsonError> {
 
 /// Builds a value from events, so that it can be compared with what serde_json reads.
 fn build(reader: &mut Reader<'_, '_>, event: Event<'_>) -> Result<Value, JsonError> {
-    let decoded = |text: proofgate_json::Str<'_>| text.decoded(&mut String::new()).to_owned();
+    let decoded = |text: proofgate_json::Str<'_>| text.decode(&mut String::new()).to_owned();
     Ok(match event {
         Event::Null => Value::Null,
         Event::Bool(value) => Value::Bool(value),
@@ -24,7 +24,7 @@ fn build(reader: &mut Reader<'_, '_>, event: Event<'_>) -> Result<Value, JsonErr
         Event::ArrayStart => {
             let mut values = Vec::new();
             loop {
-                match reader.read()? {
+                match reader.read_event()? {
                     Event::ArrayEnd => break Value::Array(values),
                     event => values.push(build(reader, event)?),
                 }
@@ -33,9 +33,9 @@ fn build(reader: &mut Reader<'_, '_>, event: Event<'_>) -> Result<Value, JsonErr
         Event::ObjectStart => {
             let mut values = serde_json::Map::new();
             loop {
-                match reader.read()? {
+                match reader.read_event()? {
                     Event::Key(key) => {
-                        let event = reader.read()?;
+                        let event = reader.read_event()?;
                         values.insert(decoded(key), build(reader, event)?);
                     }
                     Event::ObjectEnd => break Value::Object(values),
@@ -104,8 +104,8 @@ proptest! {
     fn values_are_read_as_serde_json_reads_them(value in any_value(), pretty in any::<bool>()) {
         let document = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
         let mut workspace = Workspace::new();
-        let mut reader = Reader::of_text(&document, &mut workspace).unwrap();
-        let first = reader.read().unwrap();
+        let mut reader = Reader::from_text(&document, &mut workspace).unwrap();
+        let first = reader.read_event().unwrap();
         let ours = build(&mut reader, first).unwrap();
         reader.finish().unwrap();
         prop_assert_eq!(ours, serde_json::from_str::<Value>(&document).unwrap());
@@ -124,13 +124,13 @@ proptest! {
         document.push(b'"');
         let mut workspace = Workspace::new();
         let mut reader = Reader::new(&document, &mut workspace).unwrap();
-        let Event::String(string) = reader.read().unwrap() else { panic!("a string") };
+        let Event::String(string) = reader.read_event().unwrap() else { panic!("a string") };
         let mut buffer = String::new();
-        prop_assert_eq!(string.decoded(&mut buffer), text.as_str());
+        prop_assert_eq!(string.decode(&mut buffer), text.as_str());
         prop_assert_eq!(string.range(), 1..document.len() - 1);
-        let covered: usize = string.pieces().map(|piece| match piece {
-            Piece::Plain(plain) => plain.len(),
-            Piece::Escape { length, .. } => length,
+        let covered: usize = string.segments().map(|piece| match piece {
+            StrSegment::Plain(plain) => plain.len(),
+            StrSegment::Escape { length, .. } => length,
         }).sum();
         prop_assert_eq!(covered, string.raw().len());
     }

@@ -151,7 +151,7 @@ fn what_breaks_a_rule_is_refused_at_its_byte() {
             "{}",
             String::from_utf8_lossy(document)
         );
-        assert!(error.at() <= document.len());
+        assert!(error.offset() <= document.len());
     }
 }
 
@@ -165,10 +165,12 @@ fn nesting_is_counted_in_objects_and_arrays() {
         Err(JsonError::TooDeep { at: 64 })
     );
     let mut workspace = Workspace::new();
-    let mut reader = Reader::new(br#"{"a":[]}"#, &mut workspace).unwrap().with_depth(1);
-    reader.read().unwrap();
-    reader.read().unwrap();
-    assert_eq!(reader.read(), Err(JsonError::TooDeep { at: 5 }));
+    let mut reader = Reader::new(br#"{"a":[]}"#, &mut workspace)
+        .unwrap()
+        .with_max_depth(1);
+    reader.read_event().unwrap();
+    reader.read_event().unwrap();
+    assert_eq!(reader.read_event(), Err(JsonError::TooDeep { at: 5 }));
 }
 
 /// `{"k0":…,"k1":…}` with `count` keys, then `last`.
@@ -218,7 +220,7 @@ fn a_workspace_serves_one_document_after_another_even_after_an_error() {
         r#"{"a":1}"#,
     ] {
         let read = |workspace: &mut Workspace| {
-            let mut reader = Reader::of_text(document, workspace)?;
+            let mut reader = Reader::from_text(document, workspace)?;
             while reader.next()?.is_some() {}
             reader.finish()
         };
@@ -230,46 +232,46 @@ fn a_workspace_serves_one_document_after_another_even_after_an_error() {
 fn strings_and_numbers_come_as_they_stand_with_their_place() {
     let document = r#" {"k\u0065y" : ["caf\u00e9 \ud83d\ude00", -1.50E+2]}"#;
     let mut workspace = Workspace::new();
-    let mut reader = Reader::of_text(document, &mut workspace).unwrap();
+    let mut reader = Reader::from_text(document, &mut workspace).unwrap();
     let mut buffer = String::new();
-    assert_eq!(reader.read(), Ok(Event::ObjectStart));
-    let Ok(Event::Key(key)) = reader.read() else {
+    assert_eq!(reader.read_event(), Ok(Event::ObjectStart));
+    let Ok(Event::Key(key)) = reader.read_event() else {
         panic!("a key")
     };
     assert_eq!((key.raw(), key.is_escaped()), (r"k\u0065y", true));
-    assert_eq!(key.decoded(&mut buffer), "key");
+    assert_eq!(key.decode(&mut buffer), "key");
     assert_eq!(&document[key.range()], key.raw());
-    assert_eq!(reader.read(), Ok(Event::ArrayStart));
-    let Ok(Event::String(string)) = reader.read() else {
+    assert_eq!(reader.read_event(), Ok(Event::ArrayStart));
+    let Ok(Event::String(string)) = reader.read_event() else {
         panic!("a string")
     };
-    assert_eq!(string.decoded(&mut buffer), "caf\u{e9} \u{1f600}");
+    assert_eq!(string.decode(&mut buffer), "caf\u{e9} \u{1f600}");
     assert_eq!(&document[string.range()], string.raw());
-    assert_eq!(reader.read(), Ok(Event::Number("-1.50E+2")));
-    assert_eq!(reader.read(), Ok(Event::ArrayEnd));
-    assert_eq!(reader.read(), Ok(Event::ObjectEnd));
+    assert_eq!(reader.read_event(), Ok(Event::Number("-1.50E+2")));
+    assert_eq!(reader.read_event(), Ok(Event::ArrayEnd));
+    assert_eq!(reader.read_event(), Ok(Event::ObjectEnd));
     assert_eq!(reader.next(), Ok(None));
-    assert!(reader.read().is_err());
+    assert!(reader.read_event().is_err());
 }
 
 #[test]
 fn a_skipped_value_is_checked_like_any_other() {
     let mut workspace = Workspace::new();
-    let mut reader = Reader::of_text(r#"[{"a":[1,{}]},2,{"b":1,"b":2}]"#, &mut workspace).unwrap();
-    assert_eq!(reader.read(), Ok(Event::ArrayStart));
-    let object = reader.read().unwrap();
+    let mut reader = Reader::from_text(r#"[{"a":[1,{}]},2,{"b":1,"b":2}]"#, &mut workspace).unwrap();
+    assert_eq!(reader.read_event(), Ok(Event::ArrayStart));
+    let object = reader.read_event().unwrap();
     reader.skip(object).unwrap();
-    let number = reader.read().unwrap();
+    let number = reader.read_event().unwrap();
     assert_eq!(number, Event::Number("2"));
     reader.skip(number).unwrap();
-    let object = reader.read().unwrap();
+    let object = reader.read_event().unwrap();
     assert_eq!(reader.skip(object), Err(JsonError::DuplicateKey { at: 24 }));
 }
 
 #[test]
 fn a_reader_that_is_left_early_says_so() {
     let mut workspace = Workspace::new();
-    let mut reader = Reader::of_text("[1]", &mut workspace).unwrap();
-    reader.read().unwrap();
+    let mut reader = Reader::from_text("[1]", &mut workspace).unwrap();
+    reader.read_event().unwrap();
     assert!(matches!(reader.finish(), Err(JsonError::UnexpectedEnd { .. })));
 }

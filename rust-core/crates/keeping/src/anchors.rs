@@ -1,11 +1,11 @@
 //! What the auditor's log has of this retention job's statements: where that is asked for, nothing is destroyed before.
 
-use crate::KeepingError;
-use crate::reason::{Reason, reason};
+use crate::RetentionError;
+use crate::reason::{RetentionReason, reason};
 use proofgate_evidence::ReadStorage;
 use proofgate_evidence::hold_statements;
-use proofgate_evidence::key_successions::ledger_of;
-use proofgate_evidence::note_files::{digest, name_of};
+use proofgate_evidence::key_successions::ledger_directory;
+use proofgate_evidence::note_files::{digest, file_name_for_digest};
 use proofgate_ledger::{HoldChange, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,25 +16,31 @@ use std::path::Path;
 pub struct Anchors {
     digests: BTreeSet<String>,
     /// As files beside the shards are named.
-    names: BTreeSet<String>,
+    file_names: BTreeSet<String>,
 }
 
 impl Anchors {
     /// Those of these digests.
     #[must_use]
     pub fn new(digests: BTreeSet<String>) -> Self {
-        let names = digests.iter().map(|digest| name_of(digest)).collect();
-        Self { digests, names }
+        let names = digests
+            .iter()
+            .map(|digest| file_name_for_digest(digest))
+            .collect();
+        Self {
+            digests,
+            file_names: names,
+        }
     }
 
-    pub(crate) fn has(&self, note: &str) -> bool {
+    pub(crate) fn contains(&self, note: &str) -> bool {
         self.digests.contains(&digest(note))
     }
 
     /// Whether it has the statement in a file that is named by its digest.
-    pub(crate) fn has_file(&self, path: &Path) -> bool {
+    pub(crate) fn contains_file(&self, path: &Path) -> bool {
         let name = path.file_name().map(|name| name.to_string_lossy());
-        name.is_some_and(|name| self.names.contains(&*name))
+        name.is_some_and(|name| self.file_names.contains(&*name))
     }
 }
 
@@ -44,18 +50,18 @@ pub(crate) fn anchored_releases(
     path: &Path,
     (key, keeping): (&VerifyingKey, &VerifyingKey),
     anchors: &Anchors,
-) -> Result<BTreeSet<u64>, KeepingError> {
-    let stated = hold_statements::read(storage, &ledger_of(storage, path)?, key.name(), keeping)?;
-    let anchored = stated.into_iter().filter(|(file, _)| anchors.has_file(file));
+) -> Result<BTreeSet<u64>, RetentionError> {
+    let stated = hold_statements::read(storage, &ledger_directory(storage, path)?, key.name(), keeping)?;
+    let anchored = stated.into_iter().filter(|(file, _)| anchors.contains_file(file));
     let releases = anchored.filter_map(|(_, read)| read.ok());
     let releases = releases.filter(|read| matches!(read.change, HoldChange::Released { .. }));
     Ok(releases.map(|read| read.hold).collect())
 }
 
 /// Why what this note says is not carried out yet; `None` where there is none.
-pub(crate) fn not_anchored(note: Option<&str>) -> Reason {
+pub(crate) fn not_anchored_reason(note: Option<&str>) -> RetentionReason {
     let text = "it is signed but not yet in the auditor's log: run this again";
-    Reason {
+    RetentionReason {
         statement: note.map(digest),
         ..reason("not_anchored", text)
     }

@@ -1,24 +1,24 @@
 //! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
 //! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
 
-use crate::anchors::not_anchored;
-use crate::ends::Ends;
-use crate::lock::lock;
-use crate::logs::{self, Is, Log, LogState, ends, held_ends, held_since, standing};
-use crate::policy::{Policy, at, is_over};
-use crate::reason::{Reason, damaged, reason};
-use crate::statements::state_holds;
-use crate::survey::{Survey, exchange_of};
-use crate::zeros::{are_zero, destroy};
-use crate::{Hold, KeepingError, RetentionState};
-use proofgate_evidence::erasures::{self, ERASURES, MAX_ERASURES};
+use crate::anchors::not_anchored_reason;
+use crate::ends::ExchangeEnds;
+use crate::lock::try_lock_log;
+use crate::logs::{self, Log, LogPresence, LogState, exchange_ends, held_ends, late_hold_reasons, log_state};
+use crate::policy::{RetentionPolicy, current_time, has_elapsed};
+use crate::reason::{RetentionReason, damage_reason, reason};
+use crate::statements::write_hold_statements;
+use crate::survey::{LogSurvey, exchange_id};
+use crate::zeros::{are_zeroed, destroy_salts};
+use crate::{Hold, RetentionError, RetentionState};
+use proofgate_evidence::erasures::{self, ERASURES_FILE, MAX_ERASURES_BYTES};
 use proofgate_evidence::layout::{incarnation_of, shards};
-use proofgate_evidence::payloads::PAYLOADS;
-use proofgate_evidence::removal::{Removed, TEMPORARY};
-use proofgate_evidence::salts::SALTS;
-use proofgate_evidence::{EvidenceError, FoundRecord, ReadStorage, Search, Ulid, find, prove};
+use proofgate_evidence::payloads::PAYLOADS_FILE;
+use proofgate_evidence::removal::{RemovedLog, TEMPORARY_FILE};
+use proofgate_evidence::salts::SALTS_FILE;
+use proofgate_evidence::{EvidenceError, FoundRecord, ReadStorage, SearchMode, Ulid, find, prove};
 use proofgate_ledger::record::{self, Record};
-use proofgate_ledger::{Erased, Erasure, Justification, MAX_STATEMENT, SigningKey, VerifyingKey};
+use proofgate_ledger::{Erasure, ErasureScope, Justification, MAX_STATEMENT_BYTES, SigningKey, VerifyingKey};
 use proofgate_payloads::{is_punched, punch};
 use proofgate_wal::{Storage, replace_file};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use std::time::Instant;
 
 /// What is to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Forgotten {
+pub enum ErasureTarget {
     /// An exchange, by its request id.
     Exchange(String),
     /// All exchanges of a tenant up to a time, in unix microseconds.
@@ -41,7 +41,7 @@ pub enum Forgotten {
 
 /// What an erasure is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'p> {
+pub struct ErasureRequest<'p> {
     /// The ledger's directory.
     pub ledger: &'p Path,
     /// The ledger's key.
@@ -49,26 +49,26 @@ pub struct Request<'p> {
     /// The holds.
     pub retention: &'p RetentionState,
     /// What is to be forgotten.
-    pub what: &'p Forgotten,
+    pub target: &'p ErasureTarget,
     /// How long records must be kept; `None` where that was overridden.
-    pub policy: Option<&'p Policy>,
+    pub policy: Option<&'p RetentionPolicy>,
     /// Who asked for it, and why, for what is signed.
-    pub why: &'p Justification,
+    pub justification: &'p Justification,
     /// In unix microseconds.
     pub now: u64,
     /// When `now` was, so that what is signed says when that was done; `None` for `now`.
-    pub begun: Option<Instant>,
+    pub started_at: Option<Instant>,
 }
 
 /// What is to become of the salts in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SaltFate {
+pub enum SaltAction {
     /// They are destroyed.
     Erase,
     /// They were before, as was signed.
-    Erased,
+    AlreadyErased,
     /// They stay.
-    Stay(Vec<Reason>),
+    Retain(Vec<RetentionReason>),
 }
 
 /// A log that holds something of what is to be forgotten.
@@ -85,27 +85,27 @@ pub struct PlannedErasure {
     /// Numbers of the admissions concerned. None where nobody knows which they are: such a log stays.
     pub admissions: Vec<u64>,
     /// What is to become of their salts.
-    pub fate: SaltFate,
+    pub action: SaltAction,
     /// What is signed; `None` where it was before.
     statement: Option<Erasure>,
     /// What was signed of it before.
-    signed: Vec<String>,
+    signed_notes: Vec<String>,
 }
 
 /// Plans what is destroyed, by shard and age. Nothing is changed.
 ///
 /// # Errors
-/// [`KeepingError::Invalid`] for an exchange that is not there; [`KeepingError::Wal`] when the ledger cannot be read.
+/// [`RetentionError::InvalidRequest`] for an exchange that is not there; [`RetentionError::Wal`] when the ledger cannot be read.
 pub fn plan_erasure(
     storage: &dyn ReadStorage,
-    keeping: &VerifyingKey,
-    request: &Request<'_>,
-) -> Result<Vec<PlannedErasure>, KeepingError> {
-    let exchange = match request.what {
-        Forgotten::Exchange(id) => Some(locate(storage, request, id)?),
-        Forgotten::Tenant { .. } => None,
+    retention_key: &VerifyingKey,
+    request: &ErasureRequest<'_>,
+) -> Result<Vec<PlannedErasure>, RetentionError> {
+    let exchange = match request.target {
+        ErasureTarget::Exchange(id) => Some(locate(storage, request, id)?),
+        ErasureTarget::Tenant { .. } => None,
     };
-    let holds: Vec<&Hold> = request.retention.active().collect();
+    let holds: Vec<&Hold> = request.retention.active_holds().collect();
     let mut planned = Vec::new();
     for mut shard in shards(storage, request.ledger)? {
         if let Some(located) = &exchange {
@@ -118,25 +118,33 @@ pub fn plan_erasure(
         }
         // Of an exchange, no other logs than those are asked for it.
         let begin = |log: Ulid| match &exchange {
-            None => Some(Concerned::default()),
-            Some(at) => at.get(&shard.dir.join(log.to_string())).map(Concerned::of),
+            None => Some(AffectedAdmissions::default()),
+            Some(at) => at
+                .get(&shard.dir.join(log.to_string()))
+                .map(AffectedAdmissions::from_admissions),
         };
-        let mut concerned: BTreeMap<Ulid, Option<Concerned>> = BTreeMap::new();
-        let keys = (request.key, keeping);
+        let mut concerned: BTreeMap<Ulid, Option<AffectedAdmissions>> = BTreeMap::new();
+        let keys = (request.key, retention_key);
         let logs = logs::read(storage, &shard, keys, &holds, &mut |log, seq, record| {
             if let Some(concerned) = concerned.entry(log).or_insert_with(|| begin(log)) {
-                concerned.take(seq, record, request, &holds);
+                concerned.process(seq, record, request, &holds);
             }
         })?;
         let standings: Vec<LogState> = (0..logs.len())
-            .map(|at| standing(&logs, at, request.key))
+            .map(|at| log_state(&logs, at, request.key))
             .collect();
-        let ends = ends(&logs, &standings);
+        let ends = exchange_ends(&logs, &standings);
         for (at, standing) in standings.into_iter().enumerate() {
             let log = logs[at].incarnation;
             if let Some(concerned) = concerned.remove(&log).unwrap_or_else(|| begin(log)) {
                 let about = (concerned, standing);
-                planned.extend(plan_log(storage, keeping, request, (&logs, at, &ends), about)?);
+                planned.extend(plan_log(
+                    storage,
+                    retention_key,
+                    request,
+                    (&logs, at, &ends),
+                    about,
+                )?);
             }
         }
     }
@@ -146,88 +154,92 @@ pub fn plan_erasure(
 /// Plans, and destroys; what was cut short before is finished. Returns the plan as it was carried out.
 ///
 /// # Errors
-/// As [`plan_erasure`]; [`KeepingError::StateCorrupt`] and [`KeepingError::Key`] when the state is not of this ledger and
+/// As [`plan_erasure`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state is not of this ledger and
 /// this key.
 pub fn erase(
     storage: &dyn Storage,
-    request: &Request<'_>,
-    signing: &SigningKey,
-) -> Result<Vec<PlannedErasure>, KeepingError> {
-    let now = at(request.now, request.begun);
-    state_holds(
+    request: &ErasureRequest<'_>,
+    signing_key: &SigningKey,
+) -> Result<Vec<PlannedErasure>, RetentionError> {
+    let now = current_time(request.now, request.started_at);
+    write_hold_statements(
         storage,
         request.ledger,
         request.key,
         request.retention,
-        signing,
+        signing_key,
         now,
     )?;
-    let mut planned = plan_erasure(storage, &signing.verifying_key(), request)?;
-    for log in planned.iter_mut().filter(|log| log.fate == SaltFate::Erase) {
-        let spoiled = match carry_out(storage, request, log, signing) {
+    let mut planned = plan_erasure(storage, &signing_key.verifying_key(), request)?;
+    for log in planned.iter_mut().filter(|log| log.action == SaltAction::Erase) {
+        let spoiled = match execute(storage, request, log, signing_key) {
             Ok(None) => continue,
             Ok(Some(why)) => why,
-            Err(error) => damaged(error)?,
+            Err(error) => damage_reason(error)?,
         };
-        log.fate = SaltFate::Stay(vec![spoiled]);
+        log.action = SaltAction::Retain(vec![spoiled]);
     }
     Ok(planned)
 }
 
 /// Destroys what is planned of a log; or says why it stays.
-fn carry_out(
+fn execute(
     storage: &dyn Storage,
-    request: &Request<'_>,
+    request: &ErasureRequest<'_>,
     log: &PlannedErasure,
-    signing: &SigningKey,
-) -> Result<Option<Reason>, KeepingError> {
-    let _lock = match lock(storage, &log.dir)? {
+    signing_key: &SigningKey,
+) -> Result<Option<RetentionReason>, RetentionError> {
+    let _lock = match try_lock_log(storage, &log.dir)? {
         Ok(lock) => lock,
         Err(why) => return Ok(Some(why)),
     };
-    let mut signed = log.signed.clone();
+    let mut signed = log.signed_notes.clone();
     if let Some(statement) = &log.statement {
         let statement = Erasure {
-            time: at(request.now, request.begun),
+            time: current_time(request.now, request.started_at),
             ..statement.clone()
         };
-        signed = vec![state(storage, &log.dir, &statement, signing)?];
+        signed = vec![write_statement(storage, &log.dir, &statement, signing_key)?];
     }
     if let Some(anchors) = request.retention.anchors()
-        && !signed.iter().any(|note| anchors.has(note))
+        && !signed.iter().any(|note| anchors.contains(note))
     {
-        return Ok(Some(not_anchored(signed.last().map(String::as_str))));
+        return Ok(Some(not_anchored_reason(signed.last().map(String::as_str))));
     }
-    destroy(storage, &log.dir, &log.admissions)?;
+    destroy_salts(storage, &log.dir, &log.admissions)?;
     punch(storage, &log.dir, &log.admissions)?;
     Ok(None)
 }
 
-type Located = BTreeMap<PathBuf, BTreeSet<u64>>;
+type LocatedAdmissions = BTreeMap<PathBuf, BTreeSet<u64>>;
 
 /// Where the admissions of an exchange stand, or the record of a denied request. What nobody has signed is not taken for all that there is.
-fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<Located, KeepingError> {
+fn locate(
+    storage: &dyn ReadStorage,
+    request: &ErasureRequest<'_>,
+    id: &str,
+) -> Result<LocatedAdmissions, RetentionError> {
     let is_proved = |one: &FoundRecord| {
-        prove::proof_of(storage, &one.dir, one.seq, &one.record, Some(request.key)).is_ok()
+        prove::proof_for_record(storage, &one.dir, one.seq, &one.record, Some(request.key)).is_ok()
     };
-    let mut found = find(storage, request.ledger, id, Search::ByTime)?;
+    let mut found = find(storage, request.ledger, id, SearchMode::ByTime)?;
     if found.is_empty() || !found.iter().all(is_proved) {
-        found = find(storage, request.ledger, id, Search::Scan)?;
+        found = find(storage, request.ledger, id, SearchMode::Scan)?;
     }
-    let mut located = Located::new();
+    let mut located = LocatedAdmissions::new();
     for one in found {
         if record::parse(&one.record).is_ok_and(|record| record.committed_request().is_some()) {
             located.entry(one.dir).or_default().insert(one.seq);
         }
     }
     if located.is_empty() {
-        return Err(KeepingError::Invalid(format!(
+        return Err(RetentionError::InvalidRequest(format!(
             "the ledger contains no admission of {id}"
         )));
     }
     match located.values().all(|admissions| admissions.len() == 1) {
         true => Ok(located),
-        false => Err(KeepingError::Invalid(format!(
+        false => Err(RetentionError::InvalidRequest(format!(
             "a log contains several admissions of {id}: run fsck"
         ))),
     }
@@ -235,21 +247,21 @@ fn locate(storage: &dyn ReadStorage, request: &Request<'_>, id: &str) -> Result<
 
 /// What a log holds of what is to be forgotten.
 #[derive(Default)]
-struct Concerned {
+struct AffectedAdmissions {
     /// In order, as they are the most of what is kept of a ledger at once.
     admissions: Vec<u64>,
     /// Whose they are: all of them are of one tenant.
     tenant: String,
     /// The youngest of them that must still be kept, and for how many days.
-    young: Option<(u64, u64)>,
+    too_young: Option<(u64, u64)>,
     /// One that is of the future.
-    ahead: Option<u64>,
+    future: Option<u64>,
     held_by: BTreeSet<u64>,
 }
 
-impl Concerned {
+impl AffectedAdmissions {
     /// Begins with the admissions that are known to be concerned.
-    fn of(wanted: &BTreeSet<u64>) -> Self {
+    fn from_admissions(wanted: &BTreeSet<u64>) -> Self {
         Self {
             admissions: wanted.iter().copied().collect(),
             ..Self::default()
@@ -264,32 +276,32 @@ impl Concerned {
         self.admissions.push(seq);
     }
 
-    fn has(&self, admission: u64) -> bool {
+    fn contains(&self, admission: u64) -> bool {
         self.admissions.binary_search(&admission).is_ok()
     }
 
     /// Takes a record, which may be of an exchange that is concerned.
-    fn take(&mut self, seq: u64, record: &Record<'_>, request: &Request<'_>, holds: &[&Hold]) {
+    fn process(&mut self, seq: u64, record: &Record<'_>, request: &ErasureRequest<'_>, holds: &[&Hold]) {
         let committed = record.committed_request();
-        if let (Forgotten::Tenant { name, until }, Some(committed)) = (request.what, committed)
+        if let (ErasureTarget::Tenant { name, until }, Some(committed)) = (request.target, committed)
             && committed.tenant == *name
         {
             match until {
-                None if committed.ts > request.now => self.ahead = Some(seq),
+                None if committed.ts > request.now => self.future = Some(seq),
                 Some(until) if committed.ts > *until => {}
                 _ => self.add(seq),
             }
         }
         let admission = match record {
-            Record::Admission(_) | Record::Rejection(_) if self.has(seq) => {
+            Record::Admission(_) | Record::Rejection(_) if self.contains(seq) => {
                 let Some(committed) = committed else { return };
                 committed.tenant.clone_into(&mut self.tenant);
                 if committed.ts > request.now {
-                    self.ahead = Some(seq);
+                    self.future = Some(seq);
                 }
-                let minimum = request.policy.map(|policy| policy.of(&self.tenant));
-                let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
-                self.young = young.map(|minimum| (seq, minimum)).or(self.young);
+                let minimum = request.policy.map(|policy| policy.days_for(&self.tenant));
+                let young = minimum.filter(|minimum| !has_elapsed(*minimum, record.ts(), request.now));
+                self.too_young = young.map(|minimum| (seq, minimum)).or(self.too_young);
                 seq
             }
             Record::Attempt(attempt) if attempt.incarnation.is_none() => attempt.admission,
@@ -297,11 +309,11 @@ impl Concerned {
             Record::Analysis(analysis) if analysis.incarnation.is_none() => analysis.admission,
             _ => return,
         };
-        if self.has(admission) {
-            let id = exchange_of(record);
+        if self.contains(admission) {
+            let id = exchange_id(record);
             let touching = holds
                 .iter()
-                .filter(|hold| hold.scope.touches(Some(&self.tenant), id, record.ts()));
+                .filter(|hold| hold.scope.matches(Some(&self.tenant), id, record.ts()));
             self.held_by.extend(touching.map(|hold| hold.id));
         }
     }
@@ -309,10 +321,10 @@ impl Concerned {
 
 impl PlannedErasure {
     /// Of a log, while nothing is known of its admissions.
-    fn of(log: &Log, fate: SaltFate) -> Self {
-        let records = match &log.is {
-            Is::Removed(removed) => removed.tombstone.size,
-            Is::There(read, _) => read.end.as_ref().map_or(0, |end| end.size),
+    fn for_log(log: &Log, fate: SaltAction) -> Self {
+        let records = match &log.presence {
+            LogPresence::Removed(removed) => removed.tombstone.size,
+            LogPresence::Present(read, _) => read.end.as_ref().map_or(0, |end| end.size),
         };
         let shard = log.dir.parent().and_then(Path::file_name);
         Self {
@@ -321,9 +333,9 @@ impl PlannedErasure {
             incarnation: log.incarnation,
             records,
             admissions: Vec::new(),
-            fate,
+            action: fate,
             statement: None,
-            signed: Vec::new(),
+            signed_notes: Vec::new(),
         }
     }
 }
@@ -331,38 +343,38 @@ impl PlannedErasure {
 /// What is to become of the salts in a log; `None` where it holds nothing that is concerned.
 fn plan_log(
     storage: &dyn ReadStorage,
-    keeping: &VerifyingKey,
-    request: &Request<'_>,
-    (logs, at, ends): (&[Log], usize, &Ends),
-    (mut concerned, standing): (Concerned, LogState),
-) -> Result<Option<PlannedErasure>, KeepingError> {
+    retention_key: &VerifyingKey,
+    request: &ErasureRequest<'_>,
+    (logs, at, ends): (&[Log], usize, &ExchangeEnds),
+    (mut concerned, standing): (AffectedAdmissions, LogState),
+) -> Result<Option<PlannedErasure>, RetentionError> {
     let log = &logs[at];
-    let read = match &log.is {
-        Is::Removed(removed) => {
-            let why = left_of(request.retention, removed);
-            return Ok(why.map(|why| PlannedErasure::of(log, SaltFate::Stay(why))));
+    let read = match &log.presence {
+        LogPresence::Removed(removed) => {
+            let why = leftover_reasons(request.retention, removed);
+            return Ok(why.map(|why| PlannedErasure::for_log(log, SaltAction::Retain(why))));
         }
-        Is::There(read, _) => read,
+        LogPresence::Present(read, _) => read,
     };
     let LogState {
         ended,
         doubts: mut why,
     } = standing;
-    why.extend(concerned.ahead.map(|seq| {
+    why.extend(concerned.future.map(|seq| {
         let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the erasure is dated by a clock too. You can give an earlier --until");
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {
         // Where nobody knows what a log held, it may have been that.
         let stays = !why.is_empty();
-        return Ok(stays.then(|| PlannedErasure::of(log, SaltFate::Stay(why))));
+        return Ok(stays.then(|| PlannedErasure::for_log(log, SaltAction::Retain(why))));
     }
     let admissions = &concerned.admissions;
-    let done = match Done::read(storage, keeping, request.what, (log, read), admissions) {
+    let done = match PriorErasure::read(storage, retention_key, request.target, (log, read), admissions) {
         Ok(done) => done,
         Err(error) => {
-            why.push(damaged(error)?);
-            Done::default()
+            why.push(damage_reason(error)?);
+            PriorErasure::default()
         }
     };
     let is_certain = why.is_empty();
@@ -371,7 +383,8 @@ fn plan_log(
         why.push(reason("not_ended", text));
     }
     let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
-        concerned.has(end.admission) && end.is_held(request.retention.active(), Some(&concerned.tenant))
+        concerned.contains(end.admission)
+            && end.find_hold(request.retention.active_holds(), Some(&concerned.tenant))
     });
     let held: BTreeSet<u64> = held.map(|end| end.hold).collect();
     concerned.held_by.extend(held);
@@ -379,26 +392,26 @@ fn plan_log(
         let text = format!("hold {id} covers data that is to be erased");
         reason("held", text)
     }));
-    let others = request.retention.active();
+    let others = request.retention.active_holds();
     let others = others.filter(|hold| !concerned.held_by.contains(&hold.id));
-    why.extend(ends.may_be_held(log.incarnation, read, |seq| concerned.has(seq), others));
-    why.extend(concerned.young.map(|(seq, minimum)| {
+    why.extend(ends.hold_reasons(log.incarnation, read, |seq| concerned.contains(seq), others));
+    why.extend(concerned.too_young.map(|(seq, minimum)| {
         let text =
             format!("record {seq} must be kept for {minimum} days, and --override-minimum was not given");
         reason("young", text)
     }));
-    if !done.stated && done.is_full {
-        let text = format!("{ERASURES} is full: at most {MAX_ERASURES} bytes of it are read");
+    if !done.is_stated && done.is_full {
+        let text = format!("{ERASURES_FILE} is full: at most {MAX_ERASURES_BYTES} bytes of it are read");
         why.push(reason("damaged", text));
     }
-    let fate = match (why.is_empty(), is_certain && done.stated && done.zero) {
-        (_, true) => SaltFate::Erased,
-        (true, false) => SaltFate::Erase,
-        (false, false) => SaltFate::Stay(why),
+    let fate = match (why.is_empty(), is_certain && done.is_stated && done.is_zeroed) {
+        (_, true) => SaltAction::AlreadyErased,
+        (true, false) => SaltAction::Erase,
+        (false, false) => SaltAction::Retain(why),
     };
-    let erased = match request.what {
-        Forgotten::Exchange(_) => admissions.first().map(|seq| Erased::One(*seq)),
-        Forgotten::Tenant { name, until } => Some(Erased::Tenant {
+    let erased = match request.target {
+        ErasureTarget::Exchange(_) => admissions.first().map(|seq| ErasureScope::Single(*seq)),
+        ErasureTarget::Tenant { name, until } => Some(ErasureScope::Tenant {
             name: name.clone(),
             until: until.unwrap_or(request.now),
         }),
@@ -406,30 +419,30 @@ fn plan_log(
     let end = read.end.as_ref();
     let statement = erased
         .zip(end)
-        .filter(|_| !done.stated)
+        .filter(|_| !done.is_stated)
         .map(|(erased, end)| Erasure {
             origin: end.origin.clone(),
             size: end.size,
             time: request.now,
             exchanges: admissions.len() as u64,
-            erased,
-            why: request.why.clone(),
+            scope: erased,
+            justification: request.justification.clone(),
         });
     Ok(Some(PlannedErasure {
         admissions: concerned.admissions,
         statement,
-        signed: done.signed,
-        ..PlannedErasure::of(log, fate)
+        signed_notes: done.signed_notes,
+        ..PlannedErasure::for_log(log, fate)
     }))
 }
 
 /// Why what is left of a removed log stays; `None` where nothing is left that tells anything.
-fn left_of(retention: &RetentionState, removed: &Removed) -> Option<Vec<Reason>> {
-    let tells = |name: &String| name == SALTS || name == PAYLOADS;
-    if !removed.remains.iter().any(tells) {
+fn leftover_reasons(retention: &RetentionState, removed: &RemovedLog) -> Option<Vec<RetentionReason>> {
+    let tells = |name: &String| name == SALTS_FILE || name == PAYLOADS_FILE;
+    if !removed.leftover_files.iter().any(tells) {
         return None;
     }
-    let held = held_since(retention, removed);
+    let held = late_hold_reasons(retention, removed);
     let unfinished = || {
         let text = "it was removed, but its salts are left: run prune again to finish";
         vec![reason("removal_unfinished", text)]
@@ -439,35 +452,35 @@ fn left_of(retention: &RetentionState, removed: &Removed) -> Option<Vec<Reason>>
 
 /// What was done before.
 #[derive(Default)]
-struct Done {
+struct PriorErasure {
     /// It was signed that these are erased.
-    stated: bool,
+    is_stated: bool,
     /// The notes that say so.
-    signed: Vec<String>,
+    signed_notes: Vec<String>,
     /// Nothing is left of them.
-    zero: bool,
+    is_zeroed: bool,
     /// No more can be signed of the log.
     is_full: bool,
 }
 
-impl Done {
+impl PriorErasure {
     fn read(
         storage: &dyn ReadStorage,
         keeping: &VerifyingKey,
-        what: &Forgotten,
-        (log, read): (&Log, &Survey),
+        what: &ErasureTarget,
+        (log, read): (&Log, &LogSurvey),
         admissions: &[u64],
-    ) -> Result<Self, KeepingError> {
+    ) -> Result<Self, RetentionError> {
         let text = erasures::read_text(storage, &log.dir)?;
         let signed = read
             .end
             .iter()
             .flat_map(|end| erasures::read(&text, &end.origin, end.size, keeping));
-        let says_so = |erasure: &Erasure| match (what, &erasure.erased) {
-            (Forgotten::Exchange(_), Erased::One(seq)) => admissions == [*seq],
+        let says_so = |erasure: &Erasure| match (what, &erasure.scope) {
+            (ErasureTarget::Exchange(_), ErasureScope::Single(seq)) => admissions == [*seq],
             // Of a tenant, what is of a time is also of every later one: as many are the same, or more. So an erasure that is
             // asked for each night is signed once.
-            (Forgotten::Tenant { name, .. }, Erased::Tenant { name: of, .. }) => {
+            (ErasureTarget::Tenant { name, .. }, ErasureScope::Tenant { name: of, .. }) => {
                 name == of && erasure.exchanges >= admissions.len() as u64
             }
             _ => false,
@@ -476,32 +489,39 @@ impl Done {
         let notes = notes.filter(|(_, erasure)| erasure.as_ref().is_ok_and(says_so));
         let signed: Vec<String> = notes.map(|(note, _)| note.to_owned()).collect();
         Ok(Self {
-            stated: !signed.is_empty(),
-            signed,
-            zero: are_zero(storage, &log.dir, admissions)? && is_punched(storage, &log.dir, admissions)?,
-            is_full: text.len() as u64 + MAX_STATEMENT as u64 > MAX_ERASURES,
+            is_stated: !signed.is_empty(),
+            signed_notes: signed,
+            is_zeroed: are_zeroed(storage, &log.dir, admissions)?
+                && is_punched(storage, &log.dir, admissions)?,
+            is_full: text.len() as u64 + MAX_STATEMENT_BYTES as u64 > MAX_ERASURES_BYTES,
         })
     }
 }
 
 /// Writes what is to be destroyed, behind what was written before.
-fn state(
+fn write_statement(
     storage: &dyn Storage,
     dir: &Path,
     statement: &Erasure,
-    signing: &SigningKey,
-) -> Result<String, KeepingError> {
+    signing_key: &SigningKey,
+) -> Result<String, RetentionError> {
     let mut text = erasures::read_text(storage, dir)?;
-    let note = statement.sign(signing)?;
+    let note = statement.sign(signing_key)?;
     text.push_str(&note);
-    if text.len() as u64 > MAX_ERASURES {
+    if text.len() as u64 > MAX_ERASURES_BYTES {
         let why = format!(
-            "{} is full: at most {MAX_ERASURES} bytes of it are read",
-            dir.join(ERASURES).display()
+            "{} is full: at most {MAX_ERASURES_BYTES} bytes of it are read",
+            dir.join(ERASURES_FILE).display()
         );
-        return Err(KeepingError::Invalid(why));
+        return Err(RetentionError::InvalidRequest(why));
     }
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
-    replace_file(storage, &*directory, dir, (TEMPORARY, ERASURES), text.as_bytes())?;
+    replace_file(
+        storage,
+        &*directory,
+        dir,
+        (TEMPORARY_FILE, ERASURES_FILE),
+        text.as_bytes(),
+    )?;
     Ok(note)
 }

@@ -1,4 +1,4 @@
-//! Everything that keeps the retention job from its work. That a log stays is no error but a [`Reason`](crate::Reason).
+//! Everything that keeps the retention job from its work. That a log stays is no error but a [`RetentionReason`](crate::Reason).
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
@@ -8,7 +8,7 @@ use std::io;
 /// Why nothing could be held, removed or erased.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeepingError {
+pub enum RetentionError {
     /// A call on the retention job's own state failed.
     #[error("{call} {name} in the retention job's state: {source}")]
     State {
@@ -42,34 +42,34 @@ pub enum KeepingError {
     #[error(
         "the retention job signed a statement of hold {0}, but the hold is not in its state: the state was rolled back, so nothing is removed or erased. Restore the newest state"
     )]
-    StateSetBack(u64),
+    StateRolledBack(u64),
     /// The key must not be a retention job's.
     #[error("{0}")]
-    Key(String),
+    InvalidKey(String),
     /// There is no such hold, or it was released before.
     #[error("hold {0} does not exist or was already released")]
     NoSuchHold(u64),
     /// What was asked for cannot be; the text says why.
     #[error("{0}")]
-    Invalid(String),
+    InvalidRequest(String),
     /// The ledger cannot be read or written.
     #[error(transparent)]
     Wal(#[from] WalError),
 }
 
-impl From<EvidenceError> for KeepingError {
+impl From<EvidenceError> for RetentionError {
     fn from(error: EvidenceError) -> Self {
         Self::Wal(error.into())
     }
 }
 
-impl From<LedgerError> for KeepingError {
+impl From<LedgerError> for RetentionError {
     fn from(error: LedgerError) -> Self {
         Self::Wal(error.into())
     }
 }
 
-impl KeepingError {
+impl RetentionError {
     /// Wraps a failed call on the state.
     pub(crate) fn state(call: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::State {
@@ -84,9 +84,9 @@ impl KeepingError {
     ///
     /// # Errors
     /// A failure of the storage, or of anything else, as it is.
-    pub(crate) fn spoiled(self) -> Result<String, Self> {
+    pub(crate) fn into_damage(self) -> Result<String, Self> {
         match &self {
-            Self::Wal(WalError::Evidence(error)) if error.is_spoiled() => Ok(self.to_string()),
+            Self::Wal(WalError::Evidence(error)) if error.is_damaged() => Ok(self.to_string()),
             _ => Err(self),
         }
     }
@@ -107,10 +107,10 @@ impl KeepingError {
             Self::NoState => "keeping_state_missing",
             Self::StateExists => "keeping_state_exists",
             Self::StateCorrupt { .. } => "keeping_state_corrupt",
-            Self::StateSetBack(_) => "keeping_state_set_back",
-            Self::Key(_) => "keeping_key",
+            Self::StateRolledBack(_) => "keeping_state_set_back",
+            Self::InvalidKey(_) => "keeping_key",
             Self::NoSuchHold(_) => "no_such_hold",
-            Self::Invalid(_) => "keeping_invalid",
+            Self::InvalidRequest(_) => "keeping_invalid",
             Self::Wal(error) => error.code(),
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a hold is about: records that are all of what is given. One that gives nothing is about everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scope {
+pub struct HoldScope {
     /// Records of exchanges and refusals of this tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
@@ -20,17 +20,17 @@ pub struct Scope {
     pub until: Option<u64>,
 }
 
-impl Scope {
+impl HoldScope {
     /// Whether a record is one of these: of that tenant and that exchange, if it is of any, and of that time.
     #[must_use]
-    pub fn touches(&self, tenant: Option<&str>, exchange: Option<&str>, ts: u64) -> bool {
-        self.is_about(tenant, exchange)
+    pub fn matches(&self, tenant: Option<&str>, exchange: Option<&str>, ts: u64) -> bool {
+        self.matches_ignoring_time(tenant, exchange)
             && self.since.is_none_or(|since| ts >= since)
             && self.until.is_none_or(|until| ts <= until)
     }
 
     /// Whether a record of that tenant and that exchange is one of these at some time.
-    pub(crate) fn is_about(&self, tenant: Option<&str>, exchange: Option<&str>) -> bool {
+    pub(crate) fn matches_ignoring_time(&self, tenant: Option<&str>, exchange: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
@@ -41,7 +41,7 @@ impl Scope {
 /// That a hold is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Released {
+pub struct HoldRelease {
     /// When, in unix microseconds.
     pub at: u64,
     /// Who released it; absent where an older version did not ask.
@@ -64,7 +64,7 @@ pub struct Hold {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it is about.
-    pub scope: Scope,
+    pub scope: HoldScope,
     /// Who placed it; absent where an older version did not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
@@ -77,7 +77,7 @@ pub struct Hold {
     pub added: u64,
     /// That it is over; absent while it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<Released>,
+    pub released: Option<HoldRelease>,
 }
 
 impl Hold {

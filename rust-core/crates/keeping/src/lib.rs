@@ -2,16 +2,16 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | what must not go, whatever else says that it may | [`Hold`], [`Scope`] |
+//! | what must not go, whatever else says that it may | [`Hold`], [`HoldScope`] |
 //! | whose state that is, and whose key signs what goes | [`RetentionState`] |
 //! | what a log holds, of whom and from when | `survey` |
 //! | which logs a shard has, and of which nobody knows what they held | `logs` |
 //! | which exchanges ended in a log that nobody can read | `ends` |
-//! | which logs may go, and why the others stay | [`Plan`] |
+//! | which logs may go, and why the others stay | [`PlanRequest`] |
 //! | how one goes: its tombstone first | `remove` |
 //! | salts that are destroyed, signed first | [`erase`] |
 //! | keys of tenants that are destroyed, signed first | [`shred`] |
-//! | what is stated of holds beside the shards | [`state_holds`] |
+//! | what is stated of holds beside the shards | [`write_hold_statements`] |
 //! | what has to be in the auditor's log before | [`Anchors`] |
 //!
 //! Whoever deletes is not whoever signs records: the retention key is one of its own, and its state lies apart from the
@@ -36,13 +36,13 @@ mod survey;
 mod zeros;
 
 pub use anchors::Anchors;
-pub use erase::{Forgotten, PlannedErasure, Request, SaltFate, erase, plan_erasure};
-pub use error::KeepingError;
-pub use hold::{Hold, Released, Scope};
-pub use plan::{Fate, Plan, Planned, Removable, plan};
-pub use policy::Policy;
-pub use reason::Reason;
+pub use erase::{ErasureRequest, ErasureTarget, PlannedErasure, SaltAction, erase, plan_erasure};
+pub use error::RetentionError;
+pub use hold::{Hold, HoldRelease, HoldScope};
+pub use plan::{PlanRequest, PlannedLog, RemovableLog, RemovalAction, plan};
+pub use policy::RetentionPolicy;
+pub use reason::RetentionReason;
 pub use remove::prune;
 pub use retention_state::RetentionState;
-pub use shred::{KeyFate, PlannedShred, ShredRequest, plan_shred, shred};
-pub use statements::state_holds;
+pub use shred::{KeyAction, PlannedShred, ShredRequest, plan_shred, shred};
+pub use statements::write_hold_statements;

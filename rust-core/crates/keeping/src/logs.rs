@@ -1,13 +1,13 @@
 //! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
 //! without a key can put others in the place of records that no checkpoint covers, and take logs away.
 
-use crate::ends::{Ends, SignedLog, names};
-use crate::reason::{Reason, reason};
-use crate::survey::{HeldEnd, Survey, survey};
-use crate::{Hold, KeepingError, RetentionState};
+use crate::ends::{ExchangeEnds, SignedLog, referenced_logs};
+use crate::reason::{RetentionReason, reason};
+use crate::survey::{HeldEnd, LogSurvey, survey_log};
+use crate::{Hold, RetentionError, RetentionState};
 use proofgate_evidence::layout::{Shard, parse_incarnation};
-use proofgate_evidence::removal::{self, Removal, Removed};
-use proofgate_evidence::rules::{Predecessor, Rules};
+use proofgate_evidence::removal::{self, RemovalState, RemovedLog};
+use proofgate_evidence::rules::{LogTracker, Predecessor};
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid};
 use proofgate_ledger::record::Record;
 use proofgate_ledger::{Checkpoint, VerifyingKey};
@@ -18,43 +18,43 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Log {
     pub(crate) incarnation: Ulid,
     pub(crate) dir: PathBuf,
-    pub(crate) is: Is,
+    pub(crate) presence: LogPresence,
 }
 
-pub(crate) enum Is {
+pub(crate) enum LogPresence {
     /// A retention job has removed it.
-    Removed(Box<Removed>),
+    Removed(Box<RemovedLog>),
     /// It is there; and why its tombstone is refused, if it has one.
-    There(Box<Survey>, Option<String>),
+    Present(Box<LogSurvey>, Option<String>),
 }
 
 impl Log {
     /// What it says, where somebody has signed for it.
-    fn rules(&self) -> Option<&Rules> {
-        match &self.is {
-            Is::Removed(removed) => Some(&removed.rules),
-            Is::There(read, _) => read.own.is_some().then_some(&read.rules),
+    fn tracker(&self) -> Option<&LogTracker> {
+        match &self.presence {
+            LogPresence::Removed(removed) => Some(&removed.tracker),
+            LogPresence::Present(read, _) => read.own_checkpoint.is_some().then_some(&read.tracker),
         }
     }
 
     /// Whether it was removed, or somebody has signed for it.
     fn is_known(&self) -> bool {
-        match &self.is {
-            Is::Removed(_) => true,
-            Is::There(read, _) => read.is_signed(),
+        match &self.presence {
+            LogPresence::Removed(_) => true,
+            LogPresence::Present(read, _) => read.is_signed(),
         }
     }
 
-    pub(crate) fn read(&self) -> Option<&Survey> {
-        match &self.is {
-            Is::Removed(_) => None,
-            Is::There(read, _) => Some(read),
+    pub(crate) fn survey(&self) -> Option<&LogSurvey> {
+        match &self.presence {
+            LogPresence::Removed(_) => None,
+            LogPresence::Present(read, _) => Some(read),
         }
     }
 }
 
 /// How often a shard is listed for what came while it was read. What a worker begins meanwhile is less each time.
-const LISTINGS: usize = 64;
+const MAX_LISTINGS: usize = 64;
 
 /// Reads the logs of a shard, the oldest first, and then those that a worker begins while they are read; `visit` sees every
 /// record of those that were not removed, once, with its log and its number.
@@ -64,38 +64,42 @@ pub(crate) fn read(
     (key, keeping): (&VerifyingKey, &VerifyingKey),
     holds: &[&Hold],
     visit: &mut dyn FnMut(Ulid, u64, &Record<'_>),
-) -> Result<Vec<Log>, KeepingError> {
+) -> Result<Vec<Log>, RetentionError> {
     let mut read_log = |incarnation: Ulid, seen: Option<&Checkpoint>| {
         let dir = shard.dir.join(incarnation.to_string());
         let mut there = |refused| {
             let mut visit = |seq, record: &Record<'_>| visit(incarnation, seq, record);
-            let mut read = survey(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
+            let mut read = survey_log(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
             // All logs of a shard are kept at once, and none of them is removed by this.
-            (read.tenants, read.stays) = (BTreeSet::new(), Vec::new());
-            Ok::<_, KeepingError>(Is::There(Box::new(read), refused))
+            (read.tenants, read.retained_records) = (BTreeSet::new(), Vec::new());
+            Ok::<_, RetentionError>(LogPresence::Present(Box::new(read), refused))
         };
-        let is = match removal_of(storage, &dir, key, keeping)? {
-            Removal::Done(removed) => Is::Removed(removed),
-            Removal::None => there(None)?,
+        let is = match read_removal(storage, &dir, key, keeping)? {
+            RemovalState::Done(removed) => LogPresence::Removed(removed),
+            RemovalState::None => there(None)?,
             // A tombstone that is not by the retention key hides no log.
-            Removal::Refused(refusal) => there(Some(refusal.why))?,
+            RemovalState::Refused(refusal) => there(Some(refusal.reason))?,
         };
-        Ok::<_, KeepingError>(Log { incarnation, dir, is })
+        Ok::<_, RetentionError>(Log {
+            incarnation,
+            dir,
+            presence: is,
+        })
     };
     let mut logs = Vec::with_capacity(shard.incarnations.len());
     let mut next = shard.incarnations.clone();
-    for _ in 0..LISTINGS {
+    for _ in 0..MAX_LISTINGS {
         for incarnation in next {
             logs.push(read_log(incarnation, None)?);
         }
-        next = begun_since(storage, shard, &logs)?;
+        next = new_logs(storage, shard, &logs)?;
         if next.is_empty() {
             break;
         }
     }
     // A log is judged by those behind it.
     for at in (0..logs.len()).rev() {
-        if let Some(seen) = gone_on(&logs, at) {
+        if let Some(seen) = end_if_extended(&logs, at) {
             logs[at] = read_log(logs[at].incarnation, Some(&seen))?;
         }
     }
@@ -103,8 +107,8 @@ pub(crate) fn read(
 }
 
 /// The logs behind the newest one that was read. One that is begun sorts behind all names that are there.
-fn begun_since(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Vec<Ulid>, KeepingError> {
-    let Some(newest) = logs.last().filter(|_| !shard.alone) else {
+fn new_logs(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Vec<Ulid>, RetentionError> {
+    let Some(newest) = logs.last().filter(|_| !shard.single) else {
         return Ok(Vec::new());
     };
     let names = storage.list(&shard.dir);
@@ -117,25 +121,30 @@ fn begun_since(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result
 
 /// How far a log was read that may have been written since: it has ended, and no checkpoint that was there covers it, or
 /// later logs tell more of it.
-fn gone_on(logs: &[Log], at: usize) -> Option<Checkpoint> {
-    let read = logs[at].read().filter(|read| read.damage.is_none())?;
-    let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
-    let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
+fn end_if_extended(logs: &[Log], at: usize) -> Option<Checkpoint> {
+    let read = logs[at].survey().filter(|read| read.damage.is_none())?;
+    let claims = collect_claims(
+        logs[at].incarnation,
+        logs[at + 1..].iter().filter_map(Log::tracker),
+    );
+    let ended = read.tracker.is_sealed() || claims.iter().any(|(_, ended)| *ended);
     let differs = contradiction(&claims, read.end.as_ref()).is_some();
-    let may_have = differs || (ended && read.last.is_none());
+    let may_have = differs || (ended && read.final_note.is_none());
     read.end.clone().filter(|_| may_have)
 }
 
 /// What a log's directory says of its removal.
-pub(crate) fn removal_of(
+pub(crate) fn read_removal(
     storage: &dyn ReadStorage,
     dir: &Path,
     key: &VerifyingKey,
-    keeping: &VerifyingKey,
-) -> Result<Removal, KeepingError> {
-    match removal::read(storage, dir, Some(key), Some(keeping)) {
+    retention_key: &VerifyingKey,
+) -> Result<RemovalState, RetentionError> {
+    match removal::read(storage, dir, Some(key), Some(retention_key)) {
         Ok(removal) => Ok(removal),
-        Err(error) => Ok(Removal::Refused(KeepingError::from(error).spoiled()?.into())),
+        Err(error) => Ok(RemovalState::Refused(
+            RetentionError::from(error).into_damage()?.into(),
+        )),
     }
 }
 
@@ -144,20 +153,23 @@ pub(crate) struct LogState {
     /// It is sealed, or a later log has recorded its end.
     pub(crate) ended: bool,
     /// Why nobody knows what it holds, or held.
-    pub(crate) doubts: Vec<Reason>,
+    pub(crate) doubts: Vec<RetentionReason>,
 }
 
 /// How the log at a position stands.
-pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState {
-    let Is::There(read, refused) = &logs[at].is else {
+pub(crate) fn log_state(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState {
+    let LogPresence::Present(read, refused) = &logs[at].presence else {
         return LogState {
             ended: true,
             doubts: Vec::new(),
         };
     };
-    let claims = claims(logs[at].incarnation, logs[at + 1..].iter().filter_map(Log::rules));
-    let newest = logs.iter().rposition(|log| log.rules().is_some()) == Some(at);
-    let mut standing = standing_of(read, &claims, newest, key);
+    let claims = collect_claims(
+        logs[at].incarnation,
+        logs[at + 1..].iter().filter_map(Log::tracker),
+    );
+    let newest = logs.iter().rposition(|log| log.tracker().is_some()) == Some(at);
+    let mut standing = state_from_claims(read, &claims, newest, key);
     if let Some(why) = refused {
         let text = format!("its tombstone is refused: {why}: run fsck");
         standing.doubts.insert(0, reason("tombstone_refused", text));
@@ -167,28 +179,28 @@ pub(crate) fn standing(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState 
 
 /// How a log stands of which later ones make these claims. Of one that is still written, the newest records are under no
 /// checkpoint yet; any other must be covered as a whole.
-pub(crate) fn standing_of(
-    read: &Survey,
+pub(crate) fn state_from_claims(
+    survey: &LogSurvey,
     claims: &[(Predecessor, bool)],
-    newest: bool,
+    is_newest: bool,
     key: &VerifyingKey,
 ) -> LogState {
     let mut doubts = Vec::new();
-    let ended = read.rules.sealed() || claims.iter().any(|(_, ended)| *ended);
+    let ended = survey.tracker.is_sealed() || claims.iter().any(|(_, ended)| *ended);
     // All else would follow from it.
-    if let Some(damage) = &read.damage {
+    if let Some(damage) = &survey.damage {
         doubts.push(reason("damaged", format!("{damage}: run fsck")));
         return LogState { ended, doubts };
     }
     let foreign = |end: &Checkpoint| key.for_origin(&end.origin).is_err();
-    if read.end.as_ref().is_some_and(foreign) {
+    if survey.end.as_ref().is_some_and(foreign) {
         doubts.push(reason("damaged", "it is not a log of this ledger: run fsck"));
     }
-    doubts.extend(contradiction(claims, read.end.as_ref()));
-    let is_written = !ended && read.own.is_some() && (newest || !claims.is_empty());
+    doubts.extend(contradiction(claims, survey.end.as_ref()));
+    let is_written = !ended && survey.own_checkpoint.is_some() && (is_newest || !claims.is_empty());
     // A start that was cut short before it was signed has served nobody.
-    let has_served = read.own.is_some() || read.rules.served().is_some();
-    if read.last.is_none() && has_served && !is_written {
+    let has_served = survey.own_checkpoint.is_some() || survey.tracker.served().is_some();
+    if survey.final_note.is_none() && has_served && !is_written {
         doubts.push(reason(
             "uncovered",
             "no checkpoint by the ledger's key covers all of its records: run fsck",
@@ -198,22 +210,22 @@ pub(crate) fn standing_of(
 }
 
 /// Where the exchanges of these logs ended, of which these are known how they stand.
-pub(crate) fn ends(logs: &[Log], standings: &[LogState]) -> Ends {
+pub(crate) fn exchange_ends(logs: &[Log], standings: &[LogState]) -> ExchangeEnds {
     let known = logs.iter().zip(standings).filter(|(log, _)| log.is_known());
-    Ends::of(known.map(|(log, standing)| SignedLog {
+    ExchangeEnds::from_logs(known.map(|(log, standing)| SignedLog {
         incarnation: log.incarnation,
-        rules: log.rules(),
+        tracker: log.tracker(),
         is_doubtful: !standing.doubts.is_empty(),
     }))
 }
 
 /// Why logs which others name may have been taken away.
-pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
+pub(crate) fn missing_log_reasons(logs: &[Log]) -> Vec<RetentionReason> {
     let known = logs.iter().filter(|log| log.is_known());
     let known: BTreeSet<Ulid> = known.map(|log| log.incarnation).collect();
     let mut why = Vec::new();
-    for (log, rules) in logs.iter().filter_map(|log| Some((log, log.rules()?))) {
-        why.extend(names(rules).difference(&known).map(|named| {
+    for (log, rules) in logs.iter().filter_map(|log| Some((log, log.tracker()?))) {
+        why.extend(referenced_logs(rules).difference(&known).map(|named| {
             let text = format!("{} names {named}, which is missing: run fsck", log.dir.display());
             reason("damaged", text)
         }));
@@ -222,7 +234,10 @@ pub(crate) fn missing(logs: &[Log]) -> Vec<Reason> {
 }
 
 /// What later logs say of one, with whether it is of its end.
-pub(crate) fn claims<'r>(of: Ulid, later: impl Iterator<Item = &'r Rules>) -> Vec<(Predecessor, bool)> {
+pub(crate) fn collect_claims<'r>(
+    of: Ulid,
+    later: impl Iterator<Item = &'r LogTracker>,
+) -> Vec<(Predecessor, bool)> {
     let mut claims = Vec::new();
     for rules in later {
         let named = rules.opened().and_then(|opened| opened.predecessor);
@@ -238,7 +253,10 @@ pub(crate) fn claims<'r>(of: Ulid, later: impl Iterator<Item = &'r Rules>) -> Ve
 }
 
 /// How what is there of a log is not what later logs say of it.
-pub(crate) fn contradiction(claims: &[(Predecessor, bool)], there: Option<&Checkpoint>) -> Option<Reason> {
+pub(crate) fn contradiction(
+    claims: &[(Predecessor, bool)],
+    there: Option<&Checkpoint>,
+) -> Option<RetentionReason> {
     let size = there.map_or(0, |end| end.size);
     let differs = |(said, ended): &&(Predecessor, bool)| match ended {
         true => there.is_none_or(|end| (said.size, said.root) != (end.size, end.root)),
@@ -256,16 +274,16 @@ pub(crate) fn contradiction(claims: &[(Predecessor, bool)], there: Option<&Check
 pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEnd> {
     let ends = later
         .iter()
-        .filter_map(Log::read)
+        .filter_map(Log::survey)
         .flat_map(|read| &read.held_ends);
     ends.filter(move |end| end.incarnation == of)
 }
 
 /// The holds that keep what is left of a removed log: they came after its tombstone was signed.
-pub(crate) fn held_since(retention: &RetentionState, removed: &Removed) -> Vec<Reason> {
+pub(crate) fn late_hold_reasons(retention: &RetentionState, removed: &RemovedLog) -> Vec<RetentionReason> {
     let since = retention
-        .active()
-        .filter(|hold| hold.added >= removed.tombstone.removed);
+        .active_holds()
+        .filter(|hold| hold.added >= removed.tombstone.removed_at);
     let since = since.map(|hold| {
         let text = format!("hold {} was added after its tombstone was signed", hold.id);
         reason("held", text)

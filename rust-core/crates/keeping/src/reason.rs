@@ -1,12 +1,12 @@
 //! Why a log stays, or a salt, or a key.
 
-use crate::KeepingError;
+use crate::RetentionError;
 use proofgate_evidence::Ulid;
 use serde::Serialize;
 
 /// Why a log stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reason {
+pub struct RetentionReason {
     /// Its stable name.
     pub code: &'static str,
     /// In a sentence.
@@ -17,8 +17,8 @@ pub struct Reason {
     pub statement: Option<String>,
 }
 
-pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
-    Reason {
+pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> RetentionReason {
+    RetentionReason {
         code,
         text: text.into(),
         statement: None,
@@ -26,11 +26,11 @@ pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> Reason {
 }
 
 /// Why a log stays of which a file is not what it should be.
-pub(crate) fn damaged(error: KeepingError) -> Result<Reason, KeepingError> {
-    Ok(reason("damaged", format!("{}: run fsck", error.spoiled()?)))
+pub(crate) fn damage_reason(error: RetentionError) -> Result<RetentionReason, RetentionError> {
+    Ok(reason("damaged", format!("{}: run fsck", error.into_damage()?)))
 }
 
-pub(crate) fn ends_kept(log: Ulid) -> Reason {
+pub(crate) fn ends_retained_reason(log: Ulid) -> RetentionReason {
     let text = format!("it contains the ends of exchanges that {log} admitted, and that log is kept");
     reason("ends_kept", text)
 }

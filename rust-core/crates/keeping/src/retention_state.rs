@@ -1,11 +1,11 @@
 //! The retention job's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds
 //! everything.
 
-use crate::KeepingError;
+use crate::RetentionError;
 use crate::anchors::{Anchors, anchored_releases};
-use crate::hold::{Hold, Released, Scope};
+use crate::hold::{Hold, HoldRelease, HoldScope};
 use proofgate_evidence::ReadStorage;
-use proofgate_ledger::{Justification, MAX_REASON, SigningKey, VerifyingKey};
+use proofgate_ledger::{Justification, MAX_REASON_BYTES, SigningKey, VerifyingKey};
 use proofgate_state::StateStorage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Whose state it is; written last.
-const IDENTITY: &str = "retention";
-const HOLDS: &str = "holds";
+const IDENTITY_FILE: &str = "retention";
+const HOLDS_FILE: &str = "holds";
 const VERSION: u32 = 1;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,21 +58,21 @@ impl RetentionState {
     /// Begins with an empty state, for a ledger and the key that is to sign what goes of it.
     ///
     /// # Errors
-    /// [`KeepingError::Key`] when either key could speak for the other's names; [`KeepingError::StateExists`];
-    /// [`KeepingError::State`].
-    pub fn begin(
+    /// [`RetentionError::InvalidKey`] when either key could speak for the other's names; [`RetentionError::StateExists`];
+    /// [`RetentionError::State`].
+    pub fn create(
         state: Arc<dyn StateStorage>,
         ledger: &VerifyingKey,
         keeping: &VerifyingKey,
-    ) -> Result<Self, KeepingError> {
-        require_apart(ledger, keeping)?;
+    ) -> Result<Self, RetentionError> {
+        require_independent(ledger, keeping)?;
         // A first time that was cut short leaves a list without a hold; any other list is somebody's.
-        let held = match read(&*state, HOLDS)? {
-            Some(bytes) => !decode::<Holds>(HOLDS, &bytes)?.holds.is_empty(),
+        let held = match read(&*state, HOLDS_FILE)? {
+            Some(bytes) => !decode::<Holds>(HOLDS_FILE, &bytes)?.holds.is_empty(),
             None => false,
         };
-        if held || read(&*state, IDENTITY)?.is_some() {
-            return Err(KeepingError::StateExists);
+        if held || read(&*state, IDENTITY_FILE)?.is_some() {
+            return Err(RetentionError::StateExists);
         }
         let retention = Self {
             state,
@@ -89,31 +89,34 @@ impl RetentionState {
             unanchored: BTreeSet::new(),
         };
         retention.save(&retention.holds)?;
-        write(&*retention.state, IDENTITY, &retention.identity)?;
+        write(&*retention.state, IDENTITY_FILE, &retention.identity)?;
         Ok(retention)
     }
 
     /// Goes on with a state.
     ///
     /// # Errors
-    /// [`KeepingError::NoState`] when it is not there; [`KeepingError::StateCorrupt`] when a part of it is not, or is none;
-    /// [`KeepingError::State`].
-    pub fn open(state: Arc<dyn StateStorage>) -> Result<Self, KeepingError> {
-        let Some(identity) = read(&*state, IDENTITY)? else {
-            return Err(KeepingError::NoState);
+    /// [`RetentionError::NoState`] when it is not there; [`RetentionError::StateCorrupt`] when a part of it is not, or is none;
+    /// [`RetentionError::State`].
+    pub fn open(state: Arc<dyn StateStorage>) -> Result<Self, RetentionError> {
+        let Some(identity) = read(&*state, IDENTITY_FILE)? else {
+            return Err(RetentionError::NoState);
         };
-        let identity: Identity = decode(IDENTITY, &identity)?;
-        let Some(holds) = read(&*state, HOLDS)? else {
-            return Err(KeepingError::corrupt(HOLDS, "it is missing"));
+        let identity: Identity = decode(IDENTITY_FILE, &identity)?;
+        let Some(holds) = read(&*state, HOLDS_FILE)? else {
+            return Err(RetentionError::corrupt(HOLDS_FILE, "it is missing"));
         };
-        let holds: Holds = decode(HOLDS, &holds)?;
+        let holds: Holds = decode(HOLDS_FILE, &holds)?;
         if (identity.v, holds.v) != (VERSION, VERSION) {
-            return Err(KeepingError::corrupt(IDENTITY, "it has an unsupported version"));
+            return Err(RetentionError::corrupt(
+                IDENTITY_FILE,
+                "it has an unsupported version",
+            ));
         }
         let numbered = holds.holds.iter().zip(1..).all(|(hold, id)| hold.id == id);
         if !numbered {
-            return Err(KeepingError::corrupt(
-                HOLDS,
+            return Err(RetentionError::corrupt(
+                HOLDS_FILE,
                 "the numbers of the holds are not 1, 2, 3, …",
             ));
         }
@@ -130,23 +133,23 @@ impl RetentionState {
     /// begun is the same retention job's.
     ///
     /// # Errors
-    /// [`KeepingError::StateCorrupt`]; [`KeepingError::Key`].
-    pub fn require(&self, ledger: &VerifyingKey, signing: &SigningKey) -> Result<(), KeepingError> {
+    /// [`RetentionError::StateCorrupt`]; [`RetentionError::InvalidKey`].
+    pub fn check_identity(&self, ledger: &VerifyingKey, signing: &SigningKey) -> Result<(), RetentionError> {
         let keeping = signing.verifying_key();
-        require_apart(ledger, &keeping)?;
+        require_independent(ledger, &keeping)?;
         let is_of = |key: &VerifyingKey, line: &VerifyingKey| {
-            key.name() == line.name() && line.place_of(key).is_some()
+            key.name() == line.name() && line.position_of(key).is_some()
         };
         let known = |text: &str| {
-            VerifyingKey::from_text(text).map_err(|error| KeepingError::corrupt(IDENTITY, error))
+            VerifyingKey::from_text(text).map_err(|error| RetentionError::corrupt(IDENTITY_FILE, error))
         };
         if is_of(&known(&self.identity.ledger)?, ledger)
             && is_of(&known(&self.identity.retention_key)?, &keeping)
         {
             return Ok(());
         }
-        Err(KeepingError::corrupt(
-            IDENTITY,
+        Err(RetentionError::corrupt(
+            IDENTITY_FILE,
             format!(
                 "it belongs to the retention key {} of the ledger {}",
                 self.identity.retention_key, self.identity.ledger
@@ -161,7 +164,7 @@ impl RetentionState {
     }
 
     /// The holds that hold: also those whose release waits for the auditor's log.
-    pub fn active(&self) -> impl Iterator<Item = &Hold> {
+    pub fn active_holds(&self) -> impl Iterator<Item = &Hold> {
         let holds = self.holds.holds.iter();
         holds.filter(|hold| hold.is_active() || self.unanchored.contains(&hold.id))
     }
@@ -170,14 +173,14 @@ impl RetentionState {
     /// `anchors`, those in the auditor's log.
     ///
     /// # Errors
-    /// [`KeepingError::Wal`] when what is stated on the ledger at a path cannot be read.
-    pub fn wait_for(
+    /// [`RetentionError::Wal`] when what is stated on the ledger at a path cannot be read.
+    pub fn require_anchors(
         &mut self,
         anchors: Anchors,
         storage: &dyn ReadStorage,
         path: &Path,
         (key, keeping): (&VerifyingKey, &VerifyingKey),
-    ) -> Result<(), KeepingError> {
+    ) -> Result<(), RetentionError> {
         let released = anchored_releases(storage, path, (key, keeping), &anchors)?;
         let over = self.holds.holds.iter().filter(|hold| !hold.is_active());
         self.unanchored = over
@@ -195,25 +198,27 @@ impl RetentionState {
     /// Adds a hold; it is on the disk when this returns. `name` is that of a plan's hold. `now` is in unix microseconds.
     ///
     /// # Errors
-    /// [`KeepingError::Invalid`], also when one of this name holds already; [`KeepingError::State`].
+    /// [`RetentionError::InvalidRequest`], also when one of this name holds already; [`RetentionError::State`].
     pub fn add(
         &mut self,
         name: Option<&str>,
-        scope: Scope,
+        scope: HoldScope,
         why: &Justification,
         now: u64,
-    ) -> Result<Hold, KeepingError> {
-        check(why)?;
+    ) -> Result<Hold, RetentionError> {
+        check_justification(why)?;
         let texts = [name, scope.tenant.as_deref(), scope.exchange.as_deref()];
         for text in texts.into_iter().flatten() {
-            require_line(text)?;
+            require_single_line(text)?;
         }
         if scope
             .since
             .zip(scope.until)
             .is_some_and(|(since, until)| since > until)
         {
-            return Err(KeepingError::Invalid("--since is later than --until".to_owned()));
+            return Err(RetentionError::InvalidRequest(
+                "--since is later than --until".to_owned(),
+            ));
         }
         if let Some(name) = name
             && self
@@ -222,7 +227,7 @@ impl RetentionState {
                 .iter()
                 .any(|hold| hold.is_active() && hold.name.as_deref() == Some(name))
         {
-            return Err(KeepingError::Invalid(format!(
+            return Err(RetentionError::InvalidRequest(format!(
                 "an active hold is already named {name}"
             )));
         }
@@ -245,21 +250,21 @@ impl RetentionState {
     /// Ends a hold.
     ///
     /// # Errors
-    /// [`KeepingError::NoSuchHold`]; [`KeepingError::Invalid`], also for a time before the hold was placed;
-    /// [`KeepingError::State`].
-    pub fn release(&mut self, id: u64, why: &Justification, now: u64) -> Result<Hold, KeepingError> {
-        check(why)?;
+    /// [`RetentionError::NoSuchHold`]; [`RetentionError::InvalidRequest`], also for a time before the hold was placed;
+    /// [`RetentionError::State`].
+    pub fn release(&mut self, id: u64, why: &Justification, now: u64) -> Result<Hold, RetentionError> {
+        check_justification(why)?;
         let mut holds = self.holds.holds.clone();
         let hold = holds
             .iter_mut()
             .find(|hold| hold.id == id && hold.is_active())
-            .ok_or(KeepingError::NoSuchHold(id))?;
+            .ok_or(RetentionError::NoSuchHold(id))?;
         if now < hold.added {
-            return Err(KeepingError::Invalid(format!(
+            return Err(RetentionError::InvalidRequest(format!(
                 "by this clock, hold {id} was placed in the future: a clock was or is wrong"
             )));
         }
-        hold.released = Some(Released {
+        hold.released = Some(HoldRelease {
             at: now,
             author: Some(why.author.clone()),
             reason: why.reason.clone(),
@@ -270,23 +275,23 @@ impl RetentionState {
         Ok(hold)
     }
 
-    fn replace(&mut self, holds: Vec<Hold>) -> Result<(), KeepingError> {
+    fn replace(&mut self, holds: Vec<Hold>) -> Result<(), RetentionError> {
         let holds = Holds { v: VERSION, holds };
         self.save(&holds)?;
         self.holds = holds;
         Ok(())
     }
 
-    fn save(&self, holds: &Holds) -> Result<(), KeepingError> {
-        write(&*self.state, HOLDS, holds)
+    fn save(&self, holds: &Holds) -> Result<(), RetentionError> {
+        write(&*self.state, HOLDS_FILE, holds)
     }
 }
 
 /// Neither key may be able to speak for the other's names.
-fn require_apart(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), KeepingError> {
-    match ledger.is_apart_from(keeping) {
+fn require_independent(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), RetentionError> {
+    match ledger.is_independent_of(keeping) {
         true => Ok(()),
-        false => Err(KeepingError::Key(format!(
+        false => Err(RetentionError::InvalidKey(format!(
             "the retention key is named {}, and the ledger's {}: create a separate key for the retention job, whose name differs from the ledger's and is neither above nor below it",
             keeping.name(),
             ledger.name()
@@ -295,31 +300,31 @@ fn require_apart(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), Ke
 }
 
 /// Refuses who answers, and why, where a part is not one line.
-pub(crate) fn check(why: &Justification) -> Result<(), KeepingError> {
+pub(crate) fn check_justification(why: &Justification) -> Result<(), RetentionError> {
     why.check()
-        .map_err(|error| KeepingError::Invalid(error.to_string()))
+        .map_err(|error| RetentionError::InvalidRequest(error.to_string()))
 }
 
-fn require_line(text: &str) -> Result<(), KeepingError> {
-    if text.is_empty() || text.len() > MAX_REASON || text.chars().any(char::is_control) {
-        return Err(KeepingError::Invalid(format!(
-            "a name, a tenant and an exchange must each be one line of 1 to {MAX_REASON} bytes"
+fn require_single_line(text: &str) -> Result<(), RetentionError> {
+    if text.is_empty() || text.len() > MAX_REASON_BYTES || text.chars().any(char::is_control) {
+        return Err(RetentionError::InvalidRequest(format!(
+            "a name, a tenant and an exchange must each be one line of 1 to {MAX_REASON_BYTES} bytes"
         )));
     }
     Ok(())
 }
 
-fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, KeepingError> {
-    state.read(name).map_err(KeepingError::state("read", name))
+fn read(state: &dyn StateStorage, name: &str) -> Result<Option<Vec<u8>>, RetentionError> {
+    state.read(name).map_err(RetentionError::state("read", name))
 }
 
-fn write<T: Serialize>(state: &dyn StateStorage, name: &str, value: &T) -> Result<(), KeepingError> {
-    let bytes = serde_json::to_vec(value).map_err(|error| KeepingError::corrupt(name, error))?;
+fn write<T: Serialize>(state: &dyn StateStorage, name: &str, value: &T) -> Result<(), RetentionError> {
+    let bytes = serde_json::to_vec(value).map_err(|error| RetentionError::corrupt(name, error))?;
     state
         .write(name, &bytes)
-        .map_err(KeepingError::state("write", name))
+        .map_err(RetentionError::state("write", name))
 }
 
-fn decode<'b, T: Deserialize<'b>>(name: &str, bytes: &'b [u8]) -> Result<T, KeepingError> {
-    serde_json::from_slice(bytes).map_err(|error| KeepingError::corrupt(name, error))
+fn decode<'b, T: Deserialize<'b>>(name: &str, bytes: &'b [u8]) -> Result<T, RetentionError> {
+    serde_json::from_slice(bytes).map_err(|error| RetentionError::corrupt(name, error))
 }

@@ -1,18 +1,18 @@
 //! Shredding: a tenant's key is destroyed, so that no salt which needs it can be had any more, wherever copies of the ledger
 //! lie. That it is destroyed is signed first. The keys themselves lie elsewhere: whoever asked for this removes them then.
 
-use crate::anchors::not_anchored;
-use crate::logs::{self, Is, held_since, missing, standing};
-use crate::policy::{Policy, at, is_over};
-use crate::reason::{Reason, reason};
-use crate::statements::{state_holds, write_note};
-use crate::survey::exchange_of;
-use crate::{Hold, KeepingError, RetentionState, Scope};
+use crate::anchors::not_anchored_reason;
+use crate::logs::{self, LogPresence, late_hold_reasons, log_state, missing_log_reasons};
+use crate::policy::{RetentionPolicy, current_time, has_elapsed};
+use crate::reason::{RetentionReason, reason};
+use crate::statements::{write_hold_statements, write_note};
+use crate::survey::exchange_id;
+use crate::{Hold, HoldScope, RetentionError, RetentionState};
 use proofgate_evidence::ReadStorage;
-use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS};
-use proofgate_evidence::key_successions::ledger_of;
+use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS_DIR};
+use proofgate_evidence::key_successions::ledger_directory;
 use proofgate_evidence::layout::shards;
-use proofgate_evidence::salts::SALTS;
+use proofgate_evidence::salts::SALTS_FILE;
 use proofgate_ledger::record::Record;
 use proofgate_ledger::{Justification, KeyDestruction, ShredKeyId, SigningKey, VerifyingKey};
 use proofgate_wal::Storage;
@@ -32,28 +32,28 @@ pub struct ShredRequest<'p> {
     /// Whose keys.
     pub tenant: &'p str,
     /// Which of them; `None` for all that its admissions name and all that are there.
-    pub only: Option<&'p BTreeSet<ShredKeyId>>,
+    pub requested_keys: Option<&'p BTreeSet<ShredKeyId>>,
     /// Those of its keys that are still there, as far as that is known.
-    pub there: &'p BTreeSet<ShredKeyId>,
+    pub existing_keys: &'p BTreeSet<ShredKeyId>,
     /// How long records must be kept; `None` where that was overridden.
-    pub policy: Option<&'p Policy>,
+    pub policy: Option<&'p RetentionPolicy>,
     /// Who asked for it, and why, for what is signed.
-    pub why: &'p Justification,
+    pub justification: &'p Justification,
     /// In unix microseconds.
     pub now: u64,
     /// When `now` was, so that what is signed says when that was done; `None` for `now`.
-    pub begun: Option<Instant>,
+    pub started_at: Option<Instant>,
 }
 
 /// What is to become of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyFate {
+pub enum KeyAction {
     /// It is destroyed.
     Destroy,
     /// It was before, as was signed.
-    Destroyed,
+    AlreadyDestroyed,
     /// It stays.
-    Stay(Vec<Reason>),
+    Retain(Vec<RetentionReason>),
 }
 
 /// A key that is to be destroyed.
@@ -64,44 +64,45 @@ pub struct PlannedShred {
     /// Admissions that name it.
     pub exchanges: u64,
     /// What is to become of it.
-    pub fate: KeyFate,
+    pub action: KeyAction,
     /// What is signed; `None` where it was before.
     statement: Option<KeyDestruction>,
 }
 
 /// What is known of a key's exchanges.
 #[derive(Default)]
-struct Concerned {
+struct AffectedExchanges {
     exchanges: u64,
     /// One that must still be kept, and for how many days.
-    young: Option<(String, u64)>,
+    too_young: Option<(String, u64)>,
     /// One that is of the future.
-    ahead: Option<String>,
+    future: Option<String>,
     held_by: BTreeSet<u64>,
 }
 
 /// Plans which keys are destroyed, by their ids; none where none of the tenant's is known. Nothing is changed.
 ///
 /// # Errors
-/// [`KeepingError::Wal`] when the ledger cannot be read.
+/// [`RetentionError::Wal`] when the ledger cannot be read.
 pub fn plan_shred(
     storage: &dyn ReadStorage,
-    keeping: &VerifyingKey,
+    retention_key: &VerifyingKey,
     request: &ShredRequest<'_>,
-) -> Result<Vec<PlannedShred>, KeepingError> {
-    let wanted = |key: &ShredKeyId| request.only.is_none_or(|only| only.contains(key));
-    let named = request.only.into_iter().flatten();
-    let mut keys: BTreeMap<ShredKeyId, Concerned> = named
-        .chain(request.there.iter().filter(|key| wanted(key)))
-        .map(|key| (*key, Concerned::default()))
+) -> Result<Vec<PlannedShred>, RetentionError> {
+    let wanted = |key: &ShredKeyId| request.requested_keys.is_none_or(|only| only.contains(key));
+    let named = request.requested_keys.into_iter().flatten();
+    let mut keys: BTreeMap<ShredKeyId, AffectedExchanges> = named
+        .chain(request.existing_keys.iter().filter(|key| wanted(key)))
+        .map(|key| (*key, AffectedExchanges::default()))
         .collect();
     let mut why = Vec::new();
     // By records of which only another log tells whose they are, or that are of an exchange of any key.
     let mut held_elsewhere = BTreeSet::new();
     // Those keep every key, whatever is there to be read.
-    let keeps_all =
-        |hold: &&Hold| hold.scope == Scope::default() || hold.scope.tenant.as_deref() == Some(request.tenant);
-    let (all, holds): (Vec<&Hold>, Vec<&Hold>) = request.retention.active().partition(keeps_all);
+    let keeps_all = |hold: &&Hold| {
+        hold.scope == HoldScope::default() || hold.scope.tenant.as_deref() == Some(request.tenant)
+    };
+    let (all, holds): (Vec<&Hold>, Vec<&Hold>) = request.retention.active_holds().partition(keeps_all);
     why.extend(all.iter().map(|hold| {
         let about = hold.scope.tenant.as_ref().map_or("everything", |_| "this tenant");
         reason("held", format!("hold {} covers {about}", hold.id))
@@ -115,11 +116,11 @@ pub fn plan_shred(
     for shard in shards(storage, request.ledger)? {
         // Which key the exchange of an admission has that is open in its log.
         let mut open = BTreeMap::new();
-        let read = (request.key, keeping);
+        let read = (request.key, retention_key);
         let logs = logs::read(storage, &shard, read, &[], &mut |log, seq, record| {
             let touching = || {
-                let id = exchange_of(record);
-                let touches = move |hold: &&&Hold| hold.scope.touches(Some(request.tenant), id, record.ts());
+                let id = exchange_id(record);
+                let touches = move |hold: &&&Hold| hold.scope.matches(Some(request.tenant), id, record.ts());
                 holds.iter().filter(touches).map(|hold| hold.id)
             };
             let committed = record.committed_request();
@@ -138,7 +139,7 @@ pub fn plan_shred(
                 Record::Completion(completion) if completion.incarnation.is_none() => {
                     open.remove(&(log, completion.admission))
                 }
-                Record::Attempt(_) | Record::Completion(_) | Record::Aborted(_) => {
+                Record::Attempt(_) | Record::Completion(_) | Record::Abort(_) => {
                     held_elsewhere.extend(touching());
                     None
                 }
@@ -163,23 +164,25 @@ pub fn plan_shred(
                 }
                 concerned.exchanges += 1;
                 if committed.ts > request.now {
-                    concerned.ahead = Some(committed.id.to_owned());
+                    concerned.future = Some(committed.id.to_owned());
                 }
-                let minimum = request.policy.map(|policy| policy.of(request.tenant));
-                let young = minimum.filter(|minimum| !is_over(*minimum, record.ts(), request.now));
-                concerned.young = young
+                let minimum = request.policy.map(|policy| policy.days_for(request.tenant));
+                let young = minimum.filter(|minimum| !has_elapsed(*minimum, record.ts(), request.now));
+                concerned.too_young = young
                     .map(|minimum| (committed.id.to_owned(), minimum))
-                    .or(concerned.young.take());
+                    .or(concerned.too_young.take());
             }
             concerned.held_by.extend(touching());
         })?;
         // What cannot be read, or believed, or is not there, may be held.
         for (at, log) in logs.iter().enumerate() {
-            let doubts = match &log.is {
-                Is::Removed(removed) if removed.remains.iter().any(|name| name == SALTS) => {
-                    held_since(request.retention, removed)
+            let doubts = match &log.presence {
+                LogPresence::Removed(removed)
+                    if removed.leftover_files.iter().any(|name| name == SALTS_FILE) =>
+                {
+                    late_hold_reasons(request.retention, removed)
                 }
-                _ => standing(&logs, at, request.key).doubts,
+                _ => log_state(&logs, at, request.key).doubts,
             };
             let dir = log.dir.display();
             why.extend(
@@ -188,35 +191,35 @@ pub fn plan_shred(
                     .map(|doubt| reason(doubt.code, format!("{dir}: {}", doubt.text))),
             );
         }
-        why.extend(asks.then(|| missing(&logs)).into_iter().flatten());
+        why.extend(asks.then(|| missing_log_reasons(&logs)).into_iter().flatten());
     }
     why.extend(held_elsewhere.iter().map(|id| {
         let text = format!("hold {id} may cover an exchange of this tenant");
         reason("held", text)
     }));
-    let ledger = ledger_of(storage, request.ledger)?;
-    let destroyed = key_destructions::read(storage, &ledger, request.key.name(), keeping)?;
+    let ledger = ledger_directory(storage, request.ledger)?;
+    let destroyed = key_destructions::read(storage, &ledger, request.key.name(), retention_key)?;
     let planned = keys.into_iter().map(|(key, concerned)| {
-        let stated = destroyed.has(request.tenant, key);
+        let stated = destroyed.contains(request.tenant, key);
         let mut why = why.clone();
         why.extend(concerned.held_by.iter().map(|id| {
             let text = format!("hold {id} covers an exchange under this key");
             reason("held", text)
         }));
-        why.extend(concerned.young.map(|(id, minimum)| {
+        why.extend(concerned.too_young.map(|(id, minimum)| {
             let text = format!(
                 "exchange {id} must be kept for {minimum} days, and --override-minimum was not given"
             );
             reason("young", text)
         }));
-        why.extend(concerned.ahead.map(|id| {
+        why.extend(concerned.future.map(|id| {
             let text = format!("exchange {id} is dated in the future: a clock was or is wrong, and the destruction is dated by a clock too");
             reason("future", text)
         }));
-        let fate = match (why.is_empty(), stated && !request.there.contains(&key)) {
-            (_, true) => KeyFate::Destroyed,
-            (true, false) => KeyFate::Destroy,
-            (false, false) => KeyFate::Stay(why),
+        let fate = match (why.is_empty(), stated && !request.existing_keys.contains(&key)) {
+            (_, true) => KeyAction::AlreadyDestroyed,
+            (true, false) => KeyAction::Destroy,
+            (false, false) => KeyAction::Retain(why),
         };
         let statement = KeyDestruction {
             ledger: request.key.name().to_owned(),
@@ -224,12 +227,12 @@ pub fn plan_shred(
             tenant: request.tenant.to_owned(),
             time: request.now,
             exchanges: concerned.exchanges,
-            why: request.why.clone(),
+            justification: request.justification.clone(),
         };
         PlannedShred {
             key,
             exchanges: concerned.exchanges,
-            fate,
+            action: fate,
             statement: (!stated).then_some(statement),
         }
     });
@@ -240,44 +243,44 @@ pub fn plan_shred(
 /// out: what it says to be destroyed is to be removed now, wherever it is.
 ///
 /// # Errors
-/// As [`plan_shred`]; [`KeepingError::StateCorrupt`] and [`KeepingError::Key`] when the state is not of this ledger and this
+/// As [`plan_shred`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state is not of this ledger and this
 /// key.
 pub fn shred(
     storage: &dyn Storage,
     request: &ShredRequest<'_>,
-    signing: &SigningKey,
-) -> Result<Vec<PlannedShred>, KeepingError> {
-    let now = at(request.now, request.begun);
-    state_holds(
+    signing_key: &SigningKey,
+) -> Result<Vec<PlannedShred>, RetentionError> {
+    let now = current_time(request.now, request.started_at);
+    write_hold_statements(
         storage,
         request.ledger,
         request.key,
         request.retention,
-        signing,
+        signing_key,
         now,
     )?;
-    let keeping = signing.verifying_key();
+    let keeping = signing_key.verifying_key();
     let mut planned = plan_shred(storage, &keeping, request)?;
-    let ledger = ledger_of(storage, request.ledger)?;
-    for key in planned.iter().filter(|key| key.fate == KeyFate::Destroy) {
+    let ledger = ledger_directory(storage, request.ledger)?;
+    for key in planned.iter().filter(|key| key.action == KeyAction::Destroy) {
         if let Some(statement) = &key.statement {
             let statement = KeyDestruction {
-                time: at(request.now, request.begun),
+                time: current_time(request.now, request.started_at),
                 ..statement.clone()
             };
-            let note = statement.sign(signing)?;
-            write_note(storage, &ledger.join(KEY_DESTRUCTIONS), &note)?;
+            let note = statement.sign(signing_key)?;
+            write_note(storage, &ledger.join(KEY_DESTRUCTIONS_DIR), &note)?;
         }
     }
     if let Some(anchors) = request.retention.anchors() {
         let stated = key_destructions::read(storage, &ledger, request.key.name(), &keeping)?;
         for key in planned
             .iter_mut()
-            .filter(|key| !matches!(key.fate, KeyFate::Stay(_)))
+            .filter(|key| !matches!(key.action, KeyAction::Retain(_)))
         {
-            let files = stated.files_of(request.tenant, key.key);
-            if !files.iter().any(|file| anchors.has_file(file)) {
-                key.fate = KeyFate::Stay(vec![not_anchored(None)]);
+            let files = stated.statement_files(request.tenant, key.key);
+            if !files.iter().any(|file| anchors.contains_file(file)) {
+                key.action = KeyAction::Retain(vec![not_anchored_reason(None)]);
             }
         }
     }

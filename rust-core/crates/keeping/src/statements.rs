@@ -1,12 +1,12 @@
 //! Statements beside the shards: of keys that were destroyed, and of holds, so that they are known outside the
 //! retention job's state.
 
-use crate::hold::{Hold, Released};
-use crate::{KeepingError, RetentionState};
+use crate::hold::{Hold, HoldRelease};
+use crate::{RetentionError, RetentionState};
 use proofgate_evidence::EvidenceError;
-use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
-use proofgate_evidence::key_successions::ledger_of;
-use proofgate_evidence::removal::TEMPORARY;
+use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS_DIR, file_name};
+use proofgate_evidence::key_successions::ledger_directory;
+use proofgate_evidence::removal::TEMPORARY_FILE;
 use proofgate_ledger::{HoldChange, HoldStatement, Justification, SigningKey, VerifyingKey};
 use proofgate_wal::{Storage, replace_file};
 use std::collections::BTreeSet;
@@ -20,35 +20,39 @@ const UNKNOWN_AUTHOR: &str = "not recorded";
 /// returns. Whatever removes or destroys something does this first. `now` is in unix microseconds.
 ///
 /// # Errors
-/// [`KeepingError::StateSetBack`] when a hold was stated that the state does not have; [`KeepingError::StateCorrupt`] and
-/// [`KeepingError::Key`] when the state is not of this ledger and this key; [`KeepingError::Wal`].
-pub fn state_holds(
+/// [`RetentionError::StateRolledBack`] when a hold was stated that the state does not have; [`RetentionError::StateCorrupt`] and
+/// [`RetentionError::InvalidKey`] when the state is not of this ledger and this key; [`RetentionError::Wal`].
+pub fn write_hold_statements(
     storage: &dyn Storage,
     path: &Path,
     key: &VerifyingKey,
     retention: &RetentionState,
     signing: &SigningKey,
     now: u64,
-) -> Result<u64, KeepingError> {
-    retention.require(key, signing)?;
-    let ledger = ledger_of(storage, path)?;
+) -> Result<u64, RetentionError> {
+    retention.check_identity(key, signing)?;
+    let ledger = ledger_directory(storage, path)?;
     let mut stated = BTreeSet::new();
     for (_, read) in hold_statements::read(storage, &ledger, key.name(), &signing.verifying_key())? {
         // What is refused there is for fsck and the auditor to tell.
         let Ok(statement) = read else { continue };
-        let of = |hold: &Hold| (hold.id, hold.added) == (statement.hold, statement.added);
+        let of = |hold: &Hold| (hold.id, hold.added) == (statement.hold, statement.placed_at);
         if !retention.holds().iter().any(of) {
-            return Err(KeepingError::StateSetBack(statement.hold));
+            return Err(RetentionError::StateRolledBack(statement.hold));
         }
         let released = matches!(statement.change, HoldChange::Released { .. });
         stated.insert((statement.hold, released));
     }
     let mut written = 0;
     for hold in retention.holds() {
-        for statement in statements(key.name(), hold, now)? {
+        for statement in build_hold_statements(key.name(), hold, now)? {
             let released = matches!(statement.change, HoldChange::Released { .. });
             if stated.insert((hold.id, released)) {
-                write_note(storage, &ledger.join(HOLD_STATEMENTS), &statement.sign(signing)?)?;
+                write_note(
+                    storage,
+                    &ledger.join(HOLD_STATEMENTS_DIR),
+                    &statement.sign(signing)?,
+                )?;
                 written += 1;
             }
         }
@@ -57,8 +61,9 @@ pub fn state_holds(
 }
 
 /// What is to be stated of a hold.
-fn statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<HoldStatement>, KeepingError> {
-    let scope = serde_json::to_string(&hold.scope).map_err(|error| KeepingError::corrupt("holds", error))?;
+fn build_hold_statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<HoldStatement>, RetentionError> {
+    let scope =
+        serde_json::to_string(&hold.scope).map_err(|error| RetentionError::corrupt("holds", error))?;
     let why = |author: &Option<String>, reason: &str, ticket: &Option<String>| Justification {
         author: author.clone().unwrap_or_else(|| UNKNOWN_AUTHOR.to_owned()),
         reason: reason.to_owned(),
@@ -68,18 +73,18 @@ fn statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<HoldStatement>,
         let mut statement = HoldStatement {
             ledger: ledger.to_owned(),
             hold: hold.id,
-            added: hold.added,
+            placed_at: hold.added,
             change,
-            stated: now,
-            why,
+            signed_at: now,
+            justification: why,
         };
         // By a clock that is behind, too: a hold is stated whatever the time is.
-        statement.stated = now.max(statement.time());
+        statement.signed_at = now.max(statement.time());
         statement
     };
     let placed = HoldChange::Placed { scope };
     let mut found = vec![of(placed, why(&hold.author, &hold.reason, &hold.ticket))];
-    if let Some(Released {
+    if let Some(HoldRelease {
         at,
         author,
         reason,
@@ -98,7 +103,7 @@ fn statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<HoldStatement>,
 }
 
 /// Keeps a note in a directory beside the shards.
-pub(crate) fn write_note(storage: &dyn Storage, dir: &Path, note: &str) -> Result<(), KeepingError> {
+pub(crate) fn write_note(storage: &dyn Storage, dir: &Path, note: &str) -> Result<(), RetentionError> {
     match storage.create_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(EvidenceError::io("create", dir)(error).into());
@@ -115,7 +120,7 @@ pub(crate) fn write_note(storage: &dyn Storage, dir: &Path, note: &str) -> Resul
         storage,
         &*directory,
         dir,
-        (TEMPORARY, &file_name(note)),
+        (TEMPORARY_FILE, &file_name(note)),
         note.as_bytes(),
     )?;
     Ok(())

@@ -1,12 +1,12 @@
 //! What a log holds: read once from its beginning, and verified.
 
-use crate::KeepingError;
+use crate::RetentionError;
 use crate::hold::Hold;
-use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
-use proofgate_evidence::frame::frame_bytes;
+use proofgate_evidence::checkpoint_file::{self, CHECKPOINT_FILE};
+use proofgate_evidence::frame::frame_len;
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::log_reader::{LogItem, LogReader};
-use proofgate_evidence::rules::Rules;
+use proofgate_evidence::rules::LogTracker;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove};
 use proofgate_ledger::record::Record;
 use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash};
@@ -14,23 +14,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A log that was read to its end.
-pub(crate) struct Survey {
+pub(crate) struct LogSurvey {
     pub(crate) dir: PathBuf,
-    pub(crate) rules: Rules,
+    pub(crate) tracker: LogTracker,
     /// All its records, as they are.
     pub(crate) end: Option<Checkpoint>,
     /// Its own newest checkpoint, verified.
-    pub(crate) own: Option<Checkpoint>,
+    pub(crate) own_checkpoint: Option<Checkpoint>,
     /// The note over all of it, its own or a successor's, verified; `None` when there is none.
-    pub(crate) last: Option<(Checkpoint, String)>,
+    pub(crate) final_note: Option<(Checkpoint, String)>,
     /// Time of its newest record, in unix microseconds.
-    pub(crate) newest: u64,
+    pub(crate) newest_time: u64,
     /// Bytes of its records, as they are stored.
     pub(crate) bytes: u64,
     pub(crate) exchanges: u64,
     pub(crate) tenants: BTreeSet<String>,
     /// Logs of which exchanges go on or end here.
-    pub(crate) ends_of: BTreeSet<Ulid>,
+    pub(crate) ends_exchanges_of: BTreeSet<Ulid>,
     /// Tenants of its exchanges that have no end in it, by the number of their admission.
     pub(crate) open: BTreeMap<u64, String>,
     /// Numbers of the holds that touch a record of it.
@@ -42,7 +42,7 @@ pub(crate) struct Survey {
     /// Why it is not what it should be.
     pub(crate) damage: Option<String>,
     /// Numbers and bytes of the records that stay.
-    pub(crate) stays: Vec<(u64, Vec<u8>)>,
+    pub(crate) retained_records: Vec<(u64, Vec<u8>)>,
 }
 
 /// That a hold touches a record of an exchange which another log admitted, if the exchange is of its tenant: of whom it is,
@@ -59,7 +59,7 @@ pub(crate) struct HeldEnd {
 
 impl HeldEnd {
     /// The hold, if it is one of these and may be about this tenant's; `None` is an unknown one.
-    pub(crate) fn is_held<'h>(
+    pub(crate) fn find_hold<'h>(
         &self,
         holds: impl IntoIterator<Item = &'h Hold>,
         tenant: Option<&str>,
@@ -73,7 +73,7 @@ impl HeldEnd {
 }
 
 /// The request id of the exchange that a record is about: its own, or that of which an analysis tells.
-pub(crate) fn exchange_of<'r>(record: &'r Record<'_>) -> Option<&'r str> {
+pub(crate) fn exchange_id<'r>(record: &'r Record<'_>) -> Option<&'r str> {
     match record {
         Record::Analysis(analysis) => Some(&analysis.exchange),
         _ => record.id(),
@@ -82,89 +82,89 @@ pub(crate) fn exchange_of<'r>(record: &'r Record<'_>) -> Option<&'r str> {
 
 /// Reads a log; `holds` are those that hold, and `visit` sees every record with its number. Of one that was read before, up
 /// to `seen`, it sees those behind that; the others must be as they were.
-pub(crate) fn survey(
+pub(crate) fn survey_log(
     storage: &dyn ReadStorage,
     dir: &Path,
     (incarnation, seen): (Ulid, Option<&Checkpoint>),
     key: &VerifyingKey,
     holds: &[&Hold],
     visit: &mut dyn FnMut(u64, &Record<'_>),
-) -> Result<Survey, KeepingError> {
+) -> Result<LogSurvey, RetentionError> {
     let seen = seen.map_or((0, Mmr::new().root()), |seen| (seen.size, seen.root));
     let mut visit = |seq, record: &Record<'_>| {
         if seq >= seen.0 {
             visit(seq, record);
         }
     };
-    let mut found = Survey {
+    let mut found = LogSurvey {
         dir: dir.to_owned(),
-        rules: Rules::new(incarnation),
+        tracker: LogTracker::new(incarnation),
         end: None,
-        own: None,
-        last: None,
-        newest: 0,
+        own_checkpoint: None,
+        final_note: None,
+        newest_time: 0,
         bytes: 0,
         exchanges: 0,
         tenants: BTreeSet::new(),
-        ends_of: BTreeSet::new(),
+        ends_exchanges_of: BTreeSet::new(),
         open: BTreeMap::new(),
         held_by: BTreeSet::new(),
         held_ends: BTreeSet::new(),
         unknown: 0,
         damage: None,
-        stays: Vec::new(),
+        retained_records: Vec::new(),
     };
     // Before the records, which only grow.
     let own = match checkpoint_file::read(storage, dir) {
         Ok(note) => note,
         Err(error) => {
-            found.damage = Some(KeepingError::from(error).spoiled()?);
+            found.damage = Some(RetentionError::from(error).into_damage()?);
             None
         }
     };
     if let Some(note) = &own {
         match Checkpoint::verify(note, key) {
-            Ok(signed) => found.own = Some(signed),
-            Err(error) => found.damage = Some(format!("{CHECKPOINT}: {error}")),
+            Ok(signed) => found.own_checkpoint = Some(signed),
+            Err(error) => found.damage = Some(format!("{CHECKPOINT_FILE}: {error}")),
         }
     }
     let mut mmr = Mmr::new();
     if let Err(error) = found.read_records(storage, (incarnation, seen), &mut mmr, holds, &mut visit) {
-        let reason = KeepingError::from(error).spoiled()?;
+        let reason = RetentionError::from(error).into_damage()?;
         found.damage.get_or_insert(reason);
     }
-    found.rules.finish();
+    found.tracker.finish();
     if seen.0 > mmr.size() {
         let (before, now) = (seen.0, mmr.size());
         found.damage.get_or_insert(format!(
             "{before} records were there a moment ago, but only {now} are there now"
         ));
     }
-    if let Some(own) = found.own.as_ref().filter(|own| own.size > mmr.size()) {
+    if let Some(own) = found.own_checkpoint.as_ref().filter(|own| own.size > mmr.size()) {
         found.damage.get_or_insert(format!(
             "its checkpoint covers {} records, but only {} are there",
             own.size,
             mmr.size()
         ));
     }
-    if let Some(opened) = found.rules.opened() {
+    if let Some(opened) = found.tracker.opened() {
         found.end = Some(Checkpoint {
             origin: opened.origin.clone(),
             size: mmr.size(),
             root: mmr.root(),
         });
     }
-    if let Err(error) = found.find_last(storage, own, key) {
-        let reason = KeepingError::from(error).spoiled()?;
+    if let Err(error) = found.find_final_note(storage, own, key) {
+        let reason = RetentionError::from(error).into_damage()?;
         found.damage.get_or_insert(reason);
     }
     Ok(found)
 }
 
-impl Survey {
+impl LogSurvey {
     /// Whether somebody has signed for it.
     pub(crate) fn is_signed(&self) -> bool {
-        self.own.is_some() || self.last.is_some()
+        self.own_checkpoint.is_some() || self.final_note.is_some()
     }
 
     /// Takes all records of the log, up to what is wrong with one.
@@ -177,7 +177,7 @@ impl Survey {
         visit: &mut dyn FnMut(u64, &Record<'_>),
     ) -> Result<(), EvidenceError> {
         let mut log = LogReader::open(storage, &self.dir, incarnation)?;
-        log.expect(self.own.as_ref().map_or(0, |own| own.size));
+        log.expect_records(self.own_checkpoint.as_ref().map_or(0, |own| own.size));
         let mut flaw: Option<(u64, String)> = None;
         loop {
             let stored = match log.next()? {
@@ -196,11 +196,11 @@ impl Survey {
             }
             let payload = log.payload(&stored);
             mmr.push(leaf_hash(payload), &mut |_| {});
-            self.bytes += frame_bytes(stored.len);
-            if let Err(reason) = self.take(stored.seq, payload, holds, visit) {
+            self.bytes += frame_len(stored.len);
+            if let Err(reason) = self.process(stored.seq, payload, holds, visit) {
                 self.damage.get_or_insert(reason);
             }
-            if let Some(own) = self.own.as_ref().filter(|own| own.size == mmr.size())
+            if let Some(own) = self.own_checkpoint.as_ref().filter(|own| own.size == mmr.size())
                 && own.root != mmr.root()
             {
                 self.damage.get_or_insert(format!(
@@ -218,16 +218,16 @@ impl Survey {
     }
 
     /// Takes a record.
-    fn take(
+    fn process(
         &mut self,
         seq: u64,
         payload: &[u8],
         holds: &[&Hold],
         visit: &mut dyn FnMut(u64, &Record<'_>),
     ) -> Result<(), String> {
-        let record = self.rules.take(seq, payload)?;
+        let record = self.tracker.process(seq, payload)?;
         visit(seq, &record);
-        self.newest = self.newest.max(record.ts());
+        self.newest_time = self.newest_time.max(record.ts());
         // Log and admission of an exchange of another log.
         let mut elsewhere = None;
         let tenant: Option<String> = match &record {
@@ -251,7 +251,7 @@ impl Survey {
                     None
                 }
             },
-            Record::Aborted(aborted) => {
+            Record::Abort(aborted) => {
                 elsewhere = Some((aborted.incarnation.as_ref(), aborted.admission));
                 None
             }
@@ -261,7 +261,7 @@ impl Survey {
                 Some(analysis.tenant.to_string())
             }
             Record::Open(_) | Record::Takeover(_) | Record::Seal(_) => {
-                self.stays.push((seq, payload.to_vec()));
+                self.retained_records.push((seq, payload.to_vec()));
                 None
             }
             Record::Unknown(_) => {
@@ -272,13 +272,13 @@ impl Survey {
         };
         let elsewhere = elsewhere.and_then(|(log, admission)| Some((parse_incarnation(log)?, admission)));
         if tenant.is_none() {
-            self.ends_of.extend(elsewhere.map(|(log, _)| log));
+            self.ends_exchanges_of.extend(elsewhere.map(|(log, _)| log));
         }
         for hold in holds {
             // Of whom an exchange of another log is, its end does not say.
             let unsaid = elsewhere.and(hold.scope.tenant.as_deref());
             let whose = tenant.as_deref().or(unsaid);
-            if !hold.scope.touches(whose, exchange_of(&record), record.ts()) {
+            if !hold.scope.matches(whose, exchange_id(&record), record.ts()) {
                 continue;
             }
             if let Some((incarnation, admission)) = elsewhere {
@@ -300,26 +300,26 @@ impl Survey {
     }
 
     /// Finds the note over the end of the log.
-    fn find_last(
+    fn find_final_note(
         &mut self,
         storage: &dyn ReadStorage,
         own: Option<String>,
         key: &VerifyingKey,
     ) -> Result<(), EvidenceError> {
         let Some(end) = &self.end else { return Ok(()) };
-        if let Some((signed, note)) = self.own.clone().zip(own)
+        if let Some((signed, note)) = self.own_checkpoint.clone().zip(own)
             && signed == *end
         {
-            self.last = Some((signed, note));
+            self.final_note = Some((signed, note));
             return Ok(());
         }
-        let Some(note) = prove::successors_note(storage, &self.dir)? else {
+        let Some(note) = prove::successor_note(storage, &self.dir)? else {
             return Ok(());
         };
         if let Ok(signed) = Checkpoint::verify(&note, key)
             && signed == *end
         {
-            self.last = Some((signed, note));
+            self.final_note = Some((signed, note));
         }
         Ok(())
     }

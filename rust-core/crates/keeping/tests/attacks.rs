@@ -4,7 +4,7 @@
 mod keep;
 
 use keep::{Keep, check, found, keeping_key, why};
-use proofgate_evidence::removal::{TOMBSTONE, proof_name, record_name};
+use proofgate_evidence::removal::{TOMBSTONE_FILE, proof_name, record_name};
 use proofgate_evidence::{ReadStorage, Verdict};
 use proofgate_ledger::{SigningKey, Tombstone};
 use proofgate_ledger_testkit::{self as testkit, LEDGER, Worker, dir, four_lives, ulid};
@@ -17,7 +17,7 @@ fn put(disk: &SimulatedDisk, path: &Path, content: &[u8]) {
         disk.remove(path).unwrap();
     }
     disk.create(path).unwrap();
-    disk.rot(path, |bytes| *bytes = content.to_vec());
+    disk.corrupt(path, |bytes| *bytes = content.to_vec());
 }
 
 fn has(disk: &SimulatedDisk, code: &str, verdict: Verdict) {
@@ -36,17 +36,17 @@ fn tombstone(worker: &Worker) -> Tombstone {
         origin: format!("{LEDGER}/3/{}", ulid(worker)),
         size: worker.promised.appended.len() as u64,
         root: testkit::root_of(&worker.promised.appended),
-        removed: 5,
+        removed_at: 5,
         exchanges: 1,
-        newest: 2,
+        newest_time: 2,
         minimum_days: 180,
-        why: why("made up"),
+        justification: why("made up"),
     }
 }
 
 fn remove_records(disk: &SimulatedDisk, worker: &Worker) {
     for name in disk.list(&dir(worker)).unwrap() {
-        if proofgate_evidence::removal::goes(&name) {
+        if proofgate_evidence::removal::is_removable(&name) {
             disk.remove(&dir(worker).join(name)).unwrap();
         }
     }
@@ -60,7 +60,7 @@ fn a_tombstone_by_another_key_is_refused_whatever_name_that_has() {
         let forger = SigningKey::generate(name, [99; 32]).unwrap();
         let disk = disk.snapshot();
         let note = tombstone(&workers[0]).sign(&forger).unwrap();
-        put(&disk, &dir(&workers[0]).join(TOMBSTONE), note.as_bytes());
+        put(&disk, &dir(&workers[0]).join(TOMBSTONE_FILE), note.as_bytes());
         has(&disk, "tombstone_refused", Verdict::Invalid);
     }
 }
@@ -71,7 +71,7 @@ fn a_deleted_log_under_a_forged_tombstone_is_found_and_is_as_if_it_had_none() {
     remove_records(&disk, &workers[0]);
     let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
     let note = tombstone(&workers[0]).sign(&forger).unwrap();
-    put(&disk, &dir(&workers[0]).join(TOMBSTONE), note.as_bytes());
+    put(&disk, &dir(&workers[0]).join(TOMBSTONE_FILE), note.as_bytes());
     has(&disk, "tombstone_refused", Verdict::Invalid);
     let report = check(&disk);
     assert!(
@@ -86,8 +86,8 @@ fn a_deleted_log_under_a_forged_tombstone_is_found_and_is_as_if_it_had_none() {
 fn the_tombstone_of_another_log_is_refused() {
     let (disk, workers) = four_lives();
     Keep::of(&disk).prune();
-    let other = disk.read(&dir(&workers[1]).join(TOMBSTONE)).unwrap();
-    put(&disk, &dir(&workers[0]).join(TOMBSTONE), &other);
+    let other = disk.read(&dir(&workers[1]).join(TOMBSTONE_FILE)).unwrap();
+    put(&disk, &dir(&workers[0]).join(TOMBSTONE_FILE), &other);
     has(&disk, "tombstone_refused", Verdict::Invalid);
     // Also with all that belongs to it.
     let (disk, workers) = four_lives();
@@ -105,12 +105,12 @@ fn a_tombstone_on_a_log_that_nobody_recorded_the_end_of_is_refused() {
     let newest = workers.last().unwrap();
     let keep = Keep::of(&disk);
     // The retention job itself cannot be made to: what stays of the log is put there by hand.
-    let proof = proofgate_evidence::prove::proof(&disk, &dir(newest), 0, None).unwrap();
+    let proof = proofgate_evidence::prove::record_proof(&disk, &dir(newest), 0, None).unwrap();
     let record = proofgate_evidence::read_record(&disk, &dir(newest), 0).unwrap();
     put(&disk, &dir(newest).join(record_name(0)), &record);
     put(&disk, &dir(newest).join(proof_name(0)), proof.encode().as_bytes());
     let note = tombstone(newest).sign(&keeping_key()).unwrap();
-    put(&disk, &dir(newest).join(TOMBSTONE), note.as_bytes());
+    put(&disk, &dir(newest).join(TOMBSTONE_FILE), note.as_bytes());
     has(&disk, "tombstone_refused", Verdict::Diverged);
     assert_eq!(keep.prune()[3], "newest", "and nothing of it goes");
 }
@@ -148,7 +148,7 @@ fn a_change_of_anything_that_stays_is_found() {
         let length = disk.read(&path).unwrap().len();
         for at in (0..length).step_by(13) {
             let disk = disk.snapshot();
-            disk.rot(&path, |bytes| bytes[at] ^= 1);
+            disk.corrupt(&path, |bytes| bytes[at] ^= 1);
             assert_ne!(check(&disk).verdict, Verdict::Ok, "{name}, byte {at}");
         }
         // The log's own checkpoint is repeated in what its successor signed.

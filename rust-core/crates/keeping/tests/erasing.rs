@@ -8,17 +8,18 @@
 mod keep;
 
 use keep::{Attack, DAY, Keep, check, found, its_end, keeping_key, why};
-use proofgate_evidence::erasures::{ERASURES, MAX_ERASURES};
-use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, stored_salt};
+use proofgate_evidence::erasures::{ERASURES_FILE, MAX_ERASURES_BYTES};
+use proofgate_evidence::{ReadStorage, Verdict, fsck, prove, read_stored_salt};
 use proofgate_keeping::{
-    Forgotten, KeepingError, PlannedErasure, Policy, Request, SaltFate, Scope, erase, plan_erasure,
+    ErasureRequest, ErasureTarget, HoldScope, PlannedErasure, RetentionError, RetentionPolicy, SaltAction,
+    erase, plan_erasure,
 };
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_ledger_testkit::{
     self as testkit, Meanwhile, Promised, Worker, across, dir, end_later, filled, flip, forge, four_lives,
     renamed, rotate, set_back, start, take_away, ulid, vkey,
 };
-use proofgate_payloads::{Field, Payload, PayloadKey, PayloadWriter, is_punched};
+use proofgate_payloads::{Payload, PayloadField, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::collections::BTreeMap;
@@ -26,12 +27,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-fn exchange(id: &str) -> Forgotten {
-    Forgotten::Exchange(id.to_owned())
+fn exchange(id: &str) -> ErasureTarget {
+    ErasureTarget::Exchange(id.to_owned())
 }
 
-fn tenant(name: &str, until: u64) -> Forgotten {
-    Forgotten::Tenant {
+fn tenant(name: &str, until: u64) -> ErasureTarget {
+    ErasureTarget::Tenant {
         name: name.to_owned(),
         until: Some(until),
     }
@@ -39,10 +40,10 @@ fn tenant(name: &str, until: u64) -> Forgotten {
 
 fn run(
     keep: &Keep,
-    what: &Forgotten,
-    policy: Option<&Policy>,
+    what: &ErasureTarget,
+    policy: Option<&RetentionPolicy>,
     carry_out: bool,
-) -> Result<Vec<String>, KeepingError> {
+) -> Result<Vec<String>, RetentionError> {
     let planned = with(keep, what, policy, |request| match carry_out {
         true => erase(&keep.disk, request, &keeping_key()),
         false => plan_erasure(&keep.disk, &keeping_key().verifying_key(), request),
@@ -50,31 +51,36 @@ fn run(
     Ok(told(&planned))
 }
 
-fn with<T>(keep: &Keep, what: &Forgotten, policy: Option<&Policy>, act: impl FnOnce(&Request<'_>) -> T) -> T {
-    act(&Request {
+fn with<T>(
+    keep: &Keep,
+    what: &ErasureTarget,
+    policy: Option<&RetentionPolicy>,
+    act: impl FnOnce(&ErasureRequest<'_>) -> T,
+) -> T {
+    act(&ErasureRequest {
         ledger: Path::new("/"),
         key: &vkey(),
         retention: &keep.retention,
-        what,
+        target: what,
         policy,
-        why: &why("asked for on paper"),
+        justification: &why("asked for on paper"),
         now: keep.now,
-        begun: None,
+        started_at: None,
     })
 }
 
 fn told(planned: &[PlannedErasure]) -> Vec<String> {
     planned
         .iter()
-        .map(|log| match &log.fate {
-            SaltFate::Erase => format!("erase {}", log.admissions.len()),
-            SaltFate::Erased => format!("erased {}", log.admissions.len()),
-            SaltFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
+        .map(|log| match &log.action {
+            SaltAction::Erase => format!("erase {}", log.admissions.len()),
+            SaltAction::AlreadyErased => format!("erased {}", log.admissions.len()),
+            SaltAction::Retain(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
         })
         .collect()
 }
 
-fn done(keep: &Keep, what: &Forgotten) -> Vec<String> {
+fn done(keep: &Keep, what: &ErasureTarget) -> Vec<String> {
     run(keep, what, None, true).unwrap()
 }
 
@@ -87,7 +93,7 @@ fn salts(disk: &SimulatedDisk, worker: &Worker) -> Vec<Option<[u8; 32]>> {
                 .windows(20)
                 .any(|word| word == b"\"kind\":\"admission\",\"")
         })
-        .map(|(seq, _)| stored_salt(disk, &dir(worker), seq as u64).unwrap())
+        .map(|(seq, _)| read_stored_salt(disk, &dir(worker), seq as u64).unwrap())
         .collect()
 }
 
@@ -107,7 +113,7 @@ fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
     let keep = Keep::of(&disk);
     let before = salts(&disk, &workers[0]);
     // req-1 is the second exchange of the first log: records 3 and 4.
-    let salt = stored_salt(&disk, &dir(&workers[0]), 3).unwrap().unwrap();
+    let salt = read_stored_salt(&disk, &dir(&workers[0]), 3).unwrap().unwrap();
     assert!(holds_bytes(&disk, &salt));
     assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
     assert!(holds_bytes(&disk, &salt), "a plan changes nothing");
@@ -118,10 +124,10 @@ fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
         assert_eq!(is.is_none(), at == 1, "admission {at}");
         assert!(at == 1 || is == *was);
     }
-    let proof = prove::proof(&disk, &dir(&workers[0]), 3, Some(&vkey())).unwrap();
+    let proof = prove::record_proof(&disk, &dir(&workers[0]), 3, Some(&vkey())).unwrap();
     assert_eq!(proof.salt(), None);
     proof.verify(&workers[0].promised.appended[3], &vkey()).unwrap();
-    let other = prove::proof(&disk, &dir(&workers[0]), 1, Some(&vkey())).unwrap();
+    let other = prove::record_proof(&disk, &dir(&workers[0]), 1, Some(&vkey())).unwrap();
     assert_eq!(
         other
             .reveal(&workers[0].promised.appended[1], &vkey(), b"hello")
@@ -145,7 +151,7 @@ fn a_denied_request_is_forgotten_like_an_admitted_one() {
     worker.seal().unwrap();
     disk.restart();
     let keep = Keep::of(&disk);
-    let salt = stored_salt(&disk, &dir(&worker), denied).unwrap().unwrap();
+    let salt = read_stored_salt(&disk, &dir(&worker), denied).unwrap().unwrap();
     assert_eq!(done(&keep, &exchange("denied")), ["erase 1"]);
     assert!(!holds_bytes(&disk, &salt), "no file of the ledger holds it");
     assert_eq!(done(&keep, &tenant("acme", DAY)), ["erase 41"]);
@@ -192,7 +198,7 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
         ["erased 41", "erased 1", "erased 1"],
         "asked for again with a later time, it is signed once"
     );
-    let notes = String::from_utf8(disk.read(&dir(&workers[0]).join(ERASURES)).unwrap()).unwrap();
+    let notes = String::from_utf8(disk.read(&dir(&workers[0]).join(ERASURES_FILE)).unwrap()).unwrap();
     assert!(
         notes.len() < 1000,
         "it grows with what was asked for, not with the exchanges"
@@ -206,8 +212,8 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
 fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
     let (disk, workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    let minimum = Policy::new(0, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
-    let short = Policy::new(180, BTreeMap::new()).unwrap();
+    let minimum = RetentionPolicy::new(0, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
+    let short = RetentionPolicy::new(180, BTreeMap::new()).unwrap();
     assert_eq!(
         run(&keep, &exchange("req-1"), Some(&minimum), true).unwrap(),
         ["young"]
@@ -218,21 +224,21 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
     );
     assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
     let scopes = [
-        Scope {
+        HoldScope {
             tenant: Some("acme".to_owned()),
-            ..Scope::default()
+            ..HoldScope::default()
         },
-        Scope {
+        HoldScope {
             exchange: Some("req-1".to_owned()),
-            ..Scope::default()
+            ..HoldScope::default()
         },
         // Its admission is of 4, its end of 5.
-        Scope {
+        HoldScope {
             since: Some(5),
             until: Some(5),
-            ..Scope::default()
+            ..HoldScope::default()
         },
-        Scope::default(),
+        HoldScope::default(),
     ];
     for scope in scopes {
         let id = keep.hold(scope.clone());
@@ -243,9 +249,9 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
         );
         keep.retention.release(id, &why("closed"), 2).unwrap();
     }
-    let id = keep.hold(Scope {
+    let id = keep.hold(HoldScope {
         exchange: Some("req-2".to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     });
     assert_eq!(
         done(&keep, &tenant("acme", DAY))[0],
@@ -298,12 +304,12 @@ fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
     keep.prune();
     assert_eq!(done(&keep, &tenant("acme", DAY)), ["erase 1", "not_ended"]);
     disk.create(&path).unwrap();
-    disk.rot(&path, |bytes| *bytes = left);
+    disk.corrupt(&path, |bytes| *bytes = left);
     let all = |first: &str| [first, "erased 1", "not_ended"].map(str::to_owned);
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished"));
     let held = keep
         .retention
-        .add(None, Scope::default(), &why("a case"), keep.now);
+        .add(None, HoldScope::default(), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "held");
     keep.retention.release(held, &why("closed"), keep.now).unwrap();
@@ -350,9 +356,9 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
     for (codes, attack) in attacks {
         let disk = whole.snapshot();
         let mut keep = Keep::of(&disk);
-        keep.hold(Scope {
+        keep.hold(HoldScope {
             exchange: Some(OTHER.to_owned()),
-            ..Scope::default()
+            ..HoldScope::default()
         });
         attack(&disk);
         assert_eq!(done(&keep, &exchange(TIMED)), [codes]);
@@ -360,7 +366,7 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
         assert!(fates[0].starts_with(codes), "{fates:?}");
         // Of a tenant that has nothing in it, nobody can tell.
         assert_eq!(done(&keep, &tenant("globex", DAY)), [codes]);
-        assert!(disk.read(&dir(&worker).join(ERASURES)).is_none());
+        assert!(disk.read(&dir(&worker).join(ERASURES_FILE)).is_none());
     }
 }
 
@@ -377,7 +383,7 @@ fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
         if name != "checkpoint" {
             let content = other.read(&dir(&planted).join(&name)).unwrap();
             disk.create(&folder.join(&name)).unwrap();
-            disk.rot(&folder.join(&name), |bytes| *bytes = content);
+            disk.corrupt(&folder.join(&name), |bytes| *bytes = content);
         }
     }
     let keep = Keep::of(&disk);
@@ -393,11 +399,11 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
     // When the second log ended what the first had left open.
-    let then = |tenant: Option<&str>| Scope {
+    let then = |tenant: Option<&str>| HoldScope {
         tenant: tenant.map(str::to_owned),
         since: Some(1),
         until: Some(1),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     for (tenant, fate) in [
         (None, "held"),
@@ -466,7 +472,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
         let disk = whole.snapshot();
         attack(&disk);
         let mut keep = Keep::of(&disk);
-        let first = |keep: &Keep, what: &Forgotten| run(keep, what, None, false).unwrap()[0].clone();
+        let first = |keep: &Keep, what: &ErasureTarget| run(keep, what, None, false).unwrap()[0].clone();
         let acme = tenant("acme", 10);
         assert_eq!(first(&keep, &acme), "erase 2", "{at}: nothing is held");
         let id = keep.hold(its_end());
@@ -479,7 +485,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
         );
         // What it cannot be about by its tenant or its id, it does not keep, and nothing does once it is released.
         keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
-        let of = |tenant: Option<&str>, exchange: Option<&str>| Scope {
+        let of = |tenant: Option<&str>, exchange: Option<&str>| HoldScope {
             tenant: tenant.map(str::to_owned),
             exchange: exchange.map(str::to_owned),
             ..its_end()
@@ -497,7 +503,7 @@ fn an_exchange_that_is_ahead_of_the_clock_is_told_where_all_were_to_be_erased() 
     let (disk, workers) = four_lives();
     let mut keep = Keep::of(&disk);
     keep.now = 11;
-    let all = Forgotten::Tenant {
+    let all = ErasureTarget::Tenant {
         name: "acme".to_owned(),
         until: None,
     };
@@ -517,7 +523,7 @@ fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
     let path = |name: &str| dir(&workers[1]).join(name);
     let put = |disk: &SimulatedDisk, name: &str, content: Vec<u8>| {
         disk.create(&path(name)).unwrap();
-        disk.rot(&path(name), |bytes| *bytes = content);
+        disk.corrupt(&path(name), |bytes| *bytes = content);
     };
     let folder = |disk: &SimulatedDisk, name: &str| {
         let _ = disk.remove(&path(name));
@@ -527,9 +533,9 @@ fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
         ("tombstone_refused", &|disk| put(disk, "tombstone", vec![255])),
         ("tombstone_refused", &|disk| folder(disk, "tombstone")),
         ("damaged", &|disk| {
-            put(disk, ERASURES, vec![b'x'; MAX_ERASURES as usize - 1])
+            put(disk, ERASURES_FILE, vec![b'x'; MAX_ERASURES_BYTES as usize - 1])
         }),
-        ("damaged", &|disk| folder(disk, ERASURES)),
+        ("damaged", &|disk| folder(disk, ERASURES_FILE)),
         ("damaged", &|disk| folder(disk, "salts")),
     ];
     for (at, (code, spoil)) in spoil.into_iter().enumerate() {
@@ -616,7 +622,7 @@ fn store(disk: &SimulatedDisk, worker: &Worker, seq: u64) {
     let stored = writer.store(Payload {
         incarnation: worker.promised.incarnation.unwrap(),
         seq,
-        field: Field::Request,
+        field: PayloadField::Request,
         key: PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]),
         body: b"hello".to_vec(),
     });
@@ -659,7 +665,7 @@ fn what_is_stored_of_an_exchange_goes_with_its_salt_whatever_cuts_that_short() {
 fn salts_that_somebody_else_zeroed_are_told_where_the_retention_key_is_known() {
     let (disk, workers) = four_lives();
     let path = dir(&workers[0]).join("salts");
-    disk.rot(&path, |bytes| bytes[32..64].fill(0));
+    disk.corrupt(&path, |bytes| bytes[32..64].fill(0));
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Incomplete);
     assert_eq!(found(&report)[0].0, Some("salt_erased_unexplained"));
@@ -672,11 +678,11 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
     let (disk, workers) = four_lives();
     let keep = Keep::of(&disk);
     done(&keep, &exchange("req-1"));
-    let path = dir(&workers[0]).join(ERASURES);
+    let path = dir(&workers[0]).join(ERASURES_FILE);
     let note = disk.read(&path).unwrap();
     for at in (0..note.len()).step_by(11) {
         let disk = disk.snapshot();
-        disk.rot(&path, |bytes| bytes[at] ^= 1);
+        disk.corrupt(&path, |bytes| bytes[at] ^= 1);
         assert_ne!(check(&disk).verdict, Verdict::Ok, "byte {at}");
     }
     let has = |disk: &SimulatedDisk, code| {
@@ -686,9 +692,9 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
     };
     // Of another log.
     let other = disk.snapshot();
-    let elsewhere = dir(&workers[1]).join(ERASURES);
+    let elsewhere = dir(&workers[1]).join(ERASURES_FILE);
     other.create(&elsewhere).unwrap();
-    other.rot(&elsewhere, |bytes| *bytes = note.clone());
+    other.corrupt(&elsewhere, |bytes| *bytes = note.clone());
     has(&other, "erasure_refused");
     // By another key.
     let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
@@ -697,11 +703,11 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
         size: workers[0].promised.appended.len() as u64,
         time: 1,
         exchanges: 1,
-        erased: proofgate_ledger::Erased::One(3),
-        why: why("made up"),
+        scope: proofgate_ledger::ErasureScope::Single(3),
+        justification: why("made up"),
     };
     let another = disk.snapshot();
-    another.rot(&path, |bytes| *bytes = forged.sign(&forger).unwrap().into_bytes());
+    another.corrupt(&path, |bytes| *bytes = forged.sign(&forger).unwrap().into_bytes());
     has(&another, "erasure_refused");
     has(&another, "salt_erased_unexplained");
     // One that was left out.

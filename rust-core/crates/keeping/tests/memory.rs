@@ -4,7 +4,7 @@
 mod keep;
 
 use keep::{Keep, keeping_key, why};
-use proofgate_keeping::{Forgotten, Request, ShredRequest, plan_erasure, plan_shred};
+use proofgate_keeping::{ErasureRequest, ErasureTarget, ShredRequest, plan_erasure, plan_shred};
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{Admission, ConfigId};
 use proofgate_ledger_testkit::{self as testkit, Worker, rotate, settle, vkey};
@@ -51,19 +51,19 @@ fn held<T>(act: impl FnOnce() -> T) -> usize {
 /// What an erasure of a tenant holds.
 fn erasing(disk: &SimulatedDisk, tenant: &str) -> usize {
     let (keep, key, keeping) = (Keep::of(disk), vkey(), keeping_key().verifying_key());
-    let what = Forgotten::Tenant {
+    let what = ErasureTarget::Tenant {
         name: tenant.to_owned(),
         until: Some(keep.now),
     };
-    let request = Request {
+    let request = ErasureRequest {
         ledger: Path::new("/"),
         key: &key,
         retention: &keep.retention,
-        what: &what,
+        target: &what,
         policy: None,
-        why: &why("asked for on paper"),
+        justification: &why("asked for on paper"),
         now: keep.now,
-        begun: None,
+        started_at: None,
     };
     held(|| plan_erasure(disk, &keeping, &request).unwrap())
 }
@@ -76,12 +76,12 @@ fn shredding(disk: &SimulatedDisk) -> usize {
         key: &key,
         retention: &keep.retention,
         tenant: "acme",
-        only: None,
-        there: &BTreeSet::new(),
+        requested_keys: None,
+        existing_keys: &BTreeSet::new(),
         policy: None,
-        why: &why("the contract ended"),
+        justification: &why("the contract ended"),
         now: keep.now,
-        begun: None,
+        started_at: None,
     };
     held(|| plan_shred(disk, &keeping, &request).unwrap())
 }

@@ -8,11 +8,11 @@
 mod keep;
 
 use keep::{DAY, Keep, NOW, analyse, check, fates, folder, found, its_end, why};
-use proofgate_evidence::payloads::{PAYLOAD_INDEX, PAYLOADS};
+use proofgate_evidence::payloads::{PAYLOAD_INDEX_FILE, PAYLOADS_FILE};
 use proofgate_evidence::{
-    EvidenceError, HeldCheckpoint, ReadStorage, Ulid, Verdict, consistency, fsck, prove, read_record,
+    EvidenceError, HeldCheckpoint, ReadStorage, Ulid, Verdict, fsck, prove, prove_consistency, read_record,
 };
-use proofgate_keeping::{Policy, RetentionState, Scope};
+use proofgate_keeping::{HoldScope, RetentionPolicy, RetentionState};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger_testkit::{
     self as testkit, Promised, Withheld, Worker, across, beside, dir, end_later, filled, flip, four_lives,
@@ -31,7 +31,7 @@ const DONE: [&str; 4] = ["removed", "removed", "newest", "newest"];
 #[test]
 fn logs_that_are_old_enough_go_and_what_is_left_verifies() {
     let (disk, workers) = four_lives();
-    for stored in [PAYLOADS, PAYLOAD_INDEX] {
+    for stored in [PAYLOADS_FILE, PAYLOAD_INDEX_FILE] {
         disk.create(&dir(&workers[0]).join(stored)).unwrap();
     }
     let keep = Keep::of(&disk);
@@ -54,7 +54,7 @@ fn logs_that_are_old_enough_go_and_what_is_left_verifies() {
         let left = disk.list(&dir(worker)).unwrap();
         assert!(
             !left.iter().any(|name| name.ends_with(".seg")
-                || ["salts", "tree", PAYLOADS, PAYLOAD_INDEX].contains(&name.as_str())),
+                || ["salts", "tree", PAYLOADS_FILE, PAYLOAD_INDEX_FILE].contains(&name.as_str())),
             "{left:?}"
         );
     }
@@ -91,19 +91,19 @@ fn readers_say_by_name_that_a_log_was_removed() {
     Keep::of(&disk).prune();
     let removed = |error: EvidenceError| assert_eq!(error.code(), "log_removed", "{error}");
     removed(read_record(&disk, &first, 3).unwrap_err());
-    removed(prove::proof(&disk, &first, 3, Some(&vkey())).unwrap_err());
+    removed(prove::record_proof(&disk, &first, 3, Some(&vkey())).unwrap_err());
     let notes: Vec<Checkpoint> = workers[0]
         .promised
         .notes
         .iter()
         .map(|note| Checkpoint::verify(note, &vkey()).unwrap())
         .collect();
-    let last = prove::successors_checkpoint(&disk, &first, &vkey())
+    let last = prove::successor_checkpoint(&disk, &first, &vkey())
         .unwrap()
         .unwrap();
     // Its own newest checkpoint stays provable; one that nobody held does not.
-    consistency(&disk, Path::new("/"), &notes[1], &last).unwrap();
-    removed(consistency(&disk, Path::new("/"), &notes[0], &last).unwrap_err());
+    prove_consistency(&disk, Path::new("/"), &notes[1], &last).unwrap();
+    removed(prove_consistency(&disk, Path::new("/"), &notes[0], &last).unwrap_err());
 }
 
 #[test]
@@ -115,9 +115,9 @@ fn of_checkpoints_held_outside_it_is_said_what_can_still_be_shown() {
     };
     let judge = |disk: &SimulatedDisk, one: HeldCheckpoint| {
         let (key, keeping) = (vkey(), keep::keeping_key().verifying_key());
-        let keys = proofgate_evidence::Keys {
+        let keys = proofgate_evidence::FsckKeys {
             ledger: Some(&key),
-            keeping: Some(&keeping),
+            retention: Some(&keeping),
             shred: None,
         };
         let report = fsck(disk, Path::new("/"), keys, &[one]).unwrap();
@@ -202,76 +202,76 @@ fn a_call_that_fails_leaves_a_log_or_a_removed_one_and_a_second_run_finishes() {
 fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
     let scopes = [
         (
-            Scope {
+            HoldScope {
                 tenant: Some("acme".to_owned()),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["held", "held ends_kept"],
         ),
         (
-            Scope {
+            HoldScope {
                 exchange: Some("req-7".to_owned()),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["held", "ends_kept"],
         ),
         // Its end stands in the second log.
         (
-            Scope {
+            HoldScope {
                 exchange: Some("orphan".to_owned()),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["held", "held ends_kept"],
         ),
         (
-            Scope {
+            HoldScope {
                 exchange: Some("second".to_owned()),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["remove", "held"],
         ),
         (
-            Scope {
+            HoldScope {
                 since: Some(50),
                 until: Some(60),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["held", "ends_kept"],
         ),
         // When the second ended what the first had left open, of which the second does not say whose it was.
         (
-            Scope {
+            HoldScope {
                 tenant: Some("acme".to_owned()),
                 since: Some(1),
                 until: Some(1),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["held", "held ends_kept"],
         ),
         (
-            Scope {
+            HoldScope {
                 tenant: Some("globex".to_owned()),
                 since: Some(1),
                 until: Some(1),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["remove", "remove"],
         ),
         (
-            Scope {
+            HoldScope {
                 since: Some(DAY),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["remove", "remove"],
         ),
         (
-            Scope {
+            HoldScope {
                 tenant: Some("globex".to_owned()),
-                ..Scope::default()
+                ..HoldScope::default()
             },
             ["remove", "remove"],
         ),
-        (Scope::default(), ["held", "held ends_kept"]),
+        (HoldScope::default(), ["held", "held ends_kept"]),
     ];
     let (disk, _workers) = four_lives();
     for (scope, expected) in scopes {
@@ -295,7 +295,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read() {
     assert_eq!(keep.fates()[0], "held_unknown");
     // What ends that, where the log cannot be put back.
     keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
-    keep.hold(Scope {
+    keep.hold(HoldScope {
         tenant: Some("globex".to_owned()),
         ..its_end()
     });
@@ -332,7 +332,7 @@ fn an_end_that_a_log_of_nobodys_tells_is_none() {
         .complete_in(Some(ulid(&first)), "across", admission)
         .unwrap();
     settle(&mut planted);
-    disk.rot(&dir(&planted).join("checkpoint"), |note| note[0] ^= 1);
+    disk.corrupt(&dir(&planted).join("checkpoint"), |note| note[0] ^= 1);
     let mut last = rotate_at(&disk, &mut last, 101 * DAY);
     end_later(&mut last, ulid(&first), admission);
     let mut keep = Keep::of(&disk);
@@ -345,9 +345,9 @@ fn an_end_that_a_log_of_nobodys_tells_is_none() {
 fn what_is_no_log_leaves_in_no_doubt_where_an_exchange_ended() {
     let (disk, workers) = across();
     let mut keep = Keep::of(&disk);
-    let hold = Scope {
+    let hold = HoldScope {
         since: Some(1_000_000_000),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     keep.hold(hold);
     let before = keep.fates();
@@ -365,7 +365,7 @@ fn a_hold_that_comes_between_the_plan_and_the_run_holds() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
     assert_eq!(keep.fates()[..2], ["remove", "remove"]);
-    keep.hold(Scope::default());
+    keep.hold(HoldScope::default());
     assert_eq!(keep.prune()[..2], ["held", "held ends_kept"]);
     assert_eq!(keep.check().verdict, Verdict::Ok);
 }
@@ -377,11 +377,11 @@ fn a_hold_that_comes_after_the_tombstone_keeps_what_is_left() {
     let salts = disk.read(&dir(&workers[0]).join("salts")).unwrap();
     keep.prune();
     disk.create(&dir(&workers[0]).join("salts")).unwrap();
-    disk.rot(&dir(&workers[0]).join("salts"), |bytes| *bytes = salts);
+    disk.corrupt(&dir(&workers[0]).join("salts"), |bytes| *bytes = salts);
     assert_eq!(keep.fates()[0], "finish");
     let id = keep
         .retention
-        .add(None, Scope::default(), &why("a case"), keep.now)
+        .add(None, HoldScope::default(), &why("a case"), keep.now)
         .unwrap()
         .id;
     assert_eq!(keep.prune()[0], "held");
@@ -394,26 +394,26 @@ fn a_hold_that_comes_after_the_tombstone_keeps_what_is_left() {
 fn a_log_waits_for_the_longest_minimum_of_the_tenants_in_it() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    keep.policy = Policy::new(180, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
+    keep.policy = RetentionPolicy::new(180, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
     assert_eq!(keep.fates()[..2], ["young", "young ends_kept"]);
     // The second ends an exchange of the first: of whom that was, it does not say.
-    keep.policy = Policy::new(180, BTreeMap::from([("globex".to_owned(), 201)])).unwrap();
+    keep.policy = RetentionPolicy::new(180, BTreeMap::from([("globex".to_owned(), 201)])).unwrap();
     assert_eq!(keep.fates()[..2], ["remove", "young"]);
     keep.now = 202 * DAY;
     assert_eq!(keep.fates()[..2], ["remove", "remove"]);
-    assert!(Policy::new(180, BTreeMap::from([("acme".to_owned(), 90)])).is_err());
-    assert!(Policy::new(u64::MAX, BTreeMap::new()).is_err());
+    assert!(RetentionPolicy::new(180, BTreeMap::from([("acme".to_owned(), 90)])).is_err());
+    assert!(RetentionPolicy::new(u64::MAX, BTreeMap::new()).is_err());
 }
 
 #[test]
 fn a_clock_that_is_wrong_removes_nothing() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    keep.policy = Policy::new(0, BTreeMap::new()).unwrap();
+    keep.policy = RetentionPolicy::new(0, BTreeMap::new()).unwrap();
     keep.now = 1;
     let fates = keep.fates();
     assert!(fates[0].contains("future"), "{fates:?}");
-    keep.policy = Policy::new(180, BTreeMap::new()).unwrap();
+    keep.policy = RetentionPolicy::new(180, BTreeMap::new()).unwrap();
     keep.now = 10 * DAY;
     // The second one's name may be of the first millisecond, too: then it is also told what else keeps it.
     let fates = keep.fates();
@@ -467,8 +467,8 @@ fn a_log_that_is_not_what_was_signed_stays() {
     let (disk, workers) = four_lives();
     let segment = dir(&workers[0]).join("00000000000000000000.seg");
     let damages: [&dyn Fn(&SimulatedDisk); 3] = [
-        &|disk| disk.rot(&segment, |bytes| bytes[600] ^= 1),
-        &|disk| disk.rot(&dir(&workers[0]).join("checkpoint"), |bytes| bytes[3] ^= 1),
+        &|disk| disk.corrupt(&segment, |bytes| bytes[600] ^= 1),
+        &|disk| disk.corrupt(&dir(&workers[0]).join("checkpoint"), |bytes| bytes[3] ^= 1),
         &|disk| disk.remove(&segment).unwrap(),
     ];
     for damage in damages {
@@ -573,9 +573,9 @@ fn a_hold_on_an_exchange_keeps_the_log_in_which_its_analysis_stands() {
     }
     let mut keep = Keep::of(&disk);
     assert_eq!(keep.fates()[..2], ["remove", "remove"]);
-    let exchange = |id: &str| Scope {
+    let exchange = |id: &str| HoldScope {
         exchange: Some(id.to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     for (held, fates) in [("judged", ["held", "held"]), ("other", ["remove", "held"])] {
         let id = keep.hold(exchange(held));

@@ -8,12 +8,15 @@
 mod keep;
 
 use keep::{Attack, DAY, Keep, analyse, found, keeping_key, why};
-use proofgate_evidence::key_destructions::{IN_USE, KEY_DESTRUCTIONS, file_name};
+use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS_DIR, KEY_USE_GRACE, file_name};
 use proofgate_evidence::note_files::digest;
-use proofgate_evidence::prove::{self, SaltIs};
-use proofgate_evidence::{FoundRecord, Keys, ReadStorage, Report, Search, ShredKeys, Verdict, find, fsck};
+use proofgate_evidence::prove::{self, SaltAvailability};
+use proofgate_evidence::{
+    FoundRecord, FsckKeys, ReadStorage, Report, SearchMode, ShredKeys, Verdict, find, fsck,
+};
 use proofgate_keeping::{
-    Anchors, KeepingError, KeyFate, PlannedShred, Policy, Scope, ShredRequest, plan_shred, shred,
+    Anchors, HoldScope, KeyAction, PlannedShred, RetentionError, RetentionPolicy, ShredRequest, plan_shred,
+    shred,
 };
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
@@ -64,9 +67,9 @@ fn three_lives() -> (SimulatedDisk, Vec<Worker>) {
 fn run(
     keep: &Keep,
     there: &[u8],
-    policy: Option<&Policy>,
+    policy: Option<&RetentionPolicy>,
     carry_out: bool,
-) -> Result<Vec<String>, KeepingError> {
+) -> Result<Vec<String>, RetentionError> {
     let planned = with(keep, there, policy, |request| match carry_out {
         true => shred(&keep.disk, request, &keeping_key()),
         false => plan_shred(&keep.disk, &keeping_key().verifying_key(), request),
@@ -77,7 +80,7 @@ fn run(
 fn with<T>(
     keep: &Keep,
     there: &[u8],
-    policy: Option<&Policy>,
+    policy: Option<&RetentionPolicy>,
     act: impl FnOnce(&ShredRequest<'_>) -> T,
 ) -> T {
     act(&ShredRequest {
@@ -85,29 +88,29 @@ fn with<T>(
         key: &vkey(),
         retention: &keep.retention,
         tenant: "acme",
-        only: None,
-        there: &ids(there),
+        requested_keys: None,
+        existing_keys: &ids(there),
         policy,
-        why: &why("the contract ended"),
+        justification: &why("the contract ended"),
         now: keep.now,
-        begun: None,
+        started_at: None,
     })
 }
 
 fn told(planned: &[PlannedShred]) -> Vec<String> {
-    let told = planned.iter().map(|key| match &key.fate {
-        KeyFate::Destroy => format!("destroy {}", key.exchanges),
-        KeyFate::Destroyed => format!("destroyed {}", key.exchanges),
-        KeyFate::Stay(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
+    let told = planned.iter().map(|key| match &key.action {
+        KeyAction::Destroy => format!("destroy {}", key.exchanges),
+        KeyAction::AlreadyDestroyed => format!("destroyed {}", key.exchanges),
+        KeyAction::Retain(why) => why.iter().map(|why| why.code).collect::<Vec<_>>().join(" "),
     });
     told.collect()
 }
 
 fn check(disk: &SimulatedDisk, shred: Option<&ShredKeys>) -> Report {
     let (key, keeping) = (vkey(), keeping_key().verifying_key());
-    let keys = Keys {
+    let keys = FsckKeys {
         ledger: Some(&key),
-        keeping: Some(&keeping),
+        retention: Some(&keeping),
         shred,
     };
     fsck(disk, Path::new("/"), keys, &[]).unwrap()
@@ -120,15 +123,15 @@ fn salts(report: &Report) -> Vec<(u64, u64)> {
 }
 
 /// What became of the salts of an exchange's records; what is carried opens the bodies.
-fn proved(disk: &SimulatedDisk, id: &str, keys: Option<&ShredKeys>) -> Vec<SaltIs> {
-    let found = find(disk, Path::new("/"), id, Search::Scan).unwrap();
+fn proved(disk: &SimulatedDisk, id: &str, keys: Option<&ShredKeys>) -> Vec<SaltAvailability> {
+    let found = find(disk, Path::new("/"), id, SearchMode::Scan).unwrap();
     let prove = |FoundRecord { dir, seq, record }: FoundRecord| {
-        let (proof, salt) = prove::proof_with(disk, &dir, seq, &record, Some(&vkey()), keys).unwrap();
+        let (proof, salt) = prove::proof_with_keys(disk, &dir, seq, &record, Some(&vkey()), keys).unwrap();
         let salt = salt.unwrap();
         proof.verify(&record, &vkey()).unwrap();
         if matches!(record::parse(&record), Ok(Record::Admission(_))) {
             let opened = proof.reveal(&record, &vkey(), b"hello").is_ok();
-            assert_eq!(opened, salt == SaltIs::Carried, "{id}");
+            assert_eq!(opened, salt == SaltAvailability::Included, "{id}");
         }
         salt
     };
@@ -138,7 +141,7 @@ fn proved(disk: &SimulatedDisk, id: &str, keys: Option<&ShredKeys>) -> Vec<SaltI
 #[test]
 fn each_salt_opens_with_the_key_that_its_admission_names_and_with_no_other() {
     let (disk, _workers) = three_lives();
-    let both = [SaltIs::Carried; 2];
+    let both = [SaltAvailability::Included; 2];
     assert_eq!(proved(&disk, "plain", None), both);
     assert_eq!(
         proved(&disk, "old", Some(&folder(&[2, 1]))),
@@ -146,7 +149,7 @@ fn each_salt_opens_with_the_key_that_its_admission_names_and_with_no_other() {
         "rotation keeps the old one"
     );
     assert_eq!(proved(&disk, "new", Some(&folder(&[2, 1]))), both);
-    let locked = [SaltIs::Locked(key(1).id()); 2];
+    let locked = [SaltAvailability::KeyMissing(key(1).id()); 2];
     for keys in [None, Some(folder(&[2])), Some(folder(&[3]))] {
         assert_eq!(proved(&disk, "old", keys.as_ref()), locked);
     }
@@ -173,7 +176,7 @@ fn fsck_compares_salts_with_the_keys_that_it_has_and_tells_how_many_it_could_not
         (found(&lacks)[0].0, lacks.verdict),
         (Some("shred_key_missing"), Verdict::Incomplete)
     );
-    disk.rot(&dir(&workers[1]).join("salts"), |bytes| bytes[32] ^= 1);
+    disk.corrupt(&dir(&workers[1]).join("salts"), |bytes| bytes[32] ^= 1);
     assert_eq!(check(&disk, Some(&folder(&[2, 1]))).verdict, Verdict::Invalid);
     assert_eq!(check(&disk, None).verdict, Verdict::Ok, "nobody could tell");
 }
@@ -206,9 +209,12 @@ fn a_destroyed_key_closes_every_copy_of_the_volume_and_is_explained() {
     for disk in [&disk, &copy] {
         assert!(matches!(
             proved(disk, "old", Some(&folder(&[3])))[..],
-            [SaltIs::Locked(_), SaltIs::Locked(_)]
+            [SaltAvailability::KeyMissing(_), SaltAvailability::KeyMissing(_)]
         ));
-        assert_eq!(proved(disk, "plain", Some(&folder(&[3]))), [SaltIs::Carried; 2]);
+        assert_eq!(
+            proved(disk, "plain", Some(&folder(&[3]))),
+            [SaltAvailability::Included; 2]
+        );
     }
     let report = check(&disk, Some(&folder(&[3])));
     assert_eq!(
@@ -230,7 +236,7 @@ fn a_destroyed_key_closes_every_copy_of_the_volume_and_is_explained() {
 }
 
 fn find_notes(disk: &SimulatedDisk) -> Vec<String> {
-    let folder = Path::new("/").join(KEY_DESTRUCTIONS);
+    let folder = Path::new("/").join(KEY_DESTRUCTIONS_DIR);
     let files = disk.files().into_iter().filter(|path| path.starts_with(&folder));
     files
         .map(|path| String::from_utf8(disk.read(&path).unwrap()).unwrap())
@@ -241,38 +247,38 @@ fn find_notes(disk: &SimulatedDisk) -> Vec<String> {
 fn a_hold_and_a_minimum_keep_a_key() {
     let (disk, _workers) = three_lives();
     let mut keep = Keep::of(&disk);
-    let minimum = |days| Policy::new(days, BTreeMap::new()).unwrap();
+    let minimum = |days| RetentionPolicy::new(days, BTreeMap::new()).unwrap();
     assert_eq!(
         run(&keep, &[], Some(&minimum(201)), true).unwrap(),
         ["young", "young"]
     );
     assert_eq!(run(&keep, &[], Some(&minimum(200)), false).unwrap().len(), 2);
-    let by = |scope: Scope, keep: &mut Keep| {
+    let by = |scope: HoldScope, keep: &mut Keep| {
         let id = keep.hold(scope);
         let fates = run(keep, &[1, 2], None, true).unwrap();
         keep.retention.release(id, &why("closed"), 2).unwrap();
         let held = |key: ShredKeyId| ids(&[1, 2]).iter().position(|id| *id == key).unwrap();
         (fates[held(key_of(1))].clone(), fates[held(key_of(2))].clone())
     };
-    let acme = Scope {
+    let acme = HoldScope {
         tenant: Some("acme".to_owned()),
         until: Some(0),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     assert_eq!(by(acme, &mut keep), ("held".to_owned(), "held".to_owned()));
     assert_eq!(
-        by(Scope::default(), &mut keep),
+        by(HoldScope::default(), &mut keep),
         ("held".to_owned(), "held".to_owned())
     );
     assert!(find_notes(&disk).is_empty());
-    let one = Scope {
+    let one = HoldScope {
         exchange: Some("old".to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     assert_eq!(by(one, &mut keep), ("held".to_owned(), "destroy 1".to_owned()));
-    let other = Scope {
+    let other = HoldScope {
         tenant: Some("globex".to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     assert_eq!(by(other, &mut keep).0, "destroy 1");
 }
@@ -294,10 +300,10 @@ fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_ot
         disk.restart();
     }
     let mut keep = Keep::of(&disk);
-    let since = |exchange: Option<&str>| Scope {
+    let since = |exchange: Option<&str>| HoldScope {
         exchange: exchange.map(str::to_owned),
         since: Some(50),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     for (scope, fates) in [
         (since(Some("judged")), ["held", "destroy 1"]),
@@ -324,15 +330,15 @@ fn a_log_that_cannot_be_read_may_hold_what_is_held_and_keeps_every_key() {
         .files()
         .into_iter()
         .find(|path| path.starts_with(dir(&workers[0])) && path.extension().is_some_and(|end| end == "seg"));
-    disk.rot(&segment.unwrap(), |bytes| bytes[200] ^= 1);
+    disk.corrupt(&segment.unwrap(), |bytes| bytes[200] ^= 1);
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged", "damaged"]);
     assert!(find_notes(&disk).is_empty());
 }
 
-fn one(exchange: &str) -> Scope {
-    Scope {
+fn one(exchange: &str) -> HoldScope {
+    HoldScope {
         exchange: Some(exchange.to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     }
 }
 
@@ -396,7 +402,7 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
         .unwrap();
     worker.follower.finish(&testkit::key()).unwrap();
     let mut keep = Keep::of(&disk);
-    let minimum = Policy::new(1, BTreeMap::new()).unwrap();
+    let minimum = RetentionPolicy::new(1, BTreeMap::new()).unwrap();
     assert_eq!(run(&keep, &[1], Some(&minimum), true).unwrap(), ["damaged"]);
     let id = keep.hold(one("new"));
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged"]);
@@ -408,7 +414,7 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
 
 #[test]
 fn a_log_that_rotates_while_the_ledger_is_read_keeps_no_key() {
-    let minimum = Policy::new(1, BTreeMap::new()).unwrap();
+    let minimum = RetentionPolicy::new(1, BTreeMap::new()).unwrap();
     let mut call = 0;
     loop {
         let (disk, mut workers) = three_lives();
@@ -448,8 +454,8 @@ fn a_log_that_is_still_written_beside_the_next_one_or_was_killed_keeps_no_key() 
     keep.hold(one("another"));
     let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), testkit::key());
     let terms = testkit::terms(&signing, testkit::small());
-    let signed = former.follower.signed().unwrap().clone();
-    succession::beside(&storage, &terms, ulid(&former), &signed).unwrap();
+    let signed = former.follower.last_checkpoint().unwrap().clone();
+    succession::start_successor(&storage, &terms, ulid(&former), &signed).unwrap();
     former.admit("open", 1).unwrap();
     former.flush().unwrap();
     assert_eq!(run(&keep, &[1], None, false).unwrap(), ["destroy 2"], "beside");
@@ -468,7 +474,7 @@ fn a_log_that_is_still_written_beside_the_next_one_or_was_killed_keeps_no_key() 
 fn a_hold_on_everything_keeps_every_key_also_of_logs_that_are_gone() {
     let (disk, workers) = three_lives();
     let mut keep = Keep::of(&disk);
-    keep.hold(Scope::default());
+    keep.hold(HoldScope::default());
     take_away(&disk, &workers[2], |_| true);
     assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
     assert!(find_notes(&disk).is_empty());
@@ -482,7 +488,7 @@ fn a_log_that_was_removed_by_right_keeps_no_key_unless_a_hold_keeps_what_is_left
     let salts = disk.read(&path).unwrap();
     assert_eq!(keep.prune()[0], "remove");
     disk.create(&path).unwrap();
-    disk.rot(&path, |bytes| *bytes = salts);
+    disk.corrupt(&path, |bytes| *bytes = salts);
     let held = keep.retention.add(None, one("plain"), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
@@ -502,10 +508,10 @@ fn statements_of_others_or_of_another_ledger_explain_nothing_and_are_told() {
         tenant: "acme".to_owned(),
         time: 1,
         exchanges: 1,
-        why: why("none"),
+        justification: why("none"),
     };
     let other = SigningKey::generate("ledger.example/keeping", [6; 32]).unwrap();
-    let folder_dir = Path::new("/").join(KEY_DESTRUCTIONS);
+    let folder_dir = Path::new("/").join(KEY_DESTRUCTIONS_DIR);
     disk.create_dir(&folder_dir).unwrap();
     for note in [
         statement(testkit::LEDGER).sign(&other).unwrap(),
@@ -574,7 +580,7 @@ fn whatever_call_fails_or_kills_the_retention_job_the_same_command_finishes_it()
 
 /// The statements beside the shards of which keys were destroyed.
 fn destructions(disk: &SimulatedDisk) -> Vec<(PathBuf, String)> {
-    let folder = Path::new("/").join(KEY_DESTRUCTIONS);
+    let folder = Path::new("/").join(KEY_DESTRUCTIONS_DIR);
     let names = disk.list(&folder).unwrap().into_iter();
     let paths = names.map(|name| folder.join(name));
     paths
@@ -595,7 +601,7 @@ fn keys_stay_until_the_auditors_log_has_that_they_are_destroyed() {
         let anchors = Anchors::new(notes.iter().map(|(_, note)| digest(note)).collect());
         let keys = (&vkey(), &keeping_key().verifying_key());
         keep.retention
-            .wait_for(anchors, &disk, Path::new("/"), keys)
+            .require_anchors(anchors, &disk, Path::new("/"), keys)
             .unwrap();
     };
     anchor(&mut keep, &[]);
@@ -628,14 +634,17 @@ fn a_destruction_by_a_clock_before_an_exchange_under_the_key_is_refused() {
             .all(|fate| fate == "future")
     );
     assert!(
-        disk.list(&Path::new("/").join(KEY_DESTRUCTIONS)).is_err(),
+        disk.list(&Path::new("/").join(KEY_DESTRUCTIONS_DIR)).is_err(),
         "nothing is signed"
     );
 }
 
 #[test]
 fn a_destruction_that_is_dated_long_before_the_key_was_used_is_found() {
-    for (later, expected) in [(IN_USE, None), (2 * IN_USE, Some("statement_backdated"))] {
+    for (later, expected) in [
+        (KEY_USE_GRACE, None),
+        (2 * KEY_USE_GRACE, Some("statement_backdated")),
+    ] {
         let (disk, mut workers) = three_lives();
         let worker = workers.last_mut().unwrap();
         worker.clock = later;
@@ -647,7 +656,7 @@ fn a_destruction_that_is_dated_long_before_the_key_was_used_is_found() {
             let signed = KeyDestruction::verify(&note, &keeping_key().verifying_key()).unwrap();
             let early = KeyDestruction { time: 10, ..signed };
             let note = early.sign(&keeping_key()).unwrap();
-            disk.rot(&path, |bytes| *bytes = note.into_bytes());
+            disk.corrupt(&path, |bytes| *bytes = note.into_bytes());
         }
         let codes: Vec<_> = found(&check(&disk, None))
             .into_iter()

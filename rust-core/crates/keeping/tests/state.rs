@@ -4,29 +4,31 @@
 mod keep;
 
 use keep::{Keep, keeping_key, why};
-use proofgate_keeping::{KeepingError, RetentionState, Scope};
+use proofgate_keeping::{HoldScope, RetentionError, RetentionState};
 use proofgate_ledger::{Justification, SigningKey};
 use proofgate_ledger_testkit::{four_lives, key, vkey};
 use proofgate_state::StateStorage;
-use proofgate_state::memory::{Fault, Memory};
+use proofgate_state::memory::{Fault, MemoryStorage};
 use std::sync::Arc;
 
-fn open(state: &Memory) -> Result<RetentionState, KeepingError> {
+fn open(state: &MemoryStorage) -> Result<RetentionState, RetentionError> {
     RetentionState::open(Arc::new(state.clone()))
 }
 
-fn code(state: &Memory) -> &'static str {
+fn code(state: &MemoryStorage) -> &'static str {
     open(state).unwrap_err().code()
 }
 
 #[test]
 fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     assert_eq!(code(&state), "keeping_state_missing");
     let mut retention =
-        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    retention.add(None, Scope::default(), &why("a case"), 1).unwrap();
-    assert_eq!(open(&state).unwrap().active().count(), 1);
+        RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    retention
+        .add(None, HoldScope::default(), &why("a case"), 1)
+        .unwrap();
+    assert_eq!(open(&state).unwrap().active_holds().count(), 1);
     for damage in [
         &b""[..],
         b"{}",
@@ -49,12 +51,12 @@ fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
 
 #[test]
 fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
-    let begin = |state: &Memory| {
-        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key())
+    let begin = |state: &MemoryStorage| {
+        RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key())
     };
     for write in 0..2 {
-        for fault in [Fault::Before, Fault::After] {
-            let state = Memory::default();
+        for fault in [Fault::BeforeWrite, Fault::AfterWrite] {
+            let state = MemoryStorage::default();
             state.fail_from(write, fault);
             assert!(begin(&state).is_err());
             state.heal();
@@ -65,10 +67,10 @@ fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
         }
     }
     // Holds whose owner was removed are not forgotten.
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     begin(&state)
         .unwrap()
-        .add(None, Scope::default(), &why("a case"), 1)
+        .add(None, HoldScope::default(), &why("a case"), 1)
         .unwrap();
     state.remove("retention").unwrap();
     assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
@@ -83,12 +85,12 @@ fn the_ledgers_key_and_what_could_speak_for_it_or_be_spoken_for_keep_nothing() {
     ];
     for name in names {
         let keeping = SigningKey::generate(name, [5; 32]).unwrap().verifying_key();
-        let refused = RetentionState::begin(Arc::new(Memory::default()), &vkey(), &keeping);
+        let refused = RetentionState::create(Arc::new(MemoryStorage::default()), &vkey(), &keeping);
         assert_eq!(refused.unwrap_err().code(), "keeping_key", "{name}");
     }
     let same = SigningKey::generate("ledger.example/keeping", [7; 32]).unwrap();
-    assert!(same.verifying_key().is_same_point(&key().verifying_key()));
-    let refused = RetentionState::begin(Arc::new(Memory::default()), &vkey(), &same.verifying_key());
+    assert!(same.verifying_key().is_same_key(&key().verifying_key()));
+    let refused = RetentionState::create(Arc::new(MemoryStorage::default()), &vkey(), &same.verifying_key());
     assert_eq!(refused.unwrap_err().code(), "keeping_key");
 }
 
@@ -98,7 +100,7 @@ fn another_retention_jobs_state_and_another_ledgers_remove_nothing() {
     let keep = Keep::of(&disk);
     let other = SigningKey::generate("ledger.example/another", [6; 32]).unwrap();
     assert_eq!(
-        keep.retention.require(&vkey(), &other).unwrap_err().code(),
+        keep.retention.check_identity(&vkey(), &other).unwrap_err().code(),
         "keeping_state_corrupt"
     );
     let ledger = SigningKey::generate("ledger.example/b", [8; 32])
@@ -106,7 +108,7 @@ fn another_retention_jobs_state_and_another_ledgers_remove_nothing() {
         .verifying_key();
     assert_eq!(
         keep.retention
-            .require(&ledger, &keeping_key())
+            .check_identity(&ledger, &keeping_key())
             .unwrap_err()
             .code(),
         "keeping_state_corrupt"
@@ -115,9 +117,9 @@ fn another_retention_jobs_state_and_another_ledgers_remove_nothing() {
 
 #[test]
 fn holds_are_checked_and_numbered() {
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     let mut retention =
-        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+        RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
     let ticketed = Justification {
         ticket: Some(String::new()),
         ..why("why")
@@ -127,21 +129,27 @@ fn holds_are_checked_and_numbered() {
         ..why("why")
     };
     for why in [why(""), why("two\nlines"), ticketed, nobodys] {
-        let refused = retention.add(None, Scope::default(), &why, 1);
+        let refused = retention.add(None, HoldScope::default(), &why, 1);
         assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
     }
-    let backwards = Scope {
+    let backwards = HoldScope {
         since: Some(2),
         until: Some(1),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     assert!(retention.add(None, backwards, &why("why"), 1).is_err());
     assert_eq!(
-        retention.add(None, Scope::default(), &why("why"), 1).unwrap().id,
+        retention
+            .add(None, HoldScope::default(), &why("why"), 1)
+            .unwrap()
+            .id,
         1
     );
     assert_eq!(
-        retention.add(None, Scope::default(), &why("why"), 1).unwrap().id,
+        retention
+            .add(None, HoldScope::default(), &why("why"), 1)
+            .unwrap()
+            .id,
         2
     );
     assert!(retention.release(1, &why(""), 2).is_err());
@@ -154,15 +162,16 @@ fn holds_are_checked_and_numbered() {
         retention.release(9, &why("closed"), 3).unwrap_err().code(),
         "no_such_hold"
     );
-    assert_eq!(open(&state).unwrap().active().count(), 1);
+    assert_eq!(open(&state).unwrap().active_holds().count(), 1);
 }
 
 #[test]
 fn of_a_name_one_hold_holds_at_a_time() {
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     let mut retention =
-        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    let add = |retention: &mut RetentionState| retention.add(Some("case"), Scope::default(), &why("why"), 1);
+        RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    let add =
+        |retention: &mut RetentionState| retention.add(Some("case"), HoldScope::default(), &why("why"), 1);
     add(&mut retention).unwrap();
     assert_eq!(add(&mut retention).unwrap_err().code(), "keeping_invalid");
     retention.release(1, &why("closed"), 2).unwrap();
@@ -178,13 +187,13 @@ fn of_a_name_one_hold_holds_at_a_time() {
 
 #[test]
 fn a_hold_that_could_not_be_written_is_not_believed_to_be_one() {
-    let state = Memory::default();
+    let state = MemoryStorage::default();
     let mut retention =
-        RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    state.fail_from(0, Fault::Before);
+        RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+    state.fail_from(0, Fault::BeforeWrite);
     assert_eq!(
         retention
-            .add(None, Scope::default(), &why("why"), 1)
+            .add(None, HoldScope::default(), &why("why"), 1)
             .unwrap_err()
             .code(),
         "keeping_state_io"

@@ -5,14 +5,17 @@
 mod keep;
 
 use keep::{Keep, check, found, keeping_key, why};
-use proofgate_evidence::erasures::ERASURES;
-use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS, file_name};
-use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS;
+use proofgate_evidence::erasures::ERASURES_FILE;
+use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS_DIR, file_name};
+use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS_DIR;
 use proofgate_evidence::note_files::digest;
-use proofgate_evidence::removal::TOMBSTONE;
+use proofgate_evidence::removal::TOMBSTONE_FILE;
 use proofgate_evidence::{ReadStorage, Verdict};
-use proofgate_keeping::{Anchors, Forgotten, Request, RetentionState, SaltFate, Scope, erase, state_holds};
-use proofgate_ledger::{Erased, Erasure, HoldChange, HoldStatement, Tombstone};
+use proofgate_keeping::{
+    Anchors, ErasureRequest, ErasureTarget, HoldScope, RetentionState, SaltAction, erase,
+    write_hold_statements,
+};
+use proofgate_ledger::{Erasure, ErasureScope, HoldChange, HoldStatement, Tombstone};
 use proofgate_ledger_testkit::{LEDGER, dir, four_lives, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -31,23 +34,23 @@ fn put(disk: &SimulatedDisk, path: &Path, text: &str) {
         disk.remove(path).unwrap();
     }
     disk.create(path).unwrap();
-    disk.rot(path, |bytes| *bytes = text.as_bytes().to_vec());
+    disk.corrupt(path, |bytes| *bytes = text.as_bytes().to_vec());
 }
 
-fn erase_one(keep: &Keep, id: &str) -> SaltFate {
-    let what = Forgotten::Exchange(id.to_owned());
-    let request = Request {
+fn erase_one(keep: &Keep, id: &str) -> SaltAction {
+    let what = ErasureTarget::Exchange(id.to_owned());
+    let request = ErasureRequest {
         ledger: Path::new("/"),
         key: &vkey(),
         retention: &keep.retention,
-        what: &what,
+        target: &what,
         policy: None,
-        why: &why("asked for"),
+        justification: &why("asked for"),
         now: keep.now,
-        begun: None,
+        started_at: None,
     };
     let planned = erase(&keep.disk, &request, &keeping_key()).unwrap();
-    planned.into_iter().next().unwrap().fate
+    planned.into_iter().next().unwrap().action
 }
 
 #[test]
@@ -55,33 +58,33 @@ fn an_erasure_by_a_clock_before_the_exchange_is_refused() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
     keep.now = 0;
-    let SaltFate::Stay(reasons) = erase_one(&keep, "second") else {
+    let SaltAction::Retain(reasons) = erase_one(&keep, "second") else {
         panic!("it was erased before it was there");
     };
     assert!(reasons.iter().any(|why| why.code == "future"), "{reasons:?}");
     keep.now = keep::NOW;
-    assert_eq!(erase_one(&keep, "second"), SaltFate::Erase);
+    assert_eq!(erase_one(&keep, "second"), SaltAction::Erase);
 }
 
 #[test]
 fn an_erasure_that_is_dated_before_its_exchange_is_found() {
     let (disk, workers) = four_lives();
     let keep = Keep::of(&disk);
-    assert_eq!(erase_one(&keep, "second"), SaltFate::Erase);
+    assert_eq!(erase_one(&keep, "second"), SaltAction::Erase);
     assert_eq!(check(&disk).verdict, Verdict::Ok);
-    let path = dir(&workers[1]).join(ERASURES);
+    let path = dir(&workers[1]).join(ERASURES_FILE);
     let text = String::from_utf8(disk.read(&path).unwrap()).unwrap();
     let signed = Erasure::verify(&text, &keeping_key().verifying_key()).unwrap();
-    assert_eq!(signed.why, why("asked for"));
+    assert_eq!(signed.justification, why("asked for"));
     let early = Erasure { time: 0, ..signed };
     put(&disk, &path, &early.sign(&keeping_key()).unwrap());
     assert_eq!(codes(&disk), ["statement_backdated"]);
     assert_eq!(check(&disk).verdict, Verdict::Invalid);
-    let Erased::One(seq) = early.erased else {
+    let ErasureScope::Single(seq) = early.scope else {
         panic!("of one exchange")
     };
     let all = Erasure {
-        erased: Erased::Tenant {
+        scope: ErasureScope::Tenant {
             name: "acme".to_owned(),
             until: u64::MAX,
         },
@@ -100,20 +103,20 @@ fn a_tombstone_that_is_dated_before_its_log_ended_is_found() {
     let (disk, workers) = four_lives();
     Keep::of(&disk).prune();
     assert_eq!(check(&disk).verdict, Verdict::Ok);
-    let path = dir(&workers[0]).join(TOMBSTONE);
+    let path = dir(&workers[0]).join(TOMBSTONE_FILE);
     let text = String::from_utf8(disk.read(&path).unwrap()).unwrap();
     let signed = Tombstone::verify(&text, &keeping_key().verifying_key()).unwrap();
-    assert_eq!(signed.why.author, "officer");
+    assert_eq!(signed.justification.author, "officer");
     let early = Tombstone {
-        removed: signed.newest - 1,
+        removed_at: signed.newest_time - 1,
         ..signed.clone()
     };
     put(&disk, &path, &early.sign(&keeping_key()).unwrap());
     assert_eq!(codes(&disk), ["statement_backdated"]);
     // It says of its newest record what is not so: one that stays is newer.
     let lies = Tombstone {
-        removed: 0,
-        newest: 0,
+        removed_at: 0,
+        newest_time: 0,
         ..signed
     };
     put(&disk, &path, &lies.sign(&keeping_key()).unwrap());
@@ -124,9 +127,9 @@ fn a_tombstone_that_is_dated_before_its_log_ended_is_found() {
 fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    let tenant = Scope {
+    let tenant = HoldScope {
         tenant: Some("somebody else".to_owned()),
-        ..Scope::default()
+        ..HoldScope::default()
     };
     let id = keep.hold(tenant);
     keep.prune();
@@ -139,18 +142,18 @@ fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
     let scope = r#"{"tenant":"somebody else"}"#.to_owned();
     assert_eq!(read().len(), 1);
     assert_eq!(
-        (read()[0].hold, &read()[0].change, &read()[0].why),
+        (read()[0].hold, &read()[0].change, &read()[0].justification),
         (id, &HoldChange::Placed { scope }, &why("a case"))
     );
     keep.retention.release(id, &why("closed"), 7).unwrap();
     let state = |keep: &Keep| {
         let (path, key) = (Path::new("/"), vkey());
-        state_holds(&disk, path, &key, &keep.retention, &keeping_key(), keep.now)
+        write_hold_statements(&disk, path, &key, &keep.retention, &keeping_key(), keep.now)
     };
     assert_eq!(state(&keep).unwrap(), 1);
     assert_eq!(state(&keep).unwrap(), 0, "it is stated once");
     assert_eq!(
-        (&read()[1].change, read()[1].stated),
+        (&read()[1].change, read()[1].signed_at),
         (&HoldChange::Released { at: 7 }, keep.now)
     );
     assert_eq!(check(&disk).verdict, Verdict::Ok);
@@ -162,7 +165,7 @@ fn a_release_by_a_clock_before_the_hold_is_refused() {
     let mut keep = Keep::of(&disk);
     let held = keep
         .retention
-        .add(None, Scope::default(), &why("a case"), keep.now)
+        .add(None, HoldScope::default(), &why("a case"), keep.now)
         .unwrap();
     let refused = keep.retention.release(held.id, &why("closed"), keep.now - 1);
     assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
@@ -173,16 +176,16 @@ fn a_release_by_a_clock_before_the_hold_is_refused() {
 fn a_release_that_is_dated_before_its_hold_and_a_statement_of_another_key_are_found() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    keep.hold(Scope::default());
+    keep.hold(HoldScope::default());
     keep.prune();
-    let folder = Path::new("/").join(HOLD_STATEMENTS);
+    let folder = Path::new("/").join(HOLD_STATEMENTS_DIR);
     let early = HoldStatement {
         ledger: LEDGER.to_owned(),
         hold: 1,
-        added: 5,
+        placed_at: 5,
         change: HoldChange::Released { at: 4 },
-        stated: 9,
-        why: why("closed"),
+        signed_at: 9,
+        justification: why("closed"),
     };
     let note = early.sign(&keeping_key()).unwrap();
     put(&disk, &folder.join(file_name(&note)), &note);
@@ -198,7 +201,7 @@ fn a_state_that_lacks_a_hold_which_was_stated_removes_nothing() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
     let older = keep.state.snapshot();
-    keep.hold(Scope::default());
+    keep.hold(HoldScope::default());
     assert!(keep.prune().iter().all(|fate| fate != "remove"));
     keep.retention = RetentionState::open(Arc::new(older)).unwrap();
     let refused = keep.try_prune().unwrap_err();
@@ -207,7 +210,7 @@ fn a_state_that_lacks_a_hold_which_was_stated_removes_nothing() {
         disk.list(Path::new("/"))
             .unwrap()
             .iter()
-            .all(|name| name != KEY_DESTRUCTIONS)
+            .all(|name| name != KEY_DESTRUCTIONS_DIR)
     );
 }
 
@@ -216,7 +219,7 @@ fn anchor(keep: &mut Keep, notes: &[String]) {
     let keys = (&vkey(), &keeping_key().verifying_key());
     let disk = keep.disk.clone();
     keep.retention
-        .wait_for(anchors, &disk, Path::new("/"), keys)
+        .require_anchors(anchors, &disk, Path::new("/"), keys)
         .unwrap();
 }
 
@@ -232,17 +235,17 @@ fn salts_are_destroyed_once_the_auditors_log_has_their_erasure() {
     let salts = dir(&workers[1]).join("salts");
     let before = disk.read(&salts);
     for _ in 0..2 {
-        let SaltFate::Stay(reasons) = erase_one(&keep, "second") else {
+        let SaltAction::Retain(reasons) = erase_one(&keep, "second") else {
             panic!("nobody has told it")
         };
         assert_eq!(reasons[0].code, "not_anchored");
-        let awaited = digest(&text(&disk, &dir(&workers[1]).join(ERASURES)));
+        let awaited = digest(&text(&disk, &dir(&workers[1]).join(ERASURES_FILE)));
         assert_eq!(reasons[0].statement, Some(awaited), "it names what is waited for");
         assert_eq!(disk.read(&salts), before);
     }
-    let note = text(&disk, &dir(&workers[1]).join(ERASURES));
+    let note = text(&disk, &dir(&workers[1]).join(ERASURES_FILE));
     anchor(&mut keep, &[note]);
-    assert_eq!(erase_one(&keep, "second"), SaltFate::Erase);
+    assert_eq!(erase_one(&keep, "second"), SaltAction::Erase);
     assert_ne!(disk.read(&salts), before);
 }
 
@@ -258,7 +261,7 @@ fn a_log_goes_once_the_auditors_log_has_its_tombstone() {
     }
     let notes = workers[..2]
         .iter()
-        .map(|worker| text(&disk, &dir(worker).join(TOMBSTONE)));
+        .map(|worker| text(&disk, &dir(worker).join(TOMBSTONE_FILE)));
     let notes: Vec<String> = notes.collect();
     anchor(&mut keep, &notes[..1]);
     assert_eq!(keep.prune()[..2], ["finish", "not_anchored"]);
@@ -271,7 +274,7 @@ fn a_log_goes_once_the_auditors_log_has_its_tombstone() {
 fn a_hold_holds_on_until_the_auditors_log_has_its_release() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    let id = keep.hold(Scope::default());
+    let id = keep.hold(HoldScope::default());
     keep.retention.release(id, &why("closed"), 2).unwrap();
     anchor(&mut keep, &[]);
     assert!(
@@ -279,7 +282,7 @@ fn a_hold_holds_on_until_the_auditors_log_has_its_release() {
             .iter()
             .all(|fate| fate.starts_with("held") || fate == "newest")
     );
-    let folder = Path::new("/").join(HOLD_STATEMENTS);
+    let folder = Path::new("/").join(HOLD_STATEMENTS_DIR);
     let names = disk.list(&folder).unwrap();
     let notes: Vec<String> = names.iter().map(|name| text(&disk, &folder.join(name))).collect();
     assert_eq!(notes.len(), 2, "it is stated before it counts");

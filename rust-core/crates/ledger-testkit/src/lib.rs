@@ -28,11 +28,11 @@ pub use promised::{Inspected, Promised, inspect};
 pub use tamper::{archive, flip, forge, reframe, renamed, set_back, take_away};
 pub use worker::Worker;
 
-use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
+use proofgate_evidence::frame::{SEGMENT_HEADER_LEN, frame_len};
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::record::ConfigDigests;
 use proofgate_ledger::{Hash, LedgerError, Mmr, SigningKey, VerifyingKey, leaf_hash};
-use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, succession};
+use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, succession};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,27 +51,27 @@ pub fn shard(key: &SigningKey) -> Shard<'_> {
         ledger: LEDGER,
         number: 3,
         key,
-        former: None,
+        previous_key: None,
     }
 }
 
 /// Begins a log in a directory of a real file system.
-pub fn begin_in(dir: &Path, options: Options) -> Incarnation {
+pub fn begin_in(dir: &Path, options: LogOptions) -> Incarnation {
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(FileStorage), key());
-    let terms = succession::Terms {
+    let terms = succession::StartOptions {
         shard: Shard { dir, ..shard(&key) },
         ..terms(&key, options)
     };
-    succession::begin(&storage, &terms, None).unwrap().log
+    succession::start(&storage, &terms, None).unwrap().log
 }
 
-pub fn terms(key: &SigningKey, options: Options) -> succession::Terms<'_> {
-    succession::Terms {
+pub fn terms(key: &SigningKey, options: LogOptions) -> succession::StartOptions<'_> {
+    succession::StartOptions {
         shard: shard(key),
-        until: None,
+        key_valid_until: None,
         successions: &[],
         options,
-        config: ConfigDigests::of(CONFIGURATION_DIGEST),
+        config: ConfigDigests::from_config(CONFIGURATION_DIGEST),
         version: "0",
         now: 1,
     }
@@ -95,8 +95,8 @@ pub fn vkey() -> VerifyingKey {
     key().verifying_key()
 }
 
-pub fn small() -> Options {
-    Options {
+pub fn small() -> LogOptions {
+    LogOptions {
         segment_bytes: 64 << 10,
         segments_ahead: 1,
     }
@@ -120,8 +120,8 @@ pub fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerE
 
 /// Where the frames of these records end in a first segment.
 pub fn end_of(records: &[Vec<u8>]) -> usize {
-    let frames = records.iter().map(|record| frame_bytes(record.len()) as usize);
-    SEGMENT_HEADER + frames.sum::<usize>()
+    let frames = records.iter().map(|record| frame_len(record.len()) as usize);
+    SEGMENT_HEADER_LEN + frames.sum::<usize>()
 }
 
 pub fn dir(worker: &Worker) -> PathBuf {

@@ -3,7 +3,7 @@
 use crate::{Promised, Worker, key, small, terms, ulid};
 use proofgate_ledger::record::{ConfigId, Takeover};
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::{Options, Storage, Ulid, WalError, succession};
+use proofgate_wal::{LogOptions, Storage, Ulid, WalError, succession};
 use std::sync::Arc;
 
 /// Starts an incarnation the way a gateway does; on failure the promises made so far are in `promised`.
@@ -14,11 +14,11 @@ pub fn start(disk: &SimulatedDisk, promised: &mut Promised) -> Result<Worker, Wa
 pub fn start_with(
     disk: &SimulatedDisk,
     promised: &mut Promised,
-    options: Options,
+    options: LogOptions,
 ) -> Result<Worker, WalError> {
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
     *promised = Promised::default();
-    let begun = succession::begin(&storage, &terms(&key, options), None)?;
+    let begun = succession::start(&storage, &terms(&key, options), None)?;
     let worker = Worker::take(&disk.snapshot(), begun.log);
     *promised = worker.promised.clone();
     Ok(worker)
@@ -73,12 +73,12 @@ pub fn four_lives() -> (SimulatedDisk, Vec<Worker>) {
 /// Begins a log beside a worker's, at this time.
 pub fn beside(disk: &SimulatedDisk, former: &Worker, now: u64) -> Worker {
     let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let terms = succession::Terms {
+    let terms = succession::StartOptions {
         now,
         ..terms(&signing, small())
     };
-    let signed = former.follower.signed().unwrap().clone();
-    let made = succession::beside(&storage, &terms, ulid(former), &signed).unwrap();
+    let signed = former.follower.last_checkpoint().unwrap().clone();
+    let made = succession::start_successor(&storage, &terms, ulid(former), &signed).unwrap();
     Worker::take(disk, made)
 }
 
@@ -92,7 +92,7 @@ pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker 
     let mut next = beside(disk, former, now);
     former.seal_for(Some(&ulid(&next).to_string())).unwrap();
     former.follower.finish(&key()).unwrap();
-    let left = former.follower.left();
+    let left = former.follower.to_previous_log();
     let takeover = |seq, out: &mut Vec<u8>| {
         let takeover = Takeover {
             seq,

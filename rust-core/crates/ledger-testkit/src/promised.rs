@@ -2,12 +2,12 @@
 
 use crate::{key, root_of, shard, vkey};
 use proofgate_ledger::Checkpoint;
-use proofgate_wal::{PreviousLog, Recovered, Storage, Ulid, WalError, recovery};
+use proofgate_wal::{PreviousLog, RecoveryResult, Storage, Ulid, WalError, recovery};
 use std::path::PathBuf;
 
 /// What a successor finds on the shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inspected(pub Recovered);
+pub struct Inspected(pub RecoveryResult);
 
 impl std::ops::Deref for Inspected {
     type Target = PreviousLog;

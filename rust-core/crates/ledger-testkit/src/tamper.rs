@@ -3,7 +3,7 @@
 use crate::{CONFIGURATION_DIGEST, Worker, dir, ulid};
 use proofgate_evidence::configurations;
 use proofgate_evidence::frame::{
-    FRAME_HEADER, FRAME_TAG, SEGMENT_HEADER, SegmentHeader, SegmentKey, frame_bytes, seal_frame,
+    FRAME_HEADER_LEN, FRAME_TAG_LEN, SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader, frame_len, seal_frame,
 };
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{ReadStorage, Storage, Ulid};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Puts what is to stand in the place of the archived configuration of its workers.
 pub fn archive(disk: &SimulatedDisk, content: &[u8]) {
-    let path = configurations::path_of(Path::new("/"), &CONFIGURATION_DIGEST);
+    let path = configurations::archive_path(Path::new("/"), &CONFIGURATION_DIGEST);
     let _ = disk.create_dir(path.parent().unwrap());
     let _ = disk.remove(&path);
     let file = disk.create(&path).unwrap();
@@ -25,16 +25,16 @@ pub fn reframe(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
         .rposition(|bytes| bytes == old)
         .unwrap();
     segment[at..at + new.len()].copy_from_slice(new);
-    let mut start = SEGMENT_HEADER;
+    let mut start = SEGMENT_HEADER_LEN;
     loop {
         let len = u32::from_le_bytes(segment[start..start + 4].try_into().unwrap()) as usize;
-        let end = start + frame_bytes(len) as usize;
+        let end = start + frame_len(len) as usize;
         if end > at {
             let seq = &segment[start + 8..start + 16];
             let mut bound = incarnation.to_bytes().to_vec();
             bound.extend_from_slice(&0u64.to_le_bytes());
             bound.extend_from_slice(seq);
-            bound.extend_from_slice(&segment[start + FRAME_HEADER..end - 8]);
+            bound.extend_from_slice(&segment[start + FRAME_HEADER_LEN..end - 8]);
             let crc = crc32c::crc32c(&bound).to_le_bytes();
             return segment[end - 8..end - 4].copy_from_slice(&crc);
         }
@@ -45,15 +45,15 @@ pub fn reframe(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
 /// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
 /// the volume can make them.
 pub fn forge(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>]) {
-    disk.rot(&dir(worker).join("00000000000000000000.seg"), |segment| {
-        let key = SegmentKey::new(ulid(worker), 0);
+    disk.corrupt(&dir(worker).join("00000000000000000000.seg"), |segment| {
+        let key = SegmentCrc::new(ulid(worker), 0);
         let mut crc = SegmentHeader::decode(segment).unwrap().crc();
-        let mut forged = segment[..SEGMENT_HEADER].to_vec();
+        let mut forged = segment[..SEGMENT_HEADER_LEN].to_vec();
         for (seq, record) in (0..).zip(records) {
             let start = forged.len();
-            forged.resize(start + FRAME_HEADER, 0);
+            forged.resize(start + FRAME_HEADER_LEN, 0);
             forged.extend_from_slice(record);
-            let sealed = seal_frame(&mut forged, start, key, seq, 0, crc, |_| Some([0; FRAME_TAG]));
+            let sealed = seal_frame(&mut forged, start, key, seq, 0, crc, |_| Some([0; FRAME_TAG_LEN]));
             crc = sealed.unwrap();
         }
         *segment = forged;
@@ -78,7 +78,7 @@ pub fn renamed(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Vec<u8>> {
 /// Puts an older checkpoint of a worker back.
 pub fn set_back(disk: &SimulatedDisk, worker: &Worker, note: usize) {
     let note = worker.promised.notes[note].clone().into_bytes();
-    disk.rot(&dir(worker).join("checkpoint"), |bytes| *bytes = note);
+    disk.corrupt(&dir(worker).join("checkpoint"), |bytes| *bytes = note);
 }
 
 /// Takes the files of a worker away that are `gone`; and the folder, when nothing is in it any more.
@@ -94,7 +94,7 @@ pub fn take_away(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> b
 
 /// Changes a byte in the middle of a worker's only segment.
 pub fn flip(disk: &SimulatedDisk, worker: &Worker) {
-    disk.rot(&dir(worker).join("00000000000000000000.seg"), |bytes| {
+    disk.corrupt(&dir(worker).join("00000000000000000000.seg"), |bytes| {
         let written = bytes.iter().rposition(|byte| *byte != 0).unwrap_or_default();
         bytes[written / 2] ^= 1;
     });

@@ -2,7 +2,7 @@
 
 use crate::{Promised, key, records};
 use proofgate_ledger::record::{
-    Admission, Coming, Commitment, Completion, ConfigId, Outcome, Received, Rejection, Seal,
+    Admission, Commitment, Completion, ConfigId, Outcome, PendingBody, ReceivedBody, Rejection, Seal,
 };
 use proofgate_ledger::{LedgerError, ShredKey};
 use proofgate_wal::{Follower, Incarnation, Storage, Ulid, WalError, Writer};
@@ -22,8 +22,8 @@ pub struct Worker {
 impl Worker {
     /// Goes on with a log that has just begun, and whose beginning is signed.
     pub fn take(disk: &dyn Storage, log: Incarnation) -> Self {
-        let beginning = log.follower.followed();
-        let signed = log.follower.signed().unwrap().clone();
+        let beginning = log.follower.followed_records();
+        let signed = log.follower.last_checkpoint().unwrap().clone();
         Self {
             promised: Promised {
                 incarnation: Some(log.incarnation),
@@ -68,9 +68,12 @@ impl Worker {
     }
 
     /// Appends an admission of the body `hello`, or of one that begins so and is still coming.
-    pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<Coming>) -> Result<u64, WalError> {
+    pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<PendingBody>) -> Result<u64, WalError> {
         let stored = self.writer.salt(self.writer.next_seq())?;
-        let salt = self.shred_key.as_ref().map_or(stored, |key| key.salt(&stored));
+        let salt = self
+            .shred_key
+            .as_ref()
+            .map_or(stored, |key| key.derive_salt(&stored));
         let shred_key = self.shred_key.as_ref().map(ShredKey::id);
         let ts = self.tick();
         let tenant_seq = self.admitted + 1;
@@ -119,7 +122,10 @@ impl Worker {
     /// The same as the request of this number of its tenant's, whichever is its turn.
     pub fn deny_as(&mut self, id: &str, tenant_seq: u64) -> Result<u64, WalError> {
         let stored = self.writer.salt(self.writer.next_seq())?;
-        let salt = self.shred_key.as_ref().map_or(stored, |key| key.salt(&stored));
+        let salt = self
+            .shred_key
+            .as_ref()
+            .map_or(stored, |key| key.derive_salt(&stored));
         let shred_key = self.shred_key.as_ref().map(ShredKey::id);
         let request = proofgate_ledger::commitment::commit(&salt, "request", b"hello");
         let ts = self.tick();
@@ -159,7 +165,7 @@ impl Worker {
         log: Option<Ulid>,
         id: &str,
         admission: u64,
-        received: Option<Received>,
+        received: Option<ReceivedBody>,
     ) -> Result<u64, WalError> {
         let log = log.map(|log| log.to_string());
         let ts = self.tick();
@@ -208,7 +214,7 @@ impl Worker {
 
     pub fn step(&mut self) -> Result<(), WalError> {
         self.follower.prepare();
-        while self.follower.step()?.behind {}
+        while self.follower.step()?.has_more {}
         Ok(())
     }
 
@@ -219,7 +225,7 @@ impl Worker {
     }
 
     pub fn checkpoint(&mut self) -> Result<(), WalError> {
-        let note = self.follower.checkpoint(&key())?;
+        let note = self.follower.sign_checkpoint(&key())?;
         self.promised.notes.push(note);
         Ok(())
     }

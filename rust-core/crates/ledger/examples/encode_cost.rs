@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_ledger::LedgerError;
-use proofgate_ledger::commitment::{BodyDigest, Salted, salt_id};
+use proofgate_ledger::commitment::{BodyHasher, SaltedCommitter, salt_id};
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, SaltId, Usage};
 
 const ROUNDS: u32 = 200_000;
@@ -77,7 +77,7 @@ fn main() -> Result<(), LedgerError> {
     })?;
     let salt = [5; 32];
     let committing = best_of_nine(|| {
-        black_box(Salted::new(black_box(&salt)).commit("request", BodyDigest::new()));
+        black_box(SaltedCommitter::new(black_box(&salt)).commit("request", BodyHasher::new()));
         Ok(())
     })?;
     let naming = best_of_nine(|| {

@@ -8,19 +8,19 @@
 //! ```
 
 use crate::checkpoint::{parse_decimal, parse_hash};
-use crate::{Hash, LedgerError, MAX_NOTE};
+use crate::{Hash, LedgerError, MAX_NOTE_BYTES};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 /// A tree of 2^63 leaves has no longer proof, and a client may send no longer one.
 const MAX_HASHES: usize = 63;
 /// Largest question that is looked at, in bytes.
-pub const MAX_ADD_CHECKPOINT: usize = MAX_NOTE + 64 * (MAX_HASHES + 1);
+pub const MAX_ADD_CHECKPOINT_BYTES: usize = MAX_NOTE_BYTES + 64 * (MAX_HASHES + 1);
 
 /// A checkpoint, and the proof that the log at `old` entries is its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddCheckpoint<'a> {
     /// Entries of the newest checkpoint that the witness has cosigned; 0 when it has cosigned none.
-    pub old: u64,
+    pub old_size: u64,
     /// The proof from there (RFC 9162 section 2.1.4.1).
     pub proof: Vec<Hash>,
     /// The signed note.
@@ -31,7 +31,7 @@ impl<'a> AddCheckpoint<'a> {
     /// The body of the request.
     #[must_use]
     pub fn encode(&self) -> String {
-        let mut text = format!("old {}\n", self.old);
+        let mut text = format!("old {}\n", self.old_size);
         for hash in &self.proof {
             text.push_str(&STANDARD.encode(hash));
             text.push('\n');
@@ -47,7 +47,7 @@ impl<'a> AddCheckpoint<'a> {
     /// [`LedgerError::RequestMalformed`] on anything that [`Self::encode`] would not write.
     pub fn parse(body: &'a str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::RequestMalformed;
-        if body.len() > MAX_ADD_CHECKPOINT {
+        if body.len() > MAX_ADD_CHECKPOINT_BYTES {
             return Err(malformed("larger than the limit"));
         }
         let (head, note) = body.split_once("\n\n").ok_or(malformed("no empty line"))?;
@@ -63,6 +63,10 @@ impl<'a> AddCheckpoint<'a> {
         if proof.len() > MAX_HASHES {
             return Err(malformed("more than 63 hashes"));
         }
-        Ok(Self { old, proof, note })
+        Ok(Self {
+            old_size: old,
+            proof,
+            note,
+        })
     }
 }

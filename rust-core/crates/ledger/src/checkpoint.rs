@@ -24,8 +24,8 @@ impl Checkpoint {
     /// The signed note, by `key` under the name of the origin.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyText`] when the key does not speak for the origin;
-    /// [`LedgerError::Signer`].
+    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyMalformed`] when the key does not speak for the origin;
+    /// [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         key.for_origin(&self.origin)?.sign_note(&self.body())
     }
@@ -45,12 +45,12 @@ impl Checkpoint {
     /// given way to another signs for no log that began after its end, as the ULID in the origin tells.
     ///
     /// # Errors
-    /// As [`Self::verify`]; [`LedgerError::KeyEnded`].
+    /// As [`Self::verify`]; [`LedgerError::KeySuperseded`].
     pub fn verify_signer(note: &str, key: &VerifyingKey) -> Result<(Self, VerifyingKey), LedgerError> {
         let note = Note::parse(note)?;
         let checkpoint = Self::parse_body(note.text)?;
-        let at = begun(&checkpoint.origin);
-        let signer = note.signer(&key.for_origin(&checkpoint.origin)?, at)?;
+        let at = start_time(&checkpoint.origin);
+        let signer = note.verify_signer(&key.for_origin(&checkpoint.origin)?, at)?;
         Ok((checkpoint, signer))
     }
 
@@ -96,7 +96,7 @@ impl Checkpoint {
 
 /// When the log of an origin began, in unix microseconds: the first 48 bits of the ULID that its last part is. `None` where
 /// that is none, as of a log without incarnations.
-fn begun(origin: &str) -> Option<u64> {
+fn start_time(origin: &str) -> Option<u64> {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     let (_, ulid) = origin.rsplit_once('/')?;
     if ulid.len() != 26 || ulid.as_bytes()[0] > b'7' {

@@ -30,9 +30,9 @@ pub fn salt_id(salt: &[u8; 32]) -> SaltId {
 /// `field` is a constant of the record format (`request`, `response`, `received`) and holds no NUL.
 #[must_use]
 pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
-    let mut digest = BodyDigest::new();
+    let mut digest = BodyHasher::new();
     digest.update(body);
-    Salted::new(salt).commit(field, digest)
+    SaltedCommitter::new(salt).commit(field, digest)
 }
 
 /// Shows that the commitment in a record opens to `body`; returns which of the bodies of its exchange that is. A completion
@@ -62,7 +62,7 @@ pub fn reveal_digest(
         },
         _ => return Err(LedgerError::NoCommitment),
     };
-    let salted = Salted::new(salt);
+    let salted = SaltedCommitter::new(salt);
     if salted.commit_digest(field, digest) == commitment {
         return Ok(field);
     }
@@ -80,15 +80,15 @@ pub fn reveal_digest(
 
 /// The digest of a body that is read in pieces.
 #[derive(Clone, Default)]
-pub struct BodyDigest(Sha256);
+pub struct BodyHasher(Sha256);
 
-impl std::fmt::Debug for BodyDigest {
+impl std::fmt::Debug for BodyHasher {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("BodyDigest([redacted])")
     }
 }
 
-impl BodyDigest {
+impl BodyHasher {
     /// The digest of an empty body.
     #[must_use]
     pub fn new() -> Self {
@@ -103,15 +103,15 @@ impl BodyDigest {
 
 /// A salt made ready once for all commitments of an exchange.
 #[derive(Clone)]
-pub struct Salted(Hmac<Sha256>);
+pub struct SaltedCommitter(Hmac<Sha256>);
 
-impl std::fmt::Debug for Salted {
+impl std::fmt::Debug for SaltedCommitter {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("Salted([redacted])")
     }
 }
 
-impl Salted {
+impl SaltedCommitter {
     /// Takes the salt.
     #[must_use]
     pub fn new(salt: &[u8; 32]) -> Self {
@@ -123,7 +123,7 @@ impl Salted {
 
     /// The commitment to the body of `field`.
     #[must_use]
-    pub fn commit(&self, field: &str, body: BodyDigest) -> Hash {
+    pub fn commit(&self, field: &str, body: BodyHasher) -> Hash {
         self.commit_digest(field, &body.0.finalize().into())
     }
 

@@ -5,7 +5,7 @@
 //! One of Ed25519 signs the checkpoint's text. One of ML-DSA-44 signs origin, size, root and the cosigner's name, and
 //! makes no statement about extension lines.
 
-use crate::cosignature_key::Public;
+use crate::cosignature_key::WitnessPublicKey;
 use crate::note::signature_line;
 use crate::{Checkpoint, CosignatureKey, CosigningKey, LedgerError, SignedCheckpoint};
 
@@ -13,16 +13,16 @@ impl CosigningKey {
     /// Cosigns a checkpoint's text as of a time in unix seconds.
     ///
     /// # Errors
-    /// [`LedgerError::Signer`].
+    /// [`LedgerError::SignerFailed`].
     pub fn cosign(&self, checkpoint: &SignedCheckpoint<'_>, time: u64) -> Result<Cosignature, LedgerError> {
-        let signature = self.sign_bytes(text_message(checkpoint.text(), time).as_bytes())?;
+        let signature = self.sign_bytes(ed25519_message(checkpoint.text(), time).as_bytes())?;
         Ok(self.cosignature_key().cosignature(time, &signature.to_bytes()))
     }
 }
 
 impl CosignatureKey {
     /// Reads what follows the key id in a signature line, and checks it over a checkpoint.
-    fn check(&self, signed: &SignedCheckpoint<'_>, signature: &[u8]) -> Result<Cosignature, LedgerError> {
+    fn verify(&self, signed: &SignedCheckpoint<'_>, signature: &[u8]) -> Result<Cosignature, LedgerError> {
         let bad = || LedgerError::BadSignature(self.name().to_owned());
         let (time, signature) = signature.split_first_chunk::<8>().ok_or_else(bad)?;
         let time = u64::from_be_bytes(*time);
@@ -30,12 +30,12 @@ impl CosignatureKey {
             return Err(bad());
         }
         match self.public() {
-            Public::Ed25519(key) => {
-                key.check_bytes(text_message(signed.text(), time).as_bytes(), signature)?;
+            WitnessPublicKey::Ed25519(key) => {
+                key.verify_bytes(ed25519_message(signed.text(), time).as_bytes(), signature)?;
             }
-            Public::MlDsa44(key) => {
-                let message = tree_message(self.name(), time, signed.checkpoint()).ok_or_else(bad)?;
-                if !key.has_signed(&message, signature) {
+            WitnessPublicKey::MlDsa44(key) => {
+                let message = ml_dsa_message(self.name(), time, signed.checkpoint()).ok_or_else(bad)?;
+                if !key.verifies(&message, signature) {
                     return Err(bad());
                 }
             }
@@ -60,9 +60,9 @@ impl SignedCheckpoint<'_> {
     /// [`LedgerError::BadSignature`] when a line claims to be by this key and does not verify.
     pub fn cosignature(&self, key: &CosignatureKey) -> Result<Option<Cosignature>, LedgerError> {
         let mut newest: Option<Cosignature> = None;
-        for signature in self.note.signatures_of(key.name(), key.id()) {
-            let found = key.check(self, signature)?;
-            if found.time == 0 && matches!(key.public(), Public::MlDsa44(_)) {
+        for signature in self.note.signatures_by(key.name(), key.id()) {
+            let found = key.verify(self, signature)?;
+            if found.time == 0 && matches!(key.public(), WitnessPublicKey::MlDsa44(_)) {
                 continue;
             }
             if newest.as_ref().is_none_or(|newest| newest.time < found.time) {
@@ -89,7 +89,7 @@ impl Cosignature {
     /// # Errors
     /// [`LedgerError::NoteMalformed`] when the answer is not only signature lines; [`LedgerError::NoteUnsigned`] when none
     /// is by this key; [`LedgerError::BadSignature`] when one is and does not verify over this text.
-    pub fn from_answer(text: &str, answer: &str, key: &CosignatureKey) -> Result<Self, LedgerError> {
+    pub fn from_response(text: &str, answer: &str, key: &CosignatureKey) -> Result<Self, LedgerError> {
         let note = format!("{text}\n{answer}");
         let signed = SignedCheckpoint::parse(&note)?;
         if signed.text() != text {
@@ -104,12 +104,12 @@ impl Cosignature {
 }
 
 /// What a cosignature of Ed25519 signs.
-fn text_message(text: &str, time: u64) -> String {
+fn ed25519_message(text: &str, time: u64) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
 }
 
 /// What a cosignature of ML-DSA-44 signs: `cosigned_message`, of the whole tree. `None` when a name is too long for it.
-fn tree_message(cosigner: &str, time: u64, checkpoint: &Checkpoint) -> Option<Vec<u8>> {
+fn ml_dsa_message(cosigner: &str, time: u64, checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     let mut message = b"subtree/v1\n\0".to_vec();
     let name = |message: &mut Vec<u8>, name: &str| {
         message.push(u8::try_from(name.len()).ok()?);

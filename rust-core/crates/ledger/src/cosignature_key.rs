@@ -1,6 +1,8 @@
 //! Keys by which cosignatures are verified: of Ed25519 (type 0x04) and of ML-DSA-44 (type 0x06, FIPS 204).
 
-use crate::key_text::{WITNESS, WITNESS_ML_DSA, check_name, key_id, key_text, split_key_text};
+use crate::key_text::{
+    WITNESS_ALGORITHM, WITNESS_ML_DSA_ALGORITHM, check_name, key_id, key_text, split_key_text,
+};
 use crate::{CosigningKey, LedgerError, PublicKey};
 use ml_dsa::signature::Verifier;
 use ml_dsa::{EncodedSignature, EncodedVerifyingKey, MlDsa44, Signature, VerifyingKey};
@@ -13,13 +15,13 @@ const ML_DSA_BYTES: usize = 1312;
 pub struct CosignatureKey {
     name: String,
     id: [u8; 4],
-    public: Public,
+    public_key: WitnessPublicKey,
 }
 
 /// The key itself, by its algorithm.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Public {
-    Ed25519(Box<PublicKey<WITNESS>>),
+pub(crate) enum WitnessPublicKey {
+    Ed25519(Box<PublicKey<WITNESS_ALGORITHM>>),
     MlDsa44(MlDsaKey),
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct MlDsaKey(Box<[u8; ML_DSA_BYTES]>);
 
 impl MlDsaKey {
     /// Whether a signature over a message, with an empty context, verifies.
-    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let Ok(encoded) = EncodedSignature::<MlDsa44>::try_from(signature) else {
             return false;
         };
@@ -43,45 +45,47 @@ impl CosigningKey {
     /// The public half, by which its cosignatures are verified.
     #[must_use]
     pub fn cosignature_key(&self) -> CosignatureKey {
-        CosignatureKey::of_ed25519(self.verifying_key())
+        CosignatureKey::from_ed25519(self.verifying_key())
     }
 }
 
 impl CosignatureKey {
-    fn of_ed25519(key: PublicKey<WITNESS>) -> Self {
+    fn from_ed25519(key: PublicKey<WITNESS_ALGORITHM>) -> Self {
         Self {
             name: key.name().to_owned(),
             id: key.id(),
-            public: Public::Ed25519(Box::new(key)),
+            public_key: WitnessPublicKey::Ed25519(Box::new(key)),
         }
     }
 
     /// Reads a vkey, `<name>+<hash8>+<base64(algorithm ‖ public key)>`.
     ///
     /// # Errors
-    /// [`LedgerError::KeyText`] when the text has another form or algorithm, its key id is not that of the key, or a key of
+    /// [`LedgerError::KeyMalformed`] when the text has another form or algorithm, its key id is not that of the key, or a key of
     /// Ed25519 is not a point of the curve or a weak one.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
-        let Ok((name, id, key)) = split_key_text::<ML_DSA_BYTES>(text, WITNESS_ML_DSA) else {
-            return PublicKey::<WITNESS>::from_text(text).map(Self::of_ed25519);
+        let Ok((name, id, key)) = split_key_text::<ML_DSA_BYTES>(text, WITNESS_ML_DSA_ALGORITHM) else {
+            return PublicKey::<WITNESS_ALGORITHM>::from_text(text).map(Self::from_ed25519);
         };
         check_name(&name)?;
-        match key_id(&name, WITNESS_ML_DSA, &key) == id {
+        match key_id(&name, WITNESS_ML_DSA_ALGORITHM, &key) == id {
             true => Ok(Self {
                 name,
                 id,
-                public: Public::MlDsa44(MlDsaKey(Box::new(key))),
+                public_key: WitnessPublicKey::MlDsa44(MlDsaKey(Box::new(key))),
             }),
-            false => Err(LedgerError::KeyText("the key id does not match the key")),
+            false => Err(LedgerError::KeyMalformed("the key id does not match the key")),
         }
     }
 
     /// The vkey text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        match &self.public {
-            Public::Ed25519(key) => key.to_text(),
-            Public::MlDsa44(key) => key_text(&self.name, self.id, WITNESS_ML_DSA, &key.0[..]),
+        match &self.public_key {
+            WitnessPublicKey::Ed25519(key) => key.to_text(),
+            WitnessPublicKey::MlDsa44(key) => {
+                key_text(&self.name, self.id, WITNESS_ML_DSA_ALGORITHM, &key.0[..])
+            }
         }
     }
 
@@ -94,9 +98,9 @@ impl CosignatureKey {
     /// Whether it is the same public key, under whatever name.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
-        match (&self.public, &other.public) {
-            (Public::Ed25519(key), Public::Ed25519(other)) => key.is_same_point(other),
-            (Public::MlDsa44(key), Public::MlDsa44(other)) => key == other,
+        match (&self.public_key, &other.public_key) {
+            (WitnessPublicKey::Ed25519(key), WitnessPublicKey::Ed25519(other)) => key.is_same_key(other),
+            (WitnessPublicKey::MlDsa44(key), WitnessPublicKey::MlDsa44(other)) => key == other,
             _ => false,
         }
     }
@@ -105,8 +109,8 @@ impl CosignatureKey {
         self.id
     }
 
-    pub(crate) fn public(&self) -> &Public {
-        &self.public
+    pub(crate) fn public(&self) -> &WitnessPublicKey {
+        &self.public_key
     }
 }
 

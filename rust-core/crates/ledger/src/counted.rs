@@ -6,7 +6,7 @@ use std::fmt::Display;
 ///
 /// Only nouns that take an s, or whose y becomes ies.
 #[must_use]
-pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+pub fn pluralize<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
         return format!("{count} {noun}");
     }
@@ -18,19 +18,19 @@ pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::pluralize;
 
     #[test]
     fn one_has_the_singular_and_every_other_count_the_plural() {
-        let told: Vec<_> = [0_u64, 1, 2].map(|count| counted(count, "record")).into();
+        let told: Vec<_> = [0_u64, 1, 2].map(|count| pluralize(count, "record")).into();
         assert_eq!(told, ["0 records", "1 record", "2 records"]);
     }
 
     #[test]
     fn a_y_becomes_ies_only_after_a_consonant() {
-        assert_eq!(counted(2_u64, "entry"), "2 entries");
-        assert_eq!(counted(2_u64, "body"), "2 bodies");
-        assert_eq!(counted(2_usize, "key"), "2 keys");
-        assert_eq!(counted(0_u32, "day"), "0 days");
+        assert_eq!(pluralize(2_u64, "entry"), "2 entries");
+        assert_eq!(pluralize(2_u64, "body"), "2 bodies");
+        assert_eq!(pluralize(2_usize, "key"), "2 keys");
+        assert_eq!(pluralize(0_u32, "day"), "0 days");
     }
 }

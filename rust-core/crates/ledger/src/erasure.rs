@@ -3,16 +3,16 @@
 
 use crate::checkpoint::parse_decimal;
 use crate::note::Note;
-use crate::statement::{Justification, Lines, MAX_STATEMENT, check_reason};
+use crate::statement::{Justification, MAX_STATEMENT_BYTES, StatementReader, check_reason};
 use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/erasure@v2";
 
 /// Which admissions of a log an erasure is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Erased {
+pub enum ErasureScope {
     /// That of this number.
-    One(u64),
+    Single(u64),
     /// Those of a tenant up to a time, in unix microseconds.
     Tenant {
         /// Its name.
@@ -34,28 +34,28 @@ pub struct Erasure {
     /// How many admissions those are.
     pub exchanges: u64,
     /// Which ones.
-    pub erased: Erased,
+    pub scope: ErasureScope,
     /// Who erased them, and why.
-    pub why: Justification,
+    pub justification: Justification,
 }
 
 impl Erasure {
     /// Whether it is about the admission of this number.
     #[must_use]
-    pub fn is_about(&self, seq: u64, tenant: &str, ts: u64) -> bool {
+    pub fn covers(&self, seq: u64, tenant: &str, ts: u64) -> bool {
         seq < self.size
-            && match &self.erased {
-                Erased::One(one) => *one == seq,
-                Erased::Tenant { name, until } => name == tenant && ts <= *until,
+            && match &self.scope {
+                ErasureScope::Single(one) => *one == seq,
+                ErasureScope::Tenant { name, until } => name == tenant && ts <= *until,
             }
     }
 
     /// The signed text: eight lines with the format's, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
-        let what = match &self.erased {
-            Erased::One(seq) => format!("salt {seq}"),
-            Erased::Tenant { name, until } => format!("tenant {until} {name}"),
+        let what = match &self.scope {
+            ErasureScope::Single(seq) => format!("salt {seq}"),
+            ErasureScope::Tenant { name, until } => format!("tenant {until} {name}"),
         };
         format!(
             "{FORMAT}\n{}\n{}\nerased {}\nexchanges {}\n{what}\n{}",
@@ -63,17 +63,17 @@ impl Erasure {
             self.size,
             self.time,
             self.exchanges,
-            self.why.lines()
+            self.justification.lines()
         )
     }
 
     /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the tenant's name, is not one line of text; [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the tenant's name, is not one line of text; [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        self.why.check()?;
-        if let Erased::Tenant { name, .. } = &self.erased {
+        self.justification.check()?;
+        if let ErasureScope::Tenant { name, .. } = &self.scope {
             check_reason(name)?;
         }
         key.sign_note(&self.body())
@@ -85,38 +85,38 @@ impl Erasure {
     /// Any refusal of the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let malformed = LedgerError::StatementMalformed;
-        if note.len() > MAX_STATEMENT {
+        if note.len() > MAX_STATEMENT_BYTES {
             return Err(malformed("larger than 8 KiB"));
         }
         let note = Note::parse(note)?;
-        let mut lines = Lines::of(note.text, FORMAT)?;
+        let mut lines = StatementReader::new(note.text, FORMAT)?;
         let erasure = Self {
-            origin: lines.line()?.to_owned(),
-            size: lines.decimal()?,
-            time: lines.number("erased")?,
-            exchanges: lines.number("exchanges")?,
-            erased: parse_erased(lines.line()?)
+            origin: lines.next_line()?.to_owned(),
+            size: lines.next_decimal()?,
+            time: lines.next_number("erased")?,
+            exchanges: lines.next_number("exchanges")?,
+            scope: parse_scope(lines.next_line()?)
                 .ok_or(malformed("it does not say which admissions were erased"))?,
-            why: lines.justification()?,
+            justification: lines.into_justification()?,
         };
-        note.signer(key, Some(erasure.time))?;
+        note.verify_signer(key, Some(erasure.time))?;
         Ok(erasure)
     }
 }
 
-fn parse_erased(line: &str) -> Option<Erased> {
+fn parse_scope(line: &str) -> Option<ErasureScope> {
     if let Some(seq) = line.strip_prefix("salt ") {
-        return parse_decimal(seq).map(Erased::One);
+        return parse_decimal(seq).map(ErasureScope::Single);
     }
     let (until, name) = line.strip_prefix("tenant ")?.split_once(' ')?;
     let name = Some(name).filter(|name| !name.is_empty())?.to_owned();
     let until = parse_decimal(until)?;
-    Some(Erased::Tenant { name, until })
+    Some(ErasureScope::Tenant { name, until })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Erased, Erasure};
+    use super::{Erasure, ErasureScope};
     use crate::{Justification, SigningKey};
     use proptest::prelude::*;
 
@@ -124,14 +124,14 @@ mod tests {
         SigningKey::generate(name, [3; 32]).unwrap()
     }
 
-    fn erasure(erased: Erased) -> Erasure {
+    fn erasure(erased: ErasureScope) -> Erasure {
         Erasure {
             origin: "a/0/X".to_owned(),
             size: 81,
             time: 3,
             exchanges: 1,
-            erased,
-            why: Justification {
+            scope: erased,
+            justification: Justification {
                 author: "officer".to_owned(),
                 reason: "asked for on paper".to_owned(),
                 ticket: Some("R-7".to_owned()),
@@ -139,8 +139,8 @@ mod tests {
         }
     }
 
-    fn of(name: &str) -> Erased {
-        Erased::Tenant {
+    fn of(name: &str) -> ErasureScope {
+        ErasureScope::Tenant {
             name: name.to_owned(),
             until: 9,
         }
@@ -148,7 +148,12 @@ mod tests {
 
     #[test]
     fn what_was_signed_is_read_back_and_no_other_key_is_believed() {
-        for erased in [Erased::One(0), Erased::One(u64::MAX), of("acme"), of("two words")] {
+        for erased in [
+            ErasureScope::Single(0),
+            ErasureScope::Single(u64::MAX),
+            of("acme"),
+            of("two words"),
+        ] {
             let note = erasure(erased.clone()).sign(&key("retention")).unwrap();
             let read = Erasure::verify(&note, &key("retention").verifying_key()).unwrap();
             assert_eq!(read, erasure(erased));
@@ -160,13 +165,11 @@ mod tests {
 
     #[test]
     fn it_is_about_what_it_names_and_nothing_else() {
-        let one = erasure(Erased::One(4));
-        assert!(one.is_about(4, "acme", 1) && !one.is_about(5, "acme", 1));
+        let one = erasure(ErasureScope::Single(4));
+        assert!(one.covers(4, "acme", 1) && !one.covers(5, "acme", 1));
         let all = erasure(of("acme"));
-        assert!(all.is_about(5, "acme", 9) && all.is_about(80, "acme", 0));
-        assert!(
-            !all.is_about(5, "acme", 10) && !all.is_about(5, "globex", 1) && !all.is_about(81, "acme", 1)
-        );
+        assert!(all.covers(5, "acme", 9) && all.covers(80, "acme", 0));
+        assert!(!all.covers(5, "acme", 10) && !all.covers(5, "globex", 1) && !all.covers(81, "acme", 1));
     }
 
     proptest! {

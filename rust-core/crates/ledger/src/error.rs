@@ -45,7 +45,7 @@ pub enum LedgerError {
     },
     /// A key text is not in the Go note form, or its key id does not match.
     #[error("key text: {0}")]
-    KeyText(&'static str),
+    KeyMalformed(&'static str),
     /// A key was asked to speak for an origin that is neither its name nor below it.
     #[error("the key {key:?} is not valid for the origin {origin:?}")]
     OriginNotBelowKey {
@@ -65,13 +65,13 @@ pub enum LedgerError {
     BadSignature(String),
     /// A note is signed by a key that had given way to another before what the note is about began.
     #[error("the key {0} was no longer valid: another key has succeeded it")]
-    KeyEnded(String),
+    KeySuperseded(String),
     /// A signer of another process gives no signature, or none that verifies. It can be asked again.
     #[error("the signer: {0}")]
-    Signer(String),
+    SignerFailed(String),
     /// Statements of key succession that contradict each other.
     #[error("key successions: {0}")]
-    KeyLine(&'static str),
+    ConflictingSuccessions(&'static str),
     /// A note's text is not a C2SP checkpoint.
     #[error("checkpoint: {0}")]
     CheckpointMalformed(&'static str),
@@ -86,7 +86,7 @@ pub enum LedgerError {
     RequestMalformed(&'static str),
     /// A text is not a C2SP trust policy.
     #[error("trust policy, line {line}: {reason}")]
-    Policy {
+    PolicyMalformed {
         /// The line, from 1; the last when something is missing.
         line: usize,
         /// What is wrong with it.
@@ -107,7 +107,7 @@ pub enum LedgerError {
     /// A record's encoding exceeds `record::MAX_RECORD` bytes.
     #[error(
         "a record of {bytes} bytes exceeds the limit of {} bytes",
-        crate::record_size::MAX_RECORD
+        crate::record_size::MAX_RECORD_BYTES
     )]
     RecordTooLarge {
         /// Encoded size in bytes.
@@ -118,18 +118,18 @@ pub enum LedgerError {
     RecordMalformed(String),
     /// A record's kind is no name of a kind, or one of an unknown kind was to be encoded.
     #[error("unknown record kind {0:?}")]
-    RecordKind(String),
+    InvalidRecordKind(String),
 }
 
 impl LedgerError {
     /// The code of what is not signed by the key that was given: whether it was changed is not known then.
-    pub const ANOTHER_KEY: &'static str = "another_key";
+    pub const WRONG_KEY: &'static str = "another_key";
 
     /// Stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NoteUnsigned(_) | Self::OriginNotBelowKey { .. } => Self::ANOTHER_KEY,
+            Self::NoteUnsigned(_) | Self::OriginNotBelowKey { .. } => Self::WRONG_KEY,
             _ => "ledger_refused",
         }
     }

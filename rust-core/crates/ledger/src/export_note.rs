@@ -13,7 +13,7 @@ use crate::note::Note;
 use crate::{Hash, LedgerError, SigningKey, VerifyingKey};
 use std::fmt::Write;
 
-fn text(manifest: &Hash) -> String {
+fn note_text(manifest: &Hash) -> String {
     let mut text = "proofgate/v1/export\nsha256 ".to_owned();
     for byte in manifest {
         // Writing to a string does not fail.
@@ -27,9 +27,9 @@ impl SigningKey {
     /// The signed note over a manifest, by its SHA-256.
     ///
     /// # Errors
-    /// [`LedgerError::Signer`].
+    /// [`LedgerError::SignerFailed`].
     pub fn sign_export(&self, manifest: &Hash) -> Result<String, LedgerError> {
-        self.sign_note(&text(manifest))
+        self.sign_note(&note_text(manifest))
     }
 }
 
@@ -41,7 +41,7 @@ impl VerifyingKey {
     pub fn verify_export(&self, note: &str, manifest: &Hash) -> Result<(), LedgerError> {
         let note = Note::parse(note)?;
         note.verify(self)?;
-        match note.text == text(manifest) {
+        match note.text == note_text(manifest) {
             true => Ok(()),
             false => Err(LedgerError::NoteMalformed("it signs another manifest")),
         }

@@ -2,13 +2,13 @@
 //! section 9.
 
 use crate::note::Note;
-use crate::statement::{Justification, Lines, MAX_STATEMENT};
+use crate::statement::{Justification, MAX_STATEMENT_BYTES, StatementReader};
 use crate::{LedgerError, SigningKey, VerifyingKey};
 
-const HOLD: &str = "proofgate.dev/hold@v1";
-const RELEASE: &str = "proofgate.dev/release@v1";
+const HOLD_FORMAT: &str = "proofgate.dev/hold@v1";
+const RELEASE_FORMAT: &str = "proofgate.dev/release@v1";
 /// Largest scope of a hold, in bytes.
-const MAX_SCOPE: usize = 4096;
+const MAX_SCOPE_BYTES: usize = 4096;
 
 /// What became of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +33,13 @@ pub struct HoldStatement {
     /// Number of the hold in the retention job's state.
     pub hold: u64,
     /// When it was placed, in unix microseconds.
-    pub added: u64,
+    pub placed_at: u64,
     /// What became of it.
     pub change: HoldChange,
     /// When this was signed, in unix microseconds: it may be later, as a hold counts before it is stated.
-    pub stated: u64,
+    pub signed_at: u64,
     /// Who did that, and why.
-    pub why: Justification,
+    pub justification: Justification,
 }
 
 impl HoldStatement {
@@ -47,7 +47,7 @@ impl HoldStatement {
     #[must_use]
     pub fn time(&self) -> u64 {
         match self.change {
-            HoldChange::Placed { .. } => self.added,
+            HoldChange::Placed { .. } => self.placed_at,
             HoldChange::Released { at } => at,
         }
     }
@@ -56,26 +56,26 @@ impl HoldStatement {
     #[must_use]
     pub fn body(&self) -> String {
         let (format, change) = match &self.change {
-            HoldChange::Placed { scope } => (HOLD, format!("scope {scope}")),
-            HoldChange::Released { at } => (RELEASE, format!("released {at}")),
+            HoldChange::Placed { scope } => (HOLD_FORMAT, format!("scope {scope}")),
+            HoldChange::Released { at } => (RELEASE_FORMAT, format!("released {at}")),
         };
         format!(
             "{format}\n{}\nhold {}\nadded {}\n{change}\nstated {}\n{}",
             self.ledger,
             self.hold,
-            self.added,
-            self.stated,
-            self.why.lines()
+            self.placed_at,
+            self.signed_at,
+            self.justification.lines()
         )
     }
 
     /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the scope, is not one line of text;
-    /// [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the scope, is not one line of text;
+    /// [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        self.why.check()?;
+        self.justification.check()?;
         self.check_scope()?;
         key.sign_note(&self.body())
     }
@@ -83,7 +83,7 @@ impl HoldStatement {
     /// Whether it says that the hold was released before it was placed, or that this was signed before either.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
-        self.time() < self.added || self.stated < self.time()
+        self.time() < self.placed_at || self.signed_at < self.time()
     }
 
     /// Reads a signed note and checks that the retention key signed it. That its times are in order is for the reader
@@ -92,36 +92,39 @@ impl HoldStatement {
     /// # Errors
     /// Any refusal of the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
-        if note.len() > MAX_STATEMENT {
+        if note.len() > MAX_STATEMENT_BYTES {
             return Err(LedgerError::StatementMalformed("larger than 8 KiB"));
         }
         let note = Note::parse(note)?;
-        let is_release = note.text.starts_with(RELEASE);
-        let mut lines = Lines::of(note.text, if is_release { RELEASE } else { HOLD })?;
+        let is_release = note.text.starts_with(RELEASE_FORMAT);
+        let mut lines =
+            StatementReader::new(note.text, if is_release { RELEASE_FORMAT } else { HOLD_FORMAT })?;
         let statement = Self {
-            ledger: lines.line()?.to_owned(),
-            hold: lines.number("hold")?,
-            added: lines.number("added")?,
+            ledger: lines.next_line()?.to_owned(),
+            hold: lines.next_number("hold")?,
+            placed_at: lines.next_number("added")?,
             change: match is_release {
                 true => HoldChange::Released {
-                    at: lines.number("released")?,
+                    at: lines.next_number("released")?,
                 },
                 false => HoldChange::Placed {
-                    scope: lines.value("scope")?.to_owned(),
+                    scope: lines.next_value("scope")?.to_owned(),
                 },
             },
-            stated: lines.number("stated")?,
-            why: lines.justification()?,
+            signed_at: lines.next_number("stated")?,
+            justification: lines.into_justification()?,
         };
         statement.check_scope()?;
-        note.signer(key, Some(statement.stated))?;
+        note.verify_signer(key, Some(statement.signed_at))?;
         Ok(statement)
     }
 
     fn check_scope(&self) -> Result<(), LedgerError> {
         match &self.change {
             HoldChange::Placed { scope }
-                if scope.is_empty() || scope.len() > MAX_SCOPE || scope.chars().any(char::is_control) =>
+                if scope.is_empty()
+                    || scope.len() > MAX_SCOPE_BYTES
+                    || scope.chars().any(char::is_control) =>
             {
                 Err(LedgerError::StatementMalformed(
                     "a hold's scope must be one line of 1 to 4096 bytes",
@@ -146,10 +149,10 @@ mod tests {
         HoldStatement {
             ledger: "proofgate.dev/team/llm".to_owned(),
             hold: 3,
-            added: 5,
+            placed_at: 5,
             change,
-            stated: 9,
-            why: Justification {
+            signed_at: 9,
+            justification: Justification {
                 author: "officer".to_owned(),
                 reason: "litigation".to_owned(),
                 ticket: Some("2026-17".to_owned()),

@@ -5,7 +5,9 @@
 //! One ledger key speaks for every log of a gateway: [`SigningKey::for_origin`] and [`VerifyingKey::for_origin`] give
 //! the same key the name of one log's origin, as the checkpoint format asks for.
 
-use crate::key_text::{LOG, WITNESS, check_name, check_origin, key_id, key_text, split_key_text};
+use crate::key_text::{
+    LOG_ALGORITHM, WITNESS_ALGORITHM, check_name, check_origin, key_id, key_text, split_key_text,
+};
 use crate::{LedgerError, Signer as SignerElsewhere};
 use ed25519_dalek::{Signature, Signer};
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,14 +17,14 @@ use std::sync::Arc;
 
 /// What a signer is asked to sign so that secrets can be derived of a key whose seed nobody here has. No note: it holds no
 /// newline.
-const DERIVATION: &[u8] = b"proofgate/v1/derivation\0";
+const DERIVATION_DOMAIN: &[u8] = b"proofgate/v1/derivation\0";
 
 /// The secret half of a ledger's key, or of any log's.
-pub type SigningKey = PrivateKey<LOG>;
+pub type SigningKey = PrivateKey<LOG_ALGORITHM>;
 /// The public half of a ledger's key, as it is handed to auditors.
-pub type VerifyingKey = PublicKey<LOG>;
+pub type VerifyingKey = PublicKey<LOG_ALGORITHM>;
 /// The secret half of a witness's key.
-pub type CosigningKey = PrivateKey<WITNESS>;
+pub type CosigningKey = PrivateKey<WITNESS_ALGORITHM>;
 
 /// The secret half of a key. Its memory is overwritten when it is dropped and it never prints itself.
 #[derive(Clone)]
@@ -30,14 +32,14 @@ pub struct PrivateKey<const ALGORITHM: u8> {
     name: String,
     secret: Secret,
     /// As in [`PublicKey`].
-    line: Option<Arc<[Member]>>,
+    lineage: Option<Arc<[LineageMember]>>,
 }
 
 /// Where the secret half is.
 #[derive(Clone)]
 enum Secret {
-    Here(ed25519_dalek::SigningKey),
-    Elsewhere {
+    Local(ed25519_dalek::SigningKey),
+    Remote {
         public: ed25519_dalek::VerifyingKey,
         signer: Arc<dyn SignerElsewhere>,
         /// What secrets are derived of, in the place of the seed.
@@ -59,31 +61,31 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
     /// forget.
     ///
     /// # Errors
-    /// [`LedgerError::KeyText`] when the name is empty or holds white space, a control character or `+`.
+    /// [`LedgerError::KeyMalformed`] when the name is empty or holds white space, a control character or `+`.
     pub fn generate(name: &str, seed: [u8; 32]) -> Result<Self, LedgerError> {
         check_name(name)?;
         Ok(Self {
             name: name.to_owned(),
-            secret: Secret::Here(ed25519_dalek::SigningKey::from_bytes(&seed)),
-            line: None,
+            secret: Secret::Local(ed25519_dalek::SigningKey::from_bytes(&seed)),
+            lineage: None,
         })
     }
 
     /// Reads `PRIVATE+KEY+<name>+<hash8>+<base64(algorithm ‖ seed)>`.
     ///
     /// # Errors
-    /// [`LedgerError::KeyText`] when the text has another form or its key id is not that of the key.
+    /// [`LedgerError::KeyMalformed`] when the text has another form or its key id is not that of the key.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
         let rest = text
             .strip_prefix("PRIVATE+KEY+")
-            .ok_or(LedgerError::KeyText("not a private note key"))?;
+            .ok_or(LedgerError::KeyMalformed("not a private note key"))?;
         let (name, id, mut seed) = split_key_text(rest, ALGORITHM)?;
         let key = Self::generate(&name, seed);
         seed.fill(0);
         let key = key?;
         match key.verifying_key().id == id {
             true => Ok(key),
-            false => Err(LedgerError::KeyText("the key id does not match the key")),
+            false => Err(LedgerError::KeyMalformed("the key id does not match the key")),
         }
     }
 
@@ -92,11 +94,11 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
     pub fn to_text(&self) -> String {
         let public = self.verifying_key();
         match &self.secret {
-            Secret::Here(key) => format!(
+            Secret::Local(key) => format!(
                 "PRIVATE+KEY+{}",
                 key_text(&self.name, public.id, ALGORITHM, key.as_bytes())
             ),
-            Secret::Elsewhere { .. } => public.to_text(),
+            Secret::Remote { .. } => public.to_text(),
         }
     }
 
@@ -110,27 +112,27 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<ALGORITHM> {
         let public = match &self.secret {
-            Secret::Here(key) => key.verifying_key(),
-            Secret::Elsewhere { public, .. } => *public,
+            Secret::Local(key) => key.verifying_key(),
+            Secret::Remote { public, .. } => *public,
         };
         PublicKey {
-            line: self.line.clone(),
+            lineage: self.lineage.clone(),
             ..PublicKey::new(&self.name, public)
         }
     }
 
     /// # Errors
-    /// [`LedgerError::Signer`] when the key is a signer's, and that gives no signature which verifies.
+    /// [`LedgerError::SignerFailed`] when the key is a signer's, and that gives no signature which verifies.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Signature, LedgerError> {
         match &self.secret {
-            Secret::Here(key) => Ok(key.sign(message)),
-            Secret::Elsewhere { signer, .. } => {
+            Secret::Local(key) => Ok(key.sign(message)),
+            Secret::Remote { signer, .. } => {
                 let signature = signer
                     .sign(message)
-                    .map_err(|error| LedgerError::Signer(error.0))?;
+                    .map_err(|error| LedgerError::SignerFailed(error.0))?;
                 self.verifying_key()
-                    .check_bytes(message, &signature)
-                    .map_err(|_| LedgerError::Signer("its signature does not verify".to_owned()))
+                    .verify_bytes(message, &signature)
+                    .map_err(|_| LedgerError::SignerFailed("its signature does not verify".to_owned()))
             }
         }
     }
@@ -140,7 +142,7 @@ impl SigningKey {
     /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyText`] when it is no key name.
+    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyMalformed`] when it is no key name.
     pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
         check_origin(&self.name, origin)?;
         Ok(Self {
@@ -153,20 +155,20 @@ impl SigningKey {
     /// they are as secret as that signature, so a signer gives it to the ledger's own processes alone.
     ///
     /// # Errors
-    /// [`LedgerError::Signer`] when it does not answer, holds another key, or signs one message in two ways.
-    pub fn of_signer(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>) -> Result<Self, LedgerError> {
-        let refused = |why: &str| LedgerError::Signer(why.to_owned());
+    /// [`LedgerError::SignerFailed`] when it does not answer, holds another key, or signs one message in two ways.
+    pub fn from_signer(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>) -> Result<Self, LedgerError> {
+        let refused = |why: &str| LedgerError::SignerFailed(why.to_owned());
         let asked = || {
             signer
-                .sign(DERIVATION)
-                .map_err(|error| LedgerError::Signer(error.0))
+                .sign(DERIVATION_DOMAIN)
+                .map_err(|error| LedgerError::SignerFailed(error.0))
         };
-        if signer.public_key() != public.point() {
+        if signer.public_key() != public.point_bytes() {
             return Err(refused("it has a key other than the configured one"));
         }
         let (first, second) = (asked()?, asked()?);
         public
-            .check_bytes(DERIVATION, &first)
+            .verify_bytes(DERIVATION_DOMAIN, &first)
             .map_err(|_| refused("its signature does not verify"))?;
         if first != second {
             return Err(refused(
@@ -175,18 +177,18 @@ impl SigningKey {
         }
         Ok(Self {
             name: public.name.clone(),
-            secret: Secret::Elsewhere {
+            secret: Secret::Remote {
                 public: public.key,
                 signer,
                 derived: Sha256::digest(first).into(),
             },
-            line: public.line.clone(),
+            lineage: public.lineage.clone(),
         })
     }
 
-    pub(crate) fn with_public(self, public: &VerifyingKey) -> Self {
+    pub(crate) fn with_public_key(self, public: &VerifyingKey) -> Self {
         Self {
-            line: public.line.clone(),
+            lineage: public.lineage.clone(),
             ..self
         }
     }
@@ -203,8 +205,8 @@ impl SigningKey {
         // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
         let mut block = [0u8; 64];
         match &self.secret {
-            Secret::Here(key) => block[..32].copy_from_slice(key.as_bytes()),
-            Secret::Elsewhere { derived, .. } => block[..32].copy_from_slice(derived),
+            Secret::Local(key) => block[..32].copy_from_slice(key.as_bytes()),
+            Secret::Remote { derived, .. } => block[..32].copy_from_slice(derived),
         }
         let mut mac: Hmac<Sha256> = Hmac::new(&block.into());
         block.fill(0);
@@ -223,11 +225,11 @@ pub struct PublicKey<const ALGORITHM: u8> {
     id: [u8; 4],
     key: ed25519_dalek::VerifyingKey,
     /// All keys of the line, this one among them, oldest first; none of a key that is known alone.
-    line: Option<Arc<[Member]>>,
+    lineage: Option<Arc<[LineageMember]>>,
 }
 
 /// A point of a line of keys, and until when it may begin something new, in unix microseconds.
-type Member = (ed25519_dalek::VerifyingKey, Option<u64>);
+type LineageMember = (ed25519_dalek::VerifyingKey, Option<u64>);
 
 impl<const ALGORITHM: u8> fmt::Debug for PublicKey<ALGORITHM> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -241,22 +243,22 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
             name: name.to_owned(),
             id: key_id(name, ALGORITHM, key.as_bytes()),
             key,
-            line: None,
+            lineage: None,
         }
     }
 
     /// Reads a vkey, `<name>+<hash8>+<base64(algorithm ‖ public key)>`.
     ///
     /// # Errors
-    /// [`LedgerError::KeyText`] when the text has another form, its key id is not that of the key, or the key is not a
+    /// [`LedgerError::KeyMalformed`] when the text has another form, its key id is not that of the key, or the key is not a
     /// point of the curve or a weak one.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
         let (name, id, key) = split_key_text(text, ALGORITHM)?;
         check_name(&name)?;
-        let key = Self::new(&name, read_point(&key)?);
+        let key = Self::new(&name, parse_point(&key)?);
         match key.id == id {
             true => Ok(key),
-            false => Err(LedgerError::KeyText("the key id does not match the key")),
+            false => Err(LedgerError::KeyMalformed("the key id does not match the key")),
         }
     }
 
@@ -274,13 +276,13 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
 
     /// Whether it is the same point of the curve, under whatever name.
     #[must_use]
-    pub fn is_same_point(&self, other: &Self) -> bool {
+    pub fn is_same_key(&self, other: &Self) -> bool {
         self.key == other.key
     }
 
     /// The point itself, as 32 bytes.
     #[must_use]
-    pub fn point(&self) -> [u8; 32] {
+    pub fn point_bytes(&self) -> [u8; 32] {
         self.key.to_bytes()
     }
 
@@ -292,7 +294,7 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
     ///
     /// # Errors
     /// [`LedgerError::BadSignature`].
-    pub(crate) fn check_bytes(&self, message: &[u8], signature: &[u8]) -> Result<Signature, LedgerError> {
+    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &[u8]) -> Result<Signature, LedgerError> {
         let bad = |_| LedgerError::BadSignature(self.name.clone());
         let signature = Signature::from_slice(signature).map_err(bad)?;
         self.key.verify_strict(message, &signature).map_err(bad)?;
@@ -302,79 +304,81 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
 
 /// A key of a line, and how long it may begin something new.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyOfLine {
+pub struct LineageKey {
     /// The key, alone.
     pub key: VerifyingKey,
     /// The last moment, in unix microseconds; `None` of the newest key.
-    pub until: Option<u64>,
+    pub valid_until: Option<u64>,
 }
 
 impl VerifyingKey {
     /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyText`] when it is no key name.
+    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyMalformed`] when it is no key name.
     pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
         check_origin(&self.name, origin)?;
         Ok(Self {
-            line: self.line.clone(),
+            lineage: self.lineage.clone(),
             ..Self::new(origin, self.key)
         })
     }
 
     /// All keys of the line, oldest first; this one where no other is known.
     #[must_use]
-    pub fn line(&self) -> Vec<KeyOfLine> {
+    pub fn lineage(&self) -> Vec<LineageKey> {
         let alone = [(self.key, None)];
-        let members = self.line.as_deref().unwrap_or(&alone);
-        let key = |(key, until): &Member| KeyOfLine {
+        let members = self.lineage.as_deref().unwrap_or(&alone);
+        let key = |(key, until): &LineageMember| LineageKey {
             key: Self::new(&self.name, *key),
-            until: *until,
+            valid_until: *until,
         };
         members.iter().map(key).collect()
     }
 
     /// The same key, and nothing of its line.
     #[must_use]
-    pub fn alone(&self) -> Self {
+    pub fn without_lineage(&self) -> Self {
         Self {
-            line: None,
+            lineage: None,
             ..self.clone()
         }
     }
 
-    pub(crate) fn with_line(&self, line: Vec<KeyOfLine>) -> Self {
-        let members = line.into_iter().map(|member| (member.key.key, member.until));
-        let line = Some(members.collect::<Arc<[Member]>>());
+    pub(crate) fn with_lineage(&self, line: Vec<LineageKey>) -> Self {
+        let members = line
+            .into_iter()
+            .map(|member| (member.key.key, member.valid_until));
+        let line = Some(members.collect::<Arc<[LineageMember]>>());
         Self {
-            line: line.filter(|line| line.len() > 1),
+            lineage: line.filter(|line| line.len() > 1),
             ..self.clone()
         }
     }
 
     /// Whether a key of its line is one of the other's, under whatever name.
     #[must_use]
-    pub fn shares_a_key_with(&self, other: &Self) -> bool {
-        let others = other.line();
-        let is_theirs = |own: &KeyOfLine| others.iter().any(|key| key.key.is_same_point(&own.key));
-        self.line().iter().any(is_theirs)
+    pub fn shares_key_with(&self, other: &Self) -> bool {
+        let others = other.lineage();
+        let is_theirs = |own: &LineageKey| others.iter().any(|key| key.key.is_same_key(&own.key));
+        self.lineage().iter().any(is_theirs)
     }
 
     /// Whether neither is the other, nor could speak for the other's name or a name below it: what the key of an auditor
     /// or a retention key must be beside the ledger's. That holds of every key of both lines.
     #[must_use]
-    pub fn is_apart_from(&self, other: &Self) -> bool {
-        !self.shares_a_key_with(other)
+    pub fn is_independent_of(&self, other: &Self) -> bool {
+        !self.shares_key_with(other)
             && self.for_origin(&other.name).is_err()
             && other.for_origin(&self.name).is_err()
     }
 }
 
-fn read_point(key: &[u8; 32]) -> Result<ed25519_dalek::VerifyingKey, LedgerError> {
+fn parse_point(key: &[u8; 32]) -> Result<ed25519_dalek::VerifyingKey, LedgerError> {
     let key = ed25519_dalek::VerifyingKey::from_bytes(key)
-        .map_err(|_| LedgerError::KeyText("not an Ed25519 public key"))?;
+        .map_err(|_| LedgerError::KeyMalformed("not an Ed25519 public key"))?;
     match key.is_weak() {
-        true => Err(LedgerError::KeyText("a weak Ed25519 public key")),
+        true => Err(LedgerError::KeyMalformed("a weak Ed25519 public key")),
         false => Ok(key),
     }
 }

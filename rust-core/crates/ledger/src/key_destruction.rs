@@ -3,7 +3,7 @@
 
 use crate::note::Note;
 use crate::record::ShredKeyId;
-use crate::statement::{Justification, Lines, MAX_STATEMENT, check_reason};
+use crate::statement::{Justification, MAX_STATEMENT_BYTES, StatementReader, check_reason};
 use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/key-destruction@v2";
@@ -22,7 +22,7 @@ pub struct KeyDestruction {
     /// Admissions in this volume that named it then.
     pub exchanges: u64,
     /// Who destroyed it, and why.
-    pub why: Justification,
+    pub justification: Justification,
 }
 
 impl KeyDestruction {
@@ -36,16 +36,16 @@ impl KeyDestruction {
             self.tenant,
             self.time,
             self.exchanges,
-            self.why.lines()
+            self.justification.lines()
         )
     }
 
     /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`], or the tenant's name, is not one line of text; [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the tenant's name, is not one line of text; [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        self.why.check()?;
+        self.justification.check()?;
         check_reason(&self.tenant)?;
         key.sign_note(&self.body())
     }
@@ -56,25 +56,25 @@ impl KeyDestruction {
     /// Any refusal of the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let malformed = LedgerError::StatementMalformed;
-        if note.len() > MAX_STATEMENT {
+        if note.len() > MAX_STATEMENT_BYTES {
             return Err(malformed("larger than 8 KiB"));
         }
         let note = Note::parse(note)?;
-        let mut lines = Lines::of(note.text, FORMAT)?;
-        let ledger = lines.line()?.to_owned();
-        let id = lines.value("key")?.parse();
+        let mut lines = StatementReader::new(note.text, FORMAT)?;
+        let ledger = lines.next_line()?.to_owned();
+        let id = lines.next_value("key")?.parse();
         let id = id.map_err(|_| malformed("a key's id must be 16 lower-case hex digits"))?;
-        let tenant = lines.value("tenant")?;
+        let tenant = lines.next_value("tenant")?;
         check_reason(tenant)?;
         let destruction = Self {
             ledger,
             key: id,
             tenant: tenant.to_owned(),
-            time: lines.number("destroyed")?,
-            exchanges: lines.number("exchanges")?,
-            why: lines.justification()?,
+            time: lines.next_number("destroyed")?,
+            exchanges: lines.next_number("exchanges")?,
+            justification: lines.into_justification()?,
         };
-        note.signer(key, Some(destruction.time))?;
+        note.verify_signer(key, Some(destruction.time))?;
         Ok(destruction)
     }
 }
@@ -97,7 +97,7 @@ mod tests {
             tenant: "acme".to_owned(),
             time: 3,
             exchanges: 12,
-            why: Justification {
+            justification: Justification {
                 author: "officer".to_owned(),
                 reason: "the contract ended".to_owned(),
                 ticket: None,

@@ -1,6 +1,6 @@
 //! A line of keys: one that is known, and those before and after it that statements of succession lead to.
 
-use crate::{KeyOfLine, KeySuccession, LedgerError, SigningKey, VerifyingKey};
+use crate::{KeySuccession, LedgerError, LineageKey, SigningKey, VerifyingKey};
 
 /// Most keys in a line.
 pub const MAX_KEYS: usize = 64;
@@ -11,7 +11,7 @@ impl VerifyingKey {
     /// # Errors
     /// As [`Self::from_text`], [`KeySuccession::verify`] and [`Self::with_successions`].
     pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
-        let (vkey, notes) = split_file(text);
+        let (vkey, notes) = split_key_file(text);
         Self::from_text(vkey)?.with_successions(&read_notes(notes)?)
     }
 
@@ -22,60 +22,65 @@ impl VerifyingKey {
     /// Of two statements about the same two keys, the earlier end counts.
     ///
     /// # Errors
-    /// [`LedgerError::KeyLine`] when a key of the line has two successors or two predecessors, follows itself, or there
+    /// [`LedgerError::ConflictingSuccessions`] when a key of the line has two successors or two predecessors, follows itself, or there
     /// are more than 64 keys.
     pub fn with_successions(&self, successions: &[KeySuccession]) -> Result<Self, LedgerError> {
-        let known = self.line();
+        let known = self.lineage();
         let mut steps: Vec<KeySuccession> = Vec::new();
         let own = known.windows(2).filter_map(|pair| {
             Some(KeySuccession {
-                old: pair[0].key.clone(),
-                new: pair[1].key.clone(),
-                made: 0,
-                until: pair[0].until?,
+                old_key: pair[0].key.clone(),
+                new_key: pair[1].key.clone(),
+                signed_at: 0,
+                valid_until: pair[0].valid_until?,
             })
         });
         for step in own.chain(successions.iter().cloned()) {
-            if step.old.name() != self.name() {
+            if step.old_key.name() != self.name() {
                 continue;
             }
             match steps
                 .iter_mut()
-                .find(|known| (&known.old, &known.new) == (&step.old, &step.new))
+                .find(|known| (&known.old_key, &known.new_key) == (&step.old_key, &step.new_key))
             {
-                Some(known) => known.until = known.until.min(step.until),
+                Some(known) => known.valid_until = known.valid_until.min(step.valid_until),
                 None => steps.push(step),
             }
         }
-        let mut line = vec![self.alone()];
-        while let Some(step) = only(&steps, |step| step.old == line[line.len() - 1])? {
-            add(&line, &step.new)?;
-            line.push(step.new.clone());
+        let mut line = vec![self.without_lineage()];
+        while let Some(step) = find_single(&steps, |step| step.old_key == line[line.len() - 1])? {
+            check_addition(&line, &step.new_key)?;
+            line.push(step.new_key.clone());
         }
-        while let Some(step) = only(&steps, |step| step.new == line[0])? {
-            add(&line, &step.old)?;
-            line.insert(0, step.old.clone());
+        while let Some(step) = find_single(&steps, |step| step.new_key == line[0])? {
+            check_addition(&line, &step.old_key)?;
+            line.insert(0, step.old_key.clone());
         }
         // The walk looked ahead from here and back from here; a fork may lie the other way round.
         let mut found = Vec::with_capacity(line.len());
         for key in line {
-            only(&steps, |step| step.new == key)?;
-            let until = only(&steps, |step| step.old == key)?.map(|step| step.until);
-            found.push(KeyOfLine { key, until });
+            find_single(&steps, |step| step.new_key == key)?;
+            let until = find_single(&steps, |step| step.old_key == key)?.map(|step| step.valid_until);
+            found.push(LineageKey {
+                key,
+                valid_until: until,
+            });
         }
-        Ok(self.with_line(found))
+        Ok(self.with_lineage(found))
     }
 
     /// The newest key of the line, alone: the one that signs what is new.
     #[must_use]
-    pub fn newest(&self) -> Self {
-        self.line().pop().map_or_else(|| self.alone(), |last| last.key)
+    pub fn newest_key(&self) -> Self {
+        self.lineage()
+            .pop()
+            .map_or_else(|| self.without_lineage(), |last| last.key)
     }
 
     /// Where a key stands in the line, under whatever name: 0 is the oldest.
     #[must_use]
-    pub fn place_of(&self, key: &Self) -> Option<usize> {
-        self.line().iter().position(|known| known.key.is_same_point(key))
+    pub fn position_of(&self, key: &Self) -> Option<usize> {
+        self.lineage().iter().position(|known| known.key.is_same_key(key))
     }
 }
 
@@ -92,10 +97,10 @@ impl SigningKey {
     /// As [`Self::from_file_text`], with the key before it if that is there.
     ///
     /// # Errors
-    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`]; [`LedgerError::KeyLine`]
+    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`]; [`LedgerError::ConflictingSuccessions`]
     /// when no statement says that the first follows the second.
     pub fn from_rotation_text(text: &str) -> Result<(Self, Option<Self>), LedgerError> {
-        Self::from_rotation_text_by(text, &Self::from_text)
+        Self::from_rotation_text_with(text, &Self::from_text)
     }
 
     /// As [`Self::from_rotation_text`], where a line that is a key is read by `read`: one that begins with `PRIVATE+KEY+`, or
@@ -103,65 +108,67 @@ impl SigningKey {
     ///
     /// # Errors
     /// As [`Self::from_rotation_text`], and those of `read`.
-    pub fn from_rotation_text_by(
+    pub fn from_rotation_text_with(
         text: &str,
         read: &dyn Fn(&str) -> Result<Self, LedgerError>,
     ) -> Result<(Self, Option<Self>), LedgerError> {
-        let (key, behind) = split_file(text);
+        let (key, behind) = split_key_file(text);
         let key = read(key)?;
         let (former, notes) = match behind.starts_with("PRIVATE+KEY+") || behind.starts_with("SIGNER ") {
-            true => split_file(behind),
+            true => split_key_file(behind),
             false => ("", behind),
         };
         let public = key.verifying_key().with_successions(&read_notes(notes)?)?;
         let former = Some(former).filter(|former| !former.is_empty());
         let former = former.map(read).transpose()?;
         if let Some(former) = &former {
-            let place = public.place_of(&former.verifying_key());
+            let place = public.position_of(&former.verifying_key());
             let follows = former.name() == key.name()
-                && place.is_some_and(|place| public.place_of(&public) == Some(place + 1));
+                && place.is_some_and(|place| public.position_of(&public) == Some(place + 1));
             if !follows {
-                return Err(LedgerError::KeyLine(
+                return Err(LedgerError::ConflictingSuccessions(
                     "no statement says that the first key succeeds the second",
                 ));
             }
         }
-        Ok((key.with_public(&public), former))
+        Ok((key.with_public_key(&public), former))
     }
 }
 
 /// The first line of a key file, and what is behind it.
-fn split_file(text: &str) -> (&str, &str) {
+fn split_key_file(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let (key, behind) = text.split_once('\n').unwrap_or((text, ""));
     (key.trim_end(), behind.trim_start())
 }
 
 fn read_notes(notes: &str) -> Result<Vec<KeySuccession>, LedgerError> {
-    let notes = KeySuccession::split(notes);
+    let notes = KeySuccession::split_notes(notes);
     notes.iter().map(|note| KeySuccession::verify(note)).collect()
 }
 
-fn add(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), LedgerError> {
+fn check_addition(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), LedgerError> {
     if line.contains(key) {
-        return Err(LedgerError::KeyLine("a key succeeds itself"));
+        return Err(LedgerError::ConflictingSuccessions("a key succeeds itself"));
     }
     match line.len() < MAX_KEYS {
         true => Ok(()),
-        false => Err(LedgerError::KeyLine("the key succession has more than 64 keys")),
+        false => Err(LedgerError::ConflictingSuccessions(
+            "the key succession has more than 64 keys",
+        )),
     }
 }
 
 /// The one statement of this kind, if there is one.
-fn only(
-    steps: &[KeySuccession],
-    is_it: impl Fn(&KeySuccession) -> bool,
+fn find_single(
+    successions: &[KeySuccession],
+    predicate: impl Fn(&KeySuccession) -> bool,
 ) -> Result<Option<&KeySuccession>, LedgerError> {
-    let mut found = steps.iter().filter(|step| is_it(step));
+    let mut found = successions.iter().filter(|step| predicate(step));
     let first = found.next();
     match found.next() {
         None => Ok(first),
-        Some(_) => Err(LedgerError::KeyLine(
+        Some(_) => Err(LedgerError::ConflictingSuccessions(
             "a key has two successors or two predecessors: the key succession forks",
         )),
     }

@@ -5,7 +5,7 @@
 //! So a writer of the volume plants no key of his own, and a holder of some key makes nobody its predecessor.
 
 use crate::note::{Note, signature_line};
-use crate::statement::{Lines, MAX_STATEMENT};
+use crate::statement::{MAX_STATEMENT_BYTES, StatementReader};
 use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/key-succession@v1";
@@ -14,13 +14,13 @@ const FORMAT: &str = "proofgate.dev/key-succession@v1";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySuccession {
     /// The key that ends.
-    pub old: VerifyingKey,
+    pub old_key: VerifyingKey,
     /// The key that follows it, under the same name.
-    pub new: VerifyingKey,
+    pub new_key: VerifyingKey,
     /// When it was signed, in unix microseconds.
-    pub made: u64,
+    pub signed_at: u64,
     /// The last moment at which the old key may begin a log, remove one or erase salts, in unix microseconds.
-    pub until: u64,
+    pub valid_until: u64,
 }
 
 impl KeySuccession {
@@ -28,13 +28,13 @@ impl KeySuccession {
     ///
     /// # Errors
     /// [`LedgerError::StatementMalformed`] when the keys have different names or are one key, or `until` is before `made`;
-    /// [`LedgerError::Signer`].
+    /// [`LedgerError::SignerFailed`].
     pub fn sign(old: &SigningKey, new: &SigningKey, made: u64, until: u64) -> Result<String, LedgerError> {
         let succession = Self {
-            old: old.verifying_key(),
-            new: new.verifying_key(),
-            made,
-            until,
+            old_key: old.verifying_key(),
+            new_key: new.verifying_key(),
+            signed_at: made,
+            valid_until: until,
         };
         succession.check()?;
         let text = succession.body();
@@ -45,7 +45,7 @@ impl KeySuccession {
                 &key.sign_bytes(text.as_bytes())?.to_bytes(),
             ))
         };
-        let (first, second) = (line(old, &succession.old)?, line(new, &succession.new)?);
+        let (first, second) = (line(old, &succession.old_key)?, line(new, &succession.new_key)?);
         Ok(format!("{text}\n{first}{second}"))
     }
 
@@ -54,10 +54,10 @@ impl KeySuccession {
     pub fn body(&self) -> String {
         format!(
             "{FORMAT}\nold {}\nnew {}\nmade {}\nuntil {}\n",
-            self.old.to_text(),
-            self.new.to_text(),
-            self.made,
-            self.until
+            self.old_key.to_text(),
+            self.new_key.to_text(),
+            self.signed_at,
+            self.valid_until
         )
     }
 
@@ -67,28 +67,28 @@ impl KeySuccession {
     /// # Errors
     /// Any refusal of the note, its text or one of its two signatures.
     pub fn verify(note: &str) -> Result<Self, LedgerError> {
-        if note.len() > MAX_STATEMENT {
+        if note.len() > MAX_STATEMENT_BYTES {
             return Err(LedgerError::StatementMalformed("larger than 8 KiB"));
         }
         let note = Note::parse(note)?;
-        let mut lines = Lines::of(note.text, FORMAT)?;
+        let mut lines = StatementReader::new(note.text, FORMAT)?;
         let succession = Self {
-            old: VerifyingKey::from_text(lines.value("old")?)?,
-            new: VerifyingKey::from_text(lines.value("new")?)?,
-            made: lines.number("made")?,
-            until: lines.number("until")?,
+            old_key: VerifyingKey::from_text(lines.next_value("old")?)?,
+            new_key: VerifyingKey::from_text(lines.next_value("new")?)?,
+            signed_at: lines.next_number("made")?,
+            valid_until: lines.next_number("until")?,
         };
-        lines.end()?;
+        lines.finish()?;
         succession.check()?;
-        note.verify(&succession.old)?;
-        note.verify(&succession.new)?;
+        note.verify(&succession.old_key)?;
+        note.verify(&succession.new_key)?;
         Ok(succession)
     }
 
     /// Takes notes apart that stand one behind the other, with or without blank lines between them, each with the newline
     /// at its end. What stands before the first of them is the first part of the answer.
     #[must_use]
-    pub fn split(text: &str) -> Vec<String> {
+    pub fn split_notes(text: &str) -> Vec<String> {
         let begin = format!("\n{FORMAT}\n");
         let mut notes = Vec::new();
         let mut rest = text.trim_matches('\n');
@@ -103,13 +103,13 @@ impl KeySuccession {
 
     fn check(&self) -> Result<(), LedgerError> {
         let malformed = LedgerError::StatementMalformed;
-        if self.old.name() != self.new.name() {
+        if self.old_key.name() != self.new_key.name() {
             return Err(malformed("the two keys have different names"));
         }
-        if self.old.is_same_point(&self.new) {
+        if self.old_key.is_same_key(&self.new_key) {
             return Err(malformed("the two keys are the same"));
         }
-        match self.made <= self.until {
+        match self.signed_at <= self.valid_until {
             true => Ok(()),
             false => Err(malformed("the old key ends before the time of the statement")),
         }

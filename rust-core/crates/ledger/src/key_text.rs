@@ -5,11 +5,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
 /// The algorithm of a log's key.
-pub(crate) const LOG: u8 = 0x01;
+pub(crate) const LOG_ALGORITHM: u8 = 0x01;
 /// The algorithm of a witness's key of Ed25519.
-pub(crate) const WITNESS: u8 = 0x04;
+pub(crate) const WITNESS_ALGORITHM: u8 = 0x04;
 /// The algorithm of a witness's key of ML-DSA-44.
-pub(crate) const WITNESS_ML_DSA: u8 = 0x06;
+pub(crate) const WITNESS_ML_DSA_ALGORITHM: u8 = 0x06;
 
 /// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.
 pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8]) -> [u8; 4] {
@@ -37,7 +37,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), LedgerError> {
             .chars()
             .any(|c| c.is_whitespace() || c.is_control() || c == '+')
     {
-        return Err(LedgerError::KeyText(
+        return Err(LedgerError::KeyMalformed(
             "a key name must not contain white space, control characters or '+'",
         ));
     }
@@ -62,7 +62,7 @@ pub(crate) fn split_key_text<const BYTES: usize>(
     text: &str,
     algorithm: u8,
 ) -> Result<(String, [u8; 4], [u8; BYTES]), LedgerError> {
-    let form = || LedgerError::KeyText("not of the form name+hash+base64");
+    let form = || LedgerError::KeyMalformed("not of the form name+hash+base64");
     // The base64 alphabet has a '+', a name has none.
     let mut parts = text.splitn(3, '+');
     let (name, id, body) = match (parts.next(), parts.next(), parts.next()) {
@@ -80,16 +80,16 @@ pub(crate) fn split_key_text<const BYTES: usize>(
     let mut body = STANDARD.decode(body).map_err(|_| form())?;
     let key = match body.split_first() {
         Some((found, key)) if *found == algorithm => <[u8; BYTES]>::try_from(key).map_err(|_| form()),
-        Some((&LOG, _)) => Err(LedgerError::KeyText(
+        Some((&LOG_ALGORITHM, _)) => Err(LedgerError::KeyMalformed(
             "the Ed25519 key of a log, not of a witness (type 0x04)",
         )),
-        Some((&WITNESS, _)) => Err(LedgerError::KeyText(
+        Some((&WITNESS_ALGORITHM, _)) => Err(LedgerError::KeyMalformed(
             "the key of a witness (type 0x04), not of a log",
         )),
-        Some((&WITNESS_ML_DSA, _)) => Err(LedgerError::KeyText(
+        Some((&WITNESS_ML_DSA_ALGORITHM, _)) => Err(LedgerError::KeyMalformed(
             "the ML-DSA-44 key of a witness (type 0x06), not an Ed25519 key",
         )),
-        _ => Err(LedgerError::KeyText("not an Ed25519 key")),
+        _ => Err(LedgerError::KeyMalformed("not an Ed25519 key")),
     };
     body.fill(0);
     Ok((name.to_owned(), id, key?))

@@ -38,20 +38,20 @@ mod tombstone;
 mod tree;
 mod trust_policy;
 
-pub use add_checkpoint::{AddCheckpoint, MAX_ADD_CHECKPOINT};
+pub use add_checkpoint::{AddCheckpoint, MAX_ADD_CHECKPOINT_BYTES};
 pub use checkpoint::Checkpoint;
 pub use committed_request::CommittedRequest;
 pub use cosignature::Cosignature;
 pub use cosignature_key::CosignatureKey;
-pub use counted::counted;
-pub use erasure::{Erased, Erasure};
+pub use counted::pluralize;
+pub use erasure::{Erasure, ErasureScope};
 pub use error::LedgerError;
 pub use hold_statement::{HoldChange, HoldStatement};
-pub use key::{CosigningKey, KeyOfLine, PrivateKey, PublicKey, SigningKey, VerifyingKey};
+pub use key::{CosigningKey, LineageKey, PrivateKey, PublicKey, SigningKey, VerifyingKey};
 pub use key_destruction::KeyDestruction;
 pub use key_line::MAX_KEYS;
 pub use key_succession::KeySuccession;
-pub use note::{MAX_NOTE, MAX_SIGNATURES, signed_alone};
+pub use note::{MAX_NOTE_BYTES, MAX_SIGNATURES, strip_other_signatures};
 pub use proof::{
     NodeReader, consistency_proof, inclusion_proof, tree_root, verify_consistency, verify_inclusion,
 };
@@ -59,8 +59,8 @@ pub use record::ShredKeyId;
 pub use shred_key::{MAX_SHRED_KEYS, ShredKey};
 pub use signed_checkpoint::SignedCheckpoint;
 pub use signer::{SignError, Signer};
-pub use statement::{Justification, MAX_REASON, MAX_STATEMENT};
-pub use tlog_proof::{MAX_TLOG_PROOF, TlogProof};
+pub use statement::{Justification, MAX_REASON_BYTES, MAX_STATEMENT_BYTES};
+pub use tlog_proof::{MAX_TLOG_PROOF_BYTES, TlogProof};
 pub use tombstone::Tombstone;
 pub use tree::{Hash, Mmr, leaf_hash, leaf_position, node_count, node_hash, node_position};
-pub use trust_policy::{MAX_POLICY, PolicyWitness, TrustPolicy};
+pub use trust_policy::{MAX_POLICY_BYTES, PolicyWitness, TrustPolicy};

@@ -5,17 +5,17 @@ use crate::{LedgerError, SigningKey, VerifyingKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 /// Largest note that is looked at, in bytes: sixteen ML-DSA-44 cosignatures fit.
-pub const MAX_NOTE: usize = 64 * 1024;
+pub const MAX_NOTE_BYTES: usize = 64 * 1024;
 /// Most signature lines that are looked at: a log's own, and one of each witness that a policy may name.
 pub const MAX_SIGNATURES: usize = 64;
 
-pub(crate) const SIGNATURE_LINE: &str = "\u{2014} ";
+pub(crate) const SIGNATURE_PREFIX: &str = "\u{2014} ";
 
 impl SigningKey {
     /// Signs a note text, which must end in a newline, and returns the whole signed note.
     ///
     /// # Errors
-    /// [`LedgerError::Signer`].
+    /// [`LedgerError::SignerFailed`].
     pub(crate) fn sign_note(&self, text: &str) -> Result<String, LedgerError> {
         let signature = self.sign_bytes(text.as_bytes())?.to_bytes();
         let line = signature_line(self.name(), self.verifying_key().id(), &signature);
@@ -34,7 +34,7 @@ impl<'a> Note<'a> {
     /// Takes a note apart without checking a signature.
     pub(crate) fn parse(note: &'a str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::NoteMalformed;
-        if note.len() > MAX_NOTE {
+        if note.len() > MAX_NOTE_BYTES {
             return Err(malformed("larger than 64 KiB"));
         }
         if note.chars().any(|c| c.is_control() && c != '\n') {
@@ -54,7 +54,7 @@ impl<'a> Note<'a> {
                 return Err(malformed("more than 64 signatures"));
             }
             let (name, body) = line
-                .strip_prefix(SIGNATURE_LINE)
+                .strip_prefix(SIGNATURE_PREFIX)
                 .and_then(|line| line.split_once(' '))
                 .ok_or(malformed("a signature line is malformed"))?;
             check_name(name).map_err(|_| malformed("a signature has no valid key name"))?;
@@ -73,7 +73,7 @@ impl<'a> Note<'a> {
     }
 
     /// What follows the key id in each signature line that claims to be by a key of this name and id.
-    pub(crate) fn signatures_of(&self, name: &str, id: [u8; 4]) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn signatures_by(&self, name: &str, id: [u8; 4]) -> impl Iterator<Item = &[u8]> {
         self.signatures
             .iter()
             .filter_map(move |(signer, body)| body.strip_prefix(&id).filter(|_| *signer == name))
@@ -82,22 +82,26 @@ impl<'a> Note<'a> {
     /// Checks every signature line that claims to be by `key` or a key of its line; there must be at least one. Lines of
     /// other keys are ignored: witnesses add lines.
     pub(crate) fn verify(&self, key: &VerifyingKey) -> Result<(), LedgerError> {
-        self.signer(key, None).map(drop)
+        self.verify_signer(key, None).map(drop)
     }
 
     /// As [`Self::verify`], for something that began at `at`, in unix microseconds, if that is known; the key, alone, that
     /// signed. Of several of one line it is the newest.
-    pub(crate) fn signer(&self, key: &VerifyingKey, at: Option<u64>) -> Result<VerifyingKey, LedgerError> {
+    pub(crate) fn verify_signer(
+        &self,
+        key: &VerifyingKey,
+        at: Option<u64>,
+    ) -> Result<VerifyingKey, LedgerError> {
         let mut signer = None;
-        for member in key.line() {
-            for signature in self.signatures_of(member.key.name(), member.key.id()) {
-                member.key.check_bytes(self.text.as_bytes(), signature)?;
+        for member in key.lineage() {
+            for signature in self.signatures_by(member.key.name(), member.key.id()) {
+                member.key.verify_bytes(self.text.as_bytes(), signature)?;
                 signer = Some(member.clone());
             }
         }
         let signer = signer.ok_or_else(|| LedgerError::NoteUnsigned(key.name().to_owned()))?;
-        match signer.until.zip(at) {
-            Some((until, at)) if at > until => Err(LedgerError::KeyEnded(signer.key.to_text())),
+        match signer.valid_until.zip(at) {
+            Some((until, at)) if at > until => Err(LedgerError::KeySuperseded(signer.key.to_text())),
             _ => Ok(signer.key),
         }
     }
@@ -107,11 +111,11 @@ impl<'a> Note<'a> {
 ///
 /// # Errors
 /// Any refusal of the note or of a signature that claims to be by the key.
-pub fn signed_alone(note: &str, key: &VerifyingKey) -> Result<String, LedgerError> {
+pub fn strip_other_signatures(note: &str, key: &VerifyingKey) -> Result<String, LedgerError> {
     let note = Note::parse(note)?;
-    let signer = note.signer(key, None)?;
+    let signer = note.verify_signer(key, None)?;
     let line = note
-        .signatures_of(signer.name(), signer.id())
+        .signatures_by(signer.name(), signer.id())
         .next()
         .map(|signature| signature_line(signer.name(), signer.id(), signature));
     Ok(format!("{}\n{}", note.text, line.unwrap_or_default()))
@@ -120,7 +124,7 @@ pub fn signed_alone(note: &str, key: &VerifyingKey) -> Result<String, LedgerErro
 /// A signature line: the key's name, and the base64 of its id and what follows that.
 pub(crate) fn signature_line(name: &str, id: [u8; 4], signature: &[u8]) -> String {
     let body = STANDARD.encode([&id, signature].concat());
-    format!("{SIGNATURE_LINE}{name} {body}\n")
+    format!("{SIGNATURE_PREFIX}{name} {body}\n")
 }
 
 #[cfg(test)]

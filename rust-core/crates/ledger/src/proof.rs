@@ -78,7 +78,7 @@ pub fn tree_root<N: NodeReader + ?Sized>(nodes: &N, size: u64) -> Result<Hash, N
 }
 
 /// The split of RFC 6962: the largest power of two below `count`. `count` must exceed 1.
-fn split(count: u64) -> u64 {
+fn split_point(count: u64) -> u64 {
     1 << (63 - (count - 1).leading_zeros())
 }
 
@@ -113,7 +113,7 @@ fn subtree_inclusion<N: NodeReader + ?Sized>(
     let (mut low, mut high) = (start, end);
     let mut siblings = Vec::new();
     while high - low > 1 {
-        let middle = low + split(high - low);
+        let middle = low + split_point(high - low);
         if index < middle {
             siblings.push((middle, high));
             high = middle;
@@ -141,7 +141,7 @@ fn subtree_consistency<N: NodeReader + ?Sized>(
     let mut known = true;
     let mut siblings = Vec::new();
     while (from, end) != (low, high) {
-        let middle = low + split(high - low);
+        let middle = low + split_point(high - low);
         if end <= middle {
             siblings.push((middle, high));
             high = middle;

@@ -17,13 +17,13 @@ mod shape;
 mod text;
 mod tier;
 
-pub use crate::record_size::MAX_RECORD;
-use absence::{is_false, is_once, is_zero, is_zero_64, once};
-pub use analysis::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis};
+pub use crate::record_size::MAX_RECORD_BYTES;
+use absence::{is_false, is_one, is_zero, is_zero_u64, one};
+pub use analysis::{AnalysedFeature, AnalysedResponse, AnalysedWindow, Analysis};
 pub use attribution::{Attribution, EndUserId, TraceId};
-use compact::Fields;
+use compact::FieldWriter;
 pub use id::{Commitment, ConfigDigests, ConfigId, SaltId, SettingsDigest, ShredKeyId};
-use shape::Shape;
+use shape::RecordHeader;
 use text::{base64_hash, hex};
 pub use tier::TierName;
 
@@ -46,7 +46,7 @@ pub struct PolicyNote<'a> {
     pub flagged: bool,
     /// The text of a tool that is flagged as instructions; absent when none is, and of answers.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub from_tool: Option<FromTool<'a>>,
+    pub from_tool: Option<FlaggedToolText<'a>>,
     /// What became of a call of a guarded tool in the answer; absent of requests, and when none was called.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub guarded_call: Option<GuardedCall<'a>>,
@@ -68,7 +68,7 @@ pub struct PolicyNote<'a> {
 /// Texts in a request that came from tools, results or descriptions, and read like instructions: rules about these reach the
 /// threshold from which on a message is flagged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FromTool<'a> {
+pub struct FlaggedToolText<'a> {
     /// What the first one is: `tool_result` or `tool_description`.
     #[serde(borrow)]
     pub scope: Cow<'a, str>,
@@ -76,7 +76,7 @@ pub struct FromTool<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
     /// How many there are; absent when it is one.
-    #[serde(default = "once", skip_serializing_if = "is_once")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
 }
 
@@ -109,17 +109,17 @@ pub enum GuardVerdict {
 
 impl<'a> PolicyNote<'a> {
     /// Rules that one names at most: they have to fit into the room that is set aside for a record.
-    pub const MOST_NAMED: usize = 16;
+    pub const MAX_NAMED_RULES: usize = 16;
 
     /// The note of the rules that matched, by their ids: it names the first of them and counts the others.
     #[must_use]
-    pub fn of(
+    pub fn from_rules(
         score: u32,
         mut matched: impl Iterator<Item = &'a str>,
         redacted: bool,
         would_block: bool,
     ) -> Self {
-        let rules = matched.by_ref().take(Self::MOST_NAMED).map(Cow::Borrowed);
+        let rules = matched.by_ref().take(Self::MAX_NAMED_RULES).map(Cow::Borrowed);
         Self {
             score,
             rules: rules.collect(),
@@ -132,7 +132,7 @@ impl<'a> PolicyNote<'a> {
 
     /// The same, about a message of this scope that stands there.
     #[must_use]
-    pub fn about(self, scope: Option<&'a str>, message: Option<String>, flagged: bool) -> Self {
+    pub fn with_message(self, scope: Option<&'a str>, message: Option<String>, flagged: bool) -> Self {
         Self {
             scope: scope.map(Cow::Borrowed),
             message: message.map(Cow::Owned),
@@ -196,7 +196,7 @@ pub struct Predecessor<'a> {
     #[serde(default, skip_serializing_if = "is_false")]
     pub running: bool,
     /// Records behind its end that were written and are gone, as far as its tree remembers them; absent when none are.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub lost: u64,
     /// ULID of the log before it, or before the one that it continues, which is named there and was not to be found when
     /// this log was opened: moved away, or removed. Absent when it was there.
@@ -206,7 +206,7 @@ pub struct Predecessor<'a> {
 
 /// Says of an admitted body that it was still coming.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Coming {
+pub struct PendingBody {
     /// Its size in bytes as its sender declared it; absent when that was not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<u64>,
@@ -214,7 +214,7 @@ pub struct Coming {
 
 /// What arrived of a body that was still coming when it was admitted, from its first byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Received {
+pub struct ReceivedBody {
     /// Its size in bytes.
     pub bytes: u64,
     /// Commitment to it, base64, with the salt of the admission.
@@ -263,7 +263,7 @@ pub struct Admission<'a> {
     /// Whether its body was still coming: size and commitment are then those of what had arrived, and the completion has
     /// those of all. Absent for a whole body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coming: Option<Coming>,
+    pub coming: Option<PendingBody>,
     /// Size of the request body in bytes.
     pub bytes: u64,
     /// Commitment to the request body, base64.
@@ -414,22 +414,22 @@ pub struct Usage {
     /// Tokens of the answer.
     pub completion_tokens: u64,
     /// Of the prompt, those read from a cache.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cached_prompt_tokens: u64,
     /// Of the prompt, those written to a cache; none of them is one that was read from it.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cache_write_tokens: u64,
     /// Of those written to a cache, those that it keeps for longer than five minutes.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cache_write_1h_tokens: u64,
     /// Of the prompt, those of audio.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub audio_prompt_tokens: u64,
     /// Of the answer, those of reasoning.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub reasoning_tokens: u64,
     /// Of the answer, those of audio.
-    #[serde(default, skip_serializing_if = "is_zero_64")]
+    #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub audio_completion_tokens: u64,
     /// Searches of the web that the provider has run. Absent when there were none, or nothing is told of them.
     #[serde(default, skip_serializing_if = "is_none_or_zero")]
@@ -521,13 +521,13 @@ pub struct Completion<'a> {
     /// Status received from the upstream, if any came; of several attempts, from the last one.
     pub upstream_status: Option<u16>,
     /// How often it was sent; absent when that was not more than once.
-    #[serde(default = "once", skip_serializing_if = "is_once")]
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub attempts: u32,
     /// How it ended.
     pub outcome: Outcome,
     /// What arrived of the request's body, if that was still coming when it was admitted; absent if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub received: Option<Received>,
+    pub received: Option<ReceivedBody>,
     /// Size of the response body in bytes.
     pub bytes: u64,
     /// Commitment to the response body, base64, with the salt of the admission.
@@ -620,7 +620,7 @@ pub struct Rejection<'a> {
 
 /// Closes an exchange that an earlier incarnation admitted and never completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aborted<'a> {
+pub struct Abort<'a> {
     /// Number of the record.
     pub seq: u64,
     /// Unix microseconds.
@@ -743,7 +743,7 @@ pub enum Record<'a> {
     Attempt(Attempt<'a>),
     Completion(Completion<'a>),
     Rejection(Rejection<'a>),
-    Aborted(Aborted<'a>),
+    Abort(Abort<'a>),
     Gap(Gap<'a>),
     Config(Config<'a>),
     Takeover(Takeover<'a>),
@@ -759,7 +759,7 @@ macro_rules! kinds {
                 /// Appends the record's JSON to `out`; on error `out` is as it was.
                 ///
                 /// # Errors
-                /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD`] bytes.
+                /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD_BYTES`] bytes.
                 pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), LedgerError> {
                     encode($name, self, out)
                 }
@@ -788,12 +788,12 @@ macro_rules! kinds {
             /// Appends the record's JSON to `out`; on error `out` is as it was.
             ///
             /// # Errors
-            /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD`] bytes; [`LedgerError::RecordKind`] for one of an unknown
+            /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD_BYTES`] bytes; [`LedgerError::InvalidRecordKind`] for one of an unknown
             /// kind, whose fields are not known either.
             pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), LedgerError> {
                 match self {
                     $(Self::$kind(record) => record.encode_into(out),)*
-                    Self::Unknown(record) => Err(LedgerError::RecordKind(record.kind.as_ref().to_owned())),
+                    Self::Unknown(record) => Err(LedgerError::InvalidRecordKind(record.kind.as_ref().to_owned())),
                 }
             }
         }
@@ -801,8 +801,8 @@ macro_rules! kinds {
         fn parse_kind<'a>(kind: &str, bytes: &'a [u8]) -> Result<Record<'a>, LedgerError> {
             match kind {
                 $($name => serde_json::from_slice(bytes).map(Record::$kind).map_err(malformed),)*
-                _ if is_kind(kind) => serde_json::from_slice(bytes).map(Record::Unknown).map_err(malformed),
-                _ => Err(LedgerError::RecordKind(kind.chars().take(64).collect())),
+                _ if is_valid_kind(kind) => serde_json::from_slice(bytes).map(Record::Unknown).map_err(malformed),
+                _ => Err(LedgerError::InvalidRecordKind(kind.chars().take(64).collect())),
             }
         }
     };
@@ -814,7 +814,7 @@ kinds!(
     Attempt = "attempt",
     Completion = "completion",
     Rejection = "rejection",
-    Aborted = "aborted",
+    Abort = "aborted",
     Gap = "gap",
     Config = "config",
     Takeover = "takeover",
@@ -831,7 +831,7 @@ impl Record<'_> {
             Self::Attempt(record) => Some(&record.id),
             Self::Completion(record) => Some(&record.id),
             Self::Rejection(record) => Some(&record.id),
-            Self::Aborted(record) => Some(&record.id),
+            Self::Abort(record) => Some(&record.id),
             Self::Open(_) | Self::Gap(_) | Self::Config(_) | Self::Takeover(_) | Self::Seal(_) => None,
             Self::Analysis(_) | Self::Unknown(_) => None,
         }
@@ -839,7 +839,7 @@ impl Record<'_> {
 }
 
 /// Whether a later version could name a kind so.
-fn is_kind(name: &str) -> bool {
+fn is_valid_kind(name: &str) -> bool {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
     (1..=32).contains(&name.len()) && name.bytes().all(plain)
 }
@@ -848,13 +848,13 @@ fn is_kind(name: &str) -> bool {
 /// what a newer one wrote.
 ///
 /// # Errors
-/// [`LedgerError::RecordTooLarge`], [`LedgerError::RecordKind`] for a text that names no kind, or [`LedgerError::RecordMalformed`] on anything that
+/// [`LedgerError::RecordTooLarge`], [`LedgerError::InvalidRecordKind`] for a text that names no kind, or [`LedgerError::RecordMalformed`] on anything that
 /// is not exactly one JSON object with the kind's fields, on another version, and on a repeated key anywhere in it.
 pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
-    if bytes.len() > MAX_RECORD {
+    if bytes.len() > MAX_RECORD_BYTES {
         return Err(LedgerError::RecordTooLarge { bytes: bytes.len() });
     }
-    let shape: Shape<'_> = serde_json::from_slice(bytes).map_err(malformed)?;
+    let shape: RecordHeader<'_> = serde_json::from_slice(bytes).map_err(malformed)?;
     if shape.version != VERSION {
         return Err(LedgerError::RecordMalformed(format!(
             "version {} is not {VERSION}",
@@ -866,12 +866,12 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
 
 fn encode<T: Serialize>(kind: &'static str, body: &T, out: &mut Vec<u8>) -> Result<(), LedgerError> {
     let start = out.len();
-    let written = Fields::begin(out, VERSION, kind)
+    let written = FieldWriter::start(out, VERSION, kind)
         .and_then(|fields| body.serialize(fields))
         .map_err(malformed);
     let bytes = out.len() - start;
     let checked = match written {
-        Ok(()) if bytes > MAX_RECORD => Err(LedgerError::RecordTooLarge { bytes }),
+        Ok(()) if bytes > MAX_RECORD_BYTES => Err(LedgerError::RecordTooLarge { bytes }),
         other => other,
     };
     if checked.is_err() {

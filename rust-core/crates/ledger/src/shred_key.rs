@@ -23,7 +23,7 @@ const PAYLOAD_DOMAIN: &[u8] = b"proofgate/v1/payload-key\0";
 pub struct ShredKey {
     id: ShredKeyId,
     /// Made ready once, for every exchange needs it.
-    keyed: Hmac<Sha256>,
+    mac: Hmac<Sha256>,
 }
 
 impl ShredKey {
@@ -42,7 +42,7 @@ impl ShredKey {
         block.zeroize();
         Self {
             id: ShredKeyId(id),
-            keyed,
+            mac: keyed,
         }
     }
 
@@ -82,19 +82,19 @@ impl ShredKey {
 
     /// The salt of an exchange, from the half that the volume holds: `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖ half)`.
     #[must_use]
-    pub fn salt(&self, half: &[u8; 32]) -> [u8; 32] {
+    pub fn derive_salt(&self, half: &[u8; 32]) -> [u8; 32] {
         self.derive(SALT_DOMAIN, half)
     }
 
     /// The key to the stored payloads of an exchange, from its salt: `HMAC-SHA256(key, "proofgate/v1/payload-key" ‖ 0x00 ‖
     /// salt)`. Whoever is given the salt to open commitments cannot open payloads with it.
     #[must_use]
-    pub fn payload_key(&self, salt: &[u8; 32]) -> [u8; 32] {
+    pub fn derive_payload_key(&self, salt: &[u8; 32]) -> [u8; 32] {
         self.derive(PAYLOAD_DOMAIN, salt)
     }
 
     pub(crate) fn derive(&self, domain: &[u8], input: &[u8]) -> [u8; 32] {
-        let mut mac = self.keyed.clone();
+        let mut mac = self.mac.clone();
         mac.update(domain);
         mac.update(input);
         mac.finalize().into_bytes().into()
@@ -130,13 +130,13 @@ mod tests {
         // Of Python's hashlib and hmac.
         let key = ShredKey::new(counted(0));
         assert_eq!(key.id().to_string(), "a3231e094fea5a0d");
-        let salt = key.salt(&counted(32));
+        let salt = key.derive_salt(&counted(32));
         assert_eq!(
             hex(&salt),
             "21fee6e9cb30190ba226bf0c28c667da0fe66be9623ce37858a209568382c66c"
         );
         assert_eq!(
-            hex(&key.payload_key(&salt)),
+            hex(&key.derive_payload_key(&salt)),
             "712f54eb9d704d370f1e824ed262e2ea170a40f4b6981045ea2d748e8d5472c1"
         );
     }
@@ -145,9 +145,12 @@ mod tests {
     fn another_key_or_half_leads_to_another_salt_and_payload_keys_are_no_salts() {
         let (key, other) = (ShredKey::new(counted(0)), ShredKey::new(counted(1)));
         assert_ne!(key.id(), other.id());
-        assert_ne!(key.salt(&counted(32)), other.salt(&counted(32)));
-        assert_ne!(key.salt(&counted(32)), key.salt(&counted(33)));
-        assert_ne!(key.salt(&counted(32)), key.payload_key(&counted(32)));
+        assert_ne!(key.derive_salt(&counted(32)), other.derive_salt(&counted(32)));
+        assert_ne!(key.derive_salt(&counted(32)), key.derive_salt(&counted(33)));
+        assert_ne!(
+            key.derive_salt(&counted(32)),
+            key.derive_payload_key(&counted(32))
+        );
     }
 
     #[test]

@@ -45,8 +45,8 @@ impl<'a> SignedCheckpoint<'a> {
 
     /// The signature lines by a log's key, as they stand in the note. They are not checked.
     #[must_use]
-    pub fn lines_of(&self, key: &VerifyingKey) -> String {
-        let signatures = self.note.signatures_of(key.name(), key.id());
+    pub fn signature_lines_by(&self, key: &VerifyingKey) -> String {
+        let signatures = self.note.signatures_by(key.name(), key.id());
         signatures
             .map(|signature| signature_line(key.name(), key.id(), signature))
             .collect()

@@ -5,52 +5,52 @@ use crate::LedgerError;
 use crate::checkpoint::parse_decimal;
 
 /// Largest statement that is looked at, in bytes.
-pub const MAX_STATEMENT: usize = 8 << 10;
+pub const MAX_STATEMENT_BYTES: usize = 8 << 10;
 /// Largest reason, in bytes.
-pub const MAX_REASON: usize = 512;
+pub const MAX_REASON_BYTES: usize = 512;
 
 const MALFORMED: fn(&'static str) -> LedgerError = LedgerError::StatementMalformed;
 
 /// The lines of a statement's text, one after the other.
-pub(crate) struct Lines<'t>(std::str::Split<'t, char>);
+pub(crate) struct StatementReader<'t>(std::str::Split<'t, char>);
 
-impl<'t> Lines<'t> {
+impl<'t> StatementReader<'t> {
     /// Begins with the line that names the format.
-    pub(crate) fn of(text: &'t str, format: &'static str) -> Result<Self, LedgerError> {
+    pub(crate) fn new(text: &'t str, format: &'static str) -> Result<Self, LedgerError> {
         let text = text
             .strip_suffix('\n')
             .ok_or(MALFORMED("does not end in a newline"))?;
         let mut lines = Self(text.split('\n'));
-        match lines.line()? == format {
+        match lines.next_line()? == format {
             true => Ok(lines),
             false => Err(MALFORMED("the first line names an unexpected format")),
         }
     }
 
-    pub(crate) fn line(&mut self) -> Result<&'t str, LedgerError> {
+    pub(crate) fn next_line(&mut self) -> Result<&'t str, LedgerError> {
         self.0.next().ok_or(MALFORMED("too few lines"))
     }
 
-    pub(crate) fn decimal(&mut self) -> Result<u64, LedgerError> {
-        parse_decimal(self.line()?).ok_or(MALFORMED("a size is not a decimal number"))
+    pub(crate) fn next_decimal(&mut self) -> Result<u64, LedgerError> {
+        parse_decimal(self.next_line()?).ok_or(MALFORMED("a size is not a decimal number"))
     }
 
     /// The value of a line that begins with `word` and a blank.
-    pub(crate) fn value(&mut self, word: &str) -> Result<&'t str, LedgerError> {
-        self.line()?
+    pub(crate) fn next_value(&mut self, word: &str) -> Result<&'t str, LedgerError> {
+        self.next_line()?
             .strip_prefix(word)
             .and_then(|rest| rest.strip_prefix(' '))
             .ok_or(MALFORMED("a line begins with an unexpected word"))
     }
 
-    pub(crate) fn number(&mut self, word: &str) -> Result<u64, LedgerError> {
-        parse_decimal(self.value(word)?).ok_or(MALFORMED("a value is not a decimal number"))
+    pub(crate) fn next_number(&mut self, word: &str) -> Result<u64, LedgerError> {
+        parse_decimal(self.next_value(word)?).ok_or(MALFORMED("a value is not a decimal number"))
     }
 
     /// The last lines: who answers for it, and why.
-    pub(crate) fn justification(mut self) -> Result<Justification, LedgerError> {
-        let author = self.value("author")?.to_owned();
-        let reason = self.value("reason")?.to_owned();
+    pub(crate) fn into_justification(mut self) -> Result<Justification, LedgerError> {
+        let author = self.next_value("author")?.to_owned();
+        let reason = self.next_value("reason")?.to_owned();
         let ticket = match self.0.next() {
             None => None,
             Some(line) => {
@@ -62,7 +62,7 @@ impl<'t> Lines<'t> {
                 )
             }
         };
-        self.end()?;
+        self.finish()?;
         let why = Justification {
             author,
             reason,
@@ -72,7 +72,7 @@ impl<'t> Lines<'t> {
         Ok(why)
     }
 
-    pub(crate) fn end(mut self) -> Result<(), LedgerError> {
+    pub(crate) fn finish(mut self) -> Result<(), LedgerError> {
         match self.0.next() {
             None => Ok(()),
             Some(_) => Err(MALFORMED("too many lines")),
@@ -118,7 +118,7 @@ impl Justification {
 
 /// A reason, and whatever else somebody wrote, is one line of text.
 pub(crate) fn check_reason(reason: &str) -> Result<(), LedgerError> {
-    if reason.is_empty() || reason.len() > MAX_REASON || reason.chars().any(char::is_control) {
+    if reason.is_empty() || reason.len() > MAX_REASON_BYTES || reason.chars().any(char::is_control) {
         return Err(MALFORMED(
             "an author, a reason and a ticket must each be one line of 1 to 512 bytes",
         ));

@@ -11,17 +11,19 @@
 
 use crate::checkpoint::{parse_decimal, parse_hash};
 use crate::commitment::reveal_digest;
-use crate::{Checkpoint, Hash, LedgerError, MAX_NOTE, VerifyingKey, leaf_hash, record, verify_inclusion};
+use crate::{
+    Checkpoint, Hash, LedgerError, MAX_NOTE_BYTES, VerifyingKey, leaf_hash, record, verify_inclusion,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 /// What stands before a salt in `extra`.
-const SALT: &[u8] = b"proofgate/v1/salt\0";
+const SALT_PREFIX: &[u8] = b"proofgate/v1/salt\0";
 /// A tree of 2^63 leaves has no longer path.
 const MAX_HASHES: usize = 63;
 /// Largest proof file that is looked at, in bytes.
-pub const MAX_TLOG_PROOF: usize = 2 * MAX_NOTE;
+pub const MAX_TLOG_PROOF_BYTES: usize = 2 * MAX_NOTE_BYTES;
 
 /// An inclusion proof together with the checkpoint it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl TlogProof {
     /// [`LedgerError::ProofMalformed`] on anything that [`Self::encode`] would not write.
     pub fn parse(text: &str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::ProofMalformed;
-        if text.len() > MAX_TLOG_PROOF {
+        if text.len() > MAX_TLOG_PROOF_BYTES {
             return Err(malformed("larger than 128 KiB"));
         }
         let (head, checkpoint) = text.split_once("\n\n").ok_or(malformed("no blank line"))?;
@@ -100,14 +102,14 @@ impl TlogProof {
 
     /// Puts the salt of the record's commitment into `extra`. Nothing has to authenticate it: a salt is the right one when
     /// the commitment, which the proof covers, opens with it.
-    pub fn carry_salt(&mut self, salt: &[u8; 32]) {
-        self.extra = Some([SALT, salt].concat());
+    pub fn set_salt(&mut self, salt: &[u8; 32]) {
+        self.extra = Some([SALT_PREFIX, salt].concat());
     }
 
     /// The salt that `extra` carries, if it does.
     #[must_use]
     pub fn salt(&self) -> Option<[u8; 32]> {
-        let salt = self.extra.as_deref()?.strip_prefix(SALT)?;
+        let salt = self.extra.as_deref()?.strip_prefix(SALT_PREFIX)?;
         salt.try_into().ok()
     }
 

@@ -3,7 +3,7 @@
 
 use crate::checkpoint::parse_hash;
 use crate::note::Note;
-use crate::statement::{Justification, Lines, MAX_STATEMENT};
+use crate::statement::{Justification, MAX_STATEMENT_BYTES, StatementReader};
 use crate::{Hash, LedgerError, SigningKey, VerifyingKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -19,15 +19,15 @@ pub struct Tombstone {
     /// Their root.
     pub root: Hash,
     /// When the tombstone was signed, in unix microseconds.
-    pub removed: u64,
+    pub removed_at: u64,
     /// Admissions that it held.
     pub exchanges: u64,
     /// Time of its newest record, in unix microseconds.
-    pub newest: u64,
+    pub newest_time: u64,
     /// How long records of it had to be kept, in days: the longest minimum of the tenants in it.
     pub minimum_days: u64,
     /// Who removed it, and why.
-    pub why: Justification,
+    pub justification: Justification,
 }
 
 impl Tombstone {
@@ -39,20 +39,20 @@ impl Tombstone {
             self.origin,
             self.size,
             STANDARD.encode(self.root),
-            self.removed,
+            self.removed_at,
             self.exchanges,
-            self.newest,
+            self.newest_time,
             self.minimum_days,
-            self.why.lines(),
+            self.justification.lines(),
         )
     }
 
     /// The signed note, by the retention key under its own name.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::why`] is not one line of text; [`LedgerError::Signer`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`] is not one line of text; [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
-        self.why.check()?;
+        self.justification.check()?;
         key.sign_note(&self.body())
     }
 
@@ -62,7 +62,7 @@ impl Tombstone {
     /// Any refusal of the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let tombstone = Self::parse_unverified(note)?;
-        Note::parse(note)?.signer(key, Some(tombstone.removed))?;
+        Note::parse(note)?.verify_signer(key, Some(tombstone.removed_at))?;
         Ok(tombstone)
     }
 
@@ -72,23 +72,24 @@ impl Tombstone {
     /// Any refusal of the note's form or its text.
     pub fn parse_unverified(note: &str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::StatementMalformed;
-        if note.len() > MAX_STATEMENT {
+        if note.len() > MAX_STATEMENT_BYTES {
             return Err(malformed("larger than 8 KiB"));
         }
-        let mut lines = Lines::of(Note::parse(note)?.text, FORMAT)?;
-        let origin = lines.line()?.to_owned();
+        let mut lines = StatementReader::new(Note::parse(note)?.text, FORMAT)?;
+        let origin = lines.next_line()?.to_owned();
         if origin.is_empty() {
             return Err(malformed("empty origin"));
         }
         Ok(Self {
             origin,
-            size: lines.decimal()?,
-            root: parse_hash(lines.line()?).ok_or(malformed("the root is not 32 bytes of strict base64"))?,
-            removed: lines.number("removed")?,
-            exchanges: lines.number("exchanges")?,
-            newest: lines.number("newest")?,
-            minimum_days: lines.number("minimum-days")?,
-            why: lines.justification()?,
+            size: lines.next_decimal()?,
+            root: parse_hash(lines.next_line()?)
+                .ok_or(malformed("the root is not 32 bytes of strict base64"))?,
+            removed_at: lines.next_number("removed")?,
+            exchanges: lines.next_number("exchanges")?,
+            newest_time: lines.next_number("newest")?,
+            minimum_days: lines.next_number("minimum-days")?,
+            justification: lines.into_justification()?,
         })
     }
 }
@@ -108,11 +109,11 @@ mod tests {
             origin: "a/0/X".to_owned(),
             size: 81,
             root: [7; 32],
-            removed: 3,
+            removed_at: 3,
             exchanges: 40,
-            newest: 2,
+            newest_time: 2,
             minimum_days: 180,
-            why: Justification {
+            justification: Justification {
                 author: "officer".to_owned(),
                 reason: "the retention of 180 days".to_owned(),
                 ticket: None,
@@ -141,7 +142,7 @@ mod tests {
         for text in ["", "two\nlines", "\u{7f}", &"x".repeat(513)] {
             for (at, part) in parts.iter().enumerate() {
                 let mut tombstone = tombstone();
-                part(&mut tombstone.why, text.to_owned());
+                part(&mut tombstone.justification, text.to_owned());
                 assert!(tombstone.sign(&key("retention")).is_err(), "{at}: {text:?}");
             }
         }
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn a_ticket_is_signed_behind_the_reason_and_nothing_behind_that() {
         let mut ticketed = tombstone();
-        ticketed.why.ticket = Some("2026-17".to_owned());
+        ticketed.justification.ticket = Some("2026-17".to_owned());
         assert!(
             ticketed
                 .body()

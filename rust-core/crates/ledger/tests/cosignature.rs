@@ -89,7 +89,7 @@ fn an_answer_is_believed_for_its_own_checkpoint_and_key_only() {
     let key = by.cosignature_key();
     let answer = cosign(&newer, &by, 5).line;
     assert_eq!(
-        Cosignature::from_answer(text(&newer), &answer, &key)
+        Cosignature::from_response(text(&newer), &answer, &key)
             .unwrap()
             .line,
         answer
@@ -97,24 +97,26 @@ fn an_answer_is_believed_for_its_own_checkpoint_and_key_only() {
     let stranger = cosign(&newer, &witness(2), 5).line;
     let mixed = format!("{stranger}{answer}");
     assert_eq!(
-        Cosignature::from_answer(text(&newer), &mixed, &key).unwrap().line,
+        Cosignature::from_response(text(&newer), &mixed, &key)
+            .unwrap()
+            .line,
         answer
     );
     let replayed = cosign(&older, &by, 5).line;
     assert_eq!(
-        Cosignature::from_answer(text(&newer), &replayed, &key),
+        Cosignature::from_response(text(&newer), &replayed, &key),
         Err(LedgerError::BadSignature("w1.example".to_owned()))
     );
     assert_eq!(
-        Cosignature::from_answer(text(&newer), &stranger, &key),
+        Cosignature::from_response(text(&newer), &stranger, &key),
         Err(LedgerError::NoteUnsigned("w1.example".to_owned()))
     );
     let same_name = CosigningKey::generate("w1.example", [9; 32]).unwrap();
     let forged = cosign(&newer, &same_name, 5).line;
-    assert!(Cosignature::from_answer(text(&newer), &forged, &key).is_err());
+    assert!(Cosignature::from_response(text(&newer), &forged, &key).is_err());
     for garbage in ["", "\n", "hello", &answer[..answer.len() - 1], &log().to_text()] {
         assert!(
-            Cosignature::from_answer(text(&newer), garbage, &key).is_err(),
+            Cosignature::from_response(text(&newer), garbage, &key).is_err(),
             "{garbage}"
         );
     }
@@ -122,7 +124,7 @@ fn an_answer_is_believed_for_its_own_checkpoint_and_key_only() {
     let longer = format!("{}extension\n", text(&newer));
     let signed = format!("{longer}\n{answer}");
     let smuggled = format!("extension\n\n{}", cosign(&signed, &by, 5).line);
-    assert!(Cosignature::from_answer(text(&newer), &smuggled, &key).is_err());
+    assert!(Cosignature::from_response(text(&newer), &smuggled, &key).is_err());
 }
 
 #[test]
@@ -130,7 +132,7 @@ fn extension_lines_are_part_of_what_is_signed_and_none_is_empty() {
     let by = witness(1);
     let note = note(7).replacen("\n\n", "\nan extension\n\n", 1);
     let line = cosign(&note, &by, 5).line;
-    assert!(Cosignature::from_answer(text(&note), &line, &by.cosignature_key()).is_ok());
+    assert!(Cosignature::from_response(text(&note), &line, &by.cosignature_key()).is_ok());
     assert!(SignedCheckpoint::parse(&note.replacen("\nan ext", "\n\nan ext", 1)).is_err());
 }
 
@@ -215,7 +217,7 @@ fn what_is_no_policy_is_refused_with_its_line() {
         ("Quorum none", 1, "expected a line"),
     ] {
         match policy(lines) {
-            Err(LedgerError::Policy {
+            Err(LedgerError::PolicyMalformed {
                 line: at,
                 reason: why,
             }) => {
@@ -232,20 +234,20 @@ fn a_question_to_a_witness_is_read_as_it_was_written_and_nothing_else_is_one() {
     let note = note(9);
     for proof in [vec![], vec![[1; 32]], vec![[2; 32]; 63]] {
         let asked = AddCheckpoint {
-            old: 4,
+            old_size: 4,
             proof,
             note: &note,
         };
         assert_eq!(AddCheckpoint::parse(&asked.encode()).unwrap(), asked);
     }
     let long = AddCheckpoint {
-        old: 4,
+        old_size: 4,
         proof: vec![[2; 32]; 64],
         note: &note,
     }
     .encode();
     let huge = AddCheckpoint {
-        old: 4,
+        old_size: 4,
         proof: vec![],
         note: &"x".repeat(1 << 20),
     }
@@ -285,7 +287,7 @@ proptest! {
         let at = at % line.len();
         line[at] ^= change;
         if let Ok(line) = String::from_utf8(line) {
-            prop_assert!(Cosignature::from_answer(text(&note), &line, &by.cosignature_key()).is_err());
+            prop_assert!(Cosignature::from_response(text(&note), &line, &by.cosignature_key()).is_err());
         }
     }
 }

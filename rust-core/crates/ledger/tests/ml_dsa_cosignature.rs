@@ -45,7 +45,7 @@ fn a_key_is_read_again_from_its_text_and_passes_for_no_other() {
     let renamed = vkey().replacen("w1", "w2", 1);
     assert_eq!(
         CosignatureKey::from_text(&renamed),
-        Err(LedgerError::KeyText("the key id does not match the key"))
+        Err(LedgerError::KeyMalformed("the key id does not match the key"))
     );
     for cut in [vkey().len() - 1, vkey().len() - 4, 40] {
         assert!(CosignatureKey::from_text(&vkey()[..cut]).is_err());
@@ -59,7 +59,7 @@ fn a_cosignature_of_another_implementation_is_found_and_tells_its_time() {
     assert!(note("timed").ends_with(&found.line));
     let signed = SignedCheckpoint::parse(note("timed")).unwrap();
     assert_eq!(
-        Cosignature::from_answer(signed.text(), &found.line, &key()),
+        Cosignature::from_response(signed.text(), &found.line, &key()),
         Ok(found)
     );
 }

@@ -1,12 +1,12 @@
 //! The stored form of every kind of record.
 
 use proofgate_ledger::LedgerError;
-use proofgate_ledger::commitment::{BodyDigest, Salted, commit, reveal, salt_id};
+use proofgate_ledger::commitment::{BodyHasher, SaltedCommitter, commit, reveal, salt_id};
 use proofgate_ledger::record::{
-    Aborted, Admission, AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, Attempt, Attribution,
-    Coming, Commitment, Completion, Config, ConfigId, EndUserId, Gap, MAX_RECORD, Open, Outcome,
-    PayloadOutcome, Payloads, PolicyNote, Predecessor, Received, Record, Rejection, SaltId, Seal,
-    SendOutcome, SettingsDigest, ShredKeyId, Takeover, TraceId, Usage, parse,
+    Abort, Admission, AnalysedFeature, AnalysedResponse, AnalysedWindow, Analysis, Attempt, Attribution,
+    Commitment, Completion, Config, ConfigId, EndUserId, Gap, MAX_RECORD_BYTES, Open, Outcome,
+    PayloadOutcome, Payloads, PendingBody, PolicyNote, Predecessor, ReceivedBody, Record, Rejection, SaltId,
+    Seal, SendOutcome, SettingsDigest, ShredKeyId, Takeover, TraceId, Usage, parse,
 };
 
 /// The whole record as `serde_json` writes it.
@@ -191,7 +191,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 upstream_model: "whisper-1".into(),
                 endpoint: "/v1/audio/transcriptions".into(),
                 stream: false,
-                coming: Some(Coming {
+                coming: Some(PendingBody {
                     declared: Some(5_242_880),
                 }),
                 bytes: 512,
@@ -222,7 +222,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 upstream_status: None,
                 attempts: 1,
                 outcome: Outcome::ClientDisconnect,
-                received: Some(Received {
+                received: Some(ReceivedBody {
                     bytes: 4096,
                     request: [0; 32],
                     whole: false,
@@ -292,7 +292,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
             r#"{"v":1,"kind":"rejection","seq":3,"ts":4,"id":"r2","tenant":"acme","tenant_seq":2,"key":"0123abcd","counted":"0123abcd","key_name":"ci","status":403,"code":"policy_blocked","model":"gpt-4o-mini","endpoint":"/v1/chat/completions","bytes":512,"request":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=","salt":"5a5a5a5a5a5a5a5a","shred_key":"c3c3c3c3c3c3c3c3","payload":"queued","policy":{"score":100,"rules":["codename"],"redacted":false,"would_block":false},"attribution":{"session":"s-1"},"client_address":"192.0.2.7","config":"abababababababab"}"#,
         ),
         (
-            Record::Aborted(Aborted {
+            Record::Abort(Abort {
                 seq: 4,
                 ts: 5,
                 id: "r0".into(),
@@ -369,7 +369,7 @@ fn kinds() -> Vec<(Record<'static>, &'static str)> {
                 tenant: "acme".into(),
                 model: "gpt-4o-mini".into(),
                 findings: vec!["repetitive".into(), "loop".into()],
-                answer: Some(AnalysedAnswer {
+                answer: Some(AnalysedResponse {
                     entropy_millibits: None,
                     repetition_permille: 950,
                     stretch_permille: 900,
@@ -524,7 +524,7 @@ fn a_record_of_a_later_kind_is_read_for_its_place_and_time() {
     assert_eq!((record.kind(), record.seq(), record.ts()), ("key_hold_2", 6, 7));
     assert_eq!(record.id(), None);
     let refused = record.encode_into(&mut Vec::new());
-    assert_eq!(refused, Err(LedgerError::RecordKind("key_hold_2".into())));
+    assert_eq!(refused, Err(LedgerError::InvalidRecordKind("key_hold_2".into())));
 }
 
 #[test]
@@ -601,16 +601,16 @@ fn a_record_above_the_limit_is_refused_and_leaves_the_buffer_alone() {
         (encoded, out)
     };
     let overhead = encode(0).1.len() - 6;
-    assert_eq!(encode(MAX_RECORD - overhead).1.len() - 6, MAX_RECORD);
-    let (encoded, out) = encode(MAX_RECORD - overhead + 1);
+    assert_eq!(encode(MAX_RECORD_BYTES - overhead).1.len() - 6, MAX_RECORD_BYTES);
+    let (encoded, out) = encode(MAX_RECORD_BYTES - overhead + 1);
     assert_eq!(
         encoded,
         Err(LedgerError::RecordTooLarge {
-            bytes: MAX_RECORD + 1
+            bytes: MAX_RECORD_BYTES + 1
         })
     );
     assert_eq!(out, b"before");
-    assert!(parse(&vec![b' '; MAX_RECORD + 1]).is_err());
+    assert!(parse(&vec![b' '; MAX_RECORD_BYTES + 1]).is_err());
 }
 
 #[test]
@@ -635,12 +635,12 @@ fn the_id_of_a_salt_is_the_digest_that_the_format_names() {
 
 #[test]
 fn a_commitment_does_not_depend_on_the_pieces_and_depends_on_all_else() {
-    let mut pieces = BodyDigest::new();
+    let mut pieces = BodyHasher::new();
     for piece in ["", "he", "l", "lo"] {
         pieces.update(piece.as_bytes());
     }
     let whole = commit(&[7; 32], "response", b"hello");
-    assert_eq!(Salted::new(&[7; 32]).commit("response", pieces), whole);
+    assert_eq!(SaltedCommitter::new(&[7; 32]).commit("response", pieces), whole);
     assert_ne!(commit(&[8; 32], "response", b"hello"), whole);
     assert_ne!(commit(&[7; 32], "request", b"hello"), whole);
     assert_ne!(commit(&[7; 32], "response", b"hellp"), whole);
@@ -672,8 +672,8 @@ fn the_parts_of_a_usage_stand_behind_its_totals_and_are_absent_when_they_are_zer
 
 #[test]
 fn a_note_says_which_text_of_a_tool_is_flagged_and_what_became_of_a_guarded_call() {
-    use proofgate_ledger::record::{FromTool, GuardVerdict, GuardedCall};
-    let from_tool = FromTool {
+    use proofgate_ledger::record::{FlaggedToolText, GuardVerdict, GuardedCall};
+    let from_tool = FlaggedToolText {
         scope: "tool_result".into(),
         message: Some("messages[12]".into()),
         count: 1,
@@ -715,11 +715,14 @@ fn a_note_says_which_text_of_a_tool_is_flagged_and_what_became_of_a_guarded_call
         assert_eq!(serde_json::to_string(&note).unwrap(), stored);
         assert_eq!(serde_json::from_str::<PolicyNote<'_>>(stored).unwrap(), note);
     }
-    let several = FromTool {
+    let several = FlaggedToolText {
         count: 3,
         ..from_tool
     };
     let stored = r#"{"scope":"tool_result","message":"messages[12]","count":3}"#;
     assert_eq!(serde_json::to_string(&several).unwrap(), stored);
-    assert_eq!(serde_json::from_str::<FromTool<'_>>(stored).unwrap(), several);
+    assert_eq!(
+        serde_json::from_str::<FlaggedToolText<'_>>(stored).unwrap(),
+        several
+    );
 }

@@ -55,7 +55,7 @@ fn main() {
             for key in 0..keys {
                 let key = CredentialId::ApiKey(key.wrapping_mul(2_654_435_761).to_be_bytes());
                 let mut grant = limiter.admit(acme, key, 2000, now).unwrap();
-                limiter.recorded(&mut grant);
+                limiter.mark_recorded(&mut grant);
                 limiter.settle(grant, 1500, now);
             }
         }
@@ -67,7 +67,7 @@ fn main() {
         });
         let (_, first) = timed(|| reader.poll(now));
         let (_, look) = timed(|| reader.poll(now));
-        assert_eq!(reader.foreign_changes(usize::MAX, now).len(), keys as usize + 1);
+        assert_eq!(reader.remote_changes(usize::MAX, now).len(), keys as usize + 1);
         let ulid = Ulid::from_parts(START / 1000, 0);
         let bytes = std::fs::metadata(gateway.join("0").join(file_name(ulid)))
             .unwrap()

@@ -1,7 +1,7 @@
 //! Where state files are, and reading one.
 
 use crate::error::Problem;
-use crate::format::{self, Damage, HEADER};
+use crate::format::{self, Damage, HEADER_BYTES};
 use proofgate_limits::{Origin, Snapshot};
 use proofgate_wal::{ReadFile, Storage, Ulid};
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// How long an incarnation can count after its successor has begun: the month that it consumed in, and some for clocks
 /// that differ. In milliseconds.
-const COUNTS_FOR: u64 = (31 * 24 + 1) * 3600 * 1000;
+const MAX_AGE_MILLIS: u64 = (31 * 24 + 1) * 3600 * 1000;
 
 const SUFFIX: &str = ".limits";
 
@@ -33,7 +33,7 @@ pub(crate) struct Incarnation {
 ///
 /// # Errors
 /// When the gateway's directory cannot be listed.
-pub(crate) fn incarnations(
+pub(crate) fn list_incarnations(
     storage: &dyn Storage,
     gateway: &Path,
     now: u64,
@@ -63,7 +63,7 @@ pub(crate) fn incarnations(
         ulids.sort_unstable();
         for (at, ulid) in ulids.iter().enumerate() {
             let successor = ulids.get(at + 1);
-            if successor.is_some_and(|next| next.timestamp_ms().saturating_add(COUNTS_FOR) < now / 1000) {
+            if successor.is_some_and(|next| next.timestamp_ms().saturating_add(MAX_AGE_MILLIS) < now / 1000) {
                 continue;
             }
             found.push(Incarnation {
@@ -89,13 +89,13 @@ fn parse_file_name(name: &str) -> Option<Ulid> {
 }
 
 /// What a state file is now.
-pub(crate) enum Read {
+pub(crate) enum FileRead {
     /// There is none.
     Missing,
     /// It is the one that was read before.
     Unchanged,
     /// It is new, and these are its snapshots, the writer's own first.
-    Snapshots([u8; HEADER], Vec<Snapshot>),
+    Snapshots([u8; HEADER_BYTES], Vec<Snapshot>),
     /// It cannot be believed.
     Damaged(Damage),
 }
@@ -109,50 +109,52 @@ pub(crate) fn read(
     storage: &dyn Storage,
     path: &Path,
     origin: Origin,
-    seen: Option<&[u8; HEADER]>,
-) -> io::Result<Read> {
+    seen: Option<&[u8; HEADER_BYTES]>,
+) -> io::Result<FileRead> {
     let file = match storage.open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileRead::Missing),
         Err(error) => return Err(error),
     };
-    let mut header = [0; HEADER];
-    let whole = read_full(&*file, &mut header, 0)? == HEADER;
+    let mut header = [0; HEADER_BYTES];
+    let whole = read_full(&*file, &mut header, 0)? == HEADER_BYTES;
     if seen == Some(&header) {
-        return Ok(Read::Unchanged);
+        return Ok(FileRead::Unchanged);
     }
     if !whole {
-        return Ok(Read::Damaged("it ends inside its header"));
+        return Ok(FileRead::Damaged("it ends inside its header"));
     }
     let told = match format::decode_header(&header) {
         Ok(decoded) => decoded,
-        Err(damage) => return Ok(Read::Damaged(damage)),
+        Err(damage) => return Ok(FileRead::Damaged(damage)),
     };
-    if file.len()? != (HEADER + told.length) as u64 {
-        return Ok(Read::Damaged("its length differs from the length in its header"));
+    if file.len()? != (HEADER_BYTES + told.length) as u64 {
+        return Ok(FileRead::Damaged(
+            "its length differs from the length in its header",
+        ));
     }
     let mut body = vec![0; told.length];
-    if read_full(&*file, &mut body, HEADER as u64)? != told.length {
-        return Ok(Read::Damaged("it ends early"));
+    if read_full(&*file, &mut body, HEADER_BYTES as u64)? != told.length {
+        return Ok(FileRead::Damaged("it ends early"));
     }
     let snapshots = match format::decode_body(&body, told) {
         Ok(snapshots) => snapshots,
-        Err(damage) => return Ok(Read::Damaged(damage)),
+        Err(damage) => return Ok(FileRead::Damaged(damage)),
     };
     if snapshots.first().map(|own| own.origin) != Some(origin) {
-        return Ok(Read::Damaged("it belongs to another incarnation"));
+        return Ok(FileRead::Damaged("it belongs to another incarnation"));
     }
     let inherits = |snapshot: &Snapshot| {
-        snapshot.ended
+        snapshot.finished
             && snapshot.origin.shard == origin.shard
             && snapshot.origin.incarnation < origin.incarnation
     };
     if !snapshots.iter().skip(1).all(inherits) {
-        return Ok(Read::Damaged(
+        return Ok(FileRead::Damaged(
             "it contains data of an incarnation that did not precede it",
         ));
     }
-    Ok(Read::Snapshots(header, snapshots))
+    Ok(FileRead::Snapshots(header, snapshots))
 }
 
 fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -172,7 +174,7 @@ fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<us
 /// # Errors
 /// The name of the call that failed, and what the system said; the file is then the old one or, if only the last sync
 /// failed, the new one.
-pub(crate) fn replace(
+pub(crate) fn replace_file(
     storage: &dyn Storage,
     directory: &dyn proofgate_wal::Directory,
     (temporary, path): (&Path, &Path),

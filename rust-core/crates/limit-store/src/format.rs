@@ -21,7 +21,8 @@
 //! nor tokens of a month: version 4 is written while a limit needs them.
 
 use proofgate_limits::{
-    Counts, CredentialId, HELD_SECONDS, Origin, Part, Periods, Second, Snapshot, Stepped, SubjectName, Usage,
+    ClockStepHistory, Counts, CredentialId, Origin, Periods, Second, Snapshot, SubjectKind, SubjectName,
+    Usage, WINDOW_SECONDS,
 };
 use std::sync::Arc;
 
@@ -29,20 +30,20 @@ use std::sync::Arc;
 pub const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// Bytes of the header. It differs between any two writes, so it tells whether a file has changed.
-pub(crate) const HEADER: usize = 32;
+pub(crate) const HEADER_BYTES: usize = 32;
 const MAGIC: [u8; 7] = *b"PGLIMIT";
 /// The version before there was money.
-const WITHOUT_MONEY: u8 = 1;
+const VERSION_WITHOUT_MONEY: u8 = 1;
 /// The version before namespaces shared anything.
-const WITHOUT_SHARES: u8 = 2;
+const VERSION_WITHOUT_SHARES: u8 = 2;
 /// The version before requests of a day, and requests and tokens of a month, were counted.
-const WITH_SHARES: u8 = 3;
+const VERSION_WITH_SHARES: u8 = 3;
 /// The newest version.
-const WITH_ALL_COUNTS: u8 = 4;
+const VERSION_WITH_ALL_COUNTS: u8 = 4;
 /// Longest name of a tenant or a model in bytes that is believed.
-const MAX_NAME: usize = 4096;
+const MAX_NAME_BYTES: usize = 4096;
 /// Most days that a clock has left which are believed.
-const MAX_LEFT: usize = 64;
+const MAX_PAST_PERIODS: usize = 64;
 
 /// Why bytes are not a state file.
 pub(crate) type Damage = &'static str;
@@ -56,16 +57,20 @@ pub(crate) fn encode<'s>(
     out: &mut Vec<u8>,
 ) {
     out.clear();
-    out.resize(HEADER, 0);
-    put(out, snapshots.clone().count() as u64);
+    out.resize(HEADER_BYTES, 0);
+    write_number(out, snapshots.clone().count() as u64);
     let version = match all_counts && snapshots.clone().any(has_all_counts) {
-        true => WITH_ALL_COUNTS,
-        false => snapshots.clone().map(version_of).max().unwrap_or(WITHOUT_MONEY),
+        true => VERSION_WITH_ALL_COUNTS,
+        false => snapshots
+            .clone()
+            .map(version_of)
+            .max()
+            .unwrap_or(VERSION_WITHOUT_MONEY),
     };
     for snapshot in snapshots {
-        put_snapshot(out, snapshot, version);
+        write_snapshot(out, snapshot, version);
     }
-    let (header, body) = out.split_at_mut(HEADER);
+    let (header, body) = out.split_at_mut(HEADER_BYTES);
     header[..7].copy_from_slice(&MAGIC);
     header[7] = version;
     header[8..16].copy_from_slice(&(body.len() as u64).to_le_bytes());
@@ -80,37 +85,43 @@ fn version_of(snapshot: &Snapshot) -> u8 {
     let versions = snapshot
         .subjects
         .iter()
-        .map(|(name, usage)| match (&name.part, usage) {
-            _ if usage.stepped.is_some() => WITH_SHARES,
-            (Part::Shared(_), _) => WITH_SHARES,
-            (Part::Model(_), _) => WITHOUT_SHARES,
-            (_, usage) if usage.periods.of_day.cost > 0 || usage.periods.of_month.cost > 0 => WITHOUT_SHARES,
-            _ => WITHOUT_MONEY,
+        .map(|(name, usage)| match (&name.kind, usage) {
+            _ if usage.clock_history.is_some() => VERSION_WITH_SHARES,
+            (SubjectKind::Shared(_), _) => VERSION_WITH_SHARES,
+            (SubjectKind::Model(_), _) => VERSION_WITHOUT_SHARES,
+            (_, usage) if usage.periods.day_counts.cost > 0 || usage.periods.month_counts.cost > 0 => {
+                VERSION_WITHOUT_SHARES
+            }
+            _ => VERSION_WITHOUT_MONEY,
         });
-    versions.max().unwrap_or(WITHOUT_MONEY)
+    versions.max().unwrap_or(VERSION_WITHOUT_MONEY)
 }
 
 /// All days and months of which a usage has counts.
-fn periods(usage: &Usage) -> impl Iterator<Item = &Periods> {
-    let stepped = usage.stepped.iter();
-    let left = stepped.flat_map(|stepped| std::iter::once(&stepped.base).chain(&stepped.left));
+fn all_periods(usage: &Usage) -> impl Iterator<Item = &Periods> {
+    let stepped = usage.clock_history.iter();
+    let left = stepped.flat_map(|stepped| std::iter::once(&stepped.base).chain(&stepped.past_periods));
     std::iter::once(&usage.periods).chain(left)
 }
 
 /// Whether there is anything that versions before 4 do not know.
 pub(crate) fn has_all_counts(snapshot: &Snapshot) -> bool {
-    let mut counts = snapshot.subjects.values().flat_map(periods).map(late_counts);
+    let mut counts = snapshot
+        .subjects
+        .values()
+        .flat_map(all_periods)
+        .map(version_4_counts);
     counts.any(|counts| counts != [0; 3])
 }
 
-fn late_counts(periods: &Periods) -> [u64; 3] {
-    let Counts { requests, tokens, .. } = periods.of_month;
-    [periods.of_day.requests, requests, tokens]
+fn version_4_counts(periods: &Periods) -> [u64; 3] {
+    let Counts { requests, tokens, .. } = periods.month_counts;
+    [periods.day_counts.requests, requests, tokens]
 }
 
 /// The body that follows a header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Body {
+pub(crate) struct BodyInfo {
     /// Bytes.
     pub(crate) length: usize,
     crc: u32,
@@ -118,7 +129,7 @@ pub(crate) struct Body {
 }
 
 /// What a header says of its body.
-pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
+pub(crate) fn decode_header(header: &[u8; HEADER_BYTES]) -> Result<BodyInfo, Damage> {
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if header[..7] != MAGIC {
         return Err("it is not a limits file");
@@ -126,15 +137,15 @@ pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
     if crc32c::crc32c(&header[..28]) != u32_at(28) {
         return Err("the header's checksum does not match");
     }
-    if !(WITHOUT_MONEY..=WITH_ALL_COUNTS).contains(&header[7]) {
+    if !(VERSION_WITHOUT_MONEY..=VERSION_WITH_ALL_COUNTS).contains(&header[7]) {
         return Err("its version is not supported");
     }
     let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    if length > MAX_FILE_BYTES - HEADER {
+    if length > MAX_FILE_BYTES - HEADER_BYTES {
         return Err("it exceeds the maximum file size");
     }
-    Ok(Body {
+    Ok(BodyInfo {
         length,
         crc: u32_at(24),
         version: header[7],
@@ -142,12 +153,12 @@ pub(crate) fn decode_header(header: &[u8; HEADER]) -> Result<Body, Damage> {
 }
 
 /// The snapshots of a body, the writer's own first.
-pub(crate) fn decode_body(body: &[u8], told: Body) -> Result<Vec<Snapshot>, Damage> {
+pub(crate) fn decode_body(body: &[u8], told: BodyInfo) -> Result<Vec<Snapshot>, Damage> {
     if crc32c::crc32c(body) != told.crc {
         return Err("the checksum does not match");
     }
     let mut reader = Reader {
-        left: body,
+        rest: body,
         version: told.version,
     };
     let count = reader.count(20)?;
@@ -155,13 +166,13 @@ pub(crate) fn decode_body(body: &[u8], told: Body) -> Result<Vec<Snapshot>, Dama
     for _ in 0..count {
         snapshots.push(reader.snapshot()?);
     }
-    if !reader.left.is_empty() {
+    if !reader.rest.is_empty() {
         return Err("extra bytes follow the last snapshot");
     }
     Ok(snapshots)
 }
 
-fn put(out: &mut Vec<u8>, number: u64) {
+fn write_number(out: &mut Vec<u8>, number: u64) {
     let mut left = number;
     while left > 0x7f {
         out.push(left as u8 | 0x80);
@@ -170,37 +181,41 @@ fn put(out: &mut Vec<u8>, number: u64) {
     out.push(left as u8);
 }
 
-fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, version: u8) {
-    put(out, u64::from(snapshot.origin.shard));
+fn write_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, version: u8) {
+    write_number(out, u64::from(snapshot.origin.shard));
     out.extend_from_slice(&snapshot.origin.incarnation.to_be_bytes());
-    put(out, snapshot.through_seq);
-    out.push(u8::from(snapshot.ended));
-    put(out, snapshot.at);
+    write_number(out, snapshot.through_seq);
+    out.push(u8::from(snapshot.finished));
+    write_number(out, snapshot.taken_at);
     // A tenant sorts before its keys, and both stand together.
     let same_tenant =
         |one: &(&SubjectName, &Usage), other: &(&SubjectName, &Usage)| one.0.tenant == other.0.tenant;
     let subjects: Vec<_> = snapshot.subjects.iter().collect();
-    put(out, subjects.chunk_by(same_tenant).count() as u64);
+    write_number(out, subjects.chunk_by(same_tenant).count() as u64);
     for group in subjects.chunk_by(same_tenant) {
         let name = group[0].0.tenant.as_bytes();
-        put(out, name.len() as u64);
+        write_number(out, name.len() as u64);
         out.extend_from_slice(name);
-        put(out, group.len() as u64);
+        write_number(out, group.len() as u64);
         for (name, usage) in group {
-            put_subject(out, &name.part, usage, version);
+            write_subject(out, &name.kind, usage, version);
         }
     }
 }
 
-fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, version: u8) {
+fn write_subject(out: &mut Vec<u8>, part: &SubjectKind, usage: &Usage, version: u8) {
     match part {
-        Part::Whole => out.push(0),
-        Part::Model(name) | Part::Shared(name) => {
-            out.push(if matches!(part, Part::Model(_)) { 3 } else { 4 });
-            put(out, name.len() as u64);
+        SubjectKind::Tenant => out.push(0),
+        SubjectKind::Model(name) | SubjectKind::Shared(name) => {
+            out.push(if matches!(part, SubjectKind::Model(_)) {
+                3
+            } else {
+                4
+            });
+            write_number(out, name.len() as u64);
             out.extend_from_slice(name.as_bytes());
         }
-        Part::Key(key) => {
+        SubjectKind::Key(key) => {
             out.push(match key {
                 CredentialId::ApiKey(_) => 1,
                 CredentialId::Subject(_) => 2,
@@ -208,64 +223,64 @@ fn put_subject(out: &mut Vec<u8>, part: &Part, usage: &Usage, version: u8) {
             out.extend_from_slice(key.as_bytes());
         }
     }
-    put_periods(out, &usage.periods, version);
-    put(out, usage.in_flight);
-    put(out, usage.seconds.len() as u64);
+    write_periods(out, &usage.periods, version);
+    write_number(out, usage.in_flight);
+    write_number(out, usage.seconds.len() as u64);
     let mut before = 0;
     for held in &usage.seconds {
-        put(out, held.second.saturating_sub(before));
-        put(out, u64::from(held.requests));
-        put(out, held.tokens);
+        write_number(out, held.second.saturating_sub(before));
+        write_number(out, u64::from(held.requests));
+        write_number(out, held.tokens);
         before = held.second;
     }
-    if version >= WITH_SHARES {
-        put_stepped(out, usage.stepped.as_deref(), version);
+    if version >= VERSION_WITH_SHARES {
+        write_clock_history(out, usage.clock_history.as_deref(), version);
     }
 }
 
-fn put_periods(out: &mut Vec<u8>, periods: &Periods, version: u8) {
-    put(out, periods.day);
-    put(out, periods.of_day.tokens);
-    if version > WITHOUT_MONEY {
-        put(out, periods.of_day.cost);
-        put(out, periods.month);
-        put(out, periods.of_month.cost);
+fn write_periods(out: &mut Vec<u8>, periods: &Periods, version: u8) {
+    write_number(out, periods.day);
+    write_number(out, periods.day_counts.tokens);
+    if version > VERSION_WITHOUT_MONEY {
+        write_number(out, periods.day_counts.cost);
+        write_number(out, periods.month);
+        write_number(out, periods.month_counts.cost);
     }
-    if version >= WITH_ALL_COUNTS {
-        for count in late_counts(periods) {
-            put(out, count);
+    if version >= VERSION_WITH_ALL_COUNTS {
+        for count in version_4_counts(periods) {
+            write_number(out, count);
         }
     }
 }
 
-fn put_stepped(out: &mut Vec<u8>, stepped: Option<&Stepped>, version: u8) {
-    let Some(stepped) = stepped.filter(|stepped| !stepped.left.is_empty()) else {
-        put(out, 0);
+fn write_clock_history(out: &mut Vec<u8>, stepped: Option<&ClockStepHistory>, version: u8) {
+    let Some(stepped) = stepped.filter(|stepped| !stepped.past_periods.is_empty()) else {
+        write_number(out, 0);
         return;
     };
-    put(out, stepped.left.len() as u64);
-    for periods in std::iter::once(&stepped.base).chain(&stepped.left) {
-        put_periods(out, periods, version);
+    write_number(out, stepped.past_periods.len() as u64);
+    for periods in std::iter::once(&stepped.base).chain(&stepped.past_periods) {
+        write_periods(out, periods, version);
     }
 }
 
 /// Takes a body apart; what does not fit is damage.
 struct Reader<'b> {
-    left: &'b [u8],
+    rest: &'b [u8],
     version: u8,
 }
 
-const SHORT: Damage = "it ends early";
+const TRUNCATED: Damage = "it ends early";
 
 impl<'b> Reader<'b> {
     fn bytes(&mut self, count: usize) -> Result<&'b [u8], Damage> {
-        let (bytes, left) = self.left.split_at_checked(count).ok_or(SHORT)?;
-        self.left = left;
+        let (bytes, left) = self.rest.split_at_checked(count).ok_or(TRUNCATED)?;
+        self.rest = left;
         Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
-        self.bytes(N)?.try_into().map_err(|_| SHORT)
+        self.bytes(N)?.try_into().map_err(|_| TRUNCATED)
     }
 
     fn number(&mut self) -> Result<u64, Damage> {
@@ -287,8 +302,8 @@ impl<'b> Reader<'b> {
     /// How many items follow, each of at least `bytes` bytes: no more than can be there.
     fn count(&mut self, bytes: usize) -> Result<usize, Damage> {
         let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
-        if count > self.left.len() / bytes {
-            return Err(SHORT);
+        if count > self.rest.len() / bytes {
+            return Err(TRUNCATED);
         }
         Ok(count)
     }
@@ -306,8 +321,8 @@ impl<'b> Reader<'b> {
         let incarnation = u128::from_be_bytes(self.array()?);
         let mut snapshot = Snapshot::empty(Origin { shard, incarnation });
         snapshot.through_seq = self.number()?;
-        snapshot.ended = self.flag()?;
-        snapshot.at = self.number()?;
+        snapshot.finished = self.flag()?;
+        snapshot.taken_at = self.number()?;
         for _ in 0..self.count(3)? {
             self.tenant(&mut snapshot)?;
         }
@@ -318,16 +333,16 @@ impl<'b> Reader<'b> {
         let tenant = self.name()?;
         for _ in 0..self.count(5)? {
             let part = match self.array()? {
-                [0] => Part::Whole,
-                [1] => Part::Key(CredentialId::ApiKey(self.array()?)),
-                [2] => Part::Key(CredentialId::Subject(self.array()?)),
-                [3] if self.version > WITHOUT_MONEY => Part::Model(self.name()?),
-                [4] if self.version >= WITH_SHARES => Part::Shared(self.name()?),
+                [0] => SubjectKind::Tenant,
+                [1] => SubjectKind::Key(CredentialId::ApiKey(self.array()?)),
+                [2] => SubjectKind::Key(CredentialId::Subject(self.array()?)),
+                [3] if self.version > VERSION_WITHOUT_MONEY => SubjectKind::Model(self.name()?),
+                [4] if self.version >= VERSION_WITH_SHARES => SubjectKind::Shared(self.name()?),
                 _ => return Err("a subject has an unknown kind"),
             };
             let name = SubjectName {
                 tenant: Arc::clone(&tenant),
-                part,
+                kind: part,
             };
             let usage = self.usage()?;
             if snapshot.subjects.insert(name, usage).is_some() {
@@ -339,7 +354,7 @@ impl<'b> Reader<'b> {
 
     fn name(&mut self) -> Result<Arc<str>, Damage> {
         let length = self.count(1)?;
-        if length > MAX_NAME {
+        if length > MAX_NAME_BYTES {
             return Err("a name is too long");
         }
         let name = std::str::from_utf8(self.bytes(length)?).map_err(|_| "a name is not UTF-8")?;
@@ -350,7 +365,7 @@ impl<'b> Reader<'b> {
         let periods = self.periods()?;
         let in_flight = self.number()?;
         let count = self.count(3)?;
-        if count as u64 > HELD_SECONDS {
+        if count as u64 > WINDOW_SECONDS {
             return Err("a minute has too many seconds");
         }
         let mut seconds: Vec<Second> = Vec::with_capacity(count);
@@ -371,21 +386,21 @@ impl<'b> Reader<'b> {
                 tokens: self.number()?,
             });
         }
-        let stepped = match self.version >= WITH_SHARES {
-            true => self.stepped()?,
+        let stepped = match self.version >= VERSION_WITH_SHARES {
+            true => self.clock_history()?,
             false => None,
         };
         Ok(Usage {
             periods,
             in_flight,
             seconds,
-            stepped,
+            clock_history: stepped,
         })
     }
 
-    fn stepped(&mut self) -> Result<Option<Box<Stepped>>, Damage> {
+    fn clock_history(&mut self) -> Result<Option<Box<ClockStepHistory>>, Damage> {
         let count = self.count(5)?;
-        if count > MAX_LEFT {
+        if count > MAX_PAST_PERIODS {
             return Err("a clock step has too many days");
         }
         if count == 0 {
@@ -393,24 +408,24 @@ impl<'b> Reader<'b> {
         }
         let base = self.periods()?;
         let left: Result<Vec<Periods>, Damage> = (0..count).map(|_| self.periods()).collect();
-        Ok(Some(Box::new(Stepped::new(left?, base))))
+        Ok(Some(Box::new(ClockStepHistory::new(left?, base))))
     }
 
     fn periods(&mut self) -> Result<Periods, Damage> {
         let (mut of_day, mut of_month) = (Counts::NONE, Counts::NONE);
         let (day, mut month) = (self.number()?, 0);
         of_day.tokens = self.number()?;
-        if self.version > WITHOUT_MONEY {
+        if self.version > VERSION_WITHOUT_MONEY {
             [of_day.cost, month, of_month.cost] = self.numbers()?;
         }
-        if self.version >= WITH_ALL_COUNTS {
+        if self.version >= VERSION_WITH_ALL_COUNTS {
             [of_day.requests, of_month.requests, of_month.tokens] = self.numbers()?;
         }
         Ok(Periods {
             day,
-            of_day,
+            day_counts: of_day,
             month,
-            of_month,
+            month_counts: of_month,
         })
     }
 
@@ -428,8 +443,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(body: &[u8], version: u8) -> Body {
-        Body {
+    fn told(body: &[u8], version: u8) -> BodyInfo {
+        BodyInfo {
             length: body.len(),
             crc: crc32c::crc32c(body),
             version,
@@ -443,12 +458,12 @@ mod tests {
         let mut body = vec![1, 0];
         body.extend_from_slice(&[0; 16]);
         body.extend_from_slice(&[5, 0, 6, 1, 1, b'a', 1, 0, 7, 8, 9, 1, 10, 11, 12]);
-        let snapshots = decode_body(&body, told(&body, WITHOUT_MONEY)).unwrap();
+        let snapshots = decode_body(&body, told(&body, VERSION_WITHOUT_MONEY)).unwrap();
         let usage = snapshots[0].subjects.values().next().unwrap();
         let expected = Usage {
             periods: Periods {
                 day: 7,
-                of_day: Counts {
+                day_counts: Counts {
                     tokens: 8,
                     ..Counts::NONE
                 },
@@ -465,14 +480,17 @@ mod tests {
         assert_eq!(*usage, expected);
         let mut written = Vec::new();
         encode(1, snapshots.iter(), true, &mut written);
-        assert_eq!((written[7], &written[HEADER..]), (WITHOUT_MONEY, &body[..]));
+        assert_eq!(
+            (written[7], &written[HEADER_BYTES..]),
+            (VERSION_WITHOUT_MONEY, &body[..])
+        );
     }
 
     fn of_a_day(of_day: Counts) -> Usage {
         Usage {
             periods: Periods {
                 day: 7,
-                of_day,
+                day_counts: of_day,
                 ..Periods::default()
             },
             ..Usage::default()
@@ -487,12 +505,12 @@ mod tests {
         });
         let name = SubjectName {
             tenant: "a".into(),
-            part: Part::Whole,
+            kind: SubjectKind::Tenant,
         };
         for (requests, all_counts, version) in [
-            (0, true, WITHOUT_MONEY),
-            (8, false, WITHOUT_MONEY),
-            (8, true, WITH_ALL_COUNTS),
+            (0, true, VERSION_WITHOUT_MONEY),
+            (8, false, VERSION_WITHOUT_MONEY),
+            (8, true, VERSION_WITH_ALL_COUNTS),
         ] {
             let counts = Counts {
                 requests,
@@ -503,10 +521,10 @@ mod tests {
             let mut written = Vec::new();
             encode(1, std::iter::once(&snapshot), all_counts, &mut written);
             assert_eq!(written[7], version);
-            let body = &written[HEADER..];
+            let body = &written[HEADER_BYTES..];
             let read = decode_body(body, told(body, version)).unwrap();
             let expected = if all_counts { requests } else { 0 };
-            let counts = read[0].subjects[&name].periods.of_day;
+            let counts = read[0].subjects[&name].periods.day_counts;
             assert_eq!((counts.requests, counts.tokens), (expected, 1));
         }
     }
@@ -519,16 +537,16 @@ mod tests {
         });
         let of_tenant = |part| SubjectName {
             tenant: "a".into(),
-            part,
+            kind: part,
         };
         let usage = of_a_day(Counts {
             cost: 8,
             ..Counts::NONE
         });
         for (part, version) in [
-            (Part::Whole, WITHOUT_SHARES),
-            (Part::Model("m".into()), WITHOUT_SHARES),
-            (Part::Shared("gold".into()), WITH_SHARES),
+            (SubjectKind::Tenant, VERSION_WITHOUT_SHARES),
+            (SubjectKind::Model("m".into()), VERSION_WITHOUT_SHARES),
+            (SubjectKind::Shared("gold".into()), VERSION_WITH_SHARES),
         ] {
             snapshot.subjects.insert(of_tenant(part), usage.clone());
             let mut written = Vec::new();
@@ -537,8 +555,8 @@ mod tests {
         }
         let mut written = Vec::new();
         encode(1, std::iter::once(&snapshot), true, &mut written);
-        let body = &written[HEADER..];
-        assert!(decode_body(body, told(body, WITHOUT_SHARES)).is_err());
+        let body = &written[HEADER_BYTES..];
+        assert!(decode_body(body, told(body, VERSION_WITHOUT_SHARES)).is_err());
     }
 
     fn periods() -> impl Strategy<Value = Periods> {
@@ -551,9 +569,9 @@ mod tests {
         };
         (any::<[u64; 2]>(), counts(), counts()).prop_map(|([day, month], of_day, of_month)| Periods {
             day,
-            of_day,
+            day_counts: of_day,
             month,
-            of_month,
+            month_counts: of_month,
         })
     }
 
@@ -561,10 +579,10 @@ mod tests {
         let seconds = prop::collection::btree_map(0..1u64 << 40, (any::<u32>(), any::<u64>()), 0..61);
         let stepped = prop::collection::vec(periods(), 0..4);
         (periods(), any::<u64>(), seconds, stepped).prop_map(|(periods, in_flight, seconds, left)| Usage {
-            stepped: left
+            clock_history: left
                 .first()
                 .copied()
-                .map(|base| Box::new(Stepped::new(left, base))),
+                .map(|base| Box::new(ClockStepHistory::new(left, base))),
             periods,
             in_flight,
             seconds: seconds
@@ -584,22 +602,22 @@ mod tests {
             any::<[u8; 16]>().prop_map(CredentialId::Subject),
         ];
         let part = prop_oneof![
-            Just(Part::Whole),
-            credential.prop_map(Part::Key),
-            "[a-cé]{0,3}".prop_map(|model| Part::Model(model.into())),
-            "[a-cé]{0,3}".prop_map(|plan| Part::Shared(plan.into())),
+            Just(SubjectKind::Tenant),
+            credential.prop_map(SubjectKind::Key),
+            "[a-cé]{0,3}".prop_map(|model| SubjectKind::Model(model.into())),
+            "[a-cé]{0,3}".prop_map(|plan| SubjectKind::Shared(plan.into())),
         ];
         let name = ("[a-cé]{0,3}", part).prop_map(|(tenant, part)| SubjectName {
             tenant: tenant.into(),
-            part,
+            kind: part,
         });
         let subjects = prop::collection::btree_map(name, usage(), 0..8);
         (any::<(u32, u128, u64, bool, u64)>(), subjects).prop_map(
             |((shard, incarnation, through_seq, ended, at), subjects)| Snapshot {
                 origin: Origin { shard, incarnation },
                 through_seq,
-                ended,
-                at,
+                finished: ended,
+                taken_at: at,
                 subjects,
             },
         )
@@ -610,9 +628,9 @@ mod tests {
         fn what_is_written_is_read(number in any::<u64>(), snapshots in prop::collection::vec(snapshot(), 0..4)) {
             let mut bytes = Vec::new();
             encode(number, snapshots.iter(), true, &mut bytes);
-            let body = decode_header(bytes[..HEADER].try_into().unwrap()).unwrap();
-            prop_assert_eq!(body.length, bytes.len() - HEADER);
-            prop_assert_eq!(decode_body(&bytes[HEADER..], body), Ok(snapshots));
+            let body = decode_header(bytes[..HEADER_BYTES].try_into().unwrap()).unwrap();
+            prop_assert_eq!(body.length, bytes.len() - HEADER_BYTES);
+            prop_assert_eq!(decode_body(&bytes[HEADER_BYTES..], body), Ok(snapshots));
         }
 
         /// Also a body whose checksum matches is taken apart with care.
@@ -624,24 +642,27 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             encode(1, snapshots.iter(), true, &mut bytes);
-            let mut body = bytes.split_off(HEADER);
+            let mut body = bytes.split_off(HEADER_BYTES);
             for (at, byte) in changes {
                 let at = at.index(body.len());
                 body[at] = byte;
             }
-            let _ = decode_body(&body, told(&body, WITH_ALL_COUNTS));
+            let _ = decode_body(&body, told(&body, VERSION_WITH_ALL_COUNTS));
             body.truncate(cut.index(body.len() + 1));
-            let _ = decode_body(&body, told(&body, WITH_ALL_COUNTS));
+            let _ = decode_body(&body, told(&body, VERSION_WITH_ALL_COUNTS));
         }
     }
 
     #[test]
     fn a_count_that_cannot_be_is_refused_before_anything_is_allocated() {
         let body = [0xff, 0xff, 0xff, 0xff, 0x7f];
-        assert_eq!(decode_body(&body, told(&body, WITH_ALL_COUNTS)), Err(SHORT));
+        assert_eq!(
+            decode_body(&body, told(&body, VERSION_WITH_ALL_COUNTS)),
+            Err(TRUNCATED)
+        );
         let body = [0xff; 11];
         assert_eq!(
-            decode_body(&body, told(&body, WITH_ALL_COUNTS)),
+            decode_body(&body, told(&body, VERSION_WITH_ALL_COUNTS)),
             Err("a number is too large")
         );
     }

@@ -12,7 +12,7 @@
 //! It belongs on a slow thread.
 //!
 //! The file is a cache of the ledger: a damaged one of a predecessor is worked out anew from its log
-//! ([`Opened::crashed`]); of another shard, what was read before stands and the damage is reported.
+//! ([`OpenedStore::crashed`]); of another shard, what was read before stands and the damage is reported.
 #![forbid(unsafe_code)]
 
 mod directory;
@@ -23,4 +23,4 @@ mod store;
 pub use directory::file_name;
 pub use error::{LimitStoreError, Problem};
 pub use format::MAX_FILE_BYTES;
-pub use store::{LimitStore, Opened};
+pub use store::{LimitStore, OpenedStore};

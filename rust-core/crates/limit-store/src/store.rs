@@ -1,10 +1,10 @@
 //! The own file, and everybody else's.
 
-use crate::directory::{self, Incarnation, Read, file_name};
+use crate::directory::{self, FileRead, Incarnation, file_name};
 use crate::error::{LimitStoreError, Problem};
-use crate::format::{self, HEADER, MAX_FILE_BYTES};
+use crate::format::{self, HEADER_BYTES, MAX_FILE_BYTES};
 use proofgate_limits::{
-    Changes, Foreign, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot, SubjectName, Totals, Usage,
+    Changes, IN_FLIGHT_FRESH_SECONDS, Origin, RemoteSnapshots, Snapshot, SubjectName, Totals, Usage,
 };
 use proofgate_wal::{Directory, Storage, Ulid};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// While requests are in flight the own file is written at least this often, so that others go on believing it.
-const WRITTEN_EVERY: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
+const WRITE_INTERVAL_MICROS: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
 
 /// A clock that goes back by so many microseconds was set: a minute.
-const SET_BACK: u64 = 60 * 1_000_000;
+const MIN_CLOCK_STEP_BACK: u64 = 60 * 1_000_000;
 /// For so many looks, some two days, what predecessors consumed is written whole: the clock that says that a day is over may
 /// have been set ahead, and come back.
-const INHERITED_WHOLE: u64 = 2 * 86_400;
+const INHERITED_FULL_POLLS: u64 = 2 * 86_400;
 
 /// One incarnation's view of the state files of a gateway. Times are unix microseconds.
 ///
 /// 1. [`LimitStore::open`], before the first request, reads all files and writes the own one.
-/// 2. For each of [`Opened::crashed`], replay its log and [`LimitStore::inherit`] the result.
+/// 2. For each of [`OpenedStore::crashed`], replay its log and [`LimitStore::inherit`] the result.
 /// 3. About once a second: [`LimitStore::apply`], [`LimitStore::write`], [`LimitStore::poll`],
-///    [`LimitStore::foreign_changes`].
-/// 4. After the seal: the last changes, [`LimitStore::end`], [`LimitStore::write`].
+///    [`LimitStore::remote_changes`].
+/// 4. After the seal: the last changes, [`LimitStore::finish`], [`LimitStore::write`].
 pub struct LimitStore {
     storage: Arc<dyn Storage>,
     gateway: PathBuf,
@@ -34,17 +34,17 @@ pub struct LimitStore {
     path: PathBuf,
     temporary: PathBuf,
     sync: bool,
-    own: Snapshot,
+    own_snapshot: Snapshot,
     /// Predecessors that crashed, as this incarnation worked them out. They stay when nothing of them counts any more,
     /// so that nobody works them out again.
     inherited: BTreeMap<Origin, Snapshot>,
-    foreign: Foreign,
+    remote: RemoteSnapshots,
     /// Incarnations on the own shard whose file is damaged.
     damaged: BTreeSet<Origin>,
-    files: BTreeMap<Origin, Seen>,
-    unwritten: bool,
+    files: BTreeMap<Origin, KnownFile>,
+    dirty: bool,
     /// Whether a limit needs counts that workers from before them cannot read.
-    all_counts: bool,
+    needs_all_counts: bool,
     writes: u64,
     written_at: u64,
     /// When files were last looked at, and how often.
@@ -54,7 +54,7 @@ pub struct LimitStore {
 }
 
 /// A store, and what was found when it was opened.
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub store: LimitStore,
     /// Predecessors on the own shard that did not end, oldest first: the last state known of each, from which its log is
@@ -66,12 +66,12 @@ pub struct Opened {
 
 /// What is known of another incarnation's file.
 #[derive(Default)]
-struct Seen {
-    header: Option<[u8; HEADER]>,
+struct KnownFile {
+    header: Option<[u8; HEADER_BYTES]>,
     /// What was last said about it.
     problem: Option<String>,
     /// It is never looked at again.
-    past: bool,
+    expired: bool,
 }
 
 impl LimitStore {
@@ -87,7 +87,7 @@ impl LimitStore {
         incarnation: Ulid,
         sync: bool,
         now: u64,
-    ) -> Result<Opened, LimitStoreError> {
+    ) -> Result<OpenedStore, LimitStoreError> {
         let dir = gateway.join(shard.to_string());
         let path = dir.join(file_name(incarnation));
         let directory = storage
@@ -104,13 +104,13 @@ impl LimitStore {
             temporary: path.with_extension("limits.tmp"),
             path,
             sync,
-            own: Snapshot::empty(own),
+            own_snapshot: Snapshot::empty(own),
             inherited: BTreeMap::new(),
-            foreign: Foreign::new(own),
+            remote: RemoteSnapshots::new(own),
             damaged: BTreeSet::new(),
             files: BTreeMap::new(),
-            unwritten: true,
-            all_counts: false,
+            dirty: true,
+            needs_all_counts: false,
             writes: 0,
             written_at: 0,
             polled_at: 0,
@@ -122,10 +122,10 @@ impl LimitStore {
             .map_err(LimitStoreError::io("list", gateway))?;
         let crashed = store.crashed();
         // Until changes say what is limited, nothing that was worth a count is forgotten.
-        store.all_counts = store.foreign.snapshots().any(format::has_all_counts);
-        store.foreign.tick(now);
+        store.needs_all_counts = store.remote.snapshots().any(format::has_all_counts);
+        store.remote.tick(now);
         store.write(now)?;
-        Ok(Opened {
+        Ok(OpenedStore {
             store,
             crashed,
             problems,
@@ -133,16 +133,16 @@ impl LimitStore {
     }
 
     fn crashed(&self) -> Vec<Snapshot> {
-        let own = self.own.origin;
+        let own = self.own_snapshot.origin;
         let unreadable = self
             .damaged
             .iter()
-            .filter(|origin| self.foreign.get(origin).is_none());
+            .filter(|origin| self.remote.get(origin).is_none());
         let unreadable = unreadable.map(|origin| Snapshot::empty(*origin));
         let unended = self
-            .foreign
+            .remote
             .snapshots()
-            .filter(|snapshot| !snapshot.ended)
+            .filter(|snapshot| !snapshot.finished)
             .cloned();
         let mut crashed: Vec<Snapshot> = unreadable
             .chain(unended)
@@ -155,22 +155,22 @@ impl LimitStore {
     /// Takes over the last state of a predecessor, as its log tells it ([`proofgate_limits::Replay::finish`]). It is
     /// published with the next write.
     pub fn inherit(&mut self, ended: Snapshot, now: u64) {
-        self.foreign.absorb(ended.clone(), now);
+        self.remote.insert(ended.clone(), now);
         self.inherited.insert(ended.origin, ended);
-        self.unwritten = true;
+        self.dirty = true;
     }
 
     /// Adds what changed in the own limiter. Changes come in the order in which they were taken.
     pub fn apply(&mut self, changes: &Changes) {
-        self.own.apply(changes);
-        self.all_counts = changes.need_all_counts();
-        self.unwritten |= !changes.is_empty();
+        self.own_snapshot.apply(changes);
+        self.needs_all_counts = changes.needs_all_counts();
+        self.dirty |= !changes.is_empty();
     }
 
     /// Says that this incarnation has consumed all that it ever will.
-    pub fn end(&mut self) {
-        self.own.ended = true;
-        self.unwritten = true;
+    pub fn finish(&mut self) {
+        self.own_snapshot.finished = true;
+        self.dirty = true;
     }
 
     /// Replaces the own file, if there is anything new to say; returns whether there was.
@@ -178,33 +178,38 @@ impl LimitStore {
     /// # Errors
     /// [`LimitStoreError`]; the file before stays, and the next call tries again.
     pub fn write(&mut self, now: u64) -> Result<bool, LimitStoreError> {
-        self.own.prune(now);
+        self.own_snapshot.prune(now);
         // Whichever way the clock went: others believe nobody for long who falls silent.
-        let silent = now.abs_diff(self.written_at) >= WRITTEN_EVERY;
-        let due = silent && self.own.subjects.values().any(|usage| usage.in_flight > 0);
-        if !self.unwritten && !due {
+        let silent = now.abs_diff(self.written_at) >= WRITE_INTERVAL_MICROS;
+        let due = silent
+            && self
+                .own_snapshot
+                .subjects
+                .values()
+                .any(|usage| usage.in_flight > 0);
+        if !self.dirty && !due {
             return Ok(false);
         }
-        if self.polls > INHERITED_WHOLE {
+        if self.polls > INHERITED_FULL_POLLS {
             for snapshot in self.inherited.values_mut() {
                 snapshot.prune(now);
             }
         }
-        self.own.at = self.own.at.max(now);
+        self.own_snapshot.taken_at = self.own_snapshot.taken_at.max(now);
         self.writes += 1;
-        let snapshots = std::iter::once(&self.own).chain(self.inherited.values());
-        format::encode(self.writes, snapshots, self.all_counts, &mut self.buffer);
+        let snapshots = std::iter::once(&self.own_snapshot).chain(self.inherited.values());
+        format::encode(self.writes, snapshots, self.needs_all_counts, &mut self.buffer);
         if self.buffer.len() > MAX_FILE_BYTES {
             return Err(LimitStoreError::TooLarge {
-                subjects: self.own.subjects.len(),
+                subjects: self.own_snapshot.subjects.len(),
                 bytes: self.buffer.len(),
                 limit: MAX_FILE_BYTES,
             });
         }
         let paths = (self.temporary.as_path(), self.path.as_path());
-        directory::replace(&*self.storage, &*self.directory, paths, &self.buffer, self.sync)
+        directory::replace_file(&*self.storage, &*self.directory, paths, &self.buffer, self.sync)
             .map_err(|(call, source)| LimitStoreError::io(call, &self.path)(source))?;
-        self.unwritten = false;
+        self.dirty = false;
         self.written_at = now;
         Ok(true)
     }
@@ -212,14 +217,14 @@ impl LimitStore {
     /// Reads the files that have changed since the last look, at the cost of an open and a read of 32 bytes for each that
     /// has not. What cannot be read or believed is returned once; what was read before it stands.
     pub fn poll(&mut self, now: u64) -> Vec<Problem> {
-        if now.saturating_add(SET_BACK) < self.polled_at {
-            self.look_again(now);
+        if now.saturating_add(MIN_CLOCK_STEP_BACK) < self.polled_at {
+            self.recheck_all(now);
         }
         self.polled_at = now;
         self.polls = self.polls.saturating_add(1);
         match self.read_others(now) {
             Ok(problems) => {
-                self.foreign.tick(now);
+                self.remote.tick(now);
                 problems
             }
             Err(error) => vec![Problem {
@@ -230,22 +235,22 @@ impl LimitStore {
     }
 
     /// The clock was set back: what no longer counted may count again, and is read once more.
-    fn look_again(&mut self, now: u64) {
+    fn recheck_all(&mut self, now: u64) {
         self.files.clear();
         for snapshot in self.inherited.values() {
-            self.foreign.absorb(snapshot.clone(), now);
+            self.remote.insert(snapshot.clone(), now);
         }
     }
 
-    /// For [`proofgate_limits::Limiter::absorb`]: the sums over all others, of at most `max` of the subjects for which it
+    /// For [`proofgate_limits::Limiter::apply_remote`]: the sums over all others, of at most `max` of the subjects for which it
     /// has changed.
-    pub fn foreign_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
-        self.foreign.take_changes(max, now)
+    pub fn remote_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
+        self.remote.take_changes(max, now)
     }
 
-    /// Lets all sums come again with [`LimitStore::foreign_changes`], for a limiter that has new limits.
-    pub fn resend(&mut self) {
-        self.foreign.resend();
+    /// Lets all sums come again with [`LimitStore::remote_changes`], for a limiter that has new limits.
+    pub fn mark_all_changed(&mut self) {
+        self.remote.mark_all_changed();
     }
 
     /// What all incarnations together have consumed of the limits of each tenant, and of those that the tenants of each
@@ -253,22 +258,22 @@ impl LimitStore {
     #[must_use]
     pub fn totals(&self, now: u64) -> HashMap<SubjectName, Totals> {
         let mut totals = HashMap::new();
-        self.own.add_to(&mut totals, now, true);
-        self.foreign.add_to(&mut totals, now);
+        self.own_snapshot.add_to(&mut totals, now, true);
+        self.remote.add_to(&mut totals, now);
         totals
     }
 
     /// What this incarnation has consumed, as far as it was told.
     #[must_use]
     pub fn own(&self) -> &Snapshot {
-        &self.own
+        &self.own_snapshot
     }
 
     fn read_others(&mut self, now: u64) -> std::io::Result<Vec<Problem>> {
         let mut problems = Vec::new();
-        let incarnations = directory::incarnations(&*self.storage, &self.gateway, now, &mut problems)?;
+        let incarnations = directory::list_incarnations(&*self.storage, &self.gateway, now, &mut problems)?;
         for incarnation in &incarnations {
-            if incarnation.origin != self.own.origin {
+            if incarnation.origin != self.own_snapshot.origin {
                 problems.extend(self.read_other(incarnation, now));
             }
         }
@@ -280,31 +285,31 @@ impl LimitStore {
     fn read_other(&mut self, incarnation: &Incarnation, now: u64) -> Option<Problem> {
         let origin = incarnation.origin;
         let seen = self.files.entry(origin).or_default();
-        if seen.past {
+        if seen.expired {
             return None;
         }
         let path = incarnation.path.clone();
         let read = directory::read(&*self.storage, &path, origin, seen.header.as_ref());
         let problem = match read {
-            Ok(Read::Unchanged) => {
+            Ok(FileRead::Unchanged) => {
                 // Nothing of it counts, and its successor has begun.
-                seen.past = !incarnation.newest && self.foreign.get(&origin).is_none();
+                seen.expired = !incarnation.newest && self.remote.get(&origin).is_none();
                 seen.problem.clone()
             }
-            Ok(Read::Missing) => {
+            Ok(FileRead::Missing) => {
                 // It writes one before it serves.
-                seen.past = !incarnation.newest;
+                seen.expired = !incarnation.newest;
                 None
             }
-            Ok(Read::Snapshots(header, snapshots)) => {
+            Ok(FileRead::Snapshots(header, snapshots)) => {
                 seen.header = Some(header);
                 self.damaged.remove(&origin);
                 for snapshot in snapshots {
-                    self.foreign.absorb(snapshot, now);
+                    self.remote.insert(snapshot, now);
                 }
                 None
             }
-            Ok(Read::Damaged(damage)) => {
+            Ok(FileRead::Damaged(damage)) => {
                 seen.header = None;
                 self.damaged.insert(origin);
                 Some(damage.to_owned())

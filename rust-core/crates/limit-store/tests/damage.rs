@@ -17,11 +17,11 @@ fn any_changed_byte_is_found() {
     let whole = disk.read(&file(0, 0)).unwrap();
     for at in 0..whole.len() {
         for change in [0x01, 0x80, 0xff] {
-            disk.rot(&file(0, 0), |bytes| bytes[at] ^= change);
+            disk.corrupt(&file(0, 0), |bytes| bytes[at] ^= change);
             let (mut reader, found) = start(&disk, 1, 0, false).unwrap();
             assert_eq!(found.problems.len(), 1, "byte {at}");
             assert_eq!(reader.left(START), 1000, "byte {at}");
-            disk.rot(&file(0, 0), |bytes| bytes.clone_from(&whole));
+            disk.corrupt(&file(0, 0), |bytes| bytes.clone_from(&whole));
             assert_eq!(reader.look(START), []);
             assert_eq!(reader.left(START), 700);
         }
@@ -35,7 +35,7 @@ fn what_was_read_before_the_damage_stands() {
     writer.consume(300, START).unwrap();
     writer.publish(START).unwrap();
     let (mut reader, _) = start(&disk, 1, 0, false).unwrap();
-    disk.rot(&file(0, 0), |bytes| bytes.truncate(20));
+    disk.corrupt(&file(0, 0), |bytes| bytes.truncate(20));
     assert_eq!(reader.look(START).len(), 1);
     assert_eq!(reader.look(START), [], "it is told once");
     assert_eq!(reader.left(START), 700);
@@ -49,7 +49,7 @@ fn a_file_that_ends_early_or_late_is_refused() {
     writer.publish(START).unwrap();
     let whole = disk.read(&file(0, 0)).unwrap();
     for length in (0..whole.len()).chain([whole.len() + 1]) {
-        disk.rot(&file(0, 0), |bytes| {
+        disk.corrupt(&file(0, 0), |bytes| {
             bytes.clone_from(&whole);
             bytes.resize(length, 0);
         });
@@ -66,7 +66,7 @@ fn a_damaged_predecessor_is_worked_out_from_nothing() {
     let (mut before, _) = start(&disk, 0, 0, false).unwrap();
     before.consume(300, START).unwrap();
     before.publish(START).unwrap();
-    disk.rot(&file(0, 0), |bytes| bytes[40] ^= 1);
+    disk.corrupt(&file(0, 0), |bytes| bytes[40] ^= 1);
     let (_, found) = start(&disk, 0, 1, false).unwrap();
     assert_eq!(found.problems.len(), 1);
     assert_eq!((found.crashed.len(), found.crashed[0].through_seq), (1, 0));
@@ -84,7 +84,7 @@ fn nobody_speaks_for_another_shard() {
     one.publish(START).unwrap();
     start(&disk, 1, 0, false).unwrap();
     let stolen = disk.read(&file(0, 0)).unwrap();
-    disk.rot(&file(1, 0), |bytes| *bytes = stolen);
+    disk.corrupt(&file(1, 0), |bytes| *bytes = stolen);
     let (_, found) = start(&disk, 2, 0, false).unwrap();
     assert_eq!(
         found.problems,
@@ -92,7 +92,7 @@ fn nobody_speaks_for_another_shard() {
     );
 
     let mut ended = one.store.own().clone();
-    ended.ended = true;
+    ended.finished = true;
     let (mut forger, _) = start(&disk, 3, 0, false).unwrap();
     forger.store.inherit(ended, START);
     forger.publish(START).unwrap();

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_limits::{AdmittedReservation, Counts, Limit, Part, Replay, SubjectName, Totals};
+use proofgate_limits::{AdmittedReservation, Counts, Limit, Replay, SubjectKind, SubjectName, Totals};
 use proofgate_wal::simulated::SimulatedDisk;
 use support::{KEY, SECOND, START, file, start};
 
@@ -52,14 +52,14 @@ fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts(
     assert!(one.store.totals(START).is_empty());
     one.consume(300, START).unwrap();
     let mut held = two.limiter.admit(two.acme, KEY, 200, START).unwrap();
-    two.limiter.recorded(&mut held);
+    two.limiter.mark_recorded(&mut held);
     two.records += 1;
     one.publish(START).unwrap();
     two.publish(START).unwrap();
     one.look(START);
     let acme = SubjectName {
         tenant: "acme".into(),
-        part: Part::Whole,
+        kind: SubjectKind::Tenant,
     };
     let used = |after: u64| one.store.totals(START + after * SECOND)[&acme];
     let all = Totals {
@@ -87,7 +87,7 @@ fn a_store_tells_what_all_workers_have_used_of_a_tenants_limits_while_it_counts(
         ..Totals::default()
     };
     assert_eq!(used(DAY_SECONDS), next_day);
-    two.limiter.keep(held);
+    two.limiter.keep_reservation(held);
     two.publish(START + SECOND).unwrap();
     one.look(START + SECOND);
     assert_eq!(one.store.totals(START + SECOND)[&acme].in_flight, 0);
@@ -112,7 +112,7 @@ fn a_successor_continues_after_an_orderly_end() {
     let disk = SimulatedDisk::new();
     let (mut before, _) = start(&disk, 0, 0, false).unwrap();
     before.consume(700, START).unwrap();
-    before.store.end();
+    before.store.finish();
     assert!(before.publish(START + SECOND).unwrap());
     let (mut after, found) = start(&disk, 0, 2, false).unwrap();
     assert_eq!(found.crashed, []);
@@ -126,7 +126,7 @@ fn a_crashed_predecessor_is_worked_out_once_and_for_everybody() {
     let (mut before, _) = start(&disk, 0, 0, false).unwrap();
     before.consume(300, START).unwrap();
     let mut open = before.limiter.admit(before.acme, KEY, 100, START).unwrap();
-    before.limiter.recorded(&mut open);
+    before.limiter.mark_recorded(&mut open);
     before.records += 1;
     before.publish(START).unwrap();
     other.look(START);
@@ -136,13 +136,13 @@ fn a_crashed_predecessor_is_worked_out_once_and_for_everybody() {
     let (mut after, found) = start(&disk, 0, 2, false).unwrap();
     assert_eq!(after.left(now), 600, "what was published counts at once");
     let [state] = <[_; 1]>::try_from(found.crashed).unwrap();
-    assert_eq!((state.through_seq, state.ended), (4, false));
+    assert_eq!((state.through_seq, state.finished), (4, false));
     let mut replay = Replay::new(state);
-    replay.admission(&admitted(1, START, 300));
-    replay.completion(2, START, 1, None);
-    replay.admission(&admitted(3, START, 100));
-    replay.admission(&admitted(4, START + SECOND, 200));
-    replay.completion(5, START + SECOND, 4, Some(150.into()));
+    replay.record_admission(&admitted(1, START, 300));
+    replay.record_completion(2, START, 1, None);
+    replay.record_admission(&admitted(3, START, 100));
+    replay.record_admission(&admitted(4, START + SECOND, 200));
+    replay.record_completion(5, START + SECOND, 4, Some(150.into()));
     after.store.inherit(replay.finish(6, now), now);
     after.absorb(now);
     assert_eq!(after.left(now), 450);
@@ -205,7 +205,9 @@ fn a_worker_with_requests_in_flight_goes_on_saying_so() {
     let mut places: Vec<_> = (0..4)
         .map(|_| one.limiter.admit(one.acme, KEY, 0, START).unwrap())
         .collect();
-    places.iter_mut().for_each(|grant| one.limiter.recorded(grant));
+    places
+        .iter_mut()
+        .for_each(|grant| one.limiter.mark_recorded(grant));
     for second in 0..300 {
         let now = START + second * SECOND;
         one.publish(now).unwrap();
@@ -230,9 +232,11 @@ fn a_worker_whose_clock_is_set_right_goes_on_saying_what_is_in_flight() {
     let mut places: Vec<_> = (0..4)
         .map(|_| one.limiter.admit(one.acme, KEY, 0, ahead).unwrap())
         .collect();
-    places.iter_mut().for_each(|grant| one.limiter.recorded(grant));
+    places
+        .iter_mut()
+        .for_each(|grant| one.limiter.mark_recorded(grant));
     one.publish(ahead).unwrap();
-    one.limiter.turn_back(START);
+    one.limiter.roll_back_clock(START);
     one.publish(START).unwrap();
     let (mut two, _) = start(&disk, 1, 0, false).unwrap();
     for second in 0..300 {
@@ -257,7 +261,7 @@ fn new_limits_find_what_others_consumed() {
     two.limiter.set_limits(&[]);
     assert_eq!(two.left(START), 0, "no limits");
     let (mut three, _) = start(&disk, 2, 0, false).unwrap();
-    three.store.resend();
+    three.store.mark_all_changed();
     three.absorb(START);
     assert_eq!(three.left(START), 700);
 }
@@ -270,7 +274,7 @@ fn what_no_longer_counts_is_not_written() {
     one.consume(300, START).unwrap();
     one.publish(START).unwrap();
     assert!(disk.read(&file(0, 0)).unwrap().len() > empty);
-    one.store.end();
+    one.store.finish();
     one.store.write(START + 86_400 * SECOND).unwrap();
     assert!(disk.read(&file(0, 0)).unwrap().len() <= empty + 2);
 }
@@ -306,6 +310,6 @@ fn files_of_others_in_the_directory_are_passed_over() {
     let two = open(4);
     assert!(two.problems.is_empty(), "{:?}", two.problems);
     assert_eq!(one.store.poll(START), []);
-    one.store.end();
+    one.store.finish();
     assert!(one.store.write(START).unwrap());
 }

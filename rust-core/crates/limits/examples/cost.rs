@@ -57,7 +57,7 @@ fn print(name: &str, count: u64, mut run: impl FnMut(u64)) {
 
 fn exchange(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, now: u64) {
     if let Ok(mut grant) = limiter.admit(tenant, key, 1500, now) {
-        limiter.recorded(&mut grant);
+        limiter.mark_recorded(&mut grant);
         limiter.settle(black_box(grant), 900, now);
     }
 }
@@ -91,7 +91,7 @@ fn main() {
     let mut lines = Vec::new();
     print("header fields, 8 limits", 2_000, |_| {
         lines.clear();
-        one.standing(ids[0], key(1), tick()).write(&mut lines);
+        one.limit_status(ids[0], key(1), tick()).write(&mut lines);
         black_box(&lines);
     });
     let (mut full, ids) = limiter(1, 1);

@@ -1,16 +1,17 @@
 //! Days and months of UTC, counted from 1970.
 
 /// Days in 400 years of the Gregorian calendar, and in the years from 0000-03-01 to 1970-01-01.
-const ERA: u64 = 146_097;
-const BEFORE_1970: u64 = 719_468;
+const DAYS_PER_ERA: u64 = 146_097;
+const DAYS_BEFORE_1970: u64 = 719_468;
 
 /// The month in which a day lies, in months since January 1970; a year begins in March while it is worked out, so that the
 /// leap day is its last (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 #[inline]
 pub(crate) fn month_of(day: u64) -> u64 {
-    let day = day.saturating_add(BEFORE_1970);
-    let (era, day_of_era) = (day / ERA, day % ERA);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / (ERA - 1)) / 365;
+    let day = day.saturating_add(DAYS_BEFORE_1970);
+    let (era, day_of_era) = (day / DAYS_PER_ERA, day % DAYS_PER_ERA);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / (DAYS_PER_ERA - 1)) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let months_from_march = (5 * day_of_year + 2) / 153;
     let months = (era * 400 + year_of_era) * 12 + months_from_march;

@@ -32,13 +32,13 @@ pub enum CredentialId {
 impl CredentialId {
     /// That of an API key, from its SHA-256.
     #[must_use]
-    pub const fn of_api_key(hash: &[u8; 32]) -> Self {
+    pub const fn from_api_key_hash(hash: &[u8; 32]) -> Self {
         Self::ApiKey([hash[0], hash[1], hash[2], hash[3]])
     }
 
     /// That of the subject of tokens, from its SHA-256.
     #[must_use]
-    pub fn of_subject(hash: &[u8; 32]) -> Self {
+    pub fn from_subject_hash(hash: &[u8; 32]) -> Self {
         let mut id = [0; 16];
         id.copy_from_slice(&hash[..16]);
         Self::Subject(id)
@@ -48,8 +48,8 @@ impl CredentialId {
     #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
         match hex.len() {
-            8 => bytes(hex).map(Self::ApiKey),
-            32 => bytes(hex).map(Self::Subject),
+            8 => parse_hex_bytes(hex).map(Self::ApiKey),
+            32 => parse_hex_bytes(hex).map(Self::Subject),
             _ => None,
         }
     }
@@ -65,7 +65,7 @@ impl CredentialId {
 
     /// As lower-case hex digits, as in records.
     #[must_use]
-    pub fn hex(&self) -> CredentialHex {
+    pub fn to_hex(&self) -> CredentialHex {
         let mut digits = [0; 32];
         let mut length = 0;
         for byte in self.as_bytes() {
@@ -79,7 +79,7 @@ impl CredentialId {
 }
 
 /// `N` bytes from twice as many lower-case hex digits.
-fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+fn parse_hex_bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
     if pairs.len() != N || !rest.is_empty() {
@@ -116,7 +116,7 @@ impl CredentialHex {
 
 impl fmt::Display for CredentialId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.hex().as_str())
+        out.write_str(self.to_hex().as_str())
     }
 }
 
@@ -140,7 +140,7 @@ impl Ceilings {
     }
 
     /// The limits that there are, with their values.
-    pub(crate) fn set(&self) -> impl Iterator<Item = (Limit, u64)> + use<> {
+    pub(crate) fn iter_limits(&self) -> impl Iterator<Item = (Limit, u64)> + use<> {
         let all = Limit::ALL.into_iter().zip(self.0);
         all.filter(|(_, value)| *value != u64::MAX)
     }

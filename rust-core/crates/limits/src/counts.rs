@@ -24,7 +24,7 @@ impl Counts {
     };
 
     /// One request and what it uses.
-    pub(crate) fn of_request(used: ActualUsage) -> Self {
+    pub(crate) fn from_request(used: ActualUsage) -> Self {
         Self {
             requests: 1,
             tokens: used.tokens,
@@ -51,22 +51,22 @@ impl Counts {
     /// Both together.
     #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
-        self.each(other, u64::saturating_add)
+        self.zip_with(other, u64::saturating_add)
     }
 
     /// Without the other.
     #[inline]
-    pub(crate) fn less(self, other: Self) -> Self {
-        self.each(other, u64::saturating_sub)
+    pub(crate) fn minus(self, other: Self) -> Self {
+        self.zip_with(other, u64::saturating_sub)
     }
 
     /// Of each the larger.
     pub(crate) fn max(self, other: Self) -> Self {
-        self.each(other, u64::max)
+        self.zip_with(other, u64::max)
     }
 
     #[inline]
-    fn each(self, other: Self, combined: impl Fn(u64, u64) -> u64) -> Self {
+    fn zip_with(self, other: Self, combined: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             requests: combined(self.requests, other.requests),
             tokens: combined(self.tokens, other.tokens),
@@ -76,14 +76,14 @@ impl Counts {
 }
 
 /// What limits count in a period.
-struct Limited {
+struct LimitedQuantities {
     requests: bool,
     tokens: bool,
     cost: bool,
 }
 
-impl Limited {
-    const fn of(period: Period) -> Self {
+impl LimitedQuantities {
+    const fn for_period(period: Period) -> Self {
         Self {
             requests: is_limited(Quantity::Requests, period),
             tokens: is_limited(Quantity::Tokens, period),
@@ -101,8 +101,8 @@ impl Limited {
     }
 }
 
-const OF_DAY: Limited = Limited::of(Period::Day);
-const OF_MONTH: Limited = Limited::of(Period::Month);
+const LIMITED_PER_DAY: LimitedQuantities = LimitedQuantities::for_period(Period::Day);
+const LIMITED_PER_MONTH: LimitedQuantities = LimitedQuantities::for_period(Period::Month);
 
 /// What was consumed on one UTC day and in one UTC month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,16 +110,16 @@ pub struct Periods {
     /// The UTC day, in days since 1970.
     pub day: u64,
     /// On that day.
-    pub of_day: Counts,
+    pub day_counts: Counts,
     /// The UTC month, in months since January 1970.
     pub month: u64,
     /// In that month.
-    pub of_month: Counts,
+    pub month_counts: Counts,
 }
 
 impl Periods {
     /// Those of a moment, in which nothing was consumed yet.
-    pub(crate) fn begun(at: Moment) -> Self {
+    pub(crate) fn empty_at(at: Moment) -> Self {
         Self {
             day: at.day,
             month: at.month,
@@ -130,18 +130,18 @@ impl Periods {
     /// Whether nothing was consumed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.of_day.is_empty() && self.of_month.is_empty()
+        self.day_counts.is_empty() && self.month_counts.is_empty()
     }
 
     /// Goes on to a later day; says whether it is one.
     #[inline]
-    pub(crate) fn turn(&mut self, to: Moment) -> bool {
+    pub(crate) fn advance(&mut self, to: Moment) -> bool {
         if self.day >= to.day {
             return false;
         }
-        (self.day, self.of_day) = (to.day, Counts::NONE);
+        (self.day, self.day_counts) = (to.day, Counts::NONE);
         if self.month < to.month {
-            (self.month, self.of_month) = (to.month, Counts::NONE);
+            (self.month, self.month_counts) = (to.month, Counts::NONE);
         }
         true
     }
@@ -149,28 +149,28 @@ impl Periods {
     /// Books consumption, where it counts.
     #[inline]
     pub(crate) fn add(&mut self, at: Moment, requests: u32, used: ActualUsage) {
-        let (of_day, of_month) = self.counting(at, requests, used);
-        self.of_day = self.of_day.plus(of_day);
-        self.of_month = self.of_month.plus(of_month);
+        let (of_day, of_month) = self.counted_at(at, requests, used);
+        self.day_counts = self.day_counts.plus(of_day);
+        self.month_counts = self.month_counts.plus(of_month);
     }
 
     /// Takes back what was booked, where it still counts.
     #[inline]
-    pub(crate) fn take(&mut self, at: Moment, requests: u32, used: ActualUsage) {
-        let (of_day, of_month) = self.counting(at, requests, used);
-        self.of_day = self.of_day.less(of_day);
-        self.of_month = self.of_month.less(of_month);
+    pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
+        let (of_day, of_month) = self.counted_at(at, requests, used);
+        self.day_counts = self.day_counts.minus(of_day);
+        self.month_counts = self.month_counts.minus(of_month);
     }
 
     /// What of a use at a moment counts on this day and in this month.
     #[inline]
-    pub(crate) fn counting(&self, at: Moment, requests: u32, used: ActualUsage) -> (Counts, Counts) {
+    pub(crate) fn counted_at(&self, at: Moment, requests: u32, used: ActualUsage) -> (Counts, Counts) {
         let of_day = match self.day == at.day {
-            true => OF_DAY.counts(requests, used),
+            true => LIMITED_PER_DAY.counts(requests, used),
             false => Counts::NONE,
         };
         let of_month = match self.month == at.month {
-            true => OF_MONTH.counts(requests, used),
+            true => LIMITED_PER_MONTH.counts(requests, used),
             false => Counts::NONE,
         };
         (of_day, of_month)

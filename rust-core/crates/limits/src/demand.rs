@@ -38,7 +38,7 @@ pub struct ActualUsage {
 impl ActualUsage {
     /// What is booked of it.
     #[inline]
-    pub(crate) fn booked(self, money_counted: bool) -> Self {
+    pub(crate) fn bookable(self, money_counted: bool) -> Self {
         Self {
             tokens: self.tokens.min(MAX_TOKENS),
             cost: if money_counted { self.cost.min(MAX_COST) } else { 0 },
@@ -47,7 +47,7 @@ impl ActualUsage {
 
     /// How much more it is than the other.
     #[inline]
-    pub(crate) fn beyond(self, other: Self) -> Self {
+    pub(crate) fn excess_over(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_sub(other.tokens),
             cost: self.cost.saturating_sub(other.cost),

@@ -20,11 +20,11 @@ pub enum Scope {
 
 /// How long a request is told to wait for those under way to end, whose reservations are all that keeps it out: most need
 /// a fraction of what they reserve.
-pub(crate) const RESERVED_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const RESERVATION_RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// A request would pass a limit. When it would pass several, this is the one that keeps it out longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct LimitExceeded {
     /// Which limit.
     pub limit: Limit,
     /// Whose.
@@ -41,10 +41,10 @@ pub struct Exceeded {
     pub retry_after: Option<Duration>,
 }
 
-impl Exceeded {
+impl LimitExceeded {
     /// Whether the request can never pass, so that it must not be tried again.
     #[must_use]
-    pub fn is_never(&self) -> bool {
+    pub fn is_permanent(&self) -> bool {
         self.retry_after.is_none()
     }
 
@@ -67,7 +67,7 @@ impl Exceeded {
     }
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for LimitExceeded {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = match self.scope {
             Scope::Tenant => "tenant's",
@@ -76,7 +76,7 @@ impl fmt::Display for Exceeded {
             Scope::Namespace => "namespace's",
         };
         let (kind, value) = if self.limit.is_money() {
-            ("budget", dollars(self.value))
+            ("budget", format_dollars(self.value))
         } else {
             ("limit", self.value.to_string())
         };
@@ -88,7 +88,7 @@ impl fmt::Display for Exceeded {
             ),
             Some(seconds) if self.reserved > 0 => {
                 let reserved = match self.limit.is_money() {
-                    true => dollars(self.reserved),
+                    true => format_dollars(self.reserved),
                     false => self.reserved.to_string(),
                 };
                 write!(
@@ -105,11 +105,11 @@ impl fmt::Display for Exceeded {
     }
 }
 
-impl Error for Exceeded {}
+impl Error for LimitExceeded {}
 
 /// Nanodollars as a decimal number of dollars, without zeros at its end.
 #[must_use]
-pub fn dollars(nanodollars: u64) -> String {
+pub fn format_dollars(nanodollars: u64) -> String {
     let text = format!(
         "{}.{:09}",
         nanodollars / 1_000_000_000,

@@ -6,63 +6,63 @@ use crate::snapshot::{Origin, Snapshot};
 use crate::subject::Totals;
 use crate::usage::{SubjectName, Usage};
 use crate::window::Second;
-use crate::{DAY_SECONDS, MICROS};
+use crate::{MICROS_PER_SECOND, SECONDS_PER_DAY};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The newest snapshot of every other origin, and which sums they have changed. It belongs on a slow thread.
 ///
 /// Merging takes the newer of two snapshots of one origin, so it does not matter in which order they come or how often.
 #[derive(Debug)]
-pub struct Foreign {
-    own: Origin,
+pub struct RemoteSnapshots {
+    own_origin: Origin,
     origins: BTreeMap<Origin, LastSnapshot>,
-    changed: BTreeSet<SubjectName>,
+    changed_subjects: BTreeSet<SubjectName>,
     /// UTC day of the last look.
-    day: u64,
+    last_day: u64,
 }
 
 #[derive(Debug)]
 struct LastSnapshot {
     snapshot: Snapshot,
     /// Whether its requests in flight count.
-    fresh: bool,
+    is_fresh: bool,
 }
 
-impl Foreign {
+impl RemoteSnapshots {
     /// Knows nothing yet and will ignore what is said about `own`.
     #[must_use]
     pub fn new(own: Origin) -> Self {
         Self {
-            own,
+            own_origin: own,
             origins: BTreeMap::new(),
-            changed: BTreeSet::new(),
-            day: 0,
+            changed_subjects: BTreeSet::new(),
+            last_day: 0,
         }
     }
 
     /// Puts a snapshot in the place of an older one of the same origin; `false` when it is not newer.
-    pub fn absorb(&mut self, mut snapshot: Snapshot, now: u64) -> bool {
+    pub fn insert(&mut self, mut snapshot: Snapshot, now: u64) -> bool {
         let origin = snapshot.origin;
         let held = self.origins.get(&origin);
-        if origin == self.own || held.is_some_and(|held| !snapshot.is_newer_than(&held.snapshot)) {
+        if origin == self.own_origin || held.is_some_and(|held| !snapshot.is_newer_than(&held.snapshot)) {
             return false;
         }
-        snapshot.date_back(now);
+        snapshot.backdate(now);
         let new = LastSnapshot {
-            fresh: snapshot.is_fresh(now),
+            is_fresh: snapshot.is_fresh(now),
             snapshot,
         };
-        let freshened = held.is_none_or(|held| held.fresh != new.fresh);
+        let freshened = held.is_none_or(|held| held.is_fresh != new.is_fresh);
         for (name, usage) in &new.snapshot.subjects {
             let before = held.and_then(|held| held.snapshot.subjects.get(name));
             if before != Some(usage) || (freshened && usage.in_flight > 0) {
-                self.changed.insert(name.clone());
+                self.changed_subjects.insert(name.clone());
             }
         }
         let before = held.map(|held| &held.snapshot.subjects);
         for name in before.into_iter().flat_map(BTreeMap::keys) {
             if !new.snapshot.subjects.contains_key(name) {
-                self.changed.insert(name.clone());
+                self.changed_subjects.insert(name.clone());
             }
         }
         self.origins.insert(origin, new);
@@ -72,48 +72,49 @@ impl Foreign {
     /// Notes what time alone has changed: days that began, origins that are silent for too long, origins of which nothing
     /// counts any more. Call it about once a second.
     pub fn tick(&mut self, now: u64) {
-        let day = now / MICROS / DAY_SECONDS;
-        if self.day > day {
+        let day = now / MICROS_PER_SECOND / SECONDS_PER_DAY;
+        if self.last_day > day {
             // The clock was set back: what it made look right is of a time that has not come.
             self.origins
                 .values_mut()
-                .for_each(|held| held.snapshot.date_back(now));
+                .for_each(|held| held.snapshot.backdate(now));
         }
-        if self.day != day {
-            self.day = day;
-            self.resend();
+        if self.last_day != day {
+            self.last_day = day;
+            self.mark_all_changed();
         }
         for held in self.origins.values_mut() {
             let fresh = held.snapshot.is_fresh(now);
-            if held.fresh && !fresh {
+            if held.is_fresh && !fresh {
                 let names = held.snapshot.subjects.iter();
                 let in_flight = names.filter(|(_, usage)| usage.in_flight > 0);
-                self.changed.extend(in_flight.map(|(name, _)| name.clone()));
+                self.changed_subjects
+                    .extend(in_flight.map(|(name, _)| name.clone()));
             }
-            held.fresh = fresh;
+            held.is_fresh = fresh;
         }
-        let changed = &self.changed;
+        let changed = &self.changed_subjects;
         self.origins.retain(|_, held| {
             let unsent = || held.snapshot.subjects.keys().any(|name| changed.contains(name));
-            !held.snapshot.is_past(now) || unsent()
+            !held.snapshot.is_expired(now) || unsent()
         });
     }
 
     /// Marks every subject as changed, for a limiter that has new limits.
-    pub fn resend(&mut self) {
+    pub fn mark_all_changed(&mut self) {
         let subjects = self
             .origins
             .values()
             .flat_map(|held| held.snapshot.subjects.keys());
-        self.changed.extend(subjects.cloned());
+        self.changed_subjects.extend(subjects.cloned());
     }
 
     /// Sums over all origins, for at most `max` of the subjects whose sum has changed; the rest comes with the next call.
-    /// For [`crate::Limiter::absorb`].
+    /// For [`crate::Limiter::apply_remote`].
     pub fn take_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
-        let mut sums = Vec::with_capacity(max.min(self.changed.len()));
+        let mut sums = Vec::with_capacity(max.min(self.changed_subjects.len()));
         while sums.len() < max
-            && let Some(name) = self.changed.pop_first()
+            && let Some(name) = self.changed_subjects.pop_first()
         {
             let sum = self.sum(&name, now);
             sums.push((name, sum));
@@ -125,7 +126,7 @@ impl Foreign {
     /// at `now`.
     pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64) {
         for held in self.origins.values() {
-            held.snapshot.add_to(totals, now, held.fresh);
+            held.snapshot.add_to(totals, now, held.is_fresh);
         }
     }
 
@@ -141,10 +142,10 @@ impl Foreign {
     }
 
     fn sum(&self, name: &SubjectName, now: u64) -> Usage {
-        let second = now / MICROS;
-        let now = Moment::of_second(second);
+        let second = now / MICROS_PER_SECOND;
+        let now = Moment::from_second(second);
         let mut sum = Usage {
-            periods: Periods::begun(now),
+            periods: Periods::empty_at(now),
             ..Usage::default()
         };
         let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
@@ -152,10 +153,10 @@ impl Foreign {
             let Some(usage) = held.snapshot.subjects.get(name) else {
                 continue;
             };
-            let counts = usage.counting(now);
-            sum.periods.of_day = sum.periods.of_day.plus(counts.of_day);
-            sum.periods.of_month = sum.periods.of_month.plus(counts.of_month);
-            if held.fresh {
+            let counts = usage.periods_at(now);
+            sum.periods.day_counts = sum.periods.day_counts.plus(counts.day_counts);
+            sum.periods.month_counts = sum.periods.month_counts.plus(counts.month_counts);
+            if held.is_fresh {
                 sum.in_flight = sum.in_flight.saturating_add(usage.in_flight);
             }
             for held in &usage.seconds {

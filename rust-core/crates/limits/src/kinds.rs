@@ -32,7 +32,7 @@ pub enum Period {
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct LimitKind {
     /// What `GET /v1/usage` calls it; the schema's field is the same.
     pub name: &'static str,
     /// Its field in the worker's configuration, in whose unit it is counted.
@@ -45,7 +45,7 @@ pub struct Kind {
     pub period: Period,
 }
 
-/// Makes of each row a variant of [`Limit`], a field of [`Limits`] and a [`Kind`].
+/// Makes of each row a variant of [`Limit`], a field of [`Limits`] and a [`LimitKind`].
 macro_rules! table {
     ($($(#[$meaning:meta])+ $kind:ident = $quantity:ident, $period:ident, $field:ident, $name:literal;)+) => {
         /// One of the things that are limited.
@@ -79,7 +79,7 @@ macro_rules! table {
             }
         }
 
-        const KINDS: &[Kind] = &[$(Kind {
+        const KINDS: &[LimitKind] = &[$(LimitKind {
             name: $name,
             field: stringify!($field),
             code: concat!($name, "_exceeded"),
@@ -130,7 +130,7 @@ impl Limit {
     /// Its row.
     #[inline]
     #[must_use]
-    pub const fn kind(self) -> &'static Kind {
+    pub const fn kind(self) -> &'static LimitKind {
         &KINDS[self as usize]
     }
 
@@ -148,7 +148,7 @@ impl Limit {
 
     /// Whether it counts what a request uses, in tokens or in money, and not the request itself.
     #[must_use]
-    pub fn counts_use(self) -> bool {
+    pub fn counts_usage(self) -> bool {
         matches!(self.kind().quantity, Quantity::Tokens | Quantity::Money)
     }
 
@@ -213,8 +213,8 @@ impl Limits {
 
     /// Whether tokens or money are limited.
     #[must_use]
-    pub fn counts_use(&self) -> bool {
-        self.any(Limit::counts_use)
+    pub fn counts_usage(&self) -> bool {
+        self.any(Limit::counts_usage)
     }
 
     /// Whether money is limited.
@@ -226,7 +226,7 @@ impl Limits {
     /// Whether anything is limited that state files before version 4 have no count of.
     pub(crate) fn needs_all_counts(&self) -> bool {
         self.any(|limit| {
-            let Kind { quantity, period, .. } = *limit.kind();
+            let LimitKind { quantity, period, .. } = *limit.kind();
             match period {
                 Period::Day => quantity == Quantity::Requests,
                 Period::Month => quantity != Quantity::Money,

@@ -12,7 +12,7 @@
 //!
 //! **Hand-over without a shared store.** Every incarnation of a worker publishes its own consumption and nothing else,
 //! as a [`Snapshot`] under its [`Origin`]. Whoever serves a tenant counts its own consumption and the sum over all other
-//! origins ([`Foreign`]). Of two snapshots of one origin the newer one wins, so merging is idempotent and commutative.
+//! origins ([`RemoteSnapshots`]). Of two snapshots of one origin the newer one wins, so merging is idempotent and commutative.
 //!
 //! ```text
 //!  data-plane thread                                 slow thread
@@ -54,21 +54,21 @@ mod window;
 pub use config::{CredentialHex, CredentialId, ModelBudget};
 pub use counts::{Counts, Periods};
 pub use demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
-pub use exceeded::{Exceeded, Scope, dollars};
-pub use foreign::Foreign;
-pub use kinds::{Kind, Limit, Limits, Period, Quantity};
+pub use exceeded::{LimitExceeded, Scope, format_dollars};
+pub use foreign::RemoteSnapshots;
+pub use kinds::{Limit, LimitKind, Limits, Period, Quantity};
 pub use limiter::{Grant, Limiter, TenantId};
 pub use quotas::{Quotas, TenantLimits};
 pub use replay::{AdmittedReservation, Replay};
-pub use report::{Counted, Report};
+pub use report::{UsageEntry, UsageReport};
 pub use snapshot::{Changes, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot};
 pub use standing::LimitStatus;
-pub use stepped::Stepped;
+pub use stepped::ClockStepHistory;
 pub use subject::Totals;
-pub use usage::{Part, SubjectName, Usage};
-pub use window::{HELD_SECONDS, Second};
+pub use usage::{SubjectKind, SubjectName, Usage};
+pub use window::{Second, WINDOW_SECONDS};
 
 /// Microseconds in a second.
-const MICROS: u64 = 1_000_000;
+const MICROS_PER_SECOND: u64 = 1_000_000;
 /// Seconds in a UTC day; unix time has no leap seconds.
-const DAY_SECONDS: u64 = 86_400;
+const SECONDS_PER_DAY: u64 = 86_400;

@@ -8,17 +8,17 @@ mod sharing;
 
 pub use grant::Grant;
 
-use crate::MICROS;
+use crate::MICROS_PER_SECOND;
 use crate::config::{Ceilings, CredentialId};
 use crate::demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
-use crate::exceeded::{Exceeded, Scope};
+use crate::exceeded::{LimitExceeded, Scope};
 use crate::moment::Moment;
 use crate::quotas::{Quotas, TenantLimits};
 use crate::standing::LimitStatus;
 use crate::subject::{Consumption, Subject, Totals, waits_longer};
-use crate::usage::{Part, SubjectName};
+use crate::usage::{SubjectKind, SubjectName};
 use crate::window::Window;
-use grant::{Booking, NONE};
+use grant::{Booking, NO_SUBJECT};
 use group::Group;
 use keys::KeyMap;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ struct Tenant {
 impl Tenant {
     /// Its quotas, if its requests are counted at all.
     #[inline]
-    fn counted(&self) -> Option<&Arc<Quotas>> {
+    fn counted_quotas(&self) -> Option<&Arc<Quotas>> {
         self.quotas.as_ref().filter(|quotas| quotas.counted)
     }
 }
@@ -59,23 +59,23 @@ pub struct Limiter {
     /// The latest time that was told.
     now: u64,
     /// The moment that it was last turned back to.
-    turned: Option<Moment>,
+    rolled_back_to: Option<Moment>,
     tenants: Vec<Tenant>,
     vacant_tenants: Vec<TenantId>,
     by_name: HashMap<Arc<str>, TenantId>,
     subjects: Vec<Subject>,
-    vacant: Vec<u32>,
+    vacant_subjects: Vec<u32>,
     keys: KeyMap,
     groups: HashMap<SubjectName, Group>,
-    changed: Vec<u32>,
+    changed_subjects: Vec<u32>,
     unrecorded: Vec<Option<Booking>>,
     unrecorded_vacant: Vec<u32>,
     #[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
-    spare: Vec<Box<Window>>,
+    free_windows: Vec<Box<Window>>,
     /// Whether a limit needs counts that old state files do not have.
-    all_counts: bool,
+    needs_all_counts: bool,
     /// Where [`Limiter::sweep`] goes on.
-    swept: usize,
+    sweep_position: usize,
 }
 
 impl Limiter {
@@ -88,7 +88,7 @@ impl Limiter {
     /// Replaces all limits and returns the id of each tenant, in the order given. Counters stay; a tenant that is not
     /// named any more is removed. Counting begins with a tenant's or its keys' first limit, from zero.
     pub fn set_limits(&mut self, limits: &[TenantLimits]) -> Vec<TenantId> {
-        self.all_counts = false;
+        self.needs_all_counts = false;
         for tenant in &mut self.tenants {
             tenant.quotas = None;
         }
@@ -97,7 +97,7 @@ impl Limiter {
             if self.tenants[id.0 as usize].quotas.is_none() {
                 self.set_group(id, None);
             }
-            self.forget_tenant(id);
+            self.remove_idle_tenant(id);
         }
         ids
     }
@@ -108,13 +108,13 @@ impl Limiter {
             Some(id) => *id,
             None => self.add_tenant(&limits.name),
         };
-        self.all_counts |= limits.quotas.all_counts;
+        self.needs_all_counts |= limits.quotas.needs_all_counts;
         let tenant = &mut self.tenants[id.0 as usize];
         tenant.quotas = Some(Arc::clone(&limits.quotas));
-        if limits.quotas.counted && tenant.subject == NONE {
+        if limits.quotas.counted && tenant.subject == NO_SUBJECT {
             let name = SubjectName {
                 tenant: Arc::clone(&tenant.name),
-                part: Part::Whole,
+                kind: SubjectKind::Tenant,
             };
             self.tenants[id.0 as usize].subject = self.insert(name);
         }
@@ -128,14 +128,14 @@ impl Limiter {
         if let Some(id) = self.by_name.get(name).copied() {
             self.tenants[id.0 as usize].quotas = None;
             self.set_group(id, None);
-            self.forget_tenant(id);
+            self.remove_idle_tenant(id);
         }
     }
 
     /// Forgets a tenant that was removed and of which nothing is counted.
-    fn forget_tenant(&mut self, id: TenantId) {
+    fn remove_idle_tenant(&mut self, id: TenantId) {
         let tenant = &self.tenants[id.0 as usize];
-        let counts = tenant.quotas.is_some() || tenant.subject != NONE || tenant.keys > 0;
+        let counts = tenant.quotas.is_some() || tenant.subject != NO_SUBJECT || tenant.keys > 0;
         let counts = counts || !tenant.models.is_empty();
         if !counts && self.by_name.get(&tenant.name) == Some(&id) {
             self.by_name.remove(&tenant.name);
@@ -155,10 +155,10 @@ impl Limiter {
         let tenant = Tenant {
             name: Arc::clone(name),
             quotas: None,
-            subject: NONE,
+            subject: NO_SUBJECT,
             keys: 0,
             models: Vec::new(),
-            shared: NONE,
+            shared: NO_SUBJECT,
         };
         let id = match self.vacant_tenants.pop() {
             Some(id) => {
@@ -179,7 +179,7 @@ impl Limiter {
     /// counts where there is a budget for it, and a budget admits nothing whose cost is not known.
     ///
     /// # Errors
-    /// [`Exceeded`] for the limit that keeps the request out longest.
+    /// [`LimitExceeded`] for the limit that keeps the request out longest.
     #[inline]
     pub fn admit<'d>(
         &mut self,
@@ -187,19 +187,19 @@ impl Limiter {
         key: CredentialId,
         demand: impl Into<Demand<'d>>,
         now: u64,
-    ) -> Result<Grant, Exceeded> {
+    ) -> Result<Grant, LimitExceeded> {
         let demand = demand.into();
-        let moment = self.tell(now);
+        let moment = self.update_time(now);
         let at = tenant.0 as usize;
-        let Some(quotas) = self.tenants[at].counted() else {
+        let Some(quotas) = self.tenants[at].counted_quotas() else {
             return Ok(Grant {
-                tenant: NONE,
-                key: NONE,
-                model: NONE,
-                shared: NONE,
+                tenant: NO_SUBJECT,
+                key: NO_SUBJECT,
+                model: NO_SUBJECT,
+                shared: NO_SUBJECT,
                 shared_plan: None,
-                unrecorded: NONE,
-                at: self.now,
+                unrecorded: NO_SUBJECT,
+                admitted_at: self.now,
                 moment,
                 reserved: ActualUsage::default(),
                 money_counted: false,
@@ -223,24 +223,24 @@ impl Limiter {
         let key = if keys_counted {
             self.key_subject(at, key)
         } else {
-            NONE
+            NO_SUBJECT
         };
         let model = match &budget {
             Some((name, _)) => self.model_subject(at, name),
-            None => NONE,
+            None => NO_SUBJECT,
         };
-        let limits = self.tenants[at].counted();
+        let limits = self.tenants[at].counted_quotas();
         let tenant_fits = self.subjects[tenant as usize]
             .totals(moment)
-            .fit(limits.map_or(&Ceilings::NONE, |limits| &limits.ceilings), asked);
-        let key_fits = key == NONE
-            || self.subjects[key as usize].totals(moment).fit(
+            .fits(limits.map_or(&Ceilings::NONE, |limits| &limits.ceilings), asked);
+        let key_fits = key == NO_SUBJECT
+            || self.subjects[key as usize].totals(moment).fits(
                 limits.map_or(&Ceilings::NONE, |limits| &limits.key_ceilings),
                 asked,
             );
         let model_fits = budget.as_ref().is_none_or(|(_, ceilings)| {
             let totals = self.subjects[model as usize].totals(moment);
-            totals.fit(ceilings, asked)
+            totals.fits(ceilings, asked)
         });
         let shared_fits = self.fits_shared(at, asked, moment);
         if !(tenant_fits && key_fits && model_fits && shared_fits)
@@ -283,7 +283,7 @@ impl Limiter {
             shared: booking.shared,
             shared_plan: self.plan_of(at),
             unrecorded,
-            at: self.now,
+            admitted_at: self.now,
             moment,
             reserved: booking.used,
             money_counted,
@@ -293,18 +293,18 @@ impl Limiter {
     /// Says that the admission's record has been appended to the ledger. Call it with no
     /// [`Limiter::take_changes`] between: a snapshot says of each record whether it is in it.
     #[inline]
-    pub fn recorded(&mut self, grant: &mut Grant) {
-        if self.forget_unrecorded(grant) {
-            for share in grant.shares() {
-                self.change(share.subject);
+    pub fn mark_recorded(&mut self, grant: &mut Grant) {
+        if self.remove_unrecorded(grant) {
+            for share in grant.reservations() {
+                self.mark_changed(share.subject);
             }
         }
     }
 
     /// Reserves so much money again for a request under way, if that fits all its budgets; says whether it does, or no budget
     /// counts it. A request is sent once more that may have been answered and paid for.
-    pub fn reserve_again(&mut self, grant: &mut Grant, cost: u64, now: u64) -> bool {
-        let moment = self.tell(now);
+    pub fn reserve_retry_cost(&mut self, grant: &mut Grant, cost: u64, now: u64) -> bool {
+        let moment = self.update_time(now);
         if !grant.money_counted {
             return true;
         }
@@ -312,8 +312,8 @@ impl Limiter {
             tokens: 0,
             cost: cost.min(MAX_COST),
         };
-        let booked = self.booked_at(grant.moment);
-        let fits = grant.shares().into_iter().all(|share| {
+        let booked = self.effective_moment(grant.moment);
+        let fits = grant.reservations().into_iter().all(|share| {
             let Some(subject) = self.subjects.get_mut(share.subject as usize) else {
                 return true;
             };
@@ -322,23 +322,23 @@ impl Limiter {
                 return totals.fits_money(&group.ceilings, more.cost);
             }
             let tenant = self.by_name.get(&subject.name.tenant);
-            let quotas = tenant.and_then(|tenant| self.tenants[tenant.0 as usize].counted());
-            let ceilings = quotas.map(|quotas| match &subject.name.part {
-                Part::Whole => quotas.ceilings,
-                Part::Key(_) => quotas.key_ceilings,
-                Part::Model(model) => quotas
+            let quotas = tenant.and_then(|tenant| self.tenants[tenant.0 as usize].counted_quotas());
+            let ceilings = quotas.map(|quotas| match &subject.name.kind {
+                SubjectKind::Tenant => quotas.ceilings,
+                SubjectKind::Key(_) => quotas.key_ceilings,
+                SubjectKind::Model(model) => quotas
                     .model(model)
                     .map_or(Ceilings::NONE, |(_, ceilings)| *ceilings),
-                Part::Shared(_) => Ceilings::NONE,
+                SubjectKind::Shared(_) => Ceilings::NONE,
             });
             totals.fits_money(&ceilings.unwrap_or(Ceilings::NONE), more.cost)
         });
         if fits {
-            for share in grant.shares() {
+            for share in grant.reservations() {
                 if let Some(subject) = self.subjects.get_mut(share.subject as usize) {
-                    subject.own.add(booked, 0, more);
-                    subject.own.reserve(booked, more);
-                    self.change(share.subject);
+                    subject.local.add(booked, 0, more);
+                    subject.local.reserve(booked, more);
+                    self.mark_changed(share.subject);
                 }
             }
             grant.reserved.cost = grant.reserved.cost.saturating_add(more.cost);
@@ -350,27 +350,27 @@ impl Limiter {
     /// used is given back in the second in which it was reserved.
     #[inline]
     pub fn settle(&mut self, mut grant: Grant, used: impl Into<ActualUsage>, now: u64) {
-        let moment = self.tell(now);
-        if grant.tenant == NONE {
+        let moment = self.update_time(now);
+        if grant.tenant == NO_SUBJECT {
             return;
         }
-        self.forget_unrecorded(&mut grant);
+        self.remove_unrecorded(&mut grant);
         let used: ActualUsage = used.into();
-        let used = used.booked(grant.money_counted);
-        let (unused, beyond) = (grant.reserved.beyond(used), used.beyond(grant.reserved));
-        let booked = self.booked_at(grant.moment);
-        for share in grant.shares() {
-            self.end(share.subject, |own| {
-                own.release(booked, share.of(grant.reserved));
-                own.take(booked, 0, share.of(unused));
-                own.take_left(grant.moment, 0, share.of(unused));
+        let used = used.bookable(grant.money_counted);
+        let (unused, beyond) = (grant.reserved.excess_over(used), used.excess_over(grant.reserved));
+        let booked = self.effective_moment(grant.moment);
+        for share in grant.reservations() {
+            self.release_slot(share.subject, |own| {
+                own.release(booked, share.counted_usage(grant.reserved));
+                own.subtract(booked, 0, share.counted_usage(unused));
+                own.subtract_past(grant.moment, 0, share.counted_usage(unused));
             });
-            let beyond = share.of(beyond);
-            if beyond != ActualUsage::default() && share.subject != NONE {
+            let beyond = share.counted_usage(beyond);
+            if beyond != ActualUsage::default() && share.subject != NO_SUBJECT {
                 if beyond.tokens > 0 {
                     self.ensure_window(share.subject, moment);
                 }
-                let own = &mut self.subjects[share.subject as usize].own;
+                let own = &mut self.subjects[share.subject as usize].local;
                 own.advance(moment);
                 own.add(moment, 0, beyond);
             }
@@ -378,40 +378,42 @@ impl Limiter {
     }
 
     /// Ends a request of which nobody knows what it used: its reservation stands.
-    pub fn keep(&mut self, mut grant: Grant) {
-        self.forget_unrecorded(&mut grant);
-        let booked = self.booked_at(grant.moment);
-        for share in grant.shares() {
-            self.end(share.subject, |own| own.release(booked, share.of(grant.reserved)));
+    pub fn keep_reservation(&mut self, mut grant: Grant) {
+        self.remove_unrecorded(&mut grant);
+        let booked = self.effective_moment(grant.moment);
+        for share in grant.reservations() {
+            self.release_slot(share.subject, |own| {
+                own.release(booked, share.counted_usage(grant.reserved))
+            });
         }
     }
 
     /// Ends a request that used nothing because it was refused after all, before its admission was recorded. With
     /// `keep_request` it still counts as a request.
     pub fn refund(&mut self, mut grant: Grant, keep_request: bool) {
-        self.forget_unrecorded(&mut grant);
-        let booked = self.booked_at(grant.moment);
-        for share in grant.shares() {
-            let requests = if keep_request { 0 } else { share.requests() };
-            self.end(share.subject, |own| {
-                own.release(booked, share.of(grant.reserved));
-                own.take(booked, requests, share.of(grant.reserved));
-                own.take_left(grant.moment, requests, share.of(grant.reserved));
+        self.remove_unrecorded(&mut grant);
+        let booked = self.effective_moment(grant.moment);
+        for share in grant.reservations() {
+            let requests = if keep_request { 0 } else { share.request_count() };
+            self.release_slot(share.subject, |own| {
+                own.release(booked, share.counted_usage(grant.reserved));
+                own.subtract(booked, requests, share.counted_usage(grant.reserved));
+                own.subtract_past(grant.moment, requests, share.counted_usage(grant.reserved));
             });
         }
     }
 
     /// What is left to a tenant and a key now, for the headers of an answer.
-    pub fn standing(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> LimitStatus<'_> {
-        let moment = self.tell(now);
+    pub fn limit_status(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> LimitStatus<'_> {
+        let moment = self.update_time(now);
         let at = tenant.0 as usize;
-        let key = match self.tenants[at].counted() {
+        let key = match self.tenants[at].counted_quotas() {
             None => return LimitStatus::new(&[], moment.second),
             Some(quotas) if quotas.keys_counted => self.key_subject(at, key),
-            Some(_) => NONE,
+            Some(_) => NO_SUBJECT,
         };
         let tenant = &self.tenants[at];
-        let Some(limits) = tenant.counted() else {
+        let Some(limits) = tenant.counted_quotas() else {
             return LimitStatus::new(&[], moment.second);
         };
         let mut standing = LimitStatus::new(&limits.policies, moment.second);
@@ -422,7 +424,7 @@ impl Limiter {
             subject.totals(moment),
             subject.span(),
         );
-        if key != NONE {
+        if key != NO_SUBJECT {
             let subject = &mut self.subjects[key as usize];
             standing.add(
                 Scope::Key,
@@ -441,66 +443,66 @@ impl Limiter {
     }
 
     /// The time that counts when this one is told, in unix microseconds: a request that is admitted now is admitted at it.
-    pub fn now_after(&mut self, now: u64) -> u64 {
-        self.tell(now);
+    pub fn effective_now(&mut self, now: u64) -> u64 {
+        self.update_time(now);
         self.now
     }
 
     /// Goes back to `now`, unix microseconds, because the clock by which the time was told had been wrong. Nothing is given
     /// out by that: what counted in a minute, day or month that has not come counts in those of `now`.
-    pub fn turn_back(&mut self, now: u64) {
+    pub fn roll_back_clock(&mut self, now: u64) {
         if self.now <= now {
             return;
         }
         self.now = now;
-        let moment = Moment::of_micros(now);
-        self.turned = Some(moment);
+        let moment = Moment::from_micros(now);
+        self.rolled_back_to = Some(moment);
         for booking in self.unrecorded.iter_mut().flatten() {
-            booking.at = dated(booking.at, moment);
+            booking.at = clamp_moment(booking.at, moment);
         }
         for index in 0..self.subjects.len() {
             let subject = &mut self.subjects[index];
             if subject.vacant {
                 continue;
             }
-            subject.own.date_back(moment);
-            if let Some(foreign) = &mut subject.foreign {
-                foreign.date_back(moment);
+            subject.local.backdate(moment);
+            if let Some(foreign) = &mut subject.remote {
+                foreign.backdate(moment);
             }
-            self.change(index as u32);
+            self.mark_changed(index as u32);
         }
     }
 
     /// Goes on to `to`, because the clock was set ahead there from `from`, both in unix microseconds: the days and the months
     /// that it leaves are remembered, for it may have been set wrongly and come back.
-    pub fn leap(&mut self, from: u64, to: u64) {
+    pub fn jump_forward(&mut self, from: u64, to: u64) {
         let (from, to) = (self.now.max(from), self.now.max(to));
-        let (was, moment) = (Moment::of_micros(from), Moment::of_micros(to));
+        let (was, moment) = (Moment::from_micros(from), Moment::from_micros(to));
         self.now = to;
         for index in 0..self.subjects.len() {
             let subject = &mut self.subjects[index];
             if subject.vacant {
                 continue;
             }
-            subject.own.leap(was, moment);
-            if let Some(foreign) = &mut subject.foreign {
-                foreign.leap(was, moment);
+            subject.local.jump_forward(was, moment);
+            if let Some(foreign) = &mut subject.remote {
+                foreign.jump_forward(was, moment);
             }
-            self.change(index as u32);
+            self.mark_changed(index as u32);
         }
     }
 
     /// When what was booked at a moment counts: of a time that has not come, at the moment that was turned back to.
-    fn booked_at(&self, moment: Moment) -> Moment {
-        match self.turned {
-            Some(turned) if moment.second > self.now / MICROS => turned,
+    fn effective_moment(&self, moment: Moment) -> Moment {
+        match self.rolled_back_to {
+            Some(turned) if moment.second > self.now / MICROS_PER_SECOND => turned,
             _ => moment,
         }
     }
 
     /// The quotas of a tenant that is counted.
     pub(crate) fn quotas_of(&self, tenant: TenantId) -> Option<Arc<Quotas>> {
-        self.tenants[tenant.0 as usize].counted().cloned()
+        self.tenants[tenant.0 as usize].counted_quotas().cloned()
     }
 
     pub(crate) fn totals_of_tenant(&mut self, tenant: TenantId, now: Moment) -> Totals {
@@ -511,14 +513,14 @@ impl Limiter {
     /// Of a key that was not seen, nothing.
     pub(crate) fn totals_of_key(&mut self, tenant: TenantId, key: CredentialId, now: Moment) -> Totals {
         let subject = self.keys.get(&(tenant.0, key)).copied();
-        self.totals_of(subject.unwrap_or(NONE), now)
+        self.totals_of(subject.unwrap_or(NO_SUBJECT), now)
     }
 
     /// Of a model that was not asked for, nothing.
     pub(crate) fn totals_of_model(&mut self, tenant: TenantId, model: &str, now: Moment) -> Totals {
         let models = &self.tenants[tenant.0 as usize].models;
         let subject = models.iter().find(|(name, _)| **name == *model);
-        self.totals_of(subject.map_or(NONE, |(_, subject)| *subject), now)
+        self.totals_of(subject.map_or(NO_SUBJECT, |(_, subject)| *subject), now)
     }
 
     fn totals_of(&mut self, subject: u32, now: Moment) -> Totals {
@@ -528,19 +530,19 @@ impl Limiter {
 
     /// Number of tenants, keys, models and shares of namespaces that are counted now.
     #[must_use]
-    pub fn subjects(&self) -> usize {
-        self.subjects.len() - self.vacant.len()
+    pub fn subject_count(&self) -> usize {
+        self.subjects.len() - self.vacant_subjects.len()
     }
 
     /// Takes note of the time and returns the moment that counts.
     #[inline]
-    fn tell(&mut self, now: u64) -> Moment {
+    fn update_time(&mut self, now: u64) -> Moment {
         self.now = self.now.max(now);
-        Moment::of_micros(self.now)
+        Moment::from_micros(self.now)
     }
 
     fn insert(&mut self, name: SubjectName) -> u32 {
-        match self.vacant.pop() {
+        match self.vacant_subjects.pop() {
             Some(index) => {
                 self.subjects[index as usize] = Subject::new(name);
                 index
@@ -560,7 +562,7 @@ impl Limiter {
         }
         let name = SubjectName {
             tenant: Arc::clone(&self.tenants[tenant].name),
-            part: Part::Key(key),
+            kind: SubjectKind::Key(key),
         };
         let index = self.insert(name);
         self.keys.insert(at, index);
@@ -576,7 +578,7 @@ impl Limiter {
         }
         let name = SubjectName {
             tenant: Arc::clone(&self.tenants[tenant].name),
-            part: Part::Model(Arc::clone(model)),
+            kind: SubjectKind::Model(Arc::clone(model)),
         };
         let index = self.insert(name);
         self.tenants[tenant].models.push((Arc::clone(model), index));
@@ -584,53 +586,57 @@ impl Limiter {
     }
 
     #[inline]
-    fn change(&mut self, index: u32) {
+    fn mark_changed(&mut self, index: u32) {
         if let Some(subject) = self.subjects.get_mut(index as usize)
             && !subject.changed
         {
             subject.changed = true;
-            self.changed.push(index);
+            self.changed_subjects.push(index);
         }
     }
 
     #[inline]
     fn book(&mut self, booking: &Booking) {
-        for share in booking.shares() {
-            if share.subject == NONE {
+        for share in booking.reservations() {
+            if share.subject == NO_SUBJECT {
                 continue;
             }
-            if share.requests() > 0 {
+            if share.request_count() > 0 {
                 self.ensure_window(share.subject, booking.at);
             }
-            let own = &mut self.subjects[share.subject as usize].own;
+            let own = &mut self.subjects[share.subject as usize].local;
             own.in_flight += 1;
-            own.add(booking.at, share.requests(), share.of(booking.used));
-            own.reserve(booking.at, share.of(booking.used));
-            self.change(share.subject);
+            own.add(
+                booking.at,
+                share.request_count(),
+                share.counted_usage(booking.used),
+            );
+            own.reserve(booking.at, share.counted_usage(booking.used));
+            self.mark_changed(share.subject);
         }
     }
 
     #[inline]
     fn ensure_window(&mut self, index: u32, at: Moment) {
-        let own = &mut self.subjects[index as usize].own;
+        let own = &mut self.subjects[index as usize].local;
         if own.window.is_none() {
-            own.window = Some(spare_window(&mut self.spare, at.second));
+            own.window = Some(take_window(&mut self.free_windows, at.second));
         }
     }
 
     /// Frees the place of a request and lets `settle` say what becomes of its consumption.
     #[inline]
-    fn end(&mut self, index: u32, settle: impl FnOnce(&mut Consumption)) {
+    fn release_slot(&mut self, index: u32, settle: impl FnOnce(&mut Consumption)) {
         if let Some(subject) = self.subjects.get_mut(index as usize) {
-            subject.own.in_flight = subject.own.in_flight.saturating_sub(1);
-            settle(&mut subject.own);
-            self.change(index);
+            subject.local.in_flight = subject.local.in_flight.saturating_sub(1);
+            settle(&mut subject.local);
+            self.mark_changed(index);
         }
     }
 
     #[inline]
-    fn forget_unrecorded(&mut self, grant: &mut Grant) -> bool {
-        let index = std::mem::replace(&mut grant.unrecorded, NONE);
+    fn remove_unrecorded(&mut self, grant: &mut Grant) -> bool {
+        let index = std::mem::replace(&mut grant.unrecorded, NO_SUBJECT);
         match self.unrecorded.get_mut(index as usize) {
             Some(entry) => {
                 *entry = None;
@@ -649,10 +655,10 @@ impl Limiter {
         (model, budget): (u32, Option<Ceilings>),
         asked: ActualUsage,
         time: (Moment, u64),
-    ) -> Option<Exceeded> {
+    ) -> Option<LimitExceeded> {
         let of_namespace = self.exceeded_shared(tenant, asked, time);
         let tenant = &self.tenants[tenant];
-        let limits = tenant.counted()?;
+        let limits = tenant.counted_quotas()?;
         let subject = &mut self.subjects[tenant.subject as usize];
         let totals = subject.totals(time.0);
         let of_tenant = subject.exceeded(Scope::Tenant, &limits.ceilings, &totals, asked, time);
@@ -676,7 +682,7 @@ impl Limiter {
 }
 
 /// A moment, or `latest` in the place of one behind it.
-fn dated(moment: Moment, latest: Moment) -> Moment {
+fn clamp_moment(moment: Moment, latest: Moment) -> Moment {
     match moment.second > latest.second {
         true => latest,
         false => moment,
@@ -685,10 +691,10 @@ fn dated(moment: Moment, latest: Moment) -> Moment {
 
 /// A spare window or a new one, empty, at `second`.
 #[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
-fn spare_window(spare: &mut Vec<Box<Window>>, second: u64) -> Box<Window> {
+fn take_window(spare: &mut Vec<Box<Window>>, second: u64) -> Box<Window> {
     match spare.pop() {
         Some(mut window) => {
-            window.restart(second);
+            window.reset(second);
             window
         }
         None => Box::new(Window::new(second)),

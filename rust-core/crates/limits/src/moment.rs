@@ -1,7 +1,7 @@
 //! Moments, with the periods that limits count in.
 
 use crate::calendar;
-use crate::{DAY_SECONDS, MICROS};
+use crate::{MICROS_PER_SECOND, SECONDS_PER_DAY};
 
 /// A moment as it is counted: its second, its UTC day, and its UTC month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,13 +14,13 @@ pub(crate) struct Moment {
 
 impl Moment {
     #[inline]
-    pub(crate) fn of_micros(micros: u64) -> Self {
-        Self::of_second(micros / MICROS)
+    pub(crate) fn from_micros(micros: u64) -> Self {
+        Self::from_second(micros / MICROS_PER_SECOND)
     }
 
     #[inline]
-    pub(crate) fn of_second(second: u64) -> Self {
-        let day = second / DAY_SECONDS;
+    pub(crate) fn from_second(second: u64) -> Self {
+        let day = second / SECONDS_PER_DAY;
         Self {
             second,
             day,
@@ -30,11 +30,11 @@ impl Moment {
 
     /// The second in which the next day begins.
     pub(crate) fn next_day(self) -> u64 {
-        (self.day + 1).saturating_mul(DAY_SECONDS)
+        (self.day + 1).saturating_mul(SECONDS_PER_DAY)
     }
 
     /// The second in which the next month begins.
     pub(crate) fn next_month(self) -> u64 {
-        calendar::first_day_of(self.month + 1).saturating_mul(DAY_SECONDS)
+        calendar::first_day_of(self.month + 1).saturating_mul(SECONDS_PER_DAY)
     }
 }

@@ -49,25 +49,25 @@ fn push_parameters(out: &mut Vec<u8>, limit: Limit) {
 
 /// An amount in the unit that is told: money in microdollars, rounded down, so that budgets up to a thousand million
 /// dollars fit into an integer of a structured field.
-pub(crate) fn told(limit: Limit, amount: u64) -> u64 {
+pub(crate) fn reported_amount(limit: Limit, amount: u64) -> u64 {
     if limit.is_money() { amount / 1000 } else { amount }
 }
 
 /// Value of `RateLimit-Policy` for a tenant; empty without limits.
 pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
-    with(&with(&[], Scope::Tenant, limits), Scope::Key, key_limits)
+    with_scope(&with_scope(&[], Scope::Tenant, limits), Scope::Key, key_limits)
 }
 
 /// The same with the limits of a scope behind it.
-pub(crate) fn with(described: &[u8], scope: Scope, limits: &Limits) -> Box<[u8]> {
+pub(crate) fn with_scope(described: &[u8], scope: Scope, limits: &Limits) -> Box<[u8]> {
     let mut text = described.to_vec();
-    for (limit, value) in Ceilings::from(limits).set() {
+    for (limit, value) in Ceilings::from(limits).iter_limits() {
         if !text.is_empty() {
             text.extend_from_slice(b", ");
         }
         push_name(&mut text, scope, limit);
         text.extend_from_slice(b";q=");
-        push_integer(&mut text, told(limit, value));
+        push_integer(&mut text, reported_amount(limit, value));
         push_parameters(&mut text, limit);
     }
     text.into_boxed_slice()

@@ -19,9 +19,9 @@ pub struct Quotas {
     /// Whether what requests cost counts whatever their model.
     pub(crate) money_counted: bool,
     /// Whether tokens or money are limited at all.
-    use_counted: bool,
+    usage_counted: bool,
     /// Whether anything is limited that old state files have no count of.
-    pub(crate) all_counts: bool,
+    pub(crate) needs_all_counts: bool,
     /// Budgets of models, sorted by name.
     pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
     /// What the tenants of one namespace share, and the name of the plan by which they do.
@@ -50,8 +50,9 @@ impl Quotas {
             counted: keys_counted || !limits.is_empty() || !models.is_empty(),
             keys_counted,
             money_counted: limits.has_budget() || key_limits.has_budget(),
-            use_counted: [limits, key_limits].iter().any(|limits| limits.counts_use()) || !models.is_empty(),
-            all_counts: limits.needs_all_counts() || key_limits.needs_all_counts(),
+            usage_counted: [limits, key_limits].iter().any(|limits| limits.counts_usage())
+                || !models.is_empty(),
+            needs_all_counts: limits.needs_all_counts() || key_limits.needs_all_counts(),
             models: models.into_iter().collect(),
             ceilings: Ceilings::from(limits),
             key_ceilings: Ceilings::from(key_limits),
@@ -63,15 +64,15 @@ impl Quotas {
     /// The same for the tenants of a plan that share `limits` within each namespace, besides what each may use itself. A
     /// tenant's namespace is its name up to the first `/`; a tenant without one shares nothing.
     #[must_use]
-    pub fn shared_in_namespaces(mut self, plan: &str, limits: &Limits) -> Self {
+    pub fn with_shared_limits(mut self, plan: &str, limits: &Limits) -> Self {
         if limits.is_empty() {
             return self;
         }
         self.counted = true;
         self.money_counted |= limits.has_budget();
-        self.use_counted |= limits.counts_use();
-        self.all_counts |= limits.needs_all_counts();
-        self.policies = policies::with(&self.policies, Scope::Namespace, limits);
+        self.usage_counted |= limits.counts_usage();
+        self.needs_all_counts |= limits.needs_all_counts();
+        self.policies = policies::with_scope(&self.policies, Scope::Namespace, limits);
         self.shared = Some((plan.into(), Ceilings::from(limits)));
         self
     }
@@ -84,8 +85,8 @@ impl Quotas {
 
     /// Whether tokens or money are limited, of the tenant, of its keys or for a model: what only the provider's answers report.
     #[must_use]
-    pub fn counts_use(&self) -> bool {
-        self.use_counted
+    pub fn counts_usage(&self) -> bool {
+        self.usage_counted
     }
 
     /// Whether what a request for this model costs is limited, so that its price has to be known.

@@ -1,10 +1,10 @@
 //! Consumption as it is handed over: by origin, tenant and key.
 
-use crate::MICROS;
+use crate::MICROS_PER_SECOND;
 use crate::moment::Moment;
 use crate::subject::Totals;
-use crate::usage::{Part, SubjectName, Usage};
-use crate::window::{HELD_SECONDS, Second};
+use crate::usage::{SubjectKind, SubjectName, Usage};
+use crate::window::{Second, WINDOW_SECONDS};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// often while it has any; one that was killed without a successor must not hold a tenant's places permanently.
 pub const IN_FLIGHT_FRESH_SECONDS: u64 = 60;
 /// By how much the clock of another worker may be ahead, in microseconds: a day, as where somebody set it to the wrong zone.
-const AHEAD: u64 = 86_400 * MICROS;
+const MAX_CLOCK_LEAD: u64 = 86_400 * MICROS_PER_SECOND;
 
 /// Who consumed: one incarnation of a worker. It alone publishes what it consumed, until its successor does for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,9 +34,9 @@ pub struct Snapshot {
     /// Records 0 to `through_seq` − 1 of the origin's log are in it, and nothing that a later record says.
     pub through_seq: u64,
     /// Whether the origin has ended and will consume no more.
-    pub ended: bool,
+    pub finished: bool,
     /// When it was true, in unix microseconds.
-    pub at: u64,
+    pub taken_at: u64,
     /// Consumption by subject; none is empty.
     pub subjects: BTreeMap<SubjectName, Usage>,
 }
@@ -48,8 +48,8 @@ impl Snapshot {
         Self {
             origin,
             through_seq: 0,
-            ended: false,
-            at: 0,
+            finished: false,
+            taken_at: 0,
             subjects: BTreeMap::new(),
         }
     }
@@ -57,7 +57,7 @@ impl Snapshot {
     /// Whether this one is the truth, rather than `other` of the same origin.
     #[must_use]
     pub fn is_newer_than(&self, other: &Self) -> bool {
-        let version = |snapshot: &Self| (snapshot.through_seq, snapshot.ended, snapshot.at);
+        let version = |snapshot: &Self| (snapshot.through_seq, snapshot.finished, snapshot.taken_at);
         version(self) > version(other)
     }
 
@@ -66,7 +66,7 @@ impl Snapshot {
     pub fn apply(&mut self, changes: &Changes) {
         self.through_seq = self.through_seq.max(changes.through_seq);
         // A limiter that was turned back tells an earlier time.
-        self.at = changes.at;
+        self.taken_at = changes.taken_at;
         for change in &changes.entries {
             let seconds = changes.seconds.get(change.seconds.clone()).unwrap_or_default();
             if change.usage.is_empty() && seconds.is_empty() {
@@ -87,16 +87,16 @@ impl Snapshot {
     /// Adds to the totals of each tenant, and of what the tenants of each namespace share, what of this origin's
     /// consumption counts at `now` (unix microseconds). `fresh`: whether its requests in flight do.
     pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64, fresh: bool) {
-        let is_shown = |part: &Part| matches!(part, Part::Whole | Part::Shared(_));
-        for (name, usage) in self.subjects.iter().filter(|(name, _)| is_shown(&name.part)) {
+        let is_shown = |part: &SubjectKind| matches!(part, SubjectKind::Tenant | SubjectKind::Shared(_));
+        for (name, usage) in self.subjects.iter().filter(|(name, _)| is_shown(&name.kind)) {
             let totals = totals.entry(name.clone()).or_default();
-            totals.add(usage, now / MICROS, fresh);
+            totals.add(usage, now / MICROS_PER_SECOND, fresh);
         }
     }
 
     /// Drops what no longer counts at `now` (unix microseconds).
     pub fn prune(&mut self, now: u64) {
-        let second = now / MICROS;
+        let second = now / MICROS_PER_SECOND;
         self.subjects.retain(|_, usage| {
             usage.prune(second);
             !usage.is_empty()
@@ -105,30 +105,30 @@ impl Snapshot {
 
     /// Whether nothing in it counts any more at `now` (unix microseconds).
     #[must_use]
-    pub fn is_past(&self, now: u64) -> bool {
-        let second = now / MICROS;
-        let at = Moment::of_second(second);
+    pub fn is_expired(&self, now: u64) -> bool {
+        let second = now / MICROS_PER_SECOND;
+        let at = Moment::from_second(second);
         let fresh = self.is_fresh(now);
         self.subjects.values().all(|usage| {
             let minute_is_past = usage
                 .seconds
                 .iter()
-                .all(|held| held.second.saturating_add(HELD_SECONDS) <= second);
-            let counts = usage.counting(at);
+                .all(|held| held.second.saturating_add(WINDOW_SECONDS) <= second);
+            let counts = usage.periods_at(at);
             minute_is_past && counts.is_empty() && (usage.in_flight == 0 || !fresh)
         })
     }
 
     /// Dates what is more than a day ahead of `now` (unix microseconds) to `now`: it is of a worker whose clock was wrong,
     /// and would count in every day until that one comes. So it counts in this day, and in no other.
-    pub(crate) fn date_back(&mut self, now: u64) {
-        let latest = now.saturating_add(AHEAD);
-        if self.at > latest {
-            self.at = now;
+    pub(crate) fn backdate(&mut self, now: u64) {
+        let latest = now.saturating_add(MAX_CLOCK_LEAD);
+        if self.taken_at > latest {
+            self.taken_at = now;
         }
-        let (now, latest) = (Moment::of_micros(now), Moment::of_micros(latest));
+        let (now, latest) = (Moment::from_micros(now), Moment::from_micros(latest));
         for usage in self.subjects.values_mut() {
-            usage.date_back(now, latest);
+            usage.backdate(now, latest);
         }
     }
 
@@ -136,9 +136,9 @@ impl Snapshot {
     #[must_use]
     pub(crate) fn is_fresh(&self, now: u64) -> bool {
         let end = self
-            .at
-            .saturating_add(IN_FLIGHT_FRESH_SECONDS.saturating_mul(MICROS));
-        !self.ended && now <= end
+            .taken_at
+            .saturating_add(IN_FLIGHT_FRESH_SECONDS.saturating_mul(MICROS_PER_SECOND));
+        !self.finished && now <= end
     }
 }
 
@@ -147,8 +147,8 @@ impl Snapshot {
 pub struct Changes {
     pub(crate) through_seq: u64,
     /// Unix microseconds.
-    pub(crate) at: u64,
-    pub(crate) all_counts: bool,
+    pub(crate) taken_at: u64,
+    pub(crate) needs_all_counts: bool,
     pub(crate) entries: Vec<Change>,
     pub(crate) seconds: Vec<Second>,
 }
@@ -165,8 +165,8 @@ pub(crate) struct Change {
 impl Changes {
     /// Whether a limit needs counts that state files before version 4 do not have.
     #[must_use]
-    pub fn need_all_counts(&self) -> bool {
-        self.all_counts
+    pub fn needs_all_counts(&self) -> bool {
+        self.needs_all_counts
     }
 
     /// Whether no subject changed.

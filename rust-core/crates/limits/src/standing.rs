@@ -1,6 +1,6 @@
 //! What is left to a sender, as header fields.
 
-use crate::DAY_SECONDS;
+use crate::SECONDS_PER_DAY;
 use crate::config::Ceilings;
 use crate::exceeded::Scope;
 use crate::kinds::{Limit, Period, Quantity};
@@ -8,20 +8,20 @@ use crate::moment::Moment;
 use crate::policies;
 use crate::subject::Totals;
 use crate::text::{push_integer, push_number, push_seconds};
-use crate::window::HELD_SECONDS;
+use crate::window::WINDOW_SECONDS;
 
 /// Limits of a tenant, a key and what a namespace shares.
-const MOST: usize = 3 * Limit::COUNT;
+const MAX_LIMITS: usize = 3 * Limit::COUNT;
 
 /// What is left of one limit.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct RemainingLimit {
     scope: Scope,
     limit: Limit,
     value: u64,
     remaining: u64,
     /// Seconds in which no more than `remaining` can be used; `None` for concurrent requests.
-    more_in: Option<u64>,
+    window_seconds: Option<u64>,
     /// Seconds until nothing is used any more, if nothing else is.
     reset_in: u64,
 }
@@ -31,7 +31,7 @@ struct Left {
 pub struct LimitStatus<'a> {
     policies: &'a [u8],
     second: u64,
-    left: [Option<Left>; MOST],
+    left: [Option<RemainingLimit>; MAX_LIMITS],
 }
 
 impl<'a> LimitStatus<'a> {
@@ -39,7 +39,7 @@ impl<'a> LimitStatus<'a> {
         Self {
             policies,
             second,
-            left: [None; MOST],
+            left: [None; MAX_LIMITS],
         }
     }
 
@@ -52,17 +52,17 @@ impl<'a> LimitStatus<'a> {
         span: Option<(u64, u64)>,
     ) {
         let second = self.second;
-        let leaves_in = |held: u64| held.saturating_add(HELD_SECONDS).saturating_sub(second);
-        for (limit, value) in ceilings.set() {
+        let leaves_in = |held: u64| held.saturating_add(WINDOW_SECONDS).saturating_sub(second);
+        for (limit, value) in ceilings.iter_limits() {
             let used = totals.used(limit);
             let (more_in, reset_in) = match limit.kind().period {
                 Period::Now => (None, 0),
                 Period::Day => {
-                    let day = DAY_SECONDS - second % DAY_SECONDS;
+                    let day = SECONDS_PER_DAY - second % SECONDS_PER_DAY;
                     (Some(day), if used == 0 { 0 } else { day })
                 }
                 Period::Month => {
-                    let month = Moment::of_second(second).next_month().saturating_sub(second);
+                    let month = Moment::from_second(second).next_month().saturating_sub(second);
                     (Some(month), if used == 0 { 0 } else { month })
                 }
                 Period::Minute => match span.filter(|_| used > 0) {
@@ -70,12 +70,12 @@ impl<'a> LimitStatus<'a> {
                     None => (Some(60), 0),
                 },
             };
-            let left = Left {
+            let left = RemainingLimit {
                 scope,
                 limit,
                 value,
                 remaining: value.saturating_sub(used),
-                more_in,
+                window_seconds: more_in,
                 reset_in,
             };
             if let Some(free) = self.left.iter_mut().find(|entry| entry.is_none()) {
@@ -108,45 +108,45 @@ impl<'a> LimitStatus<'a> {
             }
             policies::push_name(out, left.scope, left.limit);
             out.extend_from_slice(b";r=");
-            push_integer(out, policies::told(left.limit, left.remaining));
-            if let Some(seconds) = left.more_in {
+            push_integer(out, policies::reported_amount(left.limit, left.remaining));
+            if let Some(seconds) = left.window_seconds {
                 out.extend_from_slice(b";t=");
                 push_integer(out, seconds);
             }
         }
         out.extend_from_slice(b"\r\n");
         for quantity in [Quantity::Requests, Quantity::Tokens] {
-            if let Some(left) = self.least(quantity) {
+            if let Some(left) = self.min_remaining(quantity) {
                 left.write(quantity.as_str(), out);
             }
         }
     }
 
-    fn least(&self, quantity: Quantity) -> Option<&Left> {
+    fn min_remaining(&self, quantity: Quantity) -> Option<&RemainingLimit> {
         let left = self.left.iter().flatten();
         let wanted = left.filter(|left| left.limit.kind().quantity == quantity);
         wanted.min_by_key(|left| left.remaining)
     }
 }
 
-impl Left {
+impl RemainingLimit {
     /// In the dialect of OpenAI's clients.
     fn write(&self, unit: &str, out: &mut Vec<u8>) {
         for (name, number) in [
             (&b"x-ratelimit-limit-"[..], self.value),
             (b"x-ratelimit-remaining-", self.remaining),
         ] {
-            begin(name, unit, out);
+            write_field_start(name, unit, out);
             push_number(out, number);
             out.extend_from_slice(b"\r\n");
         }
-        begin(b"x-ratelimit-reset-", unit, out);
+        write_field_start(b"x-ratelimit-reset-", unit, out);
         push_seconds(out, self.reset_in);
         out.extend_from_slice(b"\r\n");
     }
 }
 
-fn begin(name: &[u8], unit: &str, out: &mut Vec<u8>) {
+fn write_field_start(name: &[u8], unit: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     out.extend_from_slice(unit.as_bytes());
     out.extend_from_slice(b": ");

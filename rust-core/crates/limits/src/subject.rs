@@ -1,15 +1,15 @@
 //! One subject's consumption, and whether a request fits into its limits.
 
-use crate::MICROS;
+use crate::MICROS_PER_SECOND;
 use crate::config::Ceilings;
 use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
-use crate::exceeded::{Exceeded, RESERVED_WAIT, Scope};
+use crate::exceeded::{LimitExceeded, RESERVATION_RETRY_AFTER, Scope};
 use crate::kinds::{Limit, Period, Quantity};
 use crate::moment::Moment;
-use crate::stepped::Stepped;
+use crate::stepped::ClockStepHistory;
 use crate::usage::{SubjectName, Usage};
-use crate::window::{HELD_SECONDS, Second, Window};
+use crate::window::{Second, WINDOW_SECONDS, Window};
 use std::time::Duration;
 
 /// A minute's ring, counts of a day and a month, and the requests in flight.
@@ -23,7 +23,7 @@ pub(crate) struct Consumption {
     /// `None` while the last minute is empty.
     pub(crate) window: Option<Box<Window>>,
     /// What a clock that was set has left; most subjects have nothing.
-    stepped: Option<Box<Stepped>>,
+    clock_history: Option<Box<ClockStepHistory>>,
 }
 
 impl Consumption {
@@ -34,31 +34,31 @@ impl Consumption {
             window.advance(to.second);
         }
         let month = self.periods.month;
-        if self.periods.turn(to) {
+        if self.periods.advance(to) {
             self.day_reserved = Counts::NONE;
             if self.periods.month != month {
                 self.month_reserved = Counts::NONE;
             }
-            self.come_again();
+            self.restore_periods();
         }
     }
 
     /// A day that has come by itself may have begun before, by a clock that was ahead.
-    fn come_again(&mut self) {
-        if let Some(stepped) = &mut self.stepped {
-            if stepped.is_past(self.periods.day) {
-                self.stepped = None;
+    fn restore_periods(&mut self) {
+        if let Some(stepped) = &mut self.clock_history {
+            if stepped.is_expired(self.periods.day) {
+                self.clock_history = None;
                 return;
             }
-            stepped.recall(&mut self.periods);
+            stepped.restore(&mut self.periods);
         }
     }
 
     /// Goes on from a moment to a later one, because the clock was set ahead: what is left behind is remembered.
-    pub(crate) fn leap(&mut self, from: Moment, to: Moment) {
+    pub(crate) fn jump_forward(&mut self, from: Moment, to: Moment) {
         self.advance(from);
         if let Some(window) = &mut self.window {
-            window.date(to.second);
+            window.move_to(to.second);
         }
         if self.periods.day < to.day {
             self.step(to);
@@ -67,9 +67,9 @@ impl Consumption {
     }
 
     /// Goes back to a moment, because the clock had been wrong: what counts in a time that has not come counts in this one.
-    pub(crate) fn date_back(&mut self, to: Moment) {
+    pub(crate) fn backdate(&mut self, to: Moment) {
         if let Some(window) = &mut self.window {
-            window.date_back(to.second);
+            window.backdate(to.second);
         }
         if self.periods.day > to.day {
             self.step(to);
@@ -77,17 +77,17 @@ impl Consumption {
     }
 
     fn step(&mut self, to: Moment) {
-        if self.stepped.is_none() && self.periods.is_empty() {
-            self.periods = Periods::begun(to);
+        if self.clock_history.is_none() && self.periods.is_empty() {
+            self.periods = Periods::empty_at(to);
             return;
         }
-        self.periods = self.stepped.get_or_insert_default().step(self.periods, to);
+        self.periods = self.clock_history.get_or_insert_default().step(self.periods, to);
     }
 
     /// Takes back what was booked on a day that a clock has left since.
-    pub(crate) fn take_left(&mut self, at: Moment, requests: u32, used: ActualUsage) {
-        if let Some(stepped) = &mut self.stepped {
-            stepped.take(at, requests, used);
+    pub(crate) fn subtract_past(&mut self, at: Moment, requests: u32, used: ActualUsage) {
+        if let Some(stepped) = &mut self.clock_history {
+            stepped.subtract(at, requests, used);
         }
     }
 
@@ -102,11 +102,11 @@ impl Consumption {
 
     /// Takes back what was booked in a second, where it still counts.
     #[inline]
-    pub(crate) fn take(&mut self, at: Moment, requests: u32, used: ActualUsage) {
+    pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
-            window.take(at.second, requests, used.tokens);
+            window.subtract(at.second, requests, used.tokens);
         }
-        self.periods.take(at, requests, used);
+        self.periods.subtract(at, requests, used);
     }
 
     /// Takes note that what was booked at `at` is reserved by a request under way.
@@ -115,7 +115,7 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.reserve(at.second, asked.tokens);
         }
-        let (of_day, of_month) = self.periods.counting(at, 0, asked);
+        let (of_day, of_month) = self.periods.counted_at(at, 0, asked);
         self.day_reserved = self.day_reserved.plus(of_day);
         self.month_reserved = self.month_reserved.plus(of_month);
     }
@@ -126,9 +126,9 @@ impl Consumption {
         if let Some(window) = &mut self.window {
             window.release(at.second, asked.tokens);
         }
-        let (of_day, of_month) = self.periods.counting(at, 0, asked);
-        self.day_reserved = self.day_reserved.less(of_day);
-        self.month_reserved = self.month_reserved.less(of_month);
+        let (of_day, of_month) = self.periods.counted_at(at, 0, asked);
+        self.day_reserved = self.day_reserved.minus(of_day);
+        self.month_reserved = self.month_reserved.minus(of_month);
     }
 
     /// What of a limit's consumption is reserved by requests under way.
@@ -148,10 +148,10 @@ impl Consumption {
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
         self.periods = usage.periods;
         (self.day_reserved, self.month_reserved) = (Counts::NONE, Counts::NONE);
-        self.stepped.clone_from(&usage.stepped);
+        self.clock_history.clone_from(&usage.clock_history);
         self.in_flight = usage.in_flight;
         if let Some(window) = &mut self.window {
-            window.restart(second);
+            window.reset(second);
             for held in &usage.seconds {
                 window.add(held.second.min(second), held.requests, held.tokens);
             }
@@ -160,7 +160,7 @@ impl Consumption {
 
     /// Whether it could be forgotten: nothing counts and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
-        let nothing_counts = self.periods.is_empty() && self.stepped.is_none();
+        let nothing_counts = self.periods.is_empty() && self.clock_history.is_none();
         nothing_counts && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
     }
 
@@ -170,7 +170,7 @@ impl Consumption {
             periods: self.periods,
             in_flight: self.in_flight,
             seconds: Vec::new(),
-            stepped: self.stepped.clone(),
+            clock_history: self.clock_history.clone(),
         }
     }
 
@@ -193,24 +193,24 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn plus(&mut self, other: &Consumption) {
+    fn add_consumption(&mut self, other: &Consumption) {
         let (requests, tokens) = other.window.as_deref().map_or((0, 0), Window::sums);
         self.add_minute(requests, tokens);
-        self.day = self.day.plus(other.periods.of_day);
-        self.month = self.month.plus(other.periods.of_month);
+        self.day = self.day.plus(other.periods.day_counts);
+        self.month = self.month.plus(other.periods.month_counts);
         self.in_flight = self.in_flight.saturating_add(other.in_flight);
     }
 
     /// Adds what of an origin's consumption counts in a second. `fresh`: whether its requests in flight do.
     pub(crate) fn add(&mut self, usage: &Usage, second: u64, fresh: bool) {
-        let counts = |held: &&Second| held.second.saturating_add(HELD_SECONDS) > second;
+        let counts = |held: &&Second| held.second.saturating_add(WINDOW_SECONDS) > second;
         for held in usage.seconds.iter().filter(counts) {
             self.add_minute(u64::from(held.requests), held.tokens);
         }
-        let now = Moment::of_second(second);
-        let counts = usage.counting(now);
-        self.day = self.day.plus(counts.of_day);
-        self.month = self.month.plus(counts.of_month);
+        let now = Moment::from_second(second);
+        let counts = usage.periods_at(now);
+        self.day = self.day.plus(counts.day_counts);
+        self.month = self.month.plus(counts.month_counts);
         if fresh {
             self.in_flight = self.in_flight.saturating_add(usage.in_flight);
         }
@@ -240,19 +240,19 @@ impl Totals {
 
     /// Whether one more request that uses so much fits.
     #[inline]
-    pub(crate) fn fit(&self, ceilings: &Ceilings, asked: ActualUsage) -> bool {
-        self.fit_those(ceilings, asked, |_| true)
+    pub(crate) fn fits(&self, ceilings: &Ceilings, asked: ActualUsage) -> bool {
+        self.fits_where(ceilings, asked, |_| true)
     }
 
     /// Whether so much money more fits.
     pub(crate) fn fits_money(&self, ceilings: &Ceilings, cost: u64) -> bool {
         let asked = ActualUsage { tokens: 0, cost };
-        self.fit_those(ceilings, asked, Limit::is_money)
+        self.fits_where(ceilings, asked, Limit::is_money)
     }
 
     #[inline]
-    fn fit_those(&self, ceilings: &Ceilings, asked: ActualUsage, those: impl Fn(Limit) -> bool) -> bool {
-        let needed = Counts::of_request(asked);
+    fn fits_where(&self, ceilings: &Ceilings, asked: ActualUsage, those: impl Fn(Limit) -> bool) -> bool {
+        let needed = Counts::from_request(asked);
         Limit::ALL.into_iter().filter(|limit| those(*limit)).all(|limit| {
             let needed = needed.get(limit.kind().quantity);
             self.used(limit).saturating_add(needed) <= ceilings.get(limit)
@@ -265,9 +265,9 @@ impl Totals {
 pub(crate) struct Subject {
     pub(crate) name: SubjectName,
     /// What this worker admitted.
-    pub(crate) own: Consumption,
+    pub(crate) local: Consumption,
     /// What all others did, as far as it was told.
-    pub(crate) foreign: Option<Box<Consumption>>,
+    pub(crate) remote: Option<Box<Consumption>>,
     /// Whether it changed since changes were last taken.
     pub(crate) changed: bool,
     /// Whether the slot is free.
@@ -278,8 +278,8 @@ impl Subject {
     pub(crate) fn new(name: SubjectName) -> Self {
         Self {
             name,
-            own: Consumption::default(),
-            foreign: None,
+            local: Consumption::default(),
+            remote: None,
             changed: false,
             vacant: false,
         }
@@ -289,11 +289,11 @@ impl Subject {
     #[inline]
     pub(crate) fn totals(&mut self, now: Moment) -> Totals {
         let mut totals = Totals::default();
-        self.own.advance(now);
-        totals.plus(&self.own);
-        if let Some(foreign) = &mut self.foreign {
+        self.local.advance(now);
+        totals.add_consumption(&self.local);
+        if let Some(foreign) = &mut self.remote {
             foreign.advance(now);
-            totals.plus(foreign);
+            totals.add_consumption(foreign);
         }
         totals
     }
@@ -308,10 +308,10 @@ impl Subject {
 
     fn windows(&self) -> impl Iterator<Item = &Window> {
         let foreign = self
-            .foreign
+            .remote
             .as_deref()
             .and_then(|foreign| foreign.window.as_deref());
-        self.own.window.as_deref().into_iter().chain(foreign)
+        self.local.window.as_deref().into_iter().chain(foreign)
     }
 
     /// The limit that keeps a request out longest, if any does. The subject must have been advanced to `now`; `told` is
@@ -323,37 +323,38 @@ impl Subject {
         totals: &Totals,
         asked: ActualUsage,
         (now, told): (Moment, u64),
-    ) -> Option<Exceeded> {
-        let mut longest: Option<Exceeded> = None;
+    ) -> Option<LimitExceeded> {
+        let mut longest: Option<LimitExceeded> = None;
         for limit in Limit::ALL {
             let kind = limit.kind();
             let (value, used) = (ceilings.get(limit), totals.used(limit));
-            let needed = Counts::of_request(asked).get(kind.quantity);
+            let needed = Counts::from_request(asked).get(kind.quantity);
             if used.saturating_add(needed) <= value {
                 continue;
             }
-            let opens_at =
-                |opens: u64| Duration::from_micros(opens.saturating_mul(MICROS).saturating_sub(told));
+            let opens_at = |opens: u64| {
+                Duration::from_micros(opens.saturating_mul(MICROS_PER_SECOND).saturating_sub(told))
+            };
             let excess = used.saturating_add(needed) - value;
             let retry_after = match kind.period {
                 _ if needed > value => None,
                 Period::Now => Some(Duration::ZERO),
                 Period::Day => Some(opens_at(now.next_day())),
                 Period::Month => Some(opens_at(now.next_month())),
-                Period::Minute => Some(opens_at(self.leaves_at(now.second, excess, kind.quantity))),
+                Period::Minute => Some(opens_at(self.expires_at(now.second, excess, kind.quantity))),
             };
             // Of what others have admitted, nobody tells how much is only reserved.
-            let reserved = self.own.reserved(limit);
+            let reserved = self.local.reserved(limit);
             let fits_settled = used.saturating_sub(reserved).saturating_add(needed) <= value;
             let waits_for_others = reserved > 0 && fits_settled;
-            let new = Exceeded {
+            let new = LimitExceeded {
                 limit,
                 scope,
                 value,
                 remaining: value.saturating_sub(used),
                 reserved: if waits_for_others { reserved } else { 0 },
                 retry_after: match waits_for_others {
-                    true => retry_after.map(|after| after.min(RESERVED_WAIT)),
+                    true => retry_after.map(|after| after.min(RESERVATION_RETRY_AFTER)),
                     false => retry_after,
                 },
             };
@@ -365,12 +366,12 @@ impl Subject {
     }
 
     /// The second in which so much of the window has left that `excess` is gone.
-    fn leaves_at(&self, second: u64, excess: u64, quantity: Quantity) -> u64 {
+    fn expires_at(&self, second: u64, excess: u64, quantity: Quantity) -> u64 {
         let amount = |held: &Second| match quantity {
             Quantity::Tokens => held.tokens,
             _ => u64::from(held.requests),
         };
-        let mut in_second = [0u64; HELD_SECONDS as usize];
+        let mut in_second = [0u64; WINDOW_SECONDS as usize];
         for held in self.windows().flat_map(Window::seconds) {
             let age = usize::try_from(second.saturating_sub(held.second)).unwrap_or(usize::MAX);
             if let Some(sum) = in_second.get_mut(age) {
@@ -378,19 +379,19 @@ impl Subject {
             }
         }
         let mut left = excess;
-        for age in (0..HELD_SECONDS).rev() {
+        for age in (0..WINDOW_SECONDS).rev() {
             let sum = in_second[age as usize];
             if left <= sum {
-                return second.saturating_add(HELD_SECONDS - age);
+                return second.saturating_add(WINDOW_SECONDS - age);
             }
             left -= sum;
         }
-        second.saturating_add(HELD_SECONDS)
+        second.saturating_add(WINDOW_SECONDS)
     }
 }
 
 /// Whether `new` keeps the request out longer than `old`; `None` is for ever.
-pub(crate) fn waits_longer(new: &Exceeded, old: &Exceeded) -> bool {
+pub(crate) fn waits_longer(new: &LimitExceeded, old: &LimitExceeded) -> bool {
     match (new.retry_after, old.retry_after) {
         (_, None) => false,
         (None, Some(_)) => true,

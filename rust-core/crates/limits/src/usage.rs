@@ -4,8 +4,8 @@ use crate::CredentialId;
 use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
-use crate::stepped::Stepped;
-use crate::window::{HELD_SECONDS, Second};
+use crate::stepped::ClockStepHistory;
+use crate::window::{Second, WINDOW_SECONDS};
 use std::sync::Arc;
 
 /// Whose consumption: a tenant's, one of its keys', its consumption of a model, or what the tenants of a namespace share.
@@ -14,25 +14,25 @@ pub struct SubjectName {
     /// The tenant; the namespace, of what is shared.
     pub tenant: Arc<str>,
     /// All of it, or which part.
-    pub part: Part,
+    pub kind: SubjectKind,
 }
 
 impl SubjectName {
     /// What a tenant of a plan shares with the others of its namespace; `None` for a tenant without a namespace.
-    pub(crate) fn shared(tenant: &str, plan: &Arc<str>) -> Option<Self> {
+    pub(crate) fn for_shared(tenant: &str, plan: &Arc<str>) -> Option<Self> {
         let (namespace, _) = tenant.split_once('/')?;
         Some(Self {
             tenant: namespace.into(),
-            part: Part::Shared(Arc::clone(plan)),
+            kind: SubjectKind::Shared(Arc::clone(plan)),
         })
     }
 }
 
 /// What of a tenant's consumption is counted by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum SubjectKind {
     /// All of it.
-    Whole,
+    Tenant,
     /// That of one key.
     Key(CredentialId),
     /// What one model costs, by its name: no requests and no tokens, and only while it has a budget.
@@ -51,60 +51,65 @@ pub struct Usage {
     /// The last minute, oldest second first, no second twice.
     pub seconds: Vec<Second>,
     /// What a clock that was set has left; most have nothing.
-    pub stepped: Option<Box<Stepped>>,
+    pub clock_history: Option<Box<ClockStepHistory>>,
 }
 
 impl Usage {
     /// Whether nothing was consumed and nothing is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.periods.is_empty() && self.in_flight == 0 && self.seconds.is_empty() && self.stepped.is_none()
+        self.periods.is_empty()
+            && self.in_flight == 0
+            && self.seconds.is_empty()
+            && self.clock_history.is_none()
     }
 
     /// What of it counts on the day and in the month of a moment.
-    pub(crate) fn counting(&self, now: Moment) -> Periods {
-        let left = self.stepped.as_ref();
-        let mut counts = left.map(|stepped| stepped.left_at(now)).unwrap_or_default();
+    pub(crate) fn periods_at(&self, now: Moment) -> Periods {
+        let left = self.clock_history.as_ref();
+        let mut counts = left
+            .map(|stepped| stepped.past_periods_at(now))
+            .unwrap_or_default();
         // A day that has not started is that of a worker whose clock is ahead.
         let Periods {
             day,
-            of_day,
+            day_counts: of_day,
             month,
-            of_month,
+            month_counts: of_month,
         } = self.periods;
         if day >= now.day {
             let before = if day == now.day {
                 Counts::NONE
             } else {
-                counts.of_day
+                counts.day_counts
             };
-            counts.of_day = of_day.plus(before);
+            counts.day_counts = of_day.plus(before);
         }
         if month >= now.month {
             let before = if month == now.month {
                 Counts::NONE
             } else {
-                counts.of_month
+                counts.month_counts
             };
-            counts.of_month = of_month.plus(before);
+            counts.month_counts = of_month.plus(before);
         }
         counts
     }
 
     /// The clock was set from one moment to another: what is left is remembered.
     pub(crate) fn step(&mut self, from: Moment, to: Moment) {
-        self.turn(from);
-        if self.periods.day == to.day || (self.stepped.is_none() && self.periods.is_empty()) {
+        self.advance(from);
+        if self.periods.day == to.day || (self.clock_history.is_none() && self.periods.is_empty()) {
             return;
         }
-        self.periods = self.stepped.get_or_insert_default().step(self.periods, to);
+        self.periods = self.clock_history.get_or_insert_default().step(self.periods, to);
     }
 
     /// Books consumption. Seconds that are no longer held when this one comes are dropped.
     pub(crate) fn book(&mut self, second: u64, requests: u32, used: ActualUsage) {
-        let at = Moment::of_second(second);
+        let at = Moment::from_second(second);
         let tokens = used.tokens;
-        self.turn(at);
+        self.advance(at);
         self.periods.add(at, requests, used);
         if requests == 0 && tokens == 0 {
             return;
@@ -122,16 +127,16 @@ impl Usage {
                     tokens,
                 };
                 self.seconds.insert(at, new);
-                self.forget_before(second);
+                self.prune_before(second);
             }
         }
     }
 
     /// Takes back what was booked in a second, where it still counts.
     pub(crate) fn release(&mut self, second: u64, used: ActualUsage) {
-        let at = Moment::of_second(second);
+        let at = Moment::from_second(second);
         let tokens = used.tokens;
-        self.periods.take(at, 0, used);
+        self.periods.subtract(at, 0, used);
         if let Ok(at) = self.seconds.binary_search_by_key(&second, |held| held.second) {
             let held = &mut self.seconds[at];
             held.tokens = held.tokens.saturating_sub(tokens);
@@ -143,18 +148,18 @@ impl Usage {
 
     /// Drops what no longer counts at a second.
     pub(crate) fn prune(&mut self, second: u64) {
-        self.forget_before(second);
-        self.turn(Moment::of_second(second));
+        self.prune_before(second);
+        self.advance(Moment::from_second(second));
     }
 
     /// Dates what is of a time behind `latest` to `now`, which is before it.
-    pub(crate) fn date_back(&mut self, now: Moment, latest: Moment) {
-        let counts = self.counting(now);
+    pub(crate) fn backdate(&mut self, now: Moment, latest: Moment) {
+        let counts = self.periods_at(now);
         if self.periods.day > latest.day {
-            (self.periods.day, self.periods.of_day) = (now.day, counts.of_day);
+            (self.periods.day, self.periods.day_counts) = (now.day, counts.day_counts);
         }
         if self.periods.month > latest.month {
-            (self.periods.month, self.periods.of_month) = (now.month, counts.of_month);
+            (self.periods.month, self.periods.month_counts) = (now.month, counts.month_counts);
         }
         if self
             .seconds
@@ -180,16 +185,16 @@ impl Usage {
         });
     }
 
-    fn turn(&mut self, at: Moment) {
-        if self.periods.turn(at)
-            && let Some(stepped) = &mut self.stepped
+    fn advance(&mut self, at: Moment) {
+        if self.periods.advance(at)
+            && let Some(stepped) = &mut self.clock_history
         {
-            stepped.recall(&mut self.periods);
+            stepped.restore(&mut self.periods);
         }
     }
 
-    fn forget_before(&mut self, second: u64) {
-        let held = |old: &Second| old.second.saturating_add(HELD_SECONDS) > second;
+    fn prune_before(&mut self, second: u64) {
+        let held = |old: &Second| old.second.saturating_add(WINDOW_SECONDS) > second;
         let past = self.seconds.partition_point(|old| !held(old));
         self.seconds.drain(..past);
     }

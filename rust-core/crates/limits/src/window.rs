@@ -2,7 +2,7 @@
 
 /// Seconds for which consumption counts. A span of 60 seconds touches up to 61 clock seconds, so the current one and the
 /// 60 before it are held: then no 60 seconds, wherever they begin, hold more than is counted.
-pub const HELD_SECONDS: u64 = 61;
+pub const WINDOW_SECONDS: u64 = 61;
 
 /// What was consumed in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,23 +50,23 @@ impl Window {
     }
 
     /// Forgets everything and starts at `second`.
-    pub(crate) fn restart(&mut self, second: u64) {
-        self.empty_slots(self.occupied);
+    pub(crate) fn reset(&mut self, second: u64) {
+        self.clear_slots(self.occupied);
         (self.requests, self.tokens, self.reserved) = (0, 0, 0);
         self.newest = second;
     }
 
     /// Goes back to `second`, because the clock had been wrong: all that it holds counts there.
-    pub(crate) fn date_back(&mut self, second: u64) {
+    pub(crate) fn backdate(&mut self, second: u64) {
         if self.newest > second {
-            self.date(second);
+            self.move_to(second);
         }
     }
 
     /// Goes to `second`, because the clock was set: no minute has passed by that, so all that it holds counts there.
-    pub(crate) fn date(&mut self, second: u64) {
+    pub(crate) fn move_to(&mut self, second: u64) {
         let (requests, tokens, reserved) = (self.requests, self.tokens, self.reserved);
-        self.restart(second);
+        self.reset(second);
         self.add(second, u32::try_from(requests).unwrap_or(u32::MAX), tokens);
         self.reserve(second, reserved);
     }
@@ -84,7 +84,7 @@ impl Window {
     /// Takes note that tokens booked in a second are reserved by a request under way.
     #[inline]
     pub(crate) fn reserve(&mut self, second: u64, tokens: u64) {
-        if self.holds(second) {
+        if self.contains(second) {
             let slot = slot(second);
             self.reserved_in[slot] = self.reserved_in[slot].saturating_add(tokens);
             self.reserved = self.reserved.saturating_add(tokens);
@@ -94,7 +94,7 @@ impl Window {
     /// The request that reserved them has ended.
     #[inline]
     pub(crate) fn release(&mut self, second: u64, tokens: u64) {
-        if self.holds(second) {
+        if self.contains(second) {
             let slot = slot(second);
             let tokens = tokens.min(self.reserved_in[slot]);
             self.reserved_in[slot] -= tokens;
@@ -115,12 +115,12 @@ impl Window {
         let passed = second - self.newest;
         if self.occupied != 0 {
             // By age, the newest in the highest bit: what leaves are the lowest bits.
-            let leaving = if passed >= HELD_SECONDS {
+            let leaving = if passed >= WINDOW_SECONDS {
                 u64::MAX
             } else {
-                (1 << (passed + SLOTS as u64 - HELD_SECONDS)) - 1
+                (1 << (passed + SLOTS as u64 - WINDOW_SECONDS)) - 1
             };
-            self.empty_slots(leaving.rotate_right(self.to_top()) & self.occupied);
+            self.clear_slots(leaving.rotate_right(self.rotation_to_top()) & self.occupied);
         }
         self.newest = second;
     }
@@ -128,7 +128,7 @@ impl Window {
     /// Books consumption in a second that is held; in another, nothing.
     #[inline]
     pub(crate) fn add(&mut self, second: u64, requests: u32, tokens: u64) {
-        if !self.holds(second) || (requests == 0 && tokens == 0) {
+        if !self.contains(second) || (requests == 0 && tokens == 0) {
             return;
         }
         let slot = slot(second);
@@ -141,8 +141,8 @@ impl Window {
 
     /// Takes back consumption that was booked in a second; when that has left the window, nothing.
     #[inline]
-    pub(crate) fn take(&mut self, second: u64, requests: u32, tokens: u64) {
-        if !self.holds(second) {
+    pub(crate) fn subtract(&mut self, second: u64, requests: u32, tokens: u64) {
+        if !self.contains(second) {
             return;
         }
         let slot = slot(second);
@@ -159,7 +159,7 @@ impl Window {
 
     /// The oldest second that holds anything.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        let by_age = self.occupied.rotate_left(self.to_top());
+        let by_age = self.occupied.rotate_left(self.rotation_to_top());
         (by_age != 0).then(|| {
             self.newest
                 .saturating_sub(u64::from(63 - by_age.trailing_zeros()))
@@ -168,13 +168,13 @@ impl Window {
 
     /// The latest second that holds anything.
     pub(crate) fn latest(&self) -> Option<u64> {
-        let by_age = self.occupied.rotate_left(self.to_top());
+        let by_age = self.occupied.rotate_left(self.rotation_to_top());
         (by_age != 0).then(|| self.newest.saturating_sub(u64::from(by_age.leading_zeros())))
     }
 
     /// What each second holds, oldest first.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> + '_ {
-        let mut by_age = self.occupied.rotate_left(self.to_top());
+        let mut by_age = self.occupied.rotate_left(self.rotation_to_top());
         std::iter::from_fn(move || {
             if by_age == 0 {
                 return None;
@@ -192,18 +192,18 @@ impl Window {
     }
 
     #[inline]
-    fn holds(&self, second: u64) -> bool {
-        second <= self.newest && self.newest - second < HELD_SECONDS
+    fn contains(&self, second: u64) -> bool {
+        second <= self.newest && self.newest - second < WINDOW_SECONDS
     }
 
     /// How far `occupied` is to be rotated left for the newest slot to be the highest bit.
     #[inline]
-    fn to_top(&self) -> u32 {
+    fn rotation_to_top(&self) -> u32 {
         63 - (self.newest % SLOTS as u64) as u32
     }
 
     #[inline]
-    fn empty_slots(&mut self, slots: u64) {
+    fn clear_slots(&mut self, slots: u64) {
         let mut left = slots;
         while left != 0 {
             let slot = left.trailing_zeros() as usize;
@@ -249,17 +249,17 @@ mod tests {
                     _ => next(200),
                 };
                 window.advance(now);
-                model.retain(|second, _| now - second < HELD_SECONDS);
+                model.retain(|second, _| now - second < WINDOW_SECONDS);
                 let second = now.saturating_sub(next(65)).max(start);
                 let (requests, tokens) = (next(3) as u32, next(100));
-                if now - second < HELD_SECONDS {
+                if now - second < WINDOW_SECONDS {
                     let held = model.entry(second).or_default();
                     if next(2) == 0 {
                         *held = (held.0 + requests, held.1 + tokens);
                         window.add(second, requests, tokens);
                     } else {
                         *held = (held.0.saturating_sub(requests), held.1.saturating_sub(tokens));
-                        window.take(second, requests, tokens);
+                        window.subtract(second, requests, tokens);
                     }
                 } else {
                     window.add(second, requests, tokens);
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(window.oldest(), Some(100), "61 seconds are held");
         window.advance(161);
         assert_eq!((window.oldest(), window.latest()), (Some(130), Some(130)));
-        window.take(130, 1, 1);
+        window.subtract(130, 1, 1);
         assert!(window.is_empty());
     }
 }

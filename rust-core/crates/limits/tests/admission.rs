@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_limits::{CredentialId, Exceeded, Limit, Limiter, Limits, Scope};
+use proofgate_limits::{CredentialId, Limit, LimitExceeded, Limiter, Limits, Scope};
 use std::time::Duration;
 use support::{KEY, MIDNIGHT, OTHER_KEY, SECOND, START, consume, limiter, tenant};
 
@@ -24,7 +24,7 @@ fn a_tenant_gets_as_many_requests_in_a_minute_as_it_may() {
     // The first request was in second 0, whose last moment is 60 seconds behind the start of second 61.
     assert_eq!(
         refused,
-        Exceeded {
+        LimitExceeded {
             limit: Limit::RequestsPerMinute,
             scope: Scope::Tenant,
             value: 3,
@@ -49,7 +49,7 @@ fn each_key_has_its_own_limit_below_the_tenants() {
     let refused = limiter.admit(acme, KEY, 0, START).unwrap_err();
     assert_eq!((refused.scope, refused.value), (Scope::Key, 2));
     let grant = limiter.admit(acme, OTHER_KEY, 0, START).unwrap();
-    limiter.keep(grant);
+    limiter.keep_reservation(grant);
     let refused = limiter.admit(acme, OTHER_KEY, 0, START).unwrap_err();
     assert_eq!((refused.scope, refused.value), (Scope::Tenant, 3));
 }
@@ -90,20 +90,20 @@ fn tokens_are_reserved_before_they_are_used() {
 fn a_request_that_can_never_pass_is_told_so() {
     let (mut limiter, acme) = limiter([1, 1000, 0, 0], [0, 0, 500, 0]);
     let refused = limiter.admit(acme, KEY, 1001, START).unwrap_err();
-    assert!(refused.is_never());
+    assert!(refused.is_permanent());
     assert_eq!(refused.retry_after_seconds(), None);
     assert_eq!(
         (refused.limit, refused.code()),
         (Limit::TokensPerMinute, "request_exceeds_limit")
     );
     let refused = limiter.admit(acme, KEY, 501, START).unwrap_err();
-    assert!(refused.is_never());
+    assert!(refused.is_permanent());
     assert_eq!((refused.limit, refused.scope), (Limit::TokensPerDay, Scope::Key));
     assert!(refused.to_string().contains("500 tokens per day"), "{refused}");
     consume(&mut limiter, acme, KEY, 10, START);
     let refused = limiter.admit(acme, KEY, 2000, START).unwrap_err();
     assert!(
-        refused.is_never(),
+        refused.is_permanent(),
         "also when another limit is only reached for now"
     );
 }
@@ -121,7 +121,7 @@ fn a_days_tokens_come_back_at_midnight_utc() {
     );
     assert!(limiter.admit(acme, KEY, 200, MIDNIGHT - 1).is_err());
     let grant = limiter.admit(acme, KEY, 1000, MIDNIGHT).unwrap();
-    limiter.keep(grant);
+    limiter.keep_reservation(grant);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_place_among_the_concurrent_requests_is_free_when_a_request_ends() {
     assert_eq!(refused.retry_after_seconds(), Some(1));
     limiter.settle(held.pop().unwrap(), 5, START);
     held.push(limiter.admit(acme, KEY, 10, START).unwrap());
-    limiter.keep(held.pop().unwrap());
+    limiter.keep_reservation(held.pop().unwrap());
     held.push(limiter.admit(acme, KEY, 10, START).unwrap());
     limiter.refund(held.pop().unwrap(), true);
     held.push(limiter.admit(acme, KEY, 10, START).unwrap());
@@ -208,7 +208,7 @@ fn what_fits_once_requests_under_way_have_ended_is_told_to_come_back_soon() {
         limiter.settle(held, 20, START);
         let held = limiter.admit(acme, KEY, 500, START).unwrap();
         // What nobody counted stays booked, and nobody gives it back.
-        limiter.keep(held);
+        limiter.keep_reservation(held);
         let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
         assert_eq!(refused.reserved, 0);
         assert!(refused.retry_after_seconds() > Some(50));
@@ -267,13 +267,13 @@ fn times_at_the_ends_of_the_scale_do_no_harm() {
     let (mut limiter, acme) = limiter([2, 10, 10, 1], [2, 10, 10, 1]);
     for now in [0, 1, u64::MAX, 0, u64::MAX] {
         if let Ok(grant) = limiter.admit(acme, KEY, u64::MAX, now) {
-            limiter.keep(grant);
+            limiter.keep_reservation(grant);
         }
         if let Ok(grant) = limiter.admit(acme, KEY, 5, now) {
             limiter.settle(grant, u64::MAX, now);
         }
         limiter.sweep(10, now);
-        limiter.standing(acme, KEY, now).write(&mut Vec::new());
+        limiter.limit_status(acme, KEY, now).write(&mut Vec::new());
     }
 }
 
@@ -283,9 +283,9 @@ fn without_a_limit_nothing_is_counted() {
     let grant = limiter.admit(acme, KEY, u64::MAX, START).unwrap();
     assert_eq!(grant.reserved(), None);
     limiter.settle(grant, 5, START);
-    assert_eq!(limiter.subjects(), 0);
+    assert_eq!(limiter.subject_count(), 0);
     let mut lines = Vec::new();
-    limiter.standing(acme, KEY, START).write(&mut lines);
+    limiter.limit_status(acme, KEY, START).write(&mut lines);
     assert_eq!(lines, b"");
 }
 
@@ -362,7 +362,7 @@ fn tenants_that_come_and_go_leave_nothing_behind() {
         limiter.sweep(10, now);
         limiter.sweep(10, now);
     }
-    assert_eq!(limiter.subjects(), 0);
+    assert_eq!(limiter.subject_count(), 0);
     assert!(ids.len() <= 2, "{ids:?}");
 }
 
@@ -375,25 +375,25 @@ fn a_hundred_thousand_keys_are_forgotten_when_nothing_of_them_counts() {
         limiter.settle(grant, u64::from(number % 2), START);
     }
     let held = limiter.admit(acme, key(200_000), 0, START).unwrap();
-    assert_eq!(limiter.subjects(), 100_002);
+    assert_eq!(limiter.subject_count(), 100_002);
     limiter.take_changes(1, START, &mut proofgate_limits::Changes::default());
     let all = |limiter: &mut Limiter, now| limiter.sweep(1_000_000, now);
     all(&mut limiter, START + 60 * SECOND);
-    assert_eq!(limiter.subjects(), 100_002, "the minute still counts");
+    assert_eq!(limiter.subject_count(), 100_002, "the minute still counts");
     all(&mut limiter, START + 61 * SECOND);
-    let held_today = limiter.subjects();
+    let held_today = limiter.subject_count();
     assert!(
         held_today >= 50_002,
         "those with tokens today, the one in flight and the tenant"
     );
     all(&mut limiter, MIDNIGHT);
-    assert_eq!(limiter.subjects(), 2);
+    assert_eq!(limiter.subject_count(), 2);
     limiter.settle(held, 0, MIDNIGHT);
     limiter.take_changes(1, MIDNIGHT, &mut proofgate_limits::Changes::default());
     all(&mut limiter, MIDNIGHT);
-    assert_eq!(limiter.subjects(), 1);
+    assert_eq!(limiter.subject_count(), 1);
     consume(&mut limiter, acme, key(7), 0, MIDNIGHT);
-    assert_eq!(limiter.subjects(), 2);
+    assert_eq!(limiter.subject_count(), 2);
 }
 
 #[test]
@@ -409,10 +409,10 @@ fn configured_limits_are_at_least_one() {
 fn a_key_is_named_by_the_first_digits_of_its_hash() {
     let mut hash = [0xff; 32];
     hash[..4].copy_from_slice(&[0, 0x1a, 0xb2, 3]);
-    let key = CredentialId::of_api_key(&hash);
+    let key = CredentialId::from_api_key_hash(&hash);
     assert_eq!(key.to_string(), "001ab203");
     assert_eq!(CredentialId::parse("001ab203"), Some(key));
-    let subject = CredentialId::of_subject(&hash);
+    let subject = CredentialId::from_subject_hash(&hash);
     assert_eq!(subject.to_string(), "001ab203ffffffffffffffffffffffff");
     assert_eq!(CredentialId::parse(&subject.to_string()), Some(subject));
     for bad in ["", "001ab20", "001ab2030", "001AB203", "+01ab203", "001ab20é"] {
@@ -424,14 +424,14 @@ fn a_key_is_named_by_the_first_digits_of_its_hash() {
 fn subjects_that_share_the_beginning_of_their_digest_have_limits_of_their_own() {
     let (mut limiter, acme) = support::limiter([0; 4], [1, 0, 0, 0]);
     let mut digest = [7; 32];
-    let victim = CredentialId::of_subject(&digest);
+    let victim = CredentialId::from_subject_hash(&digest);
     digest[15] = 8;
-    let other = CredentialId::of_subject(&digest);
+    let other = CredentialId::from_subject_hash(&digest);
     consume(&mut limiter, acme, other, 0, START);
     assert!(limiter.admit(acme, other, 0, START).is_err());
     assert!(
         limiter
-            .admit(acme, CredentialId::of_api_key(&digest), 0, START)
+            .admit(acme, CredentialId::from_api_key_hash(&digest), 0, START)
             .is_ok()
     );
     assert!(limiter.admit(acme, victim, 0, START).is_ok());

@@ -68,14 +68,14 @@ fn the_steady_state_allocates_nothing() {
             let key = CredentialId::ApiKey([(step % 20) as u8; 4]);
             match limiter.admit(acme, key, demand(step), now) {
                 Ok(mut grant) => {
-                    limiter.recorded(&mut grant);
+                    limiter.mark_recorded(&mut grant);
                     let tokens = 90 + step % 30;
                     limiter.settle(grant, ActualUsage { tokens, cost: tokens }, now);
                 }
                 Err(_) => refused += 1,
             }
             lines.clear();
-            limiter.standing(acme, key, now).write(&mut lines);
+            limiter.limit_status(acme, key, now).write(&mut lines);
             bytes += lines.len();
             if step % 200 == 0 {
                 limiter.take_changes(step, now, &mut changes);

@@ -4,9 +4,9 @@
 mod support;
 
 use proofgate_limits::{
-    ActualUsage, AdmittedReservation, Changes, Counts, CredentialId, Demand, Foreign, Grant,
-    IN_FLIGHT_FRESH_SECONDS, Limit, Limiter, Limits, ModelBudget, Origin, Part, Periods, Quotas, Replay,
-    Second, Snapshot, SubjectName, TenantLimits, Usage,
+    ActualUsage, AdmittedReservation, Changes, Counts, CredentialId, Demand, Grant, IN_FLIGHT_FRESH_SECONDS,
+    Limit, Limiter, Limits, ModelBudget, Origin, Periods, Quotas, RemoteSnapshots, Replay, Second, Snapshot,
+    SubjectKind, SubjectName, TenantLimits, Usage,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -30,9 +30,9 @@ fn snapshot(limiter: &mut Limiter, origin: Origin, through_seq: u64, now: u64) -
     snapshot
 }
 
-fn hand_over(foreign: &mut Foreign, limiter: &mut Limiter, now: u64) {
+fn hand_over(foreign: &mut RemoteSnapshots, limiter: &mut Limiter, now: u64) {
     foreign.tick(now);
-    limiter.absorb(&foreign.take_changes(usize::MAX, now), now);
+    limiter.apply_remote(&foreign.take_changes(usize::MAX, now), now);
 }
 
 #[test]
@@ -43,12 +43,12 @@ fn whoever_inherits_a_tenant_continues_from_its_counters() {
         consume(&mut before, acme, KEY, 200, START + second * SECOND);
     }
     let mut held = before.admit(acme, KEY, 0, START + 4 * SECOND).unwrap();
-    before.recorded(&mut held);
+    before.mark_recorded(&mut held);
 
     let (mut after, acme) = limiter(limits.0, limits.1);
-    let mut foreign = Foreign::new(origin(2));
+    let mut foreign = RemoteSnapshots::new(origin(2));
     let now = START + 5 * SECOND;
-    foreign.absorb(snapshot(&mut before, origin(1), 10, now), now);
+    foreign.insert(snapshot(&mut before, origin(1), 10, now), now);
     hand_over(&mut foreign, &mut after, now);
     let refused = after.admit(acme, KEY, 1, now).unwrap_err();
     assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerMinute, 0));
@@ -69,10 +69,10 @@ fn whoever_inherits_a_tenant_continues_from_its_counters() {
     before.take_changes(11, now, &mut changes);
     let mut newer = foreign.get(&origin(1)).unwrap().clone();
     newer.apply(&changes);
-    assert!(foreign.absorb(newer, now));
+    assert!(foreign.insert(newer, now));
     hand_over(&mut foreign, &mut after, now);
     consume(&mut after, acme, KEY, 0, now);
-    places.into_iter().for_each(|grant| after.keep(grant));
+    places.into_iter().for_each(|grant| after.keep_reservation(grant));
     assert!(after.admit(acme, KEY, 800, START + 63 * SECOND).is_err());
     consume(&mut after, acme, KEY, 800, START + 64 * SECOND);
 }
@@ -82,8 +82,8 @@ fn a_worker_whose_clock_is_ahead_is_counted_now() {
     let (mut ahead, acme) = limiter([2, 0, 100, 0], [0; 4]);
     consume(&mut ahead, acme, KEY, 60, MIDNIGHT + 3600 * SECOND);
     let (mut here, acme) = limiter([2, 0, 100, 0], [0; 4]);
-    let mut foreign = Foreign::new(origin(2));
-    foreign.absorb(snapshot(&mut ahead, origin(1), 1, MIDNIGHT), START);
+    let mut foreign = RemoteSnapshots::new(origin(2));
+    foreign.insert(snapshot(&mut ahead, origin(1), 1, MIDNIGHT), START);
     hand_over(&mut foreign, &mut here, START);
     consume(&mut here, acme, KEY, 0, START);
     let refused = here.admit(acme, KEY, 0, START).unwrap_err();
@@ -99,10 +99,10 @@ fn a_worker_whose_clock_is_ahead_is_counted_now() {
 fn requests_in_flight_of_a_silent_origin_are_not_believed_for_ever() {
     let (mut gone, acme) = limiter([0, 0, 0, 1], [0; 4]);
     let mut grant = gone.admit(acme, KEY, 0, START).unwrap();
-    gone.recorded(&mut grant);
+    gone.mark_recorded(&mut grant);
     let (mut here, acme) = limiter([0, 0, 0, 1], [0; 4]);
-    let mut foreign = Foreign::new(origin(2));
-    foreign.absorb(snapshot(&mut gone, origin(1), 1, START), START);
+    let mut foreign = RemoteSnapshots::new(origin(2));
+    foreign.insert(snapshot(&mut gone, origin(1), 1, START), START);
     let silent = START + IN_FLIGHT_FRESH_SECONDS * SECOND;
     hand_over(&mut foreign, &mut here, silent);
     assert!(here.admit(acme, KEY, 0, silent).is_err());
@@ -127,7 +127,7 @@ fn what_is_not_recorded_is_in_no_snapshot() {
     let refused = limiter.admit(acme, KEY, 100, START).unwrap();
     let mut own = snapshot(&mut limiter, origin(1), 3, START);
     assert!(own.subjects.is_empty(), "{own:?}");
-    limiter.recorded(&mut grant);
+    limiter.mark_recorded(&mut grant);
     limiter.refund(refused, false);
     let mut changes = Changes::default();
     limiter.take_changes(4, START, &mut changes);
@@ -144,10 +144,13 @@ fn what_is_not_recorded_is_in_no_snapshot() {
             requests: 1,
             tokens: 100,
         }],
-        stepped: None,
+        clock_history: None,
     };
-    assert_eq!(usage.periods.of_day.tokens, 100);
-    assert_eq!((usage.periods.of_day.cost, usage.periods.of_month.cost), (0, 0));
+    assert_eq!(usage.periods.day_counts.tokens, 100);
+    assert_eq!(
+        (usage.periods.day_counts.cost, usage.periods.month_counts.cost),
+        (0, 0)
+    );
     assert_eq!(own.subjects.values().collect::<Vec<_>>(), [&usage, &usage]);
     limiter.settle(grant, 0, START);
 }
@@ -173,11 +176,11 @@ fn new_limits_find_what_others_consumed_when_everything_is_sent_again() {
     let (mut other, acme) = limiter([10, 0, 0, 0], [0; 4]);
     consume(&mut other, acme, KEY, 0, START);
     let (mut here, _) = limiter([0; 4], [0; 4]);
-    let mut foreign = Foreign::new(origin(2));
-    foreign.absorb(snapshot(&mut other, origin(1), 1, START), START);
+    let mut foreign = RemoteSnapshots::new(origin(2));
+    foreign.insert(snapshot(&mut other, origin(1), 1, START), START);
     hand_over(&mut foreign, &mut here, START);
     let ids = here.set_limits(&[tenant("acme", [1, 0, 0, 0], [0; 4])]);
-    foreign.resend();
+    foreign.mark_all_changed();
     hand_over(&mut foreign, &mut here, START);
     assert!(here.admit(ids[0], KEY, 0, START).is_err());
 }
@@ -185,19 +188,22 @@ fn new_limits_find_what_others_consumed_when_everything_is_sent_again() {
 #[test]
 fn a_replay_ends_what_was_in_flight_and_keeps_its_reservation() {
     let mut replay = Replay::new(Snapshot::empty(origin(1)));
-    replay.admission(&admitted(1, START, Some(KEY), 500));
-    replay.admission(&admitted(2, START, None, 300));
-    replay.completion(3, START + SECOND, 2, Some(100.into()));
-    replay.completion(4, START + SECOND, 2, Some(100.into()));
-    replay.counted_rejection(5, START + SECOND, "acme", None, None);
-    replay.completion(6, START + SECOND, 99, None);
+    replay.record_admission(&admitted(1, START, Some(KEY), 500));
+    replay.record_admission(&admitted(2, START, None, 300));
+    replay.record_completion(3, START + SECOND, 2, Some(100.into()));
+    replay.record_completion(4, START + SECOND, 2, Some(100.into()));
+    replay.record_counted_rejection(5, START + SECOND, "acme", None, None);
+    replay.record_completion(6, START + SECOND, 99, None);
     let ended = replay.finish(9, START + SECOND);
-    assert_eq!((ended.through_seq, ended.ended), (9, true));
+    assert_eq!((ended.through_seq, ended.finished), (9, true));
     let of_tenant = &ended.subjects[&SubjectName {
         tenant: "acme".into(),
-        part: Part::Whole,
+        kind: SubjectKind::Tenant,
     }];
-    assert_eq!((of_tenant.periods.of_day.tokens, of_tenant.in_flight), (600, 0));
+    assert_eq!(
+        (of_tenant.periods.day_counts.tokens, of_tenant.in_flight),
+        (600, 0)
+    );
     let requests: Vec<_> = of_tenant.seconds.iter().map(|held| held.requests).collect();
     assert_eq!(requests, [2, 1]);
 }
@@ -205,12 +211,15 @@ fn a_replay_ends_what_was_in_flight_and_keeps_its_reservation() {
 #[test]
 fn a_log_whose_clock_stepped_back_is_counted_at_its_latest_time() {
     let mut replay = Replay::new(Snapshot::empty(origin(1)));
-    replay.admission(&admitted(1, MIDNIGHT, None, 5));
-    replay.admission(&admitted(2, MIDNIGHT - 3600 * SECOND, None, 5));
-    replay.completion(3, MIDNIGHT - 3600 * SECOND, 2, Some(7.into()));
+    replay.record_admission(&admitted(1, MIDNIGHT, None, 5));
+    replay.record_admission(&admitted(2, MIDNIGHT - 3600 * SECOND, None, 5));
+    replay.record_completion(3, MIDNIGHT - 3600 * SECOND, 2, Some(7.into()));
     let ended = replay.finish(4, MIDNIGHT);
     let usage = ended.subjects.values().next().unwrap();
-    assert_eq!((usage.periods.of_day.tokens, usage.seconds[0].tokens), (12, 12));
+    assert_eq!(
+        (usage.periods.day_counts.tokens, usage.seconds[0].tokens),
+        (12, 12)
+    );
 }
 
 fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> AdmittedReservation<'static> {
@@ -241,7 +250,7 @@ fn replay(from: Snapshot, facts: &[Fact], now: u64) -> Snapshot {
         let seq = seq as u64;
         match fact {
             Fact::Admission(ts, tenant, key, model, reserved, reserved_cost) => {
-                replay.admission(&AdmittedReservation {
+                replay.record_admission(&AdmittedReservation {
                     seq,
                     ts: *ts,
                     tenant,
@@ -252,9 +261,11 @@ fn replay(from: Snapshot, facts: &[Fact], now: u64) -> Snapshot {
                     shared_plan: Some("gold"),
                 });
             }
-            Fact::Completion(ts, admission, charged) => replay.completion(seq, *ts, *admission, *charged),
+            Fact::Completion(ts, admission, charged) => {
+                replay.record_completion(seq, *ts, *admission, *charged)
+            }
             Fact::Rejection(ts, tenant, key) => {
-                replay.counted_rejection(seq, *ts, tenant, Some(*key), Some("gold"));
+                replay.record_counted_rejection(seq, *ts, tenant, Some(*key), Some("gold"));
             }
             Fact::Other => {}
         }
@@ -313,7 +324,7 @@ proptest! {
                     nanodollars_per_day: None,
                     nanodollars_per_month: NonZeroU64::new(200_000),
                 }),
-            ).shared_in_namespaces("gold", &support::limits(roomy))),
+            ).with_shared_limits("gold", &support::limits(roomy))),
         }));
         let mut facts: Vec<Fact> = vec![Fact::Other];
         let mut held: Vec<Option<Held>> = (0..16).map(|_| None).collect();
@@ -345,7 +356,7 @@ proptest! {
                         let reserved = grant.reserved().unwrap();
                         let cost = grant.reserved_cost();
                         facts.push(Fact::Admission(grant.at(), names[tenant].to_owned(), key, model, reserved, cost));
-                        limiter.recorded(&mut grant);
+                        limiter.mark_recorded(&mut grant);
                         Some(Held::Recorded(grant, seq))
                     }
                 },
@@ -354,7 +365,7 @@ proptest! {
                     facts.push(Fact::Completion(now, admission, charged));
                     match charged {
                         Some(used) => limiter.settle(grant, used, now),
-                        None => limiter.keep(grant),
+                        None => limiter.keep_reservation(grant),
                     }
                     None
                 }
@@ -390,32 +401,32 @@ proptest! {
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
         max in 1..10usize,
     ) {
-        let mut once = Foreign::new(origin(100));
+        let mut once = RemoteSnapshots::new(origin(100));
         for snapshot in &snapshots {
-            once.absorb(snapshot.clone(), START);
+            once.insert(snapshot.clone(), START);
         }
-        let mut anyhow = Foreign::new(origin(100));
+        let mut anyhow = RemoteSnapshots::new(origin(100));
         let mut taken = BTreeMap::new();
         let shuffled = order.iter().map(|at| at.get(&snapshots));
         for snapshot in shuffled.chain(snapshots.iter().rev()) {
-            anyhow.absorb(snapshot.clone(), START);
-            prop_assert!(!anyhow.absorb(snapshot.clone(), START), "a snapshot is not newer than itself");
+            anyhow.insert(snapshot.clone(), START);
+            prop_assert!(!anyhow.insert(snapshot.clone(), START), "a snapshot is not newer than itself");
             taken.extend(anyhow.take_changes(max, START));
         }
         taken.extend(anyhow.take_changes(usize::MAX, START));
         taken.retain(|_, usage: &mut Usage| !usage.is_empty());
-        once.resend();
+        once.mark_all_changed();
         let mut sums: BTreeMap<_, _> = once.take_changes(usize::MAX, START).into_iter().collect();
         sums.retain(|_, usage| !usage.is_empty());
         prop_assert_eq!(&taken, &sums);
 
         // And a limiter that was told them piecemeal counts the same sum.
         let (mut limiter, acme) = limiter([1 << 40, 0, 0, 0], [0; 4]);
-        limiter.absorb(&taken.into_iter().collect::<Vec<_>>(), START);
-        let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.part == Part::Whole);
+        limiter.apply_remote(&taken.into_iter().collect::<Vec<_>>(), START);
+        let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.kind == SubjectKind::Tenant);
         let requests = of_tenant.map_or(0, |(_, usage)| usage.seconds.iter().map(|held| u64::from(held.requests)).sum());
         let mut lines = Vec::new();
-        limiter.standing(acme, KEY, START).write(&mut lines);
+        limiter.limit_status(acme, KEY, START).write(&mut lines);
         let remaining = format!("x-ratelimit-remaining-requests: {}\r\n", (1u64 << 40) - requests);
         prop_assert!(String::from_utf8(lines).unwrap().contains(&remaining));
     }
@@ -427,15 +438,15 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
     (incarnation, 0..6u64, any::<bool>()).prop_map(|(number, through_seq, ended)| {
         let seed = number as u64 * 31 + through_seq * 7 + u64::from(ended);
         let mut snapshot = Snapshot::empty(origin(number));
-        (snapshot.through_seq, snapshot.ended) = (through_seq, ended);
-        snapshot.at = START - SECOND * (seed % 100);
+        (snapshot.through_seq, snapshot.finished) = (through_seq, ended);
+        snapshot.taken_at = START - SECOND * (seed % 100);
         for subject in 0..seed % 5 {
             let name = SubjectName {
                 tenant: ["acme", "beta"][(subject % 2) as usize].into(),
-                part: match subject {
-                    0 | 1 => Part::Whole,
-                    2 => Part::Key(CredentialId::ApiKey([2; 4])),
-                    _ => Part::Model("large".into()),
+                kind: match subject {
+                    0 | 1 => SubjectKind::Tenant,
+                    2 => SubjectKind::Key(CredentialId::ApiKey([2; 4])),
+                    _ => SubjectKind::Model("large".into()),
                 },
             };
             let second = |age: u64| Second {
@@ -444,16 +455,16 @@ fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
                 tokens: seed,
             };
             let usage = Usage {
-                stepped: None,
+                clock_history: None,
                 periods: Periods {
                     day: START / SECOND / 86_400 - seed % 2,
-                    of_day: Counts {
+                    day_counts: Counts {
                         requests: seed * 2 + subject,
                         tokens: seed + subject,
                         cost: seed * subject,
                     },
                     month: 53 * 12 + 10 - seed % 2,
-                    of_month: Counts {
+                    month_counts: Counts {
                         requests: seed * 5,
                         tokens: seed * 4,
                         cost: seed * 3,

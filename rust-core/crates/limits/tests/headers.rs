@@ -8,7 +8,7 @@ use support::{KEY, MIDNIGHT, SECOND, START, consume, limiter};
 
 fn fields(limiter: &mut Limiter, tenant: TenantId, now: u64) -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    limiter.standing(tenant, KEY, now).write(&mut lines);
+    limiter.limit_status(tenant, KEY, now).write(&mut lines);
     let lines = String::from_utf8(lines).unwrap();
     assert!(lines.is_empty() || lines.ends_with("\r\n"));
     let fields = lines

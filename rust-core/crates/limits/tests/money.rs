@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    ActualUsage, Changes, CredentialId, Demand, Exceeded, Foreign, Grant, Limit, Limiter, Limits, MAX_COST,
-    ModelBudget, Origin, Quotas, Scope, Snapshot, TenantId, TenantLimits,
+    ActualUsage, Changes, CredentialId, Demand, Grant, Limit, LimitExceeded, Limiter, Limits, MAX_COST,
+    ModelBudget, Origin, Quotas, RemoteSnapshots, Scope, Snapshot, TenantId, TenantLimits,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
     let refused = limiter.admit(acme, KEY, costs("large", 500), START).unwrap_err();
     assert_eq!(
         refused,
-        Exceeded {
+        LimitExceeded {
             limit: Limit::MoneyPerDay,
             scope: Scope::Tenant,
             value: 1000,
@@ -100,11 +100,11 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
 fn what_is_sent_again_reserves_again_or_is_not_sent() {
     let (mut limiter, acme) = limiter([1000, 0], [900, 0], [0, 800]);
     let mut grant = limiter.admit(acme, KEY, costs("large", 300), START).unwrap();
-    limiter.recorded(&mut grant);
-    assert!(limiter.reserve_again(&mut grant, 300, START));
+    limiter.mark_recorded(&mut grant);
+    assert!(limiter.reserve_retry_cost(&mut grant, 300, START));
     assert_eq!(grant.reserved_cost(), Some(600));
     assert!(
-        !limiter.reserve_again(&mut grant, 300, START),
+        !limiter.reserve_retry_cost(&mut grant, 300, START),
         "the model has 800 a month"
     );
     let refused = limiter.admit(acme, KEY, costs("small", 301), START).unwrap_err();
@@ -118,10 +118,10 @@ fn what_is_sent_again_reserves_again_or_is_not_sent() {
     limiter.set_tenant(&uncounted);
     let mut grant = limiter.admit(acme, KEY, costs("large", 300), START).unwrap();
     assert!(
-        limiter.reserve_again(&mut grant, u64::MAX, START),
+        limiter.reserve_retry_cost(&mut grant, u64::MAX, START),
         "no budget counts it"
     );
-    limiter.keep(grant);
+    limiter.keep_reservation(grant);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_budget_says_what_it_is_in_dollars() {
     let refused = limiter
         .admit(acme, KEY, costs("other", MAX_COST), START)
         .unwrap_err();
-    assert!(refused.is_never());
+    assert!(refused.is_permanent());
     assert_eq!(
         refused.to_string(),
         "the request alone needs more than this tenant's budget of 12.5 dollars per day: make it smaller"
@@ -227,11 +227,11 @@ fn a_budget_admits_nothing_whose_price_is_not_known() {
         limiter
             .admit(acme, KEY, unknown("large"), START)
             .unwrap_err()
-            .is_never()
+            .is_permanent()
     );
     let free = limiter.admit(acme, KEY, unknown("small"), START).unwrap();
     assert_eq!(free.reserved_cost(), None, "nothing counts what it costs");
-    limiter.keep(free);
+    limiter.keep_reservation(free);
     let quotas = quotas([0; 2], [0; 2], [1, 0]);
     assert!(quotas.has_budget_for("large") && !quotas.has_budget_for("small"));
     assert!(!quotas.is_unlimited());
@@ -259,18 +259,18 @@ fn what_others_spent_counts_also_of_a_model_and_until_the_month_ends() {
         incarnation: 1,
     });
     snapshot.apply(&changes);
-    snapshot.ended = true;
+    snapshot.finished = true;
     let later = NEXT_MONTH - SECOND;
     snapshot.prune(later);
-    assert!(!snapshot.is_past(later));
-    assert!(snapshot.is_past(NEXT_MONTH));
-    let mut foreign = Foreign::new(Origin {
+    assert!(!snapshot.is_expired(later));
+    assert!(snapshot.is_expired(NEXT_MONTH));
+    let mut foreign = RemoteSnapshots::new(Origin {
         shard: 0,
         incarnation: 2,
     });
-    foreign.absorb(snapshot, later);
+    foreign.insert(snapshot, later);
     let (mut here, acme) = limiter([0, 100], [0; 2], [0, 50]);
-    here.absorb(&foreign.take_changes(usize::MAX, later), later);
+    here.apply_remote(&foreign.take_changes(usize::MAX, later), later);
     assert_eq!(
         here.admit(acme, KEY, costs("large", 11), later)
             .unwrap_err()
@@ -293,13 +293,13 @@ fn subjects_of_models_are_forgotten_when_nothing_of_them_counts() {
     let held = limiter.admit(acme, KEY, costs("large", 0), START).unwrap();
     limiter.take_changes(1, START, &mut Changes::default());
     limiter.sweep(10, START);
-    assert_eq!(limiter.subjects(), 2, "it is in flight");
+    assert_eq!(limiter.subject_count(), 2, "it is in flight");
     limiter.settle(held, ActualUsage { tokens: 0, cost: 7 }, START);
     limiter.take_changes(1, START, &mut Changes::default());
     limiter.sweep(10, NEXT_MONTH - 1);
-    assert_eq!(limiter.subjects(), 2);
+    assert_eq!(limiter.subject_count(), 2);
     limiter.sweep(10, NEXT_MONTH);
-    assert_eq!(limiter.subjects(), 1);
+    assert_eq!(limiter.subject_count(), 1);
     spend(&mut limiter, acme, KEY, "large", 50, NEXT_MONTH);
 }
 
@@ -308,7 +308,7 @@ fn the_headers_tell_money_in_microdollars() {
     let (mut limiter, acme) = limiter([5_000_000, 0], [0, 7_000_000], [1, 1]);
     spend(&mut limiter, acme, KEY, "other", 1, START);
     let mut lines = Vec::new();
-    limiter.standing(acme, KEY, START).write(&mut lines);
+    limiter.limit_status(acme, KEY, START).write(&mut lines);
     let lines = String::from_utf8(lines).unwrap();
     let policy = r#"ratelimit-policy: "money-day";q=5000;qu="microdollars";w=86400, "key-money-month";q=7000;qu="microdollars""#;
     assert!(lines.contains(policy), "{lines}");
@@ -391,14 +391,14 @@ proptest! {
                     let admitted = limiter.admit(acme, key, costs(model, step.reserve), now);
                     prop_assert_eq!(admitted.is_ok(), fits);
                     if let Ok(mut grant) = admitted {
-                        limiter.recorded(&mut grant);
+                        limiter.mark_recorded(&mut grant);
                         for (subject, kind, span, _) in spans(now) {
                             sums.entry((subject, kind, span)).or_default().booked += step.reserve;
                         }
                         held[client] = Some((grant, step.reserve, now));
                     }
                 }
-                Some((grant, _, _)) if step.act == 0 => limiter.keep(grant),
+                Some((grant, _, _)) if step.act == 0 => limiter.keep_reservation(grant),
                 Some((grant, reserved, at)) => {
                     let used = if step.act == 1 { 0 } else { step.used };
                     limiter.settle(grant, ActualUsage { tokens: 1, cost: used }, now);

@@ -43,7 +43,7 @@ fn the_request_beyond_a_days_limit_is_refused_until_midnight_utc() {
         "this tenant's limit of 3 requests per day is reached: try again in 5400 s"
     );
     let mut fields = Vec::new();
-    limiter.standing(acme, KEY, now).write(&mut fields);
+    limiter.limit_status(acme, KEY, now).write(&mut fields);
     let expected = [
         r#"ratelimit-policy: "requests-day";q=3;w=86400"#,
         r#"ratelimit: "requests-day";r=0;t=5400"#,
@@ -81,22 +81,22 @@ fn a_successor_goes_on_with_the_days_requests_whether_its_predecessor_ended_or_c
     };
     let (mut before, acme) = limiter();
     let mut grant = before.admit(acme, KEY, 0, START).unwrap();
-    before.recorded(&mut grant);
-    before.keep(grant);
+    before.mark_recorded(&mut grant);
+    before.keep_reservation(grant);
     let mut changes = Changes::default();
     before.take_changes(1, START, &mut changes);
-    assert!(changes.need_all_counts());
+    assert!(changes.needs_all_counts());
     let mut ended = Snapshot::empty(origin);
     ended.apply(&changes);
 
     let mut replay = Replay::new(Snapshot::empty(origin));
-    replay.counted_rejection(0, START, ACME, None, None);
+    replay.record_counted_rejection(0, START, ACME, None, None);
     let crashed = replay.finish(1, START);
 
     for snapshot in [ended, crashed] {
         let (mut after, acme) = limiter();
         let consumed: Vec<_> = snapshot.subjects.into_iter().collect();
-        after.absorb(&consumed, START + 70 * SECOND);
+        after.apply_remote(&consumed, START + 70 * SECOND);
         for _ in 0..2 {
             consume(&mut after, acme, KEY, 0, START + 70 * SECOND);
         }

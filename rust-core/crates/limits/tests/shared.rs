@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    ActualUsage, AdmittedReservation, Changes, Demand, Exceeded, Foreign, Grant, Limit, Limiter, Limits,
-    Origin, Part, Quotas, Replay, Scope, Snapshot, SubjectName, TenantId, TenantLimits,
+    ActualUsage, AdmittedReservation, Changes, Demand, Grant, Limit, LimitExceeded, Limiter, Limits, Origin,
+    Quotas, RemoteSnapshots, Replay, Scope, Snapshot, SubjectKind, SubjectName, TenantId, TenantLimits,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn money(day: u64) -> Limits {
 }
 
 fn quotas(plan: &str, own: &Limits, shared: &Limits) -> Arc<Quotas> {
-    Arc::new(Quotas::new(own, &NOTHING).shared_in_namespaces(plan, shared))
+    Arc::new(Quotas::new(own, &NOTHING).with_shared_limits(plan, shared))
 }
 
 /// Tenants of one plan.
@@ -37,7 +37,7 @@ fn limiter<const N: usize>(names: [&str; N], own: &Limits, shared: &Limits) -> (
     (limiter, ids)
 }
 
-fn ask(limiter: &mut Limiter, tenant: TenantId, cost: u64, now: u64) -> Result<Grant, Exceeded> {
+fn ask(limiter: &mut Limiter, tenant: TenantId, cost: u64, now: u64) -> Result<Grant, LimitExceeded> {
     let demand = Demand {
         tokens: cost,
         model: "m",
@@ -103,7 +103,7 @@ fn every_limit_can_be_shared() {
         assert_eq!((refused.scope, refused.limit), (Scope::Namespace, limit));
         limiter.refund(held, false);
         ask(&mut limiter, batch, 10, START)
-            .map(|grant| limiter.keep(grant))
+            .map(|grant| limiter.keep_reservation(grant))
             .unwrap();
     }
 }
@@ -117,10 +117,10 @@ fn what_is_not_used_goes_back_to_all_and_what_was_used_beyond_counts_for_all() {
     limiter.settle(held, ActualUsage { tokens: 0, cost: 30 }, START);
     let mut held = ask(&mut limiter, batch, 60, START).unwrap();
     assert!(
-        !limiter.reserve_again(&mut held, 20, START),
+        !limiter.reserve_retry_cost(&mut held, 20, START),
         "90 of 100 are taken"
     );
-    assert!(limiter.reserve_again(&mut held, 10, START));
+    assert!(limiter.reserve_retry_cost(&mut held, 10, START));
     limiter.settle(held, ActualUsage { tokens: 0, cost: 75 }, START);
     assert_eq!(ask(&mut limiter, app, 1, START).unwrap_err().remaining, 0);
 }
@@ -159,7 +159,11 @@ fn neither_a_new_name_nor_another_plan_gives_a_namespace_its_budget_again() {
     limiter.set_limits(&[]);
     let later = MIDNIGHT + 40 * 86_400 * SECOND;
     forget(&mut limiter, later);
-    assert_eq!(limiter.subjects(), 0, "nothing is kept of what no longer counts");
+    assert_eq!(
+        limiter.subject_count(),
+        0,
+        "nothing is kept of what no longer counts"
+    );
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn a_tenant_without_a_namespace_shares_nothing() {
     let (mut limiter, [app]) = limiter(["app"], &NOTHING, &money(10));
     let held = ask(&mut limiter, app, 1000, START).unwrap();
     assert_eq!(held.shared_plan(), None);
-    limiter.keep(held);
+    limiter.keep_reservation(held);
 }
 
 #[test]
@@ -197,7 +201,7 @@ fn a_sender_sees_what_is_left_of_what_its_namespace_shares() {
     );
     consume(&mut limiter, batch, OTHER_KEY, 0, START);
     let mut lines = Vec::new();
-    limiter.standing(app, KEY, START).write(&mut lines);
+    limiter.limit_status(app, KEY, START).write(&mut lines);
     let lines = String::from_utf8(lines).unwrap();
     for expected in [
         r#"ratelimit-policy: "requests";q=9;w=60, "namespace-requests";q=5;w=60"#,
@@ -237,19 +241,19 @@ fn a_successor_goes_on_with_what_a_namespace_has_shared() {
         reserved_cost: Some(20),
         shared_plan,
     };
-    replay.admission(&admission(3, Some("gold")));
-    replay.admission(&admission(4, None));
-    replay.completion(5, START, 3, Some(ActualUsage { tokens: 0, cost: 15 }));
+    replay.record_admission(&admission(3, Some("gold")));
+    replay.record_admission(&admission(4, None));
+    replay.record_completion(5, START, 3, Some(ActualUsage { tokens: 0, cost: 15 }));
     let ended = replay.finish(6, START);
     let shared = SubjectName {
         tenant: "blue".into(),
-        part: Part::Shared("gold".into()),
+        kind: SubjectKind::Shared("gold".into()),
     };
-    assert_eq!(ended.subjects[&shared].periods.of_day.cost, 75);
+    assert_eq!(ended.subjects[&shared].periods.day_counts.cost, 75);
 
     let (mut after, [other]) = limiter(["blue/other"], &NOTHING, &money(100));
-    let mut foreign = Foreign::new(origin(2));
-    foreign.absorb(ended, START);
-    after.absorb(&foreign.take_changes(usize::MAX, START), START);
+    let mut foreign = RemoteSnapshots::new(origin(2));
+    foreign.insert(ended, START);
+    after.apply_remote(&foreign.take_changes(usize::MAX, START), START);
     assert_eq!(ask(&mut after, other, 26, START).unwrap_err().remaining, 25);
 }

@@ -4,8 +4,8 @@
 mod support;
 
 use proofgate_limits::{
-    ActualUsage, AdmittedReservation, Changes, Demand, Foreign, Grant, Limit, Limiter, Limits, Origin,
-    Quotas, Replay, Snapshot, TenantId, TenantLimits,
+    ActualUsage, AdmittedReservation, Changes, Demand, Grant, Limit, Limiter, Limits, Origin, Quotas,
+    RemoteSnapshots, Replay, Snapshot, TenantId, TenantLimits,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ fn what_was_used_by_a_wrong_clock_counts_now_and_ends_with_this_minute_day_and_m
         for _ in 0..3 {
             spend(&mut limiter, acme, 30, START + ahead);
         }
-        limiter.turn_back(START);
-        assert_eq!(limiter.now_after(START), START);
+        limiter.roll_back_clock(START);
+        assert_eq!(limiter.effective_now(START), START);
         assert_eq!(
             ask(&mut limiter, acme, 1, START).unwrap_err(),
             Limit::RequestsPerMinute
@@ -91,8 +91,8 @@ fn a_request_under_way_gives_back_what_it_did_not_use_in_the_day_that_it_counts_
         let (mut limiter, acme) = limiter();
         let mut open = ask(&mut limiter, acme, 90, START + ahead).unwrap();
         let unrecorded = ask(&mut limiter, acme, 5, START + ahead).unwrap();
-        limiter.recorded(&mut open);
-        limiter.turn_back(START);
+        limiter.mark_recorded(&mut open);
+        limiter.roll_back_clock(START);
         assert_eq!(
             ask(&mut limiter, acme, 10, START).unwrap_err(),
             Limit::MoneyPerDay
@@ -108,9 +108,9 @@ fn a_request_under_way_gives_back_what_it_did_not_use_in_the_day_that_it_counts_
 fn an_earlier_time_without_a_turn_gives_nothing_out() {
     let (mut limiter, acme) = limiter();
     spend(&mut limiter, acme, 30, START);
-    limiter.turn_back(START + MINUTE);
-    assert_eq!(limiter.now_after(START), START, "it is turned back only");
-    assert_eq!(limiter.now_after(START - DAY), START);
+    limiter.roll_back_clock(START + MINUTE);
+    assert_eq!(limiter.effective_now(START), START, "it is turned back only");
+    assert_eq!(limiter.effective_now(START - DAY), START);
 }
 
 fn origin(incarnation: u128) -> Origin {
@@ -131,9 +131,9 @@ fn used_ahead(ahead: u64) -> Snapshot {
     snapshot
 }
 
-fn left_on(foreign: &mut Foreign, limiter: &mut Limiter, acme: TenantId, now: u64) -> bool {
+fn left_on(foreign: &mut RemoteSnapshots, limiter: &mut Limiter, acme: TenantId, now: u64) -> bool {
     foreign.tick(now);
-    limiter.absorb(&foreign.take_changes(usize::MAX, now), now);
+    limiter.apply_remote(&foreign.take_changes(usize::MAX, now), now);
     let asked = ask(limiter, acme, 100, now);
     let is_left = asked.is_ok();
     if let Ok(grant) = asked {
@@ -146,8 +146,8 @@ fn left_on(foreign: &mut Foreign, limiter: &mut Limiter, acme: TenantId, now: u6
 fn what_another_worker_used_by_a_clock_years_ahead_counts_in_one_day_and_not_in_all() {
     for ahead in AHEAD {
         let (mut here, acme) = limiter();
-        let mut foreign = Foreign::new(origin(2));
-        foreign.absorb(used_ahead(ahead), START);
+        let mut foreign = RemoteSnapshots::new(origin(2));
+        foreign.insert(used_ahead(ahead), START);
         assert!(!left_on(&mut foreign, &mut here, acme, START));
         assert!(!left_on(&mut foreign, &mut here, acme, START + MINUTE));
         assert!(left_on(&mut foreign, &mut here, acme, START + 2 * DAY), "{ahead}");
@@ -158,10 +158,10 @@ fn what_another_worker_used_by_a_clock_years_ahead_counts_in_one_day_and_not_in_
 fn what_others_told_before_the_clock_was_set_right_counts_in_one_day_as_well() {
     for ahead in &AHEAD[2..] {
         let (mut here, acme) = limiter();
-        let mut foreign = Foreign::new(origin(2));
-        foreign.absorb(used_ahead(*ahead), START + ahead);
+        let mut foreign = RemoteSnapshots::new(origin(2));
+        foreign.insert(used_ahead(*ahead), START + ahead);
         assert!(!left_on(&mut foreign, &mut here, acme, START + ahead));
-        here.turn_back(START);
+        here.roll_back_clock(START);
         assert!(!left_on(&mut foreign, &mut here, acme, START));
         assert!(left_on(&mut foreign, &mut here, acme, START + 2 * DAY), "{ahead}");
     }
@@ -237,9 +237,9 @@ fn a_clock_that_was_ahead_and_came_back_gives_nothing_out_again() {
         for (limits, limit) in hundred() {
             let (mut limiter, acme) = limited(limits);
             use_up(&mut limiter, acme, 90, START).unwrap();
-            limiter.leap(START, START + step);
+            limiter.jump_forward(START, START + step);
             limiter.sweep(10, START + step);
-            limiter.turn_back(START);
+            limiter.roll_back_clock(START);
             let refused = use_up(&mut limiter, acme, 20, START);
             assert_eq!(refused, Err(limit), "{step} ahead and back");
             use_up(&mut limiter, acme, 10, START).unwrap();
@@ -253,14 +253,14 @@ fn a_clock_that_was_behind_and_came_back_gives_nothing_out_again() {
         for (limits, limit) in hundred() {
             let (mut limiter, acme) = limited(limits);
             use_up(&mut limiter, acme, 90, START).unwrap();
-            limiter.turn_back(START - step);
+            limiter.roll_back_clock(START - step);
             assert_eq!(
                 use_up(&mut limiter, acme, 20, START - step),
                 Err(limit),
                 "{step} back"
             );
             limiter.sweep(10, START - step);
-            limiter.leap(START - step, START);
+            limiter.jump_forward(START - step, START);
             assert_eq!(
                 use_up(&mut limiter, acme, 20, START),
                 Err(limit),
@@ -278,11 +278,11 @@ fn a_clock_that_goes_to_and_fro_counts_nothing_twice() {
             let (mut limiter, acme) = limited(limits);
             use_up(&mut limiter, acme, 40, START).unwrap();
             for turn in 0..20 {
-                limiter.leap(START, START + step);
+                limiter.jump_forward(START, START + step);
                 if turn == 0 {
                     use_up(&mut limiter, acme, 10, START + step).unwrap();
                 }
-                limiter.turn_back(START);
+                limiter.roll_back_clock(START);
             }
             use_up(&mut limiter, acme, 50, START).unwrap();
             assert!(use_up(&mut limiter, acme, 1, START).is_err());
@@ -295,9 +295,9 @@ fn what_a_request_did_not_use_goes_back_to_the_day_that_the_clock_left() {
     for step in &STEPS[2..] {
         let (mut limiter, acme) = limited(hundred()[2].0);
         let open = ask(&mut limiter, acme, 90, START).unwrap();
-        limiter.leap(START, START + step);
+        limiter.jump_forward(START, START + step);
         limiter.settle(open, ActualUsage { tokens: 0, cost: 20 }, START + step);
-        limiter.turn_back(START);
+        limiter.roll_back_clock(START);
         assert_eq!(
             ask(&mut limiter, acme, 81, START).unwrap_err(),
             Limit::MoneyPerDay
@@ -314,7 +314,7 @@ fn left_behind(limits: Limits, step: u64) -> Snapshot {
     let mut changes = Changes::default();
     other.take_changes(2, START, &mut changes);
     snapshot.apply(&changes);
-    other.leap(START, START + step);
+    other.jump_forward(START, START + step);
     other.take_changes(3, START + step, &mut changes);
     snapshot.apply(&changes);
     snapshot.prune(START + step);
@@ -326,10 +326,10 @@ fn others_and_a_successor_count_what_a_worker_used_before_its_clock_was_set_ahea
     for step in &STEPS[1..] {
         for (limits, limit) in &hundred()[1..] {
             let (mut here, acme) = limited(*limits);
-            let mut foreign = Foreign::new(origin(2));
-            foreign.absorb(left_behind(*limits, *step), START);
+            let mut foreign = RemoteSnapshots::new(origin(2));
+            foreign.insert(left_behind(*limits, *step), START);
             foreign.tick(START);
-            here.absorb(&foreign.take_changes(usize::MAX, START), START);
+            here.apply_remote(&foreign.take_changes(usize::MAX, START), START);
             assert_eq!(use_up(&mut here, acme, 20, START), Err(*limit), "{step}");
             use_up(&mut here, acme, 10, START).unwrap();
         }
@@ -352,17 +352,17 @@ fn a_log_in_which_the_clock_was_set_ahead_and_back_is_counted_on_both_days() {
         let (ahead, hour) = (START + step, 3600 * SECOND);
         for comes_back in [false, true] {
             let mut replay = Replay::new(Snapshot::empty(origin(1)));
-            replay.admission(&admission(1, START, 60));
-            replay.clock_step(2, START, ahead, hour);
-            replay.admission(&admission(3, ahead, 30));
+            replay.record_admission(&admission(1, START, 60));
+            replay.record_clock_step(2, START, ahead, hour);
+            replay.record_admission(&admission(3, ahead, 30));
             if comes_back {
-                replay.clock_step(4, ahead, START, hour);
+                replay.record_clock_step(4, ahead, START, hour);
             }
             let ended = replay.finish(5, START);
             let (mut here, acme) = limited(hundred()[2].0);
-            let mut foreign = Foreign::new(origin(2));
-            foreign.absorb(ended, START);
-            here.absorb(&foreign.take_changes(usize::MAX, START), START);
+            let mut foreign = RemoteSnapshots::new(origin(2));
+            foreign.insert(ended, START);
+            here.apply_remote(&foreign.take_changes(usize::MAX, START), START);
             let refused = use_up(&mut here, acme, 11, START);
             assert_eq!(refused, Err(Limit::MoneyPerDay), "{step}, back: {comes_back}");
             use_up(&mut here, acme, 10, START).unwrap();

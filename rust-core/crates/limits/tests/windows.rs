@@ -127,7 +127,7 @@ proptest! {
                     let request = &mut requests[number];
                     request.open = false;
                     match step.end {
-                        0 => limiter.keep(grant),
+                        0 => limiter.keep_reservation(grant),
                         1 => {
                             limiter.refund(grant, step.used % 2 == 0);
                             request.counts = step.used % 2 == 0;
@@ -168,7 +168,7 @@ proptest! {
                     now += wait;
                     let admitted = limiter.admit(acme, key, step.reserve, now);
                     prop_assert!(admitted.is_ok(), "{:?} after {:?}", admitted, refused);
-                    limiter.keep(admitted.unwrap());
+                    limiter.keep_reservation(admitted.unwrap());
                 }
             }
         }

@@ -30,7 +30,7 @@ pub fn use_json(json: bool) {
 
 /// Writes one line. That nobody reads it is nobody's mistake.
 pub fn write(level: Level, message: fmt::Arguments<'_>) {
-    let line = line(JSON.load(Ordering::Relaxed), SystemTime::now(), level, message);
+    let line = format_line(JSON.load(Ordering::Relaxed), SystemTime::now(), level, message);
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
@@ -52,18 +52,18 @@ macro_rules! error {
     ($($argument:tt)*) => { $crate::write($crate::Level::Error, ::std::format_args!($($argument)*)) };
 }
 
-fn line(json: bool, now: SystemTime, level: Level, message: fmt::Arguments<'_>) -> String {
+fn format_line(json: bool, now: SystemTime, level: Level, message: fmt::Arguments<'_>) -> String {
     let time = rfc3339(now.duration_since(UNIX_EPOCH).unwrap_or_default());
     match json {
         true => {
-            let message = in_json(&message.to_string());
+            let message = to_json_string(&message.to_string());
             let level = level.as_str().to_ascii_lowercase();
             format!(
                 "{{\"time\":\"{time}\",\"level\":\"{level}\",\"logger\":\"{LOGGER}\",\"message\":{message}}}\n"
             )
         }
         false => {
-            let message: String = message.to_string().chars().map(one_line).collect();
+            let message: String = message.to_string().chars().map(escape_unprintable).collect();
             format!("{time} {} {LOGGER} {message}\n", level.as_str())
         }
     }
@@ -71,7 +71,7 @@ fn line(json: bool, now: SystemTime, level: Level, message: fmt::Arguments<'_>) 
 
 /// A character of a line of text. What others wrote can be in a message, such as names of files: it must not forge a line or
 /// steer a terminal.
-fn one_line(character: char) -> String {
+fn escape_unprintable(character: char) -> String {
     match character {
         ' '..='~' => character.to_string(),
         other => other.escape_debug().to_string(),
@@ -79,7 +79,7 @@ fn one_line(character: char) -> String {
 }
 
 /// A string of JSON in which all that is not printed is escaped; JSON itself requires it of the first 32 characters alone.
-fn in_json(text: &str) -> String {
+fn to_json_string(text: &str) -> String {
     let text = serde_json::Value::String(text.to_owned()).to_string();
     let escaped = text.chars().map(|character| {
         let printed = character.is_ascii_graphic() || character == ' ' || character.escape_debug().len() == 1;
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_line_of_json_holds_any_message_as_one_line() {
-        let text = line(
+        let text = format_line(
             true,
             at(0),
             Level::Warning,
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn what_others_wrote_forges_no_line_and_steers_no_terminal() {
         let forged = "x\n2026 \"resolved\"\u{1b}[2J\u{9b}2J\u{202e}\u{2028} Größe 大";
-        let text = line(false, at(0), Level::Error, format_args!("{forged}"));
+        let text = format_line(false, at(0), Level::Error, format_args!("{forged}"));
         assert_eq!(
             text,
             "1970-01-01T00:00:00.007Z ERROR proofgate.core x\\n2026 \"resolved\"\\u{1b}[2J\\u{9b}2J\\u{202e}\\u{2028} Größe 大\n"
         );
-        let text = line(true, at(0), Level::Error, format_args!("{forged}"));
+        let text = format_line(true, at(0), Level::Error, format_args!("{forged}"));
         assert!(
             text.contains("\\u001b[2J\\u009b2J\\u202e\\u2028 Größe 大"),
             "{text}"
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_line_of_text_begins_with_time_level_and_logger() {
-        let text = line(false, at(0), Level::Error, format_args!("{} records", 3));
+        let text = format_line(false, at(0), Level::Error, format_args!("{} records", 3));
         assert_eq!(text, "1970-01-01T00:00:00.007Z ERROR proofgate.core 3 records\n");
     }
 

@@ -1,9 +1,9 @@
 use crate::MultipartError;
 
 /// Longest boundary, in bytes (RFC 2046 section 5.1.1).
-const LONGEST: usize = 70;
+const MAX_BOUNDARY_BYTES: usize = 70;
 /// Besides letters and digits. RFC 2046 has a comma and a space, too, at which lists of fields and lines are cut.
-const OTHERS: &[u8] = b"'()+_-./:=?";
+const ALLOWED_PUNCTUATION: &[u8] = b"'()+_-./:=?";
 
 /// What separates the parts of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,34 +13,34 @@ impl Boundary {
     /// Reads the value of a `Content-Type`, which must be `multipart/form-data` with a boundary and no other parameter.
     ///
     /// # Errors
-    /// [`MultipartError::ContentType`] or [`MultipartError::Boundary`].
-    pub fn of(content_type: &[u8]) -> Result<Self, MultipartError> {
-        let value = std::str::from_utf8(content_type).map_err(|_| MultipartError::ContentType)?;
-        let (kind, parameter) = value.split_once(';').ok_or(MultipartError::ContentType)?;
+    /// [`MultipartError::InvalidContentType`] or [`MultipartError::InvalidBoundary`].
+    pub fn from_content_type(content_type: &[u8]) -> Result<Self, MultipartError> {
+        let value = std::str::from_utf8(content_type).map_err(|_| MultipartError::InvalidContentType)?;
+        let (kind, parameter) = value.split_once(';').ok_or(MultipartError::InvalidContentType)?;
         if !kind
             .trim_end_matches([' ', '\t'])
             .eq_ignore_ascii_case("multipart/form-data")
         {
-            return Err(MultipartError::ContentType);
+            return Err(MultipartError::InvalidContentType);
         }
         let (name, value) = parameter
             .trim_matches([' ', '\t'])
             .split_once('=')
-            .ok_or(MultipartError::ContentType)?;
+            .ok_or(MultipartError::InvalidContentType)?;
         if !name.eq_ignore_ascii_case("boundary") {
-            return Err(MultipartError::ContentType);
+            return Err(MultipartError::InvalidContentType);
         }
         let quoted = value.strip_prefix('"').map(|rest| rest.strip_suffix('"'));
         let boundary = match quoted {
-            Some(quoted) => quoted.ok_or(MultipartError::Boundary)?,
+            Some(quoted) => quoted.ok_or(MultipartError::InvalidBoundary)?,
             // What is no token ends at different places for different readers.
-            None if value.bytes().all(is_token) => value,
-            None => return Err(MultipartError::Boundary),
+            None if value.bytes().all(is_token_byte) => value,
+            None => return Err(MultipartError::InvalidBoundary),
         };
-        let taken = |byte: u8| byte.is_ascii_alphanumeric() || OTHERS.contains(&byte);
-        match (1..=LONGEST).contains(&boundary.len()) && boundary.bytes().all(taken) {
+        let taken = |byte: u8| byte.is_ascii_alphanumeric() || ALLOWED_PUNCTUATION.contains(&byte);
+        match (1..=MAX_BOUNDARY_BYTES).contains(&boundary.len()) && boundary.bytes().all(taken) {
             true => Ok(Boundary(boundary.to_owned())),
-            false => Err(MultipartError::Boundary),
+            false => Err(MultipartError::InvalidBoundary),
         }
     }
 
@@ -53,13 +53,17 @@ impl Boundary {
     /// The value of a `Content-Type` that names it.
     #[must_use]
     pub fn content_type(&self) -> String {
-        let quote = if self.0.bytes().all(is_token) { "" } else { "\"" };
+        let quote = if self.0.bytes().all(is_token_byte) {
+            ""
+        } else {
+            "\""
+        };
         format!("multipart/form-data; boundary={quote}{}{quote}", self.0)
     }
 }
 
 /// Whether a byte stands in a token (RFC 2045 section 5.1).
-fn is_token(byte: u8) -> bool {
+fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&byte)
 }
 
@@ -87,10 +91,15 @@ mod tests {
                 "multipart/form-data; boundary=\"a:b=?\"",
             ),
         ] {
-            let read = Boundary::of(value.as_bytes()).unwrap();
+            let read = Boundary::from_content_type(value.as_bytes()).unwrap();
             assert_eq!((read.as_str(), &*read.content_type()), (boundary, again));
         }
-        assert!(Boundary::of(format!("multipart/form-data; boundary={}", "b".repeat(70)).as_bytes()).is_ok());
+        assert!(
+            Boundary::from_content_type(
+                format!("multipart/form-data; boundary={}", "b".repeat(70)).as_bytes()
+            )
+            .is_ok()
+        );
     }
 
     #[test]
@@ -98,30 +107,43 @@ mod tests {
         use MultipartError as E;
         let long = format!("multipart/form-data; boundary={}", "b".repeat(71));
         for (value, error) in [
-            ("multipart/form-data", E::ContentType),
-            ("multipart/form-data;", E::ContentType),
-            ("multipart/mixed; boundary=b", E::ContentType),
-            ("application/json", E::ContentType),
-            ("multipart/form-data; charset=utf-8; boundary=b", E::ContentType),
-            ("multipart/form-data; boundary =b", E::ContentType),
-            ("multipart/form-data; boundary=b; boundary=c", E::Boundary),
-            ("multipart/form-data; boundary=b; charset=utf-8", E::Boundary),
-            ("multipart/form-data; boundary=", E::Boundary),
-            ("multipart/form-data; boundary=\"\"", E::Boundary),
-            ("multipart/form-data; boundary=\"b", E::Boundary),
-            ("multipart/form-data; boundary=\"b\\\"\"", E::Boundary),
-            ("multipart/form-data; boundary=\"b c\"", E::Boundary),
-            ("multipart/form-data; boundary=\"b \"", E::Boundary),
-            ("multipart/form-data; boundary=b,multipart/form-data", E::Boundary),
-            ("multipart/form-data; boundary=a:b", E::Boundary),
-            ("multipart/form-data; boundary=\u{e9}", E::Boundary),
-            (&long, E::Boundary),
+            ("multipart/form-data", E::InvalidContentType),
+            ("multipart/form-data;", E::InvalidContentType),
+            ("multipart/mixed; boundary=b", E::InvalidContentType),
+            ("application/json", E::InvalidContentType),
+            (
+                "multipart/form-data; charset=utf-8; boundary=b",
+                E::InvalidContentType,
+            ),
+            ("multipart/form-data; boundary =b", E::InvalidContentType),
+            ("multipart/form-data; boundary=b; boundary=c", E::InvalidBoundary),
+            (
+                "multipart/form-data; boundary=b; charset=utf-8",
+                E::InvalidBoundary,
+            ),
+            ("multipart/form-data; boundary=", E::InvalidBoundary),
+            ("multipart/form-data; boundary=\"\"", E::InvalidBoundary),
+            ("multipart/form-data; boundary=\"b", E::InvalidBoundary),
+            ("multipart/form-data; boundary=\"b\\\"\"", E::InvalidBoundary),
+            ("multipart/form-data; boundary=\"b c\"", E::InvalidBoundary),
+            ("multipart/form-data; boundary=\"b \"", E::InvalidBoundary),
+            (
+                "multipart/form-data; boundary=b,multipart/form-data",
+                E::InvalidBoundary,
+            ),
+            ("multipart/form-data; boundary=a:b", E::InvalidBoundary),
+            ("multipart/form-data; boundary=\u{e9}", E::InvalidBoundary),
+            (&long, E::InvalidBoundary),
         ] {
-            assert_eq!(Boundary::of(value.as_bytes()), Err(error), "{value}");
+            assert_eq!(
+                Boundary::from_content_type(value.as_bytes()),
+                Err(error),
+                "{value}"
+            );
         }
         assert_eq!(
-            Boundary::of(b"multipart/form-data; boundary=\xff"),
-            Err(E::ContentType)
+            Boundary::from_content_type(b"multipart/form-data; boundary=\xff"),
+            Err(E::InvalidContentType)
         );
     }
 }

@@ -3,10 +3,10 @@
 pub enum MultipartError {
     /// The body is not declared as a form.
     #[error("The Content-Type must be multipart/form-data with a boundary and nothing else.")]
-    ContentType,
+    InvalidContentType,
     /// The boundary is missing, longer than 70 characters, or has a character that is read differently.
     #[error("The boundary must be 1 to 70 letters, digits or characters of '+_-.()/:=?, without spaces.")]
-    Boundary,
+    InvalidBoundary,
     /// Something stands before the first boundary.
     #[error("The form has data before its first boundary.")]
     Preamble,
@@ -22,38 +22,38 @@ pub enum MultipartError {
     /// The body ended before its last boundary.
     #[error("The form ends before its last boundary.")]
     Truncated,
-    /// There are more than [`MOST_PARTS`](crate::MOST_PARTS) parts.
+    /// There are more than [`MAX_PARTS`](crate::MOST_PARTS) parts.
     #[error("The form has more than 256 parts.")]
     TooManyParts,
-    /// The head of a part is longer than [`MOST_HEAD_BYTES`](crate::MOST_HEAD_BYTES).
+    /// The head of a part is longer than [`MAX_HEAD_BYTES`](crate::MOST_HEAD_BYTES).
     #[error("The headers of a part of the form are longer than 4096 bytes.")]
     HeadTooLong,
     /// A line of a part's head is no header field, is folded, or does not end in CRLF.
     #[error("A header line in a part of the form is malformed.")]
-    HeadLine,
+    InvalidHeadLine,
     /// The head of a part has another field than `Content-Disposition`, `Content-Type`, `Content-Length` and a
     /// `Content-Transfer-Encoding` that changes nothing, or one of them twice.
     #[error(
         "A part of a form must have one Content-Disposition, and may have Content-Type, Content-Length and an identity Content-Transfer-Encoding; no other header is accepted."
     )]
-    HeadField,
+    UnexpectedHeadField,
     /// A part's `Content-Length` is no number, or not that of its content.
     #[error("A part's Content-Length is not the length of its content.")]
-    PartLength,
+    InvalidPartLength,
     /// `Content-Disposition` is missing, or is not `form-data` with a `name` and at most a `filename`.
     #[error(
         "A part's Content-Disposition must be form-data; name=\"...\", followed by filename=\"...\" for a file; filename* is not accepted."
     )]
-    Disposition,
+    InvalidDisposition,
     /// A name has a character that is read differently.
     #[error("A part's name must be printable ASCII without quotes, backslashes and %.")]
-    Name,
+    InvalidName,
     /// A file's name is empty, or has a character that is read differently.
     #[error("A file's name must be UTF-8 without quotes, backslashes and control characters, and not empty.")]
-    FileName,
+    InvalidFileName,
     /// The `Content-Type` of a part is none, is that of a form in the form, or one of a file for what is no file.
     #[error(
         "A part's Content-Type is not accepted: a field must be text/plain or application/json in UTF-8, and a file must not be multipart."
     )]
-    PartType,
+    InvalidPartType,
 }

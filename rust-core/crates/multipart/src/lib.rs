@@ -8,7 +8,7 @@
 //! 2. A [`MultipartError`] is final.
 //! 3. Contents pass as they come: of a part nothing is kept but its head.
 //!
-//! [`Boundary::of`] reads the `Content-Type`; a [`FormReader`] reads the body.
+//! [`Boundary::from_content_type`] reads the `Content-Type`; a [`FormReader`] reads the body.
 #![forbid(unsafe_code)]
 
 mod boundary;
@@ -19,4 +19,4 @@ mod reader;
 pub use boundary::Boundary;
 pub use error::MultipartError;
 pub use part::Part;
-pub use reader::{Event, FormReader, MOST_HEAD_BYTES, MOST_PARTS, Step};
+pub use reader::{FormEvent, FormReader, MAX_HEAD_BYTES, MAX_PARTS, Step};

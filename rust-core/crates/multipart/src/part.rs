@@ -1,7 +1,7 @@
 use crate::MultipartError;
 
 /// Longest name of a part, in bytes.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// What the head of a part says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,31 +15,33 @@ pub struct Part {
 impl Part {
     /// Reads a head: its lines with their ends, without the empty one. Beside the part, how long its content says that it is:
     /// some clients say so, though nobody should (RFC 7578 section 4.8), and some readers may believe it.
-    pub(crate) fn of(head: &[u8]) -> Result<(Self, Option<u64>), MultipartError> {
+    pub(crate) fn parse(head: &[u8]) -> Result<(Self, Option<u64>), MultipartError> {
         let (mut disposition, mut kind, mut length, mut encoding) = (None, None, None, None);
         for line in head.split_inclusive(|byte| *byte == b'\n') {
-            let line = line.strip_suffix(b"\r\n").ok_or(MultipartError::HeadLine)?;
-            let line = std::str::from_utf8(line).map_err(|_| MultipartError::HeadLine)?;
+            let line = line
+                .strip_suffix(b"\r\n")
+                .ok_or(MultipartError::InvalidHeadLine)?;
+            let line = std::str::from_utf8(line).map_err(|_| MultipartError::InvalidHeadLine)?;
             // Also a line that begins with white space: it would go on with the one before (RFC 5322 section 2.2.3).
-            let (name, value) = line.split_once(':').ok_or(MultipartError::HeadLine)?;
+            let (name, value) = line.split_once(':').ok_or(MultipartError::InvalidHeadLine)?;
             let is_field = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
             if name.is_empty() || !name.bytes().all(is_field) || value.chars().any(char::is_control) {
-                return Err(MultipartError::HeadLine);
+                return Err(MultipartError::InvalidHeadLine);
             }
             let place = match () {
                 () if name.eq_ignore_ascii_case("content-disposition") => &mut disposition,
                 () if name.eq_ignore_ascii_case("content-type") => &mut kind,
                 () if name.eq_ignore_ascii_case("content-length") => &mut length,
                 () if name.eq_ignore_ascii_case("content-transfer-encoding") => &mut encoding,
-                () => return Err(MultipartError::HeadField),
+                () => return Err(MultipartError::UnexpectedHeadField),
             };
             if place.replace(value.trim_matches(' ')).is_some() {
-                return Err(MultipartError::HeadField);
+                return Err(MultipartError::UnexpectedHeadField);
             }
         }
-        let part = Self::of_disposition(disposition.ok_or(MultipartError::Disposition)?)?;
-        if kind.is_some_and(|kind| !is_taken(kind, part.file_name.is_some())) {
-            return Err(MultipartError::PartType);
+        let part = Self::from_disposition(disposition.ok_or(MultipartError::InvalidDisposition)?)?;
+        if kind.is_some_and(|kind| !is_accepted_type(kind, part.file_name.is_some())) {
+            return Err(MultipartError::InvalidPartType);
         }
         let as_it_is = |encoding: &str| {
             ["binary", "8bit", "7bit"]
@@ -47,43 +49,43 @@ impl Part {
                 .any(|name| encoding.eq_ignore_ascii_case(name))
         };
         if !encoding.is_none_or(as_it_is) {
-            return Err(MultipartError::HeadField);
+            return Err(MultipartError::UnexpectedHeadField);
         }
         let number = |text: &str| {
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
             digits
                 .then(|| text.parse().ok())
                 .flatten()
-                .ok_or(MultipartError::PartLength)
+                .ok_or(MultipartError::InvalidPartLength)
         };
         Ok((part, length.map(number).transpose()?))
     }
 
-    fn of_disposition(value: &str) -> Result<Self, MultipartError> {
-        let (kind, rest) = value.split_once(';').ok_or(MultipartError::Disposition)?;
+    fn from_disposition(value: &str) -> Result<Self, MultipartError> {
+        let (kind, rest) = value.split_once(';').ok_or(MultipartError::InvalidDisposition)?;
         if !kind.trim_end_matches(' ').eq_ignore_ascii_case("form-data") {
-            return Err(MultipartError::Disposition);
+            return Err(MultipartError::InvalidDisposition);
         }
-        let (name, rest) = quoted(rest, "name")?;
+        let (name, rest) = parse_quoted(rest, "name")?;
         let plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\\' | b'%');
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(plain) {
-            return Err(MultipartError::Name);
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
+            return Err(MultipartError::InvalidName);
         }
         // It would say how others are encoded (RFC 7578 section 4.6).
         if name.eq_ignore_ascii_case("_charset_") {
-            return Err(MultipartError::Name);
+            return Err(MultipartError::InvalidName);
         }
         let file_name = match rest.strip_prefix(';') {
             None if rest.is_empty() => None,
-            None => return Err(MultipartError::Disposition),
+            None => return Err(MultipartError::InvalidDisposition),
             Some(rest) => {
-                let (file_name, rest) = quoted(rest, "filename")?;
+                let (file_name, rest) = parse_quoted(rest, "filename")?;
                 // What is called nothing is a file to some and a field to others.
                 if file_name.is_empty() || file_name.contains('\\') {
-                    return Err(MultipartError::FileName);
+                    return Err(MultipartError::InvalidFileName);
                 }
                 if !rest.is_empty() {
-                    return Err(MultipartError::Disposition);
+                    return Err(MultipartError::InvalidDisposition);
                 }
                 Some(file_name.to_owned())
             }
@@ -96,20 +98,20 @@ impl Part {
 }
 
 /// Reads ` name="value"`; returns the value and what is behind it. There is no escape: some take a backslash for one.
-fn quoted<'v>(text: &'v str, name: &str) -> Result<(&'v str, &'v str), MultipartError> {
+fn parse_quoted<'v>(text: &'v str, name: &str) -> Result<(&'v str, &'v str), MultipartError> {
     let (found, rest) = text
         .trim_start_matches(' ')
         .split_once("=\"")
-        .ok_or(MultipartError::Disposition)?;
+        .ok_or(MultipartError::InvalidDisposition)?;
     if !found.eq_ignore_ascii_case(name) {
-        return Err(MultipartError::Disposition);
+        return Err(MultipartError::InvalidDisposition);
     }
-    let (value, rest) = rest.split_once('"').ok_or(MultipartError::Disposition)?;
+    let (value, rest) = rest.split_once('"').ok_or(MultipartError::InvalidDisposition)?;
     Ok((value, rest.trim_start_matches(' ')))
 }
 
 /// Whether a content is taken as being of this type. Some readers tell files from fields by it, so a field has one of text.
-fn is_taken(kind: &str, is_file: bool) -> bool {
+fn is_accepted_type(kind: &str, is_file: bool) -> bool {
     let (kind, parameters) = match kind.split_once(';') {
         Some((kind, parameters)) => (kind, parameters.trim_matches(' ')),
         None => (kind, ""),

@@ -4,15 +4,15 @@ use crate::part::Part;
 use crate::{Boundary, MultipartError};
 
 /// Most parts of a form.
-pub const MOST_PARTS: usize = 256;
+pub const MAX_PARTS: usize = 256;
 /// Longest head of a part, in bytes.
-pub const MOST_HEAD_BYTES: usize = 4096;
+pub const MAX_HEAD_BYTES: usize = 4096;
 
 const LINE_END: &[u8] = b"\r\n";
 
 /// What stands in a form, in its order.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum FormEvent<'a> {
     /// A part begins.
     Part(Part),
     /// Bytes of its content.
@@ -27,7 +27,7 @@ pub struct Step<'a> {
     /// Bytes of the input that were used.
     pub consumed: usize,
     /// What was found; `None` when more bytes are needed to find something.
-    pub event: Option<Event<'a>>,
+    pub event: Option<FormEvent<'a>>,
 }
 
 /// Reads a form in pieces.
@@ -39,15 +39,15 @@ pub struct FormReader {
     head: Vec<u8>,
     parts: usize,
     /// How long the content is by its own account, less what has come of it.
-    missing: Option<u64>,
+    remaining: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// So many bytes of the first delimiter have come.
-    First(usize),
+    FirstDelimiter(usize),
     /// Behind a delimiter.
-    Line(LineEnd),
+    AfterDelimiter(LineEnd),
     /// In the head of a part.
     Head,
     /// In a content.
@@ -59,7 +59,7 @@ enum State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineEnd {
-    Nothing,
+    None,
     Cr,
     Dash,
 }
@@ -71,7 +71,7 @@ enum Content {
     Delimiter(usize),
     /// A line begins that CRLF does not stand before, and what it begins with is so much of a delimiter: there it would be
     /// one for some readers.
-    Line(usize),
+    StrayLine(usize),
 }
 
 impl FormReader {
@@ -80,10 +80,10 @@ impl FormReader {
     pub fn new(boundary: &Boundary) -> Self {
         FormReader {
             delimiter: [b"\r\n--", boundary.as_str().as_bytes()].concat(),
-            state: State::First(LINE_END.len()),
+            state: State::FirstDelimiter(LINE_END.len()),
             head: Vec::new(),
             parts: 0,
-            missing: None,
+            remaining: None,
         }
     }
 
@@ -95,15 +95,15 @@ impl FormReader {
         let mut at = 0;
         loop {
             if let State::Content(content) = self.state {
-                let (consumed, found) = self.content(content, &input[at..])?;
+                let (consumed, found) = self.scan_content(content, &input[at..])?;
                 at += consumed;
-                self.count(consumed, &found)?;
+                self.check_length(consumed, &found)?;
                 let event = match found {
-                    Found::Nothing if at == input.len() => None,
-                    Found::Nothing => continue,
-                    Found::Data => Some(Event::Data(&input[at - consumed..at])),
-                    Found::Withheld(length) => Some(Event::Data(&self.delimiter[..length])),
-                    Found::End => Some(Event::PartEnd),
+                    ContentMatch::None if at == input.len() => None,
+                    ContentMatch::None => continue,
+                    ContentMatch::Data => Some(FormEvent::Data(&input[at - consumed..at])),
+                    ContentMatch::Withheld(length) => Some(FormEvent::Data(&self.delimiter[..length])),
+                    ContentMatch::End => Some(FormEvent::PartEnd),
                 };
                 return Ok(Step { consumed: at, event });
             }
@@ -117,12 +117,12 @@ impl FormReader {
                 });
             };
             at += 1;
-            match self.between(*byte) {
+            match self.framing_byte(*byte) {
                 Ok(None) => {}
                 Ok(Some(part)) => {
                     return Ok(Step {
                         consumed: at,
-                        event: Some(Event::Part(part)),
+                        event: Some(FormEvent::Part(part)),
                     });
                 }
                 Err(error) => return Err(self.refuse(error)),
@@ -140,7 +140,7 @@ impl FormReader {
     ///
     /// # Errors
     /// [`MultipartError::Truncated`] when the form has not.
-    pub fn end(&self) -> Result<(), MultipartError> {
+    pub fn finish(&self) -> Result<(), MultipartError> {
         match self.state {
             State::Done(0 | 2) => Ok(()),
             State::Done(_) => Err(MultipartError::Epilogue),
@@ -155,51 +155,53 @@ impl FormReader {
     }
 
     /// Holds what was found against the length that the part has told.
-    fn count(&mut self, consumed: usize, found: &Found) -> Result<(), MultipartError> {
-        let Some(missing) = self.missing else {
+    fn check_length(&mut self, consumed: usize, found: &ContentMatch) -> Result<(), MultipartError> {
+        let Some(missing) = self.remaining else {
             return Ok(());
         };
         let came = match found {
-            Found::Nothing => 0,
-            Found::Data => consumed as u64,
-            Found::Withheld(length) => *length as u64,
-            Found::End => {
-                self.missing = None;
+            ContentMatch::None => 0,
+            ContentMatch::Data => consumed as u64,
+            ContentMatch::Withheld(length) => *length as u64,
+            ContentMatch::End => {
+                self.remaining = None;
                 return match missing {
                     0 => Ok(()),
-                    _ => Err(self.refuse(MultipartError::PartLength)),
+                    _ => Err(self.refuse(MultipartError::InvalidPartLength)),
                 };
             }
         };
         match missing.checked_sub(came) {
-            Some(missing) => self.missing = Some(missing),
-            None => return Err(self.refuse(MultipartError::PartLength)),
+            Some(missing) => self.remaining = Some(missing),
+            None => return Err(self.refuse(MultipartError::InvalidPartLength)),
         }
         Ok(())
     }
 
     /// Takes a byte that is not content.
-    fn between(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
+    fn framing_byte(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
         self.state = match self.state {
-            State::First(matched) if self.delimiter.get(matched) == Some(&byte) => {
+            State::FirstDelimiter(matched) if self.delimiter.get(matched) == Some(&byte) => {
                 match matched + 1 == self.delimiter.len() {
-                    true => State::Line(LineEnd::Nothing),
-                    false => State::First(matched + 1),
+                    true => State::AfterDelimiter(LineEnd::None),
+                    false => State::FirstDelimiter(matched + 1),
                 }
             }
-            State::First(_) => return Err(MultipartError::Preamble),
-            State::Line(LineEnd::Nothing) if byte == b'\r' => State::Line(LineEnd::Cr),
+            State::FirstDelimiter(_) => return Err(MultipartError::Preamble),
+            State::AfterDelimiter(LineEnd::None) if byte == b'\r' => State::AfterDelimiter(LineEnd::Cr),
             // A form without parts is none (RFC 2046 section 5.1.1).
-            State::Line(LineEnd::Nothing) if byte == b'-' && self.parts > 0 => State::Line(LineEnd::Dash),
-            State::Line(LineEnd::Cr) if byte == b'\n' => {
+            State::AfterDelimiter(LineEnd::None) if byte == b'-' && self.parts > 0 => {
+                State::AfterDelimiter(LineEnd::Dash)
+            }
+            State::AfterDelimiter(LineEnd::Cr) if byte == b'\n' => {
                 self.parts += 1;
-                if self.parts > MOST_PARTS {
+                if self.parts > MAX_PARTS {
                     return Err(MultipartError::TooManyParts);
                 }
                 State::Head
             }
-            State::Line(LineEnd::Dash) if byte == b'-' => State::Done(0),
-            State::Line(_) => return Err(MultipartError::BoundaryLine),
+            State::AfterDelimiter(LineEnd::Dash) if byte == b'-' => State::Done(0),
+            State::AfterDelimiter(_) => return Err(MultipartError::BoundaryLine),
             State::Head => return self.head_byte(byte),
             State::Done(matched) if LINE_END.get(matched) == Some(&byte) => State::Done(matched + 1),
             State::Done(_) => return Err(MultipartError::Epilogue),
@@ -210,27 +212,31 @@ impl FormReader {
     }
 
     fn head_byte(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
-        if self.head.len() == MOST_HEAD_BYTES {
+        if self.head.len() == MAX_HEAD_BYTES {
             return Err(MultipartError::HeadTooLong);
         }
         self.head.push(byte);
         if self.head.starts_with(LINE_END) {
-            return Err(MultipartError::Disposition);
+            return Err(MultipartError::InvalidDisposition);
         }
         if !self.head.ends_with(b"\r\n\r\n") {
             return Ok(None);
         }
         let lines = &self.head[..self.head.len() - LINE_END.len()];
-        let (part, length) = Part::of(lines)?;
-        self.missing = length;
+        let (part, length) = Part::parse(lines)?;
+        self.remaining = length;
         self.head.clear();
         // Some readers take the head's end for the line break before a delimiter.
-        self.state = State::Content(Content::Line(0));
+        self.state = State::Content(Content::StrayLine(0));
         Ok(Some(part))
     }
 
     /// Takes bytes of a content; says how many, and what they are.
-    fn content(&mut self, content: Content, input: &[u8]) -> Result<(usize, Found), MultipartError> {
+    fn scan_content(
+        &mut self,
+        content: Content,
+        input: &[u8],
+    ) -> Result<(usize, ContentMatch), MultipartError> {
         let goes_on = |matched: usize| {
             let rest = &self.delimiter[matched..];
             input.iter().zip(rest).take_while(|(one, two)| one == two).count()
@@ -240,34 +246,38 @@ impl FormReader {
                 let more = goes_on(matched);
                 let matched = matched + more;
                 if matched == self.delimiter.len() {
-                    self.state = State::Line(LineEnd::Nothing);
-                    return Ok((more, Found::End));
+                    self.state = State::AfterDelimiter(LineEnd::None);
+                    return Ok((more, ContentMatch::End));
                 }
                 if more == input.len() {
-                    (Content::Delimiter(matched), more, Found::Nothing)
+                    (Content::Delimiter(matched), more, ContentMatch::None)
                 } else if matched == 1 {
-                    (Content::Line(0), more, Found::Withheld(1))
+                    (Content::StrayLine(0), more, ContentMatch::Withheld(1))
                 } else {
-                    (Content::Data, more, Found::Withheld(matched))
+                    (Content::Data, more, ContentMatch::Withheld(matched))
                 }
             }
-            Content::Line(matched) => {
+            Content::StrayLine(matched) => {
                 let more = goes_on(LINE_END.len() + matched);
-                let found = if more == 0 { Found::Nothing } else { Found::Data };
+                let found = if more == 0 {
+                    ContentMatch::None
+                } else {
+                    ContentMatch::Data
+                };
                 if LINE_END.len() + matched + more == self.delimiter.len() {
                     return Err(self.refuse(MultipartError::StrayBoundary));
                 }
                 match more == input.len() {
-                    true => (Content::Line(matched + more), more, found),
+                    true => (Content::StrayLine(matched + more), more, found),
                     false => (Content::Data, more, found),
                 }
             }
             Content::Data => match (memchr2(b'\r', b'\n', input), input) {
-                (None, []) => (Content::Data, 0, Found::Nothing),
-                (None, _) => (Content::Data, input.len(), Found::Data),
-                (Some(0), [b'\r', ..]) => (Content::Delimiter(1), 1, Found::Nothing),
-                (Some(0), _) => (Content::Line(0), 1, Found::Data),
-                (Some(at), _) => (Content::Data, at, Found::Data),
+                (None, []) => (Content::Data, 0, ContentMatch::None),
+                (None, _) => (Content::Data, input.len(), ContentMatch::Data),
+                (Some(0), [b'\r', ..]) => (Content::Delimiter(1), 1, ContentMatch::None),
+                (Some(0), _) => (Content::StrayLine(0), 1, ContentMatch::Data),
+                (Some(at), _) => (Content::Data, at, ContentMatch::Data),
             },
         };
         self.state = State::Content(next);
@@ -276,8 +286,8 @@ impl FormReader {
 }
 
 /// What bytes of a content are.
-enum Found {
-    Nothing,
+enum ContentMatch {
+    None,
     /// All that were taken are data.
     Data,
     /// Before them stand so many of the delimiter that are data, because it did not go on.

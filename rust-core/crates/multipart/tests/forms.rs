@@ -2,7 +2,7 @@
 
 mod support;
 
-use proofgate_multipart::{MOST_HEAD_BYTES, MOST_PARTS, MultipartError as E};
+use proofgate_multipart::{MAX_HEAD_BYTES, MAX_PARTS, MultipartError as E};
 use support::{boundary, read};
 
 fn refusal(body: &str) -> Option<E> {
@@ -101,93 +101,117 @@ fn a_form_that_breaks_off_is_truncated() {
 #[test]
 fn a_head_that_is_read_differently_is_refused() {
     for (head, error) in [
-        ("Content-Type: text/plain", E::Disposition),
-        ("", E::Disposition),
-        ("Content-Disposition: form-data", E::Disposition),
-        ("Content-Disposition: attachment; name=\"a\"", E::Disposition),
-        ("Content-Disposition: form-data; filename=\"f\"", E::Disposition),
-        ("Content-Disposition: form-data; name=a", E::Disposition),
+        ("Content-Type: text/plain", E::InvalidDisposition),
+        ("", E::InvalidDisposition),
+        ("Content-Disposition: form-data", E::InvalidDisposition),
+        (
+            "Content-Disposition: attachment; name=\"a\"",
+            E::InvalidDisposition,
+        ),
+        (
+            "Content-Disposition: form-data; filename=\"f\"",
+            E::InvalidDisposition,
+        ),
+        ("Content-Disposition: form-data; name=a", E::InvalidDisposition),
         (
             "Content-Disposition: form-data; name=\"a\"; name=\"b\"",
-            E::Disposition,
+            E::InvalidDisposition,
         ),
         (
             "Content-Disposition: form-data; filename=\"f\"; name=\"a\"",
-            E::Disposition,
+            E::InvalidDisposition,
         ),
         (
             "Content-Disposition: form-data; name=\"a\"; filename*=UTF-8''f",
-            E::Disposition,
+            E::InvalidDisposition,
         ),
         (
             "Content-Disposition: form-data; name=\"a\"; filename=\"f\"; filename*=UTF-8''g",
-            E::Disposition,
+            E::InvalidDisposition,
         ),
-        ("Content-Disposition: form-data; name*=\"a\"", E::Disposition),
-        ("Content-Disposition: form-data; name=\"a\";", E::Disposition),
-        ("Content-Disposition: form-data; name=\"a\" x", E::Disposition),
-        ("Content-Disposition: form-data; name=\"a", E::Disposition),
-        ("Content-Disposition: form-data; name=\"\"", E::Name),
-        ("Content-Disposition: form-data; name=\"a\\\"b\"", E::Name),
-        ("Content-Disposition: form-data; name=\"a%22\"", E::Name),
-        ("Content-Disposition: form-data; name=\"\u{e9}\"", E::Name),
-        ("Content-Disposition: form-data; name=\"_charset_\"", E::Name),
+        (
+            "Content-Disposition: form-data; name*=\"a\"",
+            E::InvalidDisposition,
+        ),
+        (
+            "Content-Disposition: form-data; name=\"a\";",
+            E::InvalidDisposition,
+        ),
+        (
+            "Content-Disposition: form-data; name=\"a\" x",
+            E::InvalidDisposition,
+        ),
+        ("Content-Disposition: form-data; name=\"a", E::InvalidDisposition),
+        ("Content-Disposition: form-data; name=\"\"", E::InvalidName),
+        ("Content-Disposition: form-data; name=\"a\\\"b\"", E::InvalidName),
+        ("Content-Disposition: form-data; name=\"a%22\"", E::InvalidName),
+        ("Content-Disposition: form-data; name=\"\u{e9}\"", E::InvalidName),
+        (
+            "Content-Disposition: form-data; name=\"_charset_\"",
+            E::InvalidName,
+        ),
         (
             "Content-Disposition: form-data; name=\"a\"; filename=\"\"",
-            E::FileName,
+            E::InvalidFileName,
         ),
         (
             "Content-Disposition: form-data; name=\"a\"; filename=\"C:\\f\"",
-            E::FileName,
+            E::InvalidFileName,
         ),
-        (&format!("{FIELD}\r\n{FIELD}"), E::HeadField),
+        (&format!("{FIELD}\r\n{FIELD}"), E::UnexpectedHeadField),
         (
             &format!("{FIELD}\r\nContent-Type: text/plain\r\nContent-Type: text/plain"),
-            E::HeadField,
+            E::UnexpectedHeadField,
         ),
         (
             &format!("{FIELD}\r\nContent-Transfer-Encoding: base64"),
-            E::HeadField,
+            E::UnexpectedHeadField,
         ),
         (
             &format!("{FIELD}\r\nContent-Disposition-Ignored: 1"),
-            E::HeadField,
+            E::UnexpectedHeadField,
         ),
-        (&format!("{FIELD}\r\nContent-Length: +1"), E::PartLength),
+        (&format!("{FIELD}\r\nContent-Length: +1"), E::InvalidPartLength),
         (
             &format!("{FIELD}\r\nContent-Length: 1\r\nContent-Length: 1"),
-            E::HeadField,
+            E::UnexpectedHeadField,
         ),
         (
             &format!("{FIELD}\r\nContent-Length: 99999999999999999999"),
-            E::PartLength,
+            E::InvalidPartLength,
         ),
-        (&format!("{FIELD};\r\n filename=\"f\""), E::HeadLine),
-        (&format!("{FIELD}\r\n\tx: y"), E::HeadLine),
-        (&format!("{FIELD}\nContent-Type: text/plain"), E::HeadLine),
-        (&format!("{FIELD}\rContent-Type: text/plain"), E::HeadLine),
-        (&format!("{FIELD}\r\nnonsense"), E::HeadLine),
-        (&format!("{FIELD}\r\nContent-Type : text/plain"), E::HeadLine),
-        (&format!("{FIELD}\0"), E::HeadLine),
+        (&format!("{FIELD};\r\n filename=\"f\""), E::InvalidHeadLine),
+        (&format!("{FIELD}\r\n\tx: y"), E::InvalidHeadLine),
+        (&format!("{FIELD}\nContent-Type: text/plain"), E::InvalidHeadLine),
+        (&format!("{FIELD}\rContent-Type: text/plain"), E::InvalidHeadLine),
+        (&format!("{FIELD}\r\nnonsense"), E::InvalidHeadLine),
+        (
+            &format!("{FIELD}\r\nContent-Type : text/plain"),
+            E::InvalidHeadLine,
+        ),
+        (&format!("{FIELD}\0"), E::InvalidHeadLine),
         (
             &format!("{FIELD}\r\nContent-Type: application/octet-stream"),
-            E::PartType,
+            E::InvalidPartType,
         ),
         (
             &format!("{FIELD}\r\nContent-Type: text/plain; charset=utf-16"),
-            E::PartType,
+            E::InvalidPartType,
         ),
         (
             &format!("{FIELD}\r\nContent-Type: multipart/mixed; boundary=c"),
-            E::PartType,
+            E::InvalidPartType,
         ),
         (
             &format!("{FILE}\r\nContent-Type: multipart/mixed; boundary=c"),
-            E::PartType,
+            E::InvalidPartType,
         ),
-        (&format!("{FILE}\r\nContent-Type: message/rfc822"), E::PartType),
-        (&format!("{FILE}\r\nContent-Type: nonsense"), E::PartType),
-        (&format!("{FILE}\r\nContent-Type:"), E::PartType),
+        (
+            &format!("{FILE}\r\nContent-Type: message/rfc822"),
+            E::InvalidPartType,
+        ),
+        (&format!("{FILE}\r\nContent-Type: nonsense"), E::InvalidPartType),
+        (&format!("{FILE}\r\nContent-Type:"), E::InvalidPartType),
     ] {
         assert_eq!(with_head(head), Some(error), "{head:?}");
     }
@@ -197,7 +221,7 @@ fn a_head_that_is_read_differently_is_refused() {
             &boundary("b"),
             &[]
         ),
-        Err(E::HeadLine)
+        Err(E::InvalidHeadLine)
     );
 }
 
@@ -217,7 +241,7 @@ fn a_length_that_a_part_tells_is_held_against_its_content() {
         ] {
             assert_eq!(
                 part(&wrong.to_string(), content),
-                Some(E::PartLength),
+                Some(E::InvalidPartLength),
                 "{content:?}"
             );
         }
@@ -227,12 +251,12 @@ fn a_length_that_a_part_tells_is_held_against_its_content() {
 #[test]
 fn parts_and_their_heads_have_bounds() {
     let part = format!("--b\r\n{FIELD}\r\n\r\nx\r\n");
-    assert_eq!(refusal(&format!("{}--b--", part.repeat(MOST_PARTS))), None);
+    assert_eq!(refusal(&format!("{}--b--", part.repeat(MAX_PARTS))), None);
     assert_eq!(
-        refusal(&format!("{}--b--", part.repeat(MOST_PARTS + 1))),
+        refusal(&format!("{}--b--", part.repeat(MAX_PARTS + 1))),
         Some(E::TooManyParts)
     );
-    let rest = MOST_HEAD_BYTES - FILE.len() - "\r\n\r\n".len();
+    let rest = MAX_HEAD_BYTES - FILE.len() - "\r\n\r\n".len();
     let file = |more: usize| FILE.replace("\"f\"", &format!("\"f{}\"", "g".repeat(more)));
     assert_eq!(with_head(&file(rest)), None);
     assert_eq!(with_head(&file(rest + 1)), Some(E::HeadTooLong));

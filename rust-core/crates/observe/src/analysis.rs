@@ -14,25 +14,25 @@ mod tap;
 use proofgate_config::AnalysisConfig;
 use tokio::sync::mpsc::channel;
 
-pub use analyst::Analyst;
-pub use copy::AnswerCopy;
-pub use findings::{Finding, Findings};
+pub use analyst::Analyser;
+pub use copy::ResponseCopy;
+pub use findings::{Finding, FindingReceiver};
 pub use record::record_findings;
-pub use tap::{Of, Tap};
+pub use tap::{AnalysisContext, Tap};
 
 use crate::metrics::Metrics;
 
 /// Answers that may wait to be analysed; their bytes are bounded besides.
-const ANSWERS: usize = 1024;
+const MAX_QUEUED_RESPONSES: usize = 1024;
 /// Findings that may wait to be recorded.
-const FINDINGS: usize = 256;
+const MAX_QUEUED_FINDINGS: usize = 256;
 
 /// The data-plane thread's end, the thread that analyses, and what it finds.
-pub fn analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Analyst, Findings) {
-    let (queue, answers) = channel(ANSWERS);
-    let (found, findings) = channel(FINDINGS);
+pub fn create_analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Analyser, FindingReceiver) {
+    let (queue, answers) = channel(MAX_QUEUED_RESPONSES);
+    let (found, findings) = channel(MAX_QUEUED_FINDINGS);
     let tap = Tap::new(config, queue, metrics.analysis.clone());
-    let analyst = Analyst::new(config.settings(), answers, found, metrics.analysis.clone());
+    let analyst = Analyser::new(config.settings(), answers, found, metrics.analysis.clone());
     (tap, analyst, findings)
 }
 
@@ -41,9 +41,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use proofgate_analysis::Dialect;
+    use proofgate_analysis::ResponseDialect;
     use proofgate_base::request_id::RequestId;
-    use proofgate_external_policies::{Hooks, HooksInService};
+    use proofgate_external_policies::{ActiveHooks, Hooks};
     use proofgate_stages::Profiler;
 
     fn config() -> AnalysisConfig {
@@ -64,7 +64,7 @@ mod tests {
 
     fn metrics() -> Metrics {
         let profiler = Arc::new(Profiler::new(false));
-        Metrics::new(&profiler, &HooksInService::new(&Hooks::default()))
+        Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()))
     }
 
     fn count(metrics: &Metrics, series: &str) -> u64 {
@@ -76,21 +76,21 @@ mod tests {
     const ANSWER: &[u8] = br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
 
     /// A copy of an answer of so many bytes at least.
-    fn copy(tap: &Tap, tenant: &str, bytes: usize) -> AnswerCopy {
-        let mut copy = tap.copy(&tenant.into(), Dialect::Chat);
-        copy.take(ANSWER);
-        copy.take(&b" ".repeat(bytes.saturating_sub(ANSWER.len())));
+    fn copy(tap: &Tap, tenant: &str, bytes: usize) -> ResponseCopy {
+        let mut copy = tap.new_copy(&tenant.into(), ResponseDialect::Chat);
+        copy.append(ANSWER);
+        copy.append(&b" ".repeat(bytes.saturating_sub(ANSWER.len())));
         copy
     }
 
-    fn end(tap: &Tap, tenant: &str, copy: AnswerCopy) {
-        let of = Of {
+    fn end(tap: &Tap, tenant: &str, copy: ResponseCopy) {
+        let of = AnalysisContext {
             id: RequestId::new(0, &mut rand::rng()),
-            admission: 1,
+            admission_position: 1,
             tenant: tenant.into(),
             model: "large".into(),
         };
-        tap.hand_over(copy, false, Some(1), of);
+        tap.submit(copy, false, Some(1), of);
     }
 
     fn hand_over(tap: &Tap, tenant: &str, answers: usize) {
@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn a_full_queue_loses_answers_and_waits_for_nobody() {
         let metrics = metrics();
-        let (tap, analyst, mut findings) = analysis(&config(), &metrics);
+        let (tap, analyst, mut findings) = create_analysis(&config(), &metrics);
         for tenant in ["acme", "globex"] {
-            hand_over(&tap, tenant, ANSWERS / 2);
+            hand_over(&tap, tenant, MAX_QUEUED_RESPONSES / 2);
         }
         hand_over(&tap, "initech", 5);
         assert_eq!(
@@ -115,27 +115,27 @@ mod tests {
         analyst.run();
         assert_eq!(
             count(&metrics, "proofgate_analysis_answers_total"),
-            ANSWERS as u64
+            MAX_QUEUED_RESPONSES as u64
         );
         let windows = std::iter::from_fn(|| findings.try_recv().ok()).count();
-        assert_eq!(windows, 2 * (ANSWERS / 2 / 30));
+        assert_eq!(windows, 2 * (MAX_QUEUED_RESPONSES / 2 / 30));
     }
 
     #[test]
     fn a_tenant_with_many_short_answers_leaves_places_in_the_queue_to_the_others() {
         let metrics = metrics();
-        let (tap, analyst, _findings) = analysis(&config(), &metrics);
-        hand_over(&tap, "acme", ANSWERS);
+        let (tap, analyst, _findings) = create_analysis(&config(), &metrics);
+        hand_over(&tap, "acme", MAX_QUEUED_RESPONSES);
         hand_over(&tap, "globex", 7);
         assert_eq!(
             count(&metrics, "proofgate_analysis_lost_total{reason=\"queue\"}"),
-            ANSWERS as u64 / 2
+            MAX_QUEUED_RESPONSES as u64 / 2
         );
         drop(tap);
         analyst.run();
         assert_eq!(
             count(&metrics, "proofgate_analysis_answers_total"),
-            ANSWERS as u64 / 2 + 7
+            MAX_QUEUED_RESPONSES as u64 / 2 + 7
         );
     }
 
@@ -146,10 +146,10 @@ mod tests {
             copy_bytes: 1 << 20,
             ..config()
         };
-        let (tap, analyst, _findings) = analysis(&config, &metrics);
+        let (tap, analyst, _findings) = create_analysis(&config, &metrics);
         let most = config.answer_bytes;
         let slow: Vec<_> = (0..16).map(|_| copy(&tap, "acme", most)).collect();
-        let lost = slow.iter().filter(|copy| copy.is_lost()).count();
+        let lost = slow.iter().filter(|copy| copy.is_dropped()).count();
         assert_eq!(lost, 8, "beyond half of the memory");
         for _ in 0..8 {
             end(&tap, "globex", copy(&tap, "globex", most));
@@ -159,7 +159,7 @@ mod tests {
             0
         );
         drop(slow);
-        assert!(!copy(&tap, "acme", most).is_lost());
+        assert!(!copy(&tap, "acme", most).is_dropped());
         drop(tap);
         analyst.run();
         assert_eq!(count(&metrics, "proofgate_analysis_answers_total"), 8);
@@ -171,14 +171,14 @@ mod tests {
             copy_bytes: 1 << 16,
             ..config()
         };
-        let (tap, _analyst, _findings) = analysis(&config, &metrics());
-        assert!(!copy(&tap, "acme", config.answer_bytes).is_lost());
+        let (tap, _analyst, _findings) = create_analysis(&config, &metrics());
+        assert!(!copy(&tap, "acme", config.answer_bytes).is_dropped());
     }
 
     #[test]
     fn findings_that_nobody_takes_are_counted_and_the_analysis_goes_on() {
         let metrics = metrics();
-        let (tap, analyst, findings) = analysis(&config(), &metrics);
+        let (tap, analyst, findings) = create_analysis(&config(), &metrics);
         drop(findings);
         hand_over(&tap, "acme", 60);
         drop(tap);
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_panic_over_an_answer_is_counted_and_the_others_are_analysed() {
         let metrics = metrics();
-        let (tap, analyst, _findings) = analysis(&config(), &metrics);
+        let (tap, analyst, _findings) = create_analysis(&config(), &metrics);
         hand_over(&tap, "acme", 10);
         drop(tap);
         let mut seen = 0;

@@ -10,16 +10,16 @@ use proofgate_ledger::record::{Attribution as Recorded, EndUserId, TraceId};
 use proofgate_providers::ClientIds;
 use proofgate_wire::Headers;
 
-use crate::telemetry::client_trace;
+use crate::telemetry::parse_trace_id;
 
 /// Bytes of memory that a connection keeps for the texts of its next request.
-const KEPT: usize = 256;
+const RETAINED_BYTES: usize = 256;
 
 /// What a header field says. Of several for the same the greatest is taken, and of these the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Said {
+enum AttributionHeader {
     /// Of Codex before it had sessions apart from conversations.
-    FormerSession,
+    LegacySession,
     Session,
     /// Claude Code's, which it has made for gateways.
     ClaudeSession,
@@ -28,21 +28,21 @@ enum Said {
     Trace,
 }
 
-impl Said {
+impl AttributionHeader {
     /// By the name of a field: Claude Code's are those of its gateway protocol, Codex's those of its client for Responses.
-    fn of(name: &str) -> Option<Self> {
-        const NAMES: [(&str, Said); 11] = [
-            ("session-id", Said::Session),
-            ("session_id", Said::Session),
-            ("thread-id", Said::Agent),
-            ("traceparent", Said::Trace),
-            ("x-session-id", Said::Session),
-            ("conversation_id", Said::FormerSession),
-            ("conversation-id", Said::FormerSession),
-            ("x-claude-code-agent-id", Said::Agent),
-            ("x-claude-code-session-id", Said::ClaudeSession),
-            ("x-codex-parent-thread-id", Said::ParentAgent),
-            ("x-claude-code-parent-agent-id", Said::ParentAgent),
+    fn from_name(name: &str) -> Option<Self> {
+        const NAMES: [(&str, AttributionHeader); 11] = [
+            ("session-id", AttributionHeader::Session),
+            ("session_id", AttributionHeader::Session),
+            ("thread-id", AttributionHeader::Agent),
+            ("traceparent", AttributionHeader::Trace),
+            ("x-session-id", AttributionHeader::Session),
+            ("conversation_id", AttributionHeader::LegacySession),
+            ("conversation-id", AttributionHeader::LegacySession),
+            ("x-claude-code-agent-id", AttributionHeader::Agent),
+            ("x-claude-code-session-id", AttributionHeader::ClaudeSession),
+            ("x-codex-parent-thread-id", AttributionHeader::ParentAgent),
+            ("x-claude-code-parent-agent-id", AttributionHeader::ParentAgent),
         ];
         // Of most fields the length says that they are none of these.
         if !matches!(name.len(), 9..=12 | 15 | 22 | 24 | 29) {
@@ -69,32 +69,32 @@ pub struct Attribution {
 impl Attribution {
     /// Takes what the head of a request says, and forgets the request before.
     pub fn read_head(&mut self, headers: &Headers<'_>) {
-        self.forget();
+        self.clear();
         let mut session = None;
         let mut traces = 0;
         for (name, value) in headers.iter() {
-            match Said::of(name) {
+            match AttributionHeader::from_name(name) {
                 None => {}
-                Some(Said::Trace) => {
+                Some(AttributionHeader::Trace) => {
                     traces += 1;
                     // Of two nobody knows which one holds.
-                    self.trace_id = client_trace(value).filter(|_| traces == 1);
+                    self.trace_id = parse_trace_id(value).filter(|_| traces == 1);
                 }
-                Some(said @ (Said::Agent | Said::ParentAgent)) => {
+                Some(said @ (AttributionHeader::Agent | AttributionHeader::ParentAgent)) => {
                     let known = match said {
-                        Said::Agent => &mut self.agent,
+                        AttributionHeader::Agent => &mut self.agent,
                         _ => &mut self.parent_agent,
                     };
                     if known.is_none() {
-                        *known = agent(value).map(|id| keep(&mut self.text, id));
+                        *known = parse_agent_id(value).map(|id| append_text(&mut self.text, id));
                     }
                 }
                 Some(said) => {
                     if session.is_none_or(|before| before < said)
-                        && let Some(id) = opaque(value)
+                        && let Some(id) = parse_session_id(value)
                     {
                         session = Some(said);
-                        self.session = Some(keep(&mut self.text, id));
+                        self.session = Some(append_text(&mut self.text, id));
                     }
                 }
             }
@@ -111,47 +111,54 @@ impl Attribution {
             return;
         }
         let mut unescaped = std::mem::take(&mut self.unescaped);
-        ids.read(&mut unescaped, |session, end_user| {
+        ids.with_ids(&mut unescaped, |session, end_user| {
             if self.session.is_none() {
-                let session = session.and_then(|id| opaque(id.as_bytes()));
-                self.session = session.map(|id| keep(&mut self.text, id));
+                let session = session.and_then(|id| parse_session_id(id.as_bytes()));
+                self.session = session.map(|id| append_text(&mut self.text, id));
             }
-            self.end_user = end_user.map(|name| keep(&mut self.text, name));
+            self.end_user = end_user.map(|name| append_text(&mut self.text, name));
         });
         self.unescaped = unescaped;
     }
 
     /// Forgets what a request says. An idle connection keeps memory for ordinary ids alone.
-    pub fn forget(&mut self) {
+    pub fn clear(&mut self) {
         for text in [&mut self.text, &mut self.unescaped] {
             text.clear();
-            text.shrink_to(KEPT);
+            text.shrink_to(RETAINED_BYTES);
         }
         (self.session, self.agent, self.parent_agent) = (None, None, None);
         (self.end_user, self.trace_id) = (None, None);
     }
 
-    fn part(&self, range: &Option<Range<usize>>) -> Option<&str> {
+    fn text_at(&self, range: &Option<Range<usize>>) -> Option<&str> {
         range.as_ref().and_then(|range| self.text.get(range.clone()))
     }
 
     fn session(&self) -> Option<&str> {
-        self.part(&self.session)
+        self.text_at(&self.session)
     }
 
     fn agent(&self) -> Option<&str> {
-        self.part(&self.agent)
+        self.text_at(&self.agent)
     }
 
     /// What is recorded of it for `tenant`, the end user's name only if it is `named`; `None` where it says nothing.
-    pub fn recorded(&self, tenant: &str, shred_key: Option<&ShredKey>, named: bool) -> Option<Recorded<'_>> {
-        let end_user = self.part(&self.end_user);
+    pub fn record_for(
+        &self,
+        tenant: &str,
+        shred_key: Option<&ShredKey>,
+        named: bool,
+    ) -> Option<Recorded<'_>> {
+        let end_user = self.text_at(&self.end_user);
         let recorded = Recorded {
             session: self.session().map(Cow::Borrowed),
-            end_user: end_user.map(|name| EndUserId::of(tenant, shred_key, name)),
-            end_user_name: end_user.filter(|_| named).map(|name| Cow::Borrowed(cut(name))),
+            end_user: end_user.map(|name| EndUserId::derive(tenant, shred_key, name)),
+            end_user_name: end_user
+                .filter(|_| named)
+                .map(|name| Cow::Borrowed(truncate_name(name))),
             agent: self.agent().map(Cow::Borrowed),
-            parent_agent: self.part(&self.parent_agent).map(Cow::Borrowed),
+            parent_agent: self.text_at(&self.parent_agent).map(Cow::Borrowed),
             trace_id: self.trace_id.map(TraceId),
         };
         (!recorded.is_empty()).then_some(recorded)
@@ -159,8 +166,8 @@ impl Attribution {
 }
 
 /// As much of the name of an end user as is recorded.
-fn cut(name: &str) -> &str {
-    let mut end = name.len().min(Recorded::LONGEST_NAME);
+fn truncate_name(name: &str) -> &str {
+    let mut end = name.len().min(Recorded::MAX_NAME_LEN);
     while !name.is_char_boundary(end) {
         end -= 1;
     }
@@ -168,23 +175,23 @@ fn cut(name: &str) -> &str {
 }
 
 /// Appends a text, and says where it stands.
-fn keep(text: &mut String, part: &str) -> Range<usize> {
+fn append_text(text: &mut String, part: &str) -> Range<usize> {
     let start = text.len();
     text.push_str(part);
     start..text.len()
 }
 
 /// An agent's id: letters, digits and marks of ASCII, without those that JSON escapes. Agents of a team have an `@` in theirs.
-fn agent(value: &[u8]) -> Option<&str> {
+fn parse_agent_id(value: &[u8]) -> Option<&str> {
     let is_mark = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(byte);
-    let is_id = (1..=Recorded::LONGEST).contains(&value.len()) && value.iter().all(is_mark);
+    let is_id = (1..=Recorded::MAX_ID_LEN).contains(&value.len()) && value.iter().all(is_mark);
     // It is ASCII.
     std::str::from_utf8(value).ok().filter(|_| is_id)
 }
 
 /// A session's id. What has the form of an address may be a person's, and is none.
-fn opaque(value: &[u8]) -> Option<&str> {
-    agent(value).filter(|id| !id.contains('@'))
+fn parse_session_id(value: &[u8]) -> Option<&str> {
+    parse_agent_id(value).filter(|id| !id.contains('@'))
 }
 
 #[cfg(test)]

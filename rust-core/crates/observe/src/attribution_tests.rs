@@ -1,4 +1,4 @@
-use proofgate_providers::{Call, Dialect};
+use proofgate_providers::{Dialect, ParsedRequest};
 use proofgate_wire::{Limits, parse_request};
 
 use super::*;
@@ -21,11 +21,15 @@ fn read(attribution: &mut Attribution, fields: &[(&str, &str)], body: &str) {
     let head = parse_request(head.as_bytes(), &Limits::default()).unwrap();
     attribution.read_head(&head.headers);
     let body = format!(r#"{{"model":"m","max_tokens":1,"messages":[]{body}}}"#);
-    attribution.read_body(&Call::parse(Dialect::Messages, body.as_bytes()).unwrap().ids);
+    attribution.read_body(
+        &ParsedRequest::parse(Dialect::Messages, body.as_bytes())
+            .unwrap()
+            .client_ids,
+    );
 }
 
 fn said(attribution: &Attribution) -> String {
-    text(attribution.recorded("acme", None, false))
+    text(attribution.record_for("acme", None, false))
 }
 
 fn text(recorded: Option<Recorded<'_>>) -> String {
@@ -78,7 +82,7 @@ fn codex_names_its_session_and_the_thread_of_an_agent_below_it() {
 #[test]
 fn the_session_of_the_head_goes_before_that_of_the_body_and_the_end_user_is_a_pseudonym() {
     let body = r#","metadata":{"user_id":"user_d0_account_alice_session_s2"}"#;
-    let alice = EndUserId::of("acme", None, "alice");
+    let alice = EndUserId::derive("acme", None, "alice");
     assert_eq!(
         recorded(&[], body),
         format!(r#"{{"session":"s2","end_user":"{alice}"}}"#)
@@ -94,30 +98,30 @@ fn the_session_of_the_head_goes_before_that_of_the_body_and_the_end_user_is_a_ps
 fn an_end_user_is_named_only_where_that_is_asked_for() {
     let mut attribution = Attribution::default();
     read(&mut attribution, &[], &user("alice@example.com"));
-    let alice = EndUserId::of("acme", None, "alice@example.com");
+    let alice = EndUserId::derive("acme", None, "alice@example.com");
     assert_eq!(said(&attribution), format!(r#"{{"end_user":"{alice}"}}"#));
     assert_eq!(
-        text(attribution.recorded("acme", None, true)),
+        text(attribution.record_for("acme", None, true)),
         format!(r#"{{"end_user":"{alice}","end_user_name":"alice@example.com"}}"#)
     );
     read(&mut attribution, &[("session-id", "s1")], "");
     assert_eq!(
-        text(attribution.recorded("acme", None, true)),
+        text(attribution.record_for("acme", None, true)),
         r#"{"session":"s1"}"#
     );
 }
 
 #[test]
 fn a_long_name_is_cut_between_characters_and_its_pseudonym_is_that_of_the_whole() {
-    let name = format!("{}\u{e9}and more", "a".repeat(Recorded::LONGEST_NAME - 1));
+    let name = format!("{}\u{e9}and more", "a".repeat(Recorded::MAX_NAME_LEN - 1));
     let mut attribution = Attribution::default();
     read(&mut attribution, &[], &user(&name));
-    let recorded = attribution.recorded("acme", None, true).unwrap();
+    let recorded = attribution.record_for("acme", None, true).unwrap();
     assert_eq!(
         recorded.end_user_name.as_deref(),
-        Some(&name[..Recorded::LONGEST_NAME - 1])
+        Some(&name[..Recorded::MAX_NAME_LEN - 1])
     );
-    assert_eq!(recorded.end_user, Some(EndUserId::of("acme", None, &name)));
+    assert_eq!(recorded.end_user, Some(EndUserId::derive("acme", None, &name)));
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn nothing_of_a_request_is_left_for_the_next_one_of_its_connection() {
 
 #[test]
 fn the_longest_that_can_be_said_fits_into_the_room_for_it() {
-    let long = "s".repeat(Recorded::LONGEST);
+    let long = "s".repeat(Recorded::MAX_ID_LEN);
     let fields = [
         ("session-id", long.as_str()),
         ("x-claude-code-agent-id", &long[1..]),
@@ -181,9 +185,9 @@ fn the_longest_that_can_be_said_fits_into_the_room_for_it() {
     read(
         &mut attribution,
         &fields,
-        &user(&"\u{1}".repeat(Recorded::LONGEST_NAME)),
+        &user(&"\u{1}".repeat(Recorded::MAX_NAME_LEN)),
     );
-    let longest = text(attribution.recorded("acme", None, true)).len() + 1;
+    let longest = text(attribution.record_for("acme", None, true)).len() + 1;
     let field = r#","attribution":"#.len();
     assert!(longest + field <= crate::recorder::ATTRIBUTION_BYTES, "{longest}");
 }
@@ -194,7 +198,7 @@ fn an_idle_connection_keeps_no_memory_for_a_long_name() {
     let body = format!(r#","metadata":{{"user_id":"\u0061{}"}}"#, "a".repeat(900));
     read(&mut attribution, &[], &body);
     assert!(attribution.text.capacity() >= 900);
-    attribution.forget();
+    attribution.clear();
     assert!(attribution.text.capacity() + attribution.unescaped.capacity() < 900);
     assert_eq!(said(&attribution), "");
 }
@@ -202,9 +206,9 @@ fn an_idle_connection_keeps_no_memory_for_a_long_name() {
 proptest::proptest! {
     #[test]
     fn a_recorded_name_is_the_beginning_of_what_was_said(name in "\\PC{0,200}") {
-        let cut = cut(&name);
-        proptest::prop_assert!(name.starts_with(cut) && cut.len() <= Recorded::LONGEST_NAME);
+        let cut = truncate_name(&name);
+        proptest::prop_assert!(name.starts_with(cut) && cut.len() <= Recorded::MAX_NAME_LEN);
         let next = name[cut.len()..].chars().next();
-        proptest::prop_assert!(next.is_none_or(|next| cut.len() + next.len_utf8() > Recorded::LONGEST_NAME));
+        proptest::prop_assert!(next.is_none_or(|next| cut.len() + next.len_utf8() > Recorded::MAX_NAME_LEN));
     }
 }

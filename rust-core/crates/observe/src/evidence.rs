@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use proofgate_evidence::prove::{self, SaltIs};
-use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, Search, ShredKeys};
+use proofgate_evidence::prove::{self, SaltAvailability};
+use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, SearchMode, ShredKeys};
 use proofgate_ledger::{TlogProof, VerifyingKey, record};
 use serde::Serialize;
 
@@ -27,7 +27,11 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    fn of(found: &FoundRecord, proof: &TlogProof, salt: Result<SaltIs, EvidenceError>) -> Self {
+    fn from_record(
+        found: &FoundRecord,
+        proof: &TlogProof,
+        salt: Result<SaltAvailability, EvidenceError>,
+    ) -> Self {
         let kind = record::parse(&found.record);
         Self {
             kind: kind.map_or_else(|_| "unknown".to_owned(), |record| record.kind().to_owned()),
@@ -35,7 +39,7 @@ impl Evidence {
             record: String::from_utf8_lossy(&found.record).into_owned(),
             proof: proof.encode(),
             shred_key_missing: match salt {
-                Ok(SaltIs::Locked(id)) => Some(id.to_string()),
+                Ok(SaltAvailability::KeyMissing(id)) => Some(id.to_string()),
                 _ => None,
             },
             salt_unreadable: salt.err().map(|error| format!("{error} [{}]", error.code())),
@@ -45,7 +49,7 @@ impl Evidence {
 
 /// What can be proved of an exchange.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Proven {
+pub struct ProvenExchange {
     /// Its records that can be.
     pub records: Vec<Evidence>,
     /// Why others cannot: something of their logs cannot be read, or believed.
@@ -57,7 +61,7 @@ pub struct Proven {
 ///
 /// # Errors
 /// As [`proofgate_evidence::find`].
-pub fn find(path: &Path, request_id: &str, search: Search) -> Result<Vec<FoundRecord>, EvidenceError> {
+pub fn find(path: &Path, request_id: &str, search: SearchMode) -> Result<Vec<FoundRecord>, EvidenceError> {
     proofgate_evidence::find(&FileStorage, path, request_id, search)
 }
 
@@ -73,7 +77,7 @@ pub fn prove(
     let mut proven = Vec::with_capacity(found.len());
     let mut uncovered = None;
     for found in found {
-        match prove::proof_with(
+        match prove::proof_with_keys(
             &FileStorage,
             &found.dir,
             found.seq,
@@ -81,7 +85,7 @@ pub fn prove(
             key,
             shred_keys,
         ) {
-            Ok((proof, salt)) => proven.push(Evidence::of(&found, &proof, Ok(salt?))),
+            Ok((proof, salt)) => proven.push(Evidence::from_record(&found, &proof, Ok(salt?))),
             Err(error @ EvidenceError::NotCovered { .. }) => {
                 uncovered.get_or_insert(error);
             }
@@ -102,11 +106,11 @@ pub fn prove_readable(
     found: Vec<FoundRecord>,
     key: Option<&VerifyingKey>,
     shred_keys: Option<&ShredKeys>,
-) -> Result<Proven, EvidenceError> {
-    let mut proven = Proven::default();
+) -> Result<ProvenExchange, EvidenceError> {
+    let mut proven = ProvenExchange::default();
     let mut first = None;
     for found in found {
-        match prove::proof_with(
+        match prove::proof_with_keys(
             &FileStorage,
             &found.dir,
             found.seq,
@@ -114,9 +118,9 @@ pub fn prove_readable(
             key,
             shred_keys,
         ) {
-            Ok((proof, salt)) => proven.records.push(Evidence::of(&found, &proof, salt)),
+            Ok((proof, salt)) => proven.records.push(Evidence::from_record(&found, &proof, salt)),
             Err(error) => {
-                if error.is_spoiled() {
+                if error.is_damaged() {
                     let text = format!("record {} of {}: {error}", found.seq, found.dir.display());
                     proven.unproven.push(format!("{text} [{}]", error.code()));
                 } else if !matches!(error, EvidenceError::NotCovered { .. }) {

@@ -13,7 +13,7 @@ use proofgate_wal::Shard;
 #[derive(Clone)]
 pub struct HeldCheckpoint {
     path: PathBuf,
-    by: HeldBy,
+    holder: HeldBy,
 }
 
 impl HeldCheckpoint {
@@ -21,7 +21,7 @@ impl HeldCheckpoint {
     pub fn new(directory: &Path, shard: u32, by: HeldBy) -> Self {
         HeldCheckpoint {
             path: directory.join(shard.to_string()),
-            by,
+            holder: by,
         }
     }
 
@@ -55,8 +55,8 @@ impl HeldCheckpoint {
     ///
     /// # Errors
     /// What the system says.
-    pub fn keep(&self, note: &str) -> io::Result<()> {
-        if self.by != HeldBy::Worker {
+    pub fn store(&self, note: &str) -> io::Result<()> {
+        if self.holder != HeldBy::Worker {
             return Ok(());
         }
         let temporary = self.path.with_extension("tmp");

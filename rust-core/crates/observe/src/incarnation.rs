@@ -7,34 +7,34 @@ use proofgate_base::clock::unix_micros;
 use proofgate_config::Ledger;
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{ConfigDigests, Seal};
-use proofgate_wal::succession::{self, StartedLog, Terms};
-use proofgate_wal::{FileStorage, Incarnation, Options, Shard, Storage, Ulid, WalError, Writer};
+use proofgate_wal::succession::{self, StartOptions, StartedLog};
+use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, WalError, Writer};
 
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::ledger_keys::LedgerKeys;
 
 /// What every log of this life of the worker begins with.
 #[derive(Clone)]
-pub struct NextLog {
+pub struct LogFactory {
     shard_directory: PathBuf,
     ledger: String,
     shard: u32,
-    options: Options,
+    options: LogOptions,
     keys: LedgerKeys,
     ledger_directory: PathBuf,
     /// The configuration of the start; a `config` record tells where another one is in force.
     pub config: ConfigDigests,
 }
 
-impl NextLog {
+impl LogFactory {
     pub fn new(ledger: &Ledger, config: ConfigDigests, keys: &LedgerKeys) -> Self {
-        NextLog {
+        LogFactory {
             shard_directory: PathBuf::from(&ledger.directory).join(ledger.shard.to_string()),
             ledger: ledger.name.clone(),
             shard: ledger.shard,
-            options: Options {
+            options: LogOptions {
                 segment_bytes: ledger.segment_bytes,
-                ..Options::default()
+                ..LogOptions::default()
             },
             keys: keys.clone(),
             ledger_directory: PathBuf::from(&ledger.directory),
@@ -47,16 +47,16 @@ impl NextLog {
         &self.shard_directory
     }
 
-    fn terms(&self, until: Option<u64>) -> Terms<'_> {
-        Terms {
+    fn terms(&self, until: Option<u64>) -> StartOptions<'_> {
+        StartOptions {
             shard: Shard {
                 dir: &self.shard_directory,
                 ledger: &self.ledger,
                 number: self.shard,
                 key: &self.keys.signing,
-                former: self.keys.former.as_ref(),
+                previous_key: self.keys.former_key.as_ref(),
             },
-            until,
+            key_valid_until: until,
             successions: &self.keys.successions,
             options: self.options,
             config: self.config,
@@ -70,16 +70,16 @@ impl NextLog {
     ///
     /// # Errors
     /// [`Error::Ledger`] when what is there cannot be gone on from.
-    pub fn begin(&self, held: Option<&HeldCheckpoint>) -> Result<StartedLog, Error> {
-        let line = self.keys.line(&self.ledger_directory)?;
-        let terms = self.terms(self.keys.until(&self.ledger_directory)?);
+    pub fn start_first(&self, held: Option<&HeldCheckpoint>) -> Result<StartedLog, Error> {
+        let line = self.keys.verifying_key(&self.ledger_directory)?;
+        let terms = self.terms(self.keys.log_start_deadline(&self.ledger_directory)?);
         let held = held
             .map(|held| held.read(&terms.shard, &line))
             .transpose()?
             .flatten();
-        let begun = succession::begin(&storage(), &terms, held.as_ref());
+        let begun = succession::start(&storage(), &terms, held.as_ref());
         let begun = begun.map_err(|error| Error::Ledger(error.to_string()))?;
-        tell(&begun);
+        report_start(&begun);
         Ok(begun)
     }
 
@@ -87,7 +87,7 @@ impl NextLog {
     ///
     /// # Errors
     /// When there can be no thread.
-    pub fn make(
+    pub fn create_next(
         &self,
         running: Ulid,
         newest: &Checkpoint,
@@ -95,11 +95,11 @@ impl NextLog {
         let (next, newest) = (self.clone(), newest.clone());
         let thread = std::thread::Builder::new().name("proofgate-next-log".to_owned());
         thread.spawn(move || {
-            proofgate_base::priority::yield_to_traffic();
+            proofgate_base::priority::lower_priority();
             // Another worker may have brought the key that follows this one.
-            let until = next.keys.until(&next.ledger_directory);
-            let until = until.map_err(|error| WalError::Options(error.to_string()))?;
-            succession::beside(&storage(), &next.terms(until), running, &newest)
+            let until = next.keys.log_start_deadline(&next.ledger_directory);
+            let until = until.map_err(|error| WalError::InvalidOptions(error.to_string()))?;
+            succession::start_successor(&storage(), &next.terms(until), running, &newest)
         })
     }
 }
@@ -108,18 +108,18 @@ pub fn storage() -> Arc<dyn Storage> {
     Arc::new(FileStorage)
 }
 
-fn tell(begun: &StartedLog) {
-    if begun.given_back > 0 {
-        let bytes = begun.given_back;
+fn report_start(begun: &StartedLog) {
+    if begun.released_bytes > 0 {
+        let bytes = begun.released_bytes;
         proofgate_log::info!("released {bytes} bytes of log space that a killed worker had prepared");
     }
-    if let Some(name) = begun.passed_over {
+    if let Some(name) = begun.skipped {
         proofgate_log::warning!(
             "{name} on the ledger's volume has a time in the future in its name, and no signed checkpoint: \
              it is not a log, and is ignored"
         );
     }
-    let Some(found) = &begun.recovered else { return };
+    let Some(found) = &begun.recovery else { return };
     if let Some(missing) = found.missing {
         proofgate_log::warning!(
             "the log of {} continues that of {}, which is missing: it was moved or removed",
@@ -127,7 +127,7 @@ fn tell(begun: &StartedLog) {
             missing.incarnation
         );
     }
-    for left in std::iter::once(&found.newest).chain(&found.untold) {
+    for left in std::iter::once(&found.newest).chain(&found.unreported) {
         if let Some(torn) = &left.torn {
             proofgate_log::warning!(
                 "the log of {} ends early, in {} at byte {}: {}",

@@ -13,7 +13,7 @@ pub struct LedgerDelay {
     pub profiler: Arc<Profiler>,
     epoch: Instant,
     /// Nanoseconds since the epoch; zero when nothing waits, or nobody measures.
-    since: AtomicU64,
+    waiting_since: AtomicU64,
 }
 
 impl LedgerDelay {
@@ -21,20 +21,20 @@ impl LedgerDelay {
         LedgerDelay {
             profiler,
             epoch: Instant::now(),
-            since: AtomicU64::new(0),
+            waiting_since: AtomicU64::new(0),
         }
     }
 
     /// Records have been written.
-    pub fn written(&self) {
-        if self.profiler.is_on() && self.since.load(Ordering::Relaxed) == 0 {
-            self.since.store(self.now(), Ordering::Relaxed);
+    pub fn mark_written(&self) {
+        if self.profiler.is_enabled() && self.waiting_since.load(Ordering::Relaxed) == 0 {
+            self.waiting_since.store(self.now(), Ordering::Relaxed);
         }
     }
 
     /// The ledger thread looks at what was written.
-    pub fn seen(&self) {
-        let since = self.since.swap(0, Ordering::Relaxed);
+    pub fn mark_seen(&self) {
+        let since = self.waiting_since.swap(0, Ordering::Relaxed);
         if since != 0 {
             let waited = Duration::from_nanos(self.now().saturating_sub(since));
             self.profiler.record(Interval::LedgerWake, waited);

@@ -13,7 +13,7 @@ use proofgate_wal::FileStorage;
 #[derive(Clone)]
 pub struct LedgerKeys {
     pub signing: SigningKey,
-    pub(crate) former: Option<SigningKey>,
+    pub(crate) former_key: Option<SigningKey>,
     /// The notes of succession that came with it.
     pub(crate) successions: Vec<String>,
 }
@@ -34,13 +34,13 @@ impl LedgerKeys {
                 signing.name()
             )));
         }
-        let notes = KeySuccession::split(text).into_iter();
+        let notes = KeySuccession::split_notes(text).into_iter();
         // Before the first statement stand the keys.
         let successions = notes.filter(|note| KeySuccession::verify(note).is_ok());
         Ok(Self {
             successions: successions.collect(),
             signing,
-            former,
+            former_key: former,
         })
     }
 
@@ -48,7 +48,7 @@ impl LedgerKeys {
     ///
     /// # Errors
     /// [`Error::Ledger`] when the ledger's statements cannot be read or contradict each other.
-    pub fn line(&self, directory: &Path) -> Result<VerifyingKey, Error> {
+    pub fn verifying_key(&self, directory: &Path) -> Result<VerifyingKey, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("key successions: {error}"));
         let kept = key_successions::read(&FileStorage, directory).map_err(|error| failed(&error))?;
         let line = self.signing.verifying_key().with_successions(&kept.statements());
@@ -58,13 +58,13 @@ impl LedgerKeys {
     /// The last moment at which the key that signs may begin a log, in unix microseconds, if another one follows it.
     ///
     /// # Errors
-    /// As [`Self::line`].
-    pub fn until(&self, directory: &Path) -> Result<Option<u64>, Error> {
-        let line = self.line(directory)?;
+    /// As [`Self::verifying_key`].
+    pub fn log_start_deadline(&self, directory: &Path) -> Result<Option<u64>, Error> {
+        let line = self.verifying_key(directory)?;
         let own = line
-            .line()
+            .lineage()
             .into_iter()
-            .find(|member| member.key.is_same_point(&line));
-        Ok(own.and_then(|member| member.until))
+            .find(|member| member.key.is_same_key(&line));
+        Ok(own.and_then(|member| member.valid_until))
     }
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proofgate_base::Error;
-use proofgate_base::clock::{MOST_LEAD, unix_micros};
+use proofgate_base::clock::{MAX_LEAD, unix_micros};
 use proofgate_base::priority;
 use proofgate_ledger::record::Record;
-use proofgate_limit_store::{LimitStore, Opened};
+use proofgate_limit_store::{LimitStore, OpenedStore};
 use proofgate_limits::{
     ActualUsage, AdmittedReservation, Changes, CredentialId, Limiter, Replay, Snapshot, SubjectName, Totals,
     Usage,
@@ -22,33 +22,33 @@ use crate::ledger_keys::LedgerKeys;
 use crate::recorder::clock_steps::CLOCK_STEP;
 
 /// How often the files of others are looked at.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Subjects that the data-plane thread takes up in one turn of its event loop.
-const STEP: usize = 256;
+const SUBJECTS_PER_TURN: usize = 256;
 /// Messages that may wait in either direction.
-const WAITING: usize = 4;
+const QUEUE_CAPACITY: usize = 4;
 
-type Foreign = Vec<(SubjectName, Usage)>;
+type RemoteUsage = Vec<(SubjectName, Usage)>;
 
 /// What the data-plane thread tells.
-enum Told {
+enum LimitUpdate {
     Changes(Changes),
     /// There are new limits: say again what others consumed.
     Resend,
     /// The log is sealed: nothing will change any more.
-    End,
+    Finish,
 }
 
 /// The data-plane thread's end.
 pub struct LimitLink {
-    told: SyncSender<Told>,
-    foreign: mpsc::Receiver<Foreign>,
+    updates: SyncSender<LimitUpdate>,
+    remote_usage: mpsc::Receiver<RemoteUsage>,
     /// What could not be told yet.
-    untold: Option<Told>,
+    unsent: Option<LimitUpdate>,
     /// Whether the thread must be asked to say everything again.
-    resend: bool,
+    needs_resend: bool,
     /// What others had consumed before the start.
-    initial: Foreign,
+    initial_usage: RemoteUsage,
 }
 
 /// What the limits thread knows, for whoever asks the admin port. Both may wait for each other, and neither is waited for
@@ -71,19 +71,19 @@ impl SharedStore {
 /// The slow end; runs as a thread.
 pub struct LimitThread {
     store: SharedStore,
-    told: Receiver<Told>,
-    foreign: mpsc::Sender<Foreign>,
+    updates: Receiver<LimitUpdate>,
+    remote_usage: mpsc::Sender<RemoteUsage>,
 }
 
 /// Knows models by the names that clients ask for, as records have them.
 pub trait ModelNames {
     /// The name that the model has in the configuration which answers for `asked`; without one, that name itself.
-    fn name_of<'n>(&'n self, asked: &'n str) -> &'n str;
+    fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str;
 }
 
 /// Which incarnation of which gateway.
-pub struct WorkerLife<'p> {
-    pub gateway: &'p Path,
+pub struct WorkerRun<'p> {
+    pub gateway_dir: &'p Path,
     pub shard: u32,
     /// The first log of this life of the worker.
     pub incarnation: Ulid,
@@ -96,18 +96,18 @@ pub struct WorkerLife<'p> {
 }
 
 /// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
-pub fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), Error> {
+pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitLink), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
     let now = unix_micros();
     let opened = LimitStore::open(
         Arc::new(FileStorage),
-        place.gateway,
+        place.gateway_dir,
         place.shard,
         place.incarnation,
         place.sync,
         now,
     );
-    let Opened {
+    let OpenedStore {
         mut store,
         crashed,
         problems,
@@ -115,13 +115,13 @@ pub fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), Error> {
     for problem in problems {
         proofgate_log::warning!("limits: {}: {}", problem.path.display(), problem.reason);
     }
-    let directory = place.gateway.join(place.shard.to_string());
+    let directory = place.gateway_dir.join(place.shard.to_string());
     let shard = Shard {
         dir: &directory,
         ledger: place.ledger,
         number: place.shard,
         key: &place.keys.signing,
-        former: place.keys.former.as_ref(),
+        previous_key: place.keys.former_key.as_ref(),
     };
     let mut lives: Vec<Ulid> = crashed.iter().map(|life| Ulid(life.origin.incarnation)).collect();
     lives.push(place.incarnation);
@@ -130,20 +130,20 @@ pub fn open(place: &WorkerLife<'_>) -> Result<(LimitThread, LimitLink), Error> {
         store.inherit(ended, now);
     }
     store.write(now).map_err(|error| failed(&error))?;
-    let initial = store.foreign_changes(usize::MAX, now);
-    let (told, hears) = sync_channel(WAITING);
-    let (says, foreign) = mpsc::channel(WAITING);
+    let initial = store.remote_changes(usize::MAX, now);
+    let (told, hears) = sync_channel(QUEUE_CAPACITY);
+    let (says, foreign) = mpsc::channel(QUEUE_CAPACITY);
     let thread = LimitThread {
         store: SharedStore(Arc::new(Mutex::new(store))),
-        told: hears,
-        foreign: says,
+        updates: hears,
+        remote_usage: says,
     };
     let link = LimitLink {
-        told,
-        foreign,
-        untold: None,
-        resend: false,
-        initial,
+        updates: told,
+        remote_usage: foreign,
+        unsent: None,
+        needs_resend: false,
+        initial_usage: initial,
     };
     Ok((thread, link))
 }
@@ -157,7 +157,7 @@ fn replay(
     until: Ulid,
     now: u64,
 ) -> Result<Snapshot, WalError> {
-    let logs = recovery::life(&FileStorage, shard, Ulid(snapshot.origin.incarnation), until)?;
+    let logs = recovery::run_logs(&FileStorage, shard, Ulid(snapshot.origin.incarnation), until)?;
     let position = |incarnation: Ulid, seq: u64| {
         let base = logs.iter().find(|(log, _)| *log == incarnation);
         base.map(|(_, base)| base + seq)
@@ -167,7 +167,7 @@ fn replay(
     let mut from = (0, 0);
     let resumed = match logs.last() {
         Some((last, base)) => {
-            recovery::place_to_resume(&FileStorage, shard, *last)?.map(|place| (*base, place))
+            recovery::find_resume_point(&FileStorage, shard, *last)?.map(|place| (*base, place))
         }
         None => None,
     };
@@ -177,12 +177,12 @@ fn replay(
     {
         for open in open {
             if let (Some(at), Some(reserved)) = (position(open.incarnation, open.admission), open.reserved) {
-                replay.admission(&AdmittedReservation {
+                replay.record_admission(&AdmittedReservation {
                     seq: at,
                     ts: open.ts,
                     tenant: &open.tenant,
                     key: CredentialId::parse(&open.key),
-                    model: models.name_of(&open.model),
+                    model: models.configured_name(&open.model),
                     reserved,
                     reserved_cost: open.reserved_nanodollars,
                     shared_plan: open.shared_plan.as_deref(),
@@ -196,7 +196,7 @@ fn replay(
         recovery::replay(&FileStorage, shard.dir, *incarnation, from.1, |record| {
             let at = base + record.seq();
             records = records.max(at + 1);
-            take(
+            apply_record(
                 &mut replay,
                 models,
                 record,
@@ -212,7 +212,7 @@ fn replay(
     Ok(replay.finish(records, now))
 }
 
-fn take(
+fn apply_record(
     replay: &mut Replay,
     models: &dyn ModelNames,
     record: &Record<'_>,
@@ -222,12 +222,12 @@ fn take(
     match record {
         Record::Admission(admission) => {
             if let Some(reserved) = admission.reserved {
-                replay.admission(&AdmittedReservation {
+                replay.record_admission(&AdmittedReservation {
                     seq: at,
                     ts: admission.ts,
                     tenant: &admission.tenant,
                     key: CredentialId::parse(&admission.key),
-                    model: models.name_of(&admission.model),
+                    model: models.configured_name(&admission.model),
                     reserved,
                     reserved_cost: admission.reserved_nanodollars,
                     shared_plan: admission.shared_plan.as_deref(),
@@ -238,17 +238,23 @@ fn take(
             if let Some(admission) = admission_at(completion.admission, completion.incarnation.as_deref()) {
                 let cost = completion.cost_nanodollars.unwrap_or(0);
                 let charged = completion.charged.map(|tokens| ActualUsage { tokens, cost });
-                replay.completion(at, completion.ts, admission, charged);
+                replay.record_completion(at, completion.ts, admission, charged);
             }
         }
         Record::Rejection(rejection) => {
             if let (Some(tenant), Some(key)) = (&rejection.tenant, &rejection.counted) {
                 let shared_plan = rejection.shared_plan.as_deref();
-                replay.counted_rejection(at, rejection.ts, tenant, CredentialId::parse(key), shared_plan);
+                replay.record_counted_rejection(
+                    at,
+                    rejection.ts,
+                    tenant,
+                    CredentialId::parse(key),
+                    shared_plan,
+                );
             }
         }
         Record::Gap(gap) if gap.code == CLOCK_STEP => {
-            replay.clock_step(at, gap.first_ts, gap.last_ts, MOST_LEAD);
+            replay.record_clock_step(at, gap.first_ts, gap.last_ts, MAX_LEAD);
         }
         _ => {}
     }
@@ -256,54 +262,58 @@ fn take(
 
 impl LimitLink {
     /// Takes up what others had consumed before the start; called once, when the limiter knows its limits.
-    pub fn begin(&mut self, limiter: &mut Limiter, now: u64) {
-        limiter.absorb(&std::mem::take(&mut self.initial), now);
+    pub fn apply_initial_usage(&mut self, limiter: &mut Limiter, now: u64) {
+        limiter.apply_remote(&std::mem::take(&mut self.initial_usage), now);
     }
 
     /// Tells what changed here and takes up what others consumed; called about once a second. While the thread does not
     /// listen, changes stay in the limiter: nothing here waits.
-    pub fn exchange(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
-        if self.untold.is_none() && std::mem::take(&mut self.resend) {
-            self.untold = Some(Told::Resend);
+    pub fn exchange_usage(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+        if self.unsent.is_none() && std::mem::take(&mut self.needs_resend) {
+            self.unsent = Some(LimitUpdate::Resend);
         }
-        if self.tell() {
+        if self.flush() {
             let mut changes = Changes::default();
             limiter.take_changes(appended, now, &mut changes);
             if !changes.is_empty() {
-                self.untold = Some(Told::Changes(changes));
-                self.tell();
+                self.unsent = Some(LimitUpdate::Changes(changes));
+                self.flush();
             }
         }
-        while let Ok(foreign) = self.foreign.try_recv() {
-            limiter.absorb(&foreign, now);
+        while let Ok(foreign) = self.remote_usage.try_recv() {
+            limiter.apply_remote(&foreign, now);
         }
-        limiter.sweep(STEP, now);
+        limiter.sweep(SUBJECTS_PER_TURN, now);
     }
 
     /// Tells the last changes, after the seal, and that there will be no more. Blocks until the thread listens.
-    pub fn end(mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+    pub fn finish(mut self, limiter: &mut Limiter, appended: u64, now: u64) {
         let mut changes = Changes::default();
         limiter.take_changes(appended, now, &mut changes);
-        let remaining = [self.untold.take(), Some(Told::Changes(changes)), Some(Told::End)];
+        let remaining = [
+            self.unsent.take(),
+            Some(LimitUpdate::Changes(changes)),
+            Some(LimitUpdate::Finish),
+        ];
         for told in remaining.into_iter().flatten() {
-            let _ = self.told.send(told);
+            let _ = self.updates.send(told);
         }
     }
 
     /// Whether nothing is left to tell.
-    fn tell(&mut self) -> bool {
-        if let Some(told) = self.untold.take() {
-            match self.told.try_send(told) {
+    fn flush(&mut self) -> bool {
+        if let Some(told) = self.unsent.take() {
+            match self.updates.try_send(told) {
                 Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-                Err(TrySendError::Full(told)) => self.untold = Some(told),
+                Err(TrySendError::Full(told)) => self.unsent = Some(told),
             }
         }
-        self.untold.is_none()
+        self.unsent.is_none()
     }
 
     /// Says that limits have changed.
-    pub fn limits_changed(&mut self) {
-        self.resend = true;
+    pub fn notify_limits_changed(&mut self) {
+        self.needs_resend = true;
     }
 }
 
@@ -316,14 +326,14 @@ impl LimitThread {
     /// Runs until the data plane has ended; `false` when the last state could not be written. A data plane that ended
     /// without a seal leaves the last word to its successor, who reads the log.
     pub fn run(self) -> bool {
-        priority::yield_to_traffic();
+        priority::lower_priority();
         loop {
-            match self.told.recv_timeout(POLL) {
-                Ok(Told::Changes(changes)) => self.store.lock().apply(&changes),
-                Ok(Told::Resend) => self.store.lock().resend(),
-                Ok(Told::End) => {
+            match self.updates.recv_timeout(POLL_INTERVAL) {
+                Ok(LimitUpdate::Changes(changes)) => self.store.lock().apply(&changes),
+                Ok(LimitUpdate::Resend) => self.store.lock().mark_all_changed(),
+                Ok(LimitUpdate::Finish) => {
                     let mut store = self.store.lock();
-                    store.end();
+                    store.finish();
                     return store.write(unix_micros()).is_ok();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -341,8 +351,8 @@ impl LimitThread {
         for problem in store.poll(now) {
             proofgate_log::warning!("limits: {}: {}", problem.path.display(), problem.reason);
         }
-        while let Ok(permit) = self.foreign.try_reserve() {
-            let foreign = store.foreign_changes(STEP, now);
+        while let Ok(permit) = self.remote_usage.try_reserve() {
+            let foreign = store.remote_changes(SUBJECTS_PER_TURN, now);
             if foreign.is_empty() {
                 break;
             }

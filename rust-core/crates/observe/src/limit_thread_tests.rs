@@ -2,18 +2,18 @@ use std::sync::Arc;
 
 use proofgate_ledger::record::parse;
 use proofgate_limits::{
-    Changes, CredentialId, Demand, Limiter, Limits, ModelBudget, Origin, Part, Quotas, Replay, Snapshot,
-    TenantLimits,
+    Changes, CredentialId, Demand, Limiter, Limits, ModelBudget, Origin, Quotas, Replay, Snapshot,
+    SubjectKind, TenantLimits,
 };
 use serde_json::{Value, json};
 
-use super::{ModelNames, take};
+use super::{ModelNames, apply_record};
 
 /// One name for all models of a vendor.
 struct OfVendor;
 
 impl ModelNames for OfVendor {
-    fn name_of<'n>(&'n self, asked: &'n str) -> &'n str {
+    fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str {
         match asked.starts_with("vendor/") {
             true => "vendor/*",
             false => asked,
@@ -66,7 +66,7 @@ fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before
     };
     let key = CredentialId::ApiKey([0x01, 0x23, 0xab, 0xcd]);
     let mut grant = limiter.admit(tenant, key, demand, NOW).unwrap();
-    limiter.recorded(&mut grant);
+    limiter.mark_recorded(&mut grant);
     let mut changes = Changes::default();
     limiter.take_changes(1, NOW, &mut changes);
     let mut snapshot = Snapshot::empty(Origin {
@@ -83,7 +83,7 @@ fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before
         completion(2, 0, 40),
     ] {
         let record = parse(text.as_bytes()).unwrap();
-        take(&mut replay, &OfVendor, &record, record.seq(), |admission, _| {
+        apply_record(&mut replay, &OfVendor, &record, record.seq(), |admission, _| {
             Some(admission)
         });
     }
@@ -91,8 +91,8 @@ fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before
     let spent = ended
         .subjects
         .iter()
-        .filter_map(|(name, usage)| match &name.part {
-            Part::Model(model) => Some((&**model, usage.periods.of_month.cost)),
+        .filter_map(|(name, usage)| match &name.kind {
+            SubjectKind::Model(model) => Some((&**model, usage.periods.month_counts.cost)),
             _ => None,
         });
     assert_eq!(spent.collect::<Vec<_>>(), [("vendor/*", 540)]);
@@ -121,7 +121,7 @@ fn a_replay_counts_what_namespaces_share_by_the_plans_that_records_name() {
         record("rejection", 5, &denied),
     ] {
         let record = parse(text.as_bytes()).unwrap();
-        take(&mut replay, &OfVendor, &record, record.seq(), |admission, _| {
+        apply_record(&mut replay, &OfVendor, &record, record.seq(), |admission, _| {
             Some(admission)
         });
     }
@@ -129,10 +129,10 @@ fn a_replay_counts_what_namespaces_share_by_the_plans_that_records_name() {
     let shared = ended
         .subjects
         .iter()
-        .filter_map(|(name, usage)| match &name.part {
-            Part::Shared(plan) => {
+        .filter_map(|(name, usage)| match &name.kind {
+            SubjectKind::Shared(plan) => {
                 let requests: u32 = usage.seconds.iter().map(|second| second.requests).sum();
-                Some((&*name.tenant, &**plan, usage.periods.of_day.cost, requests))
+                Some((&*name.tenant, &**plan, usage.periods.day_counts.cost, requests))
             }
             _ => None,
         });

@@ -6,52 +6,52 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use proofgate_config::{Config, Plan};
-use proofgate_limits::{Limit, Limits, Part, SubjectName, Totals};
+use proofgate_limits::{Limit, Limits, SubjectKind, SubjectName, Totals};
 use serde::{Serialize, Serializer};
 
 use crate::tenant_shards::TenantShards;
 
 /// The tenants and namespaces that have limits, by how much of them is used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LimitUse {
+pub struct LimitUsageReport {
     /// Most used first: by the limit of which the greatest part is used, then by name.
-    pub tenants: Vec<TenantUse>,
+    pub tenants: Vec<TenantUsage>,
     /// Tenants with limits that are left out, because these are used more.
     pub more: usize,
     /// Limits that the tenants of a namespace share, most used first.
-    pub namespaces: Vec<NamespaceUse>,
+    pub namespaces: Vec<NamespaceUsage>,
     /// Those that are left out, because these are used more.
     pub more_namespaces: usize,
 }
 
 /// The limits that the tenants of one namespace share by a plan, and what is used of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NamespaceUse {
+pub struct NamespaceUsage {
     /// The namespace.
     pub namespace: String,
     /// The plan.
     pub plan: String,
     /// What is used of each limit.
     #[serde(flatten)]
-    pub used: UseOfLimits,
+    pub used: LimitUsages,
 }
 
 /// One tenant's limits and what is used of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TenantUse {
+pub struct TenantUsage {
     /// Its name.
     pub tenant: String,
     /// What is used of each limit.
     #[serde(flatten)]
-    pub used: UseOfLimits,
+    pub used: LimitUsages,
 }
 
 /// What is used of each limit, in the order of [`Limit::ALL`]; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UseOfLimits([Option<Used>; Limit::COUNT]);
+pub struct LimitUsages([Option<LimitUsage>; Limit::COUNT]);
 
 /// By the fields of the worker's configuration, with null for no limit.
-impl Serialize for UseOfLimits {
+impl Serialize for LimitUsages {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(Limit::ALL.iter().map(|limit| limit.kind().field).zip(&self.0))
     }
@@ -59,17 +59,17 @@ impl Serialize for UseOfLimits {
 
 /// What is used of one limit; more than it is, when that became smaller or a provider counted beyond a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Used {
+pub struct LimitUsage {
     /// How much is used.
     pub used: u64,
     /// How much may be.
     pub limit: NonZeroU64,
 }
 
-impl UseOfLimits {
+impl LimitUsages {
     fn new(limits: &Limits, totals: &Totals) -> Self {
-        UseOfLimits(Limit::ALL.map(|limit| {
-            limits.get(limit).map(|most| Used {
+        LimitUsages(Limit::ALL.map(|limit| {
+            limits.get(limit).map(|most| LimitUsage {
                 used: totals.used(limit),
                 limit: most,
             })
@@ -77,7 +77,7 @@ impl UseOfLimits {
     }
 
     /// The greatest part of a limit that is used.
-    fn part(&self) -> f64 {
+    fn max_fraction(&self) -> f64 {
         let limits = &self.0;
         let parts = limits
             .iter()
@@ -88,9 +88,9 @@ impl UseOfLimits {
 }
 
 /// The `most` of which most is used, and how many are left out.
-fn most_used<N: Ord>(mut found: Vec<(N, UseOfLimits)>, most: usize) -> (Vec<(N, UseOfLimits)>, usize) {
+fn most_used<N: Ord>(mut found: Vec<(N, LimitUsages)>, most: usize) -> (Vec<(N, LimitUsages)>, usize) {
     found.sort_unstable_by(|one, other| {
-        let by_part = other.1.part().total_cmp(&one.1.part());
+        let by_part = other.1.max_fraction().total_cmp(&one.1.max_fraction());
         by_part.then_with(|| one.0.cmp(&other.0))
     });
     let more = found.len().saturating_sub(most);
@@ -98,7 +98,7 @@ fn most_used<N: Ord>(mut found: Vec<(N, UseOfLimits)>, most: usize) -> (Vec<(N, 
     (found, more)
 }
 
-impl LimitUse {
+impl LimitUsageReport {
     /// The `most` tenants, and as many namespaces, that have used most of what they may, of those in a configuration and in
     /// its shards.
     pub fn new(
@@ -112,24 +112,24 @@ impl LimitUse {
             .iter()
             .map(|plan| (plan.name.as_str(), plan))
             .collect();
-        let used = |tenant: &Arc<str>, part: Part, limits: &Limits| {
+        let used = |tenant: &Arc<str>, part: SubjectKind, limits: &Limits| {
             let tenant = Arc::clone(tenant);
-            let totals = totals.get(&SubjectName { tenant, part });
-            UseOfLimits::new(limits, &totals.copied().unwrap_or_default())
+            let totals = totals.get(&SubjectName { tenant, kind: part });
+            LimitUsages::new(limits, &totals.copied().unwrap_or_default())
         };
-        let mut tenants: Vec<(Arc<str>, UseOfLimits)> = Vec::new();
+        let mut tenants: Vec<(Arc<str>, LimitUsages)> = Vec::new();
         for tenant in config.tenants.iter().filter(|tenant| !tenant.limits.is_empty()) {
             let name = Arc::from(tenant.name.as_str());
-            let used = used(&name, Part::Whole, &tenant.limits);
+            let used = used(&name, SubjectKind::Tenant, &tenant.limits);
             tenants.push((name, used));
         }
         let mut sharing: BTreeSet<(&str, &str)> = BTreeSet::new();
-        for tenant in shards.in_service().iter().flat_map(|shard| shard.tenants()) {
+        for tenant in shards.active_shards().iter().flat_map(|shard| shard.tenants()) {
             let Some(plan) = plans.get(&*tenant.plan) else {
                 continue;
             };
             if !plan.limits.is_empty() {
-                let used = used(&tenant.name, Part::Whole, &plan.limits);
+                let used = used(&tenant.name, SubjectKind::Tenant, &plan.limits);
                 tenants.push((Arc::clone(&tenant.name), used));
             }
             if !plan.namespace_limits.is_empty()
@@ -140,15 +140,15 @@ impl LimitUse {
         }
         let namespaces = sharing.into_iter().filter_map(|(namespace, plan)| {
             let limits = &plans.get(plan)?.namespace_limits;
-            let used = used(&namespace.into(), Part::Shared(plan.into()), limits);
+            let used = used(&namespace.into(), SubjectKind::Shared(plan.into()), limits);
             Some(((namespace, plan), used))
         });
         let (tenants, more) = most_used(tenants, most);
         let (namespaces, more_namespaces) = most_used(namespaces.collect(), most);
-        LimitUse {
+        LimitUsageReport {
             tenants: tenants
                 .into_iter()
-                .map(|(name, used)| TenantUse {
+                .map(|(name, used)| TenantUsage {
                     tenant: name.to_string(),
                     used,
                 })
@@ -156,7 +156,7 @@ impl LimitUse {
             more,
             namespaces: namespaces
                 .into_iter()
-                .map(|((namespace, plan), used)| NamespaceUse {
+                .map(|((namespace, plan), used)| NamespaceUsage {
                     namespace: namespace.to_owned(),
                     plan: plan.to_owned(),
                     used,

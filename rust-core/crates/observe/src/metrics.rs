@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use proofgate_base::descriptors::DescriptorShares;
-use proofgate_external_policies::HooksInService;
+use proofgate_external_policies::ActiveHooks;
 use proofgate_ledger::record::{GuardVerdict, Outcome};
 use proofgate_policy::{Direction, Judgement, Scope};
 use proofgate_stages::Profiler;
@@ -25,8 +25,8 @@ use known_runs::KnownRunMetrics;
 pub use payloads::PayloadMetrics;
 pub use signal::Signal;
 use traffic::PublishedSeries;
-pub use traffic::report::Report;
-pub use traffic::{RequestOutcome, Series, Took, Traffic};
+pub use traffic::report::TrafficReport;
+pub use traffic::{RequestOutcome, Series, Timing, Traffic};
 
 /// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
 #[derive(Clone)]
@@ -43,9 +43,9 @@ pub struct Metrics {
     connection_panics: Counter,
     accept_failures: Counter,
     provider_connections: Gauge,
-    descriptors: Family<UseLabel, Gauge>,
+    descriptors: Family<UsageLabel, Gauge>,
     pub ledger_refusals: Counter,
-    pub refusals_counted: Counter,
+    pub gap_refusals: Counter,
     clock_lead: Gauge,
     /// Back, and ahead.
     clock_steps: [Counter; 2],
@@ -106,7 +106,7 @@ struct DirectionLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct UseLabel {
+struct UsageLabel {
     r#use: &'static str,
 }
 
@@ -139,7 +139,7 @@ struct ProviderLabel {
 }
 
 impl ScopeLabel {
-    fn of(scope: Scope) -> Self {
+    fn from_scope(scope: Scope) -> Self {
         ScopeLabel {
             scope: scope.as_str(),
             direction: match scope.direction() {
@@ -151,7 +151,7 @@ impl ScopeLabel {
 }
 
 impl Metrics {
-    pub fn new(profiler: &Arc<Profiler>, hooks: &HooksInService) -> Self {
+    pub fn new(profiler: &Arc<Profiler>, hooks: &ActiveHooks) -> Self {
         let mut registry = Registry::with_prefix("proofgate");
         let outcome_family = Family::<OutcomeLabel, Counter>::default();
         let outcome = |outcome: Outcome| {
@@ -185,13 +185,14 @@ impl Metrics {
             provider_connections: Gauge::default(),
             descriptors: Family::default(),
             ledger_refusals: Counter::default(),
-            refusals_counted: Counter::default(),
+            gap_refusals: Counter::default(),
             clock_lead: Gauge::default(),
             clock_steps: ["back", "ahead"]
                 .map(|direction| steps_family.get_or_create_owned(&DirectionLabel { direction })),
             policy_blocks: Counter::default(),
             policy_faults: Counter::default(),
-            policy_flags: Scope::ALL.map(|scope| flags_family.get_or_create_owned(&ScopeLabel::of(scope))),
+            policy_flags: Scope::ALL
+                .map(|scope| flags_family.get_or_create_owned(&ScopeLabel::from_scope(scope))),
             guarded_calls: ["refused", "approval_required", "approved", "observed"]
                 .map(|verdict| guarded_family.get_or_create_owned(&VerdictLabel { verdict })),
             limit_refusals: Counter::default(),
@@ -306,7 +307,7 @@ impl Metrics {
         registry.register(
             "ledger_gap_refusals",
             "Refusals recorded as a count in a gap record instead of one by one",
-            m.refusals_counted.clone(),
+            m.gap_refusals.clone(),
         );
         registry.register(
             "clock_lead_seconds",
@@ -437,7 +438,7 @@ impl Metrics {
     }
 
     /// What tenants and models have of the traffic, about a second late.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> TrafficReport {
         self.traffic.report()
     }
 
@@ -477,7 +478,7 @@ impl Metrics {
     }
 
     /// Shows whether a provider is passed over, and how many connections to it are idle.
-    pub fn provider(&self, provider: &str, paused: bool, idle: usize) {
+    pub fn set_provider_state(&self, provider: &str, paused: bool, idle: usize) {
         let labels = ProviderLabel {
             provider: provider.to_owned(),
         };
@@ -503,32 +504,32 @@ impl Metrics {
     }
 
     /// Counts an answer that calls a guarded tool.
-    pub fn guarded_call(&self, verdict: GuardVerdict) {
+    pub fn record_guarded_call(&self, verdict: GuardVerdict) {
         self.guarded_calls[verdict as usize].inc();
     }
 
-    pub fn policy_fault(&self) {
+    pub fn record_policy_fault(&self) {
         self.policy_faults.inc();
     }
 
-    pub fn limited(&self) {
+    pub fn record_limit_refusal(&self) {
         self.limit_refusals.inc();
     }
 
-    pub fn ended(&self, outcome: Outcome) {
+    pub fn record_outcome(&self, outcome: Outcome) {
         if let Some((_, counter)) = self.outcomes.iter().find(|(known, _)| *known == outcome) {
             counter.inc();
         }
     }
 
     /// A request was refused. Codes are written in the source, so there are few series.
-    pub fn rejected(&self, status: u16, code: &'static str) {
+    pub fn record_rejection(&self, status: u16, code: &'static str) {
         let labels = RejectionLabel { status, code };
         self.rejections.get_or_create(&labels).inc();
     }
 
     /// How many records of this incarnation are written, synced, and under a signed checkpoint. They only grow.
-    pub fn records(&self, written: u64, durable: u64, checkpointed: u64) {
+    pub fn set_record_counts(&self, written: u64, durable: u64, checkpointed: u64) {
         self.records_written.inner().store(written, Ordering::Relaxed);
         self.records_durable.inner().store(durable, Ordering::Relaxed);
         self.records_checkpointed
@@ -537,7 +538,7 @@ impl Metrics {
     }
 
     /// `micros`: by how much the time of records and limits is ahead of the system's clock.
-    pub fn clock_lead(&self, micros: u64) {
+    pub fn set_clock_lead(&self, micros: u64) {
         let seconds = micros.div_ceil(1_000_000);
         self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
@@ -554,13 +555,13 @@ impl Metrics {
     }
 
     /// Connections to providers.
-    pub fn sockets_open(&self, count: usize) {
+    pub fn set_open_sockets(&self, count: usize) {
         self.provider_connections
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// How the descriptors of the process are shared.
-    pub fn descriptor_shares(&self, shares: &DescriptorShares) {
+    pub fn set_descriptor_shares(&self, shares: &DescriptorShares) {
         let all = [
             ("limit", shares.limit),
             ("reserved", Some(shares.reserved)),
@@ -569,7 +570,7 @@ impl Metrics {
         ];
         for (r#use, count) in all {
             let Some(count) = count else { continue };
-            let gauge = self.descriptors.get_or_create_owned(&UseLabel { r#use });
+            let gauge = self.descriptors.get_or_create_owned(&UsageLabel { r#use });
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }

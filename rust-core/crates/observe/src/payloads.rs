@@ -18,14 +18,14 @@ mod thread;
 use std::path::Path;
 use std::sync::Arc;
 
-use proofgate_base::bounded_copy::{STEP, SharedRoom};
+use proofgate_base::bounded_copy::{MIN_GROWTH, TenantSharedPool};
 use proofgate_config::PayloadsConfig;
 use proofgate_payloads::PayloadWriter;
-use proofgate_wal::{Storage, Unsynced};
+use proofgate_wal::{Storage, UnsyncedFiles};
 use tokio::sync::mpsc::channel;
 
-pub use desk::PayloadDesk;
-pub use keeping::{Asked, DeniedBody, Keeping};
+pub use desk::PayloadQueue;
+pub use keeping::{AdmittedBody, DeniedBody, ExchangeBodies};
 pub use thread::PayloadThread;
 
 use crate::metrics::PayloadMetrics;
@@ -35,27 +35,27 @@ use state::State;
 mod tests;
 
 /// The data-plane thread's end, and the thread that writes beside the logs in `shard_dir`.
-pub fn payloads(
+pub fn create_payload_queue(
     config: PayloadsConfig,
     storage: &Arc<dyn Storage>,
     (shard_dir, ledger, shard): (&Path, &str, u32),
-    unsynced: Arc<Unsynced>,
+    unsynced: Arc<UnsyncedFiles>,
     metrics: &PayloadMetrics,
-) -> (PayloadDesk, PayloadThread) {
+) -> (PayloadQueue, PayloadThread) {
     // Each body takes a step of the room or more until it is stored, so all there can be have a place, and one tenant's
     // leave as much of the queue to others as of the memory. One more is for a look.
-    let (queue, orders) = channel(config.budget_bytes / STEP + 1);
+    let (queue, orders) = channel(config.budget_bytes / MIN_GROWTH + 1);
     let state = Arc::new(State::default());
-    let room = SharedRoom::new(config.budget_bytes);
+    let room = TenantSharedPool::new(config.budget_bytes);
     let writer = PayloadWriter::new(Arc::clone(storage), shard_dir, (ledger, shard), unsynced);
     let thread = PayloadThread {
         writer,
         storage: Arc::clone(storage),
         shard_dir: shard_dir.to_owned(),
-        wanted_free: config.budget_bytes as u64,
-        orders,
+        min_free_bytes: config.budget_bytes as u64,
+        commands: orders,
         state: Arc::clone(&state),
         metrics: metrics.clone(),
     };
-    (PayloadDesk::new(queue, room, state, metrics.clone()), thread)
+    (PayloadQueue::new(queue, room, state, metrics.clone()), thread)
 }

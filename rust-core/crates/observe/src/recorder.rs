@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proofgate_base::clock::unix_micros;
-use proofgate_base::open_table::OpenTable;
+use proofgate_base::open_table::OpenExchangeTable;
 use proofgate_base::rejection::Rejection;
 use proofgate_config::Durability;
 use proofgate_ledger::LedgerError;
@@ -24,8 +24,8 @@ use tokio::sync::Notify;
 
 use crate::analysis::Finding;
 use crate::ledger_delay::LedgerDelay;
-use crate::rotation::Desk;
-use log_history::{Former, Marked};
+use crate::rotation::LogHandoff;
+use log_history::{FormerLog, LastMark};
 use refusal_budget::Refusals;
 use refused_keys::RefusedKeys;
 
@@ -45,21 +45,21 @@ const RECORD_BYTES: u64 = 2048;
 const ANALYSIS_BYTES: u64 = 3584;
 
 /// How long after a write that found no space the same is written again.
-const WRITTEN_AGAIN: Duration = Duration::from_millis(100);
+const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How many such writes those wait for whose records they are. Behind them they are refused, and the log goes on once there
 /// is space.
-const WAITED_FOR: u32 = 20;
+const MAX_BLOCKING_RETRIES: u32 = 20;
 
 /// Room for the records of one exchange.
 pub type RecordPermit = Reservation;
 
 /// The ledger refuses or cannot take records any more.
 #[derive(Debug, Clone, Copy)]
-pub struct Stopped;
+pub struct LedgerStopped;
 
 /// Why an exchange cannot be recorded, and so is not admitted.
 #[derive(Debug, Clone, Copy)]
-pub enum Unavailable {
+pub enum LedgerUnavailable {
     /// The volume has no room now.
     Full,
     /// The ledger takes no records any more.
@@ -74,34 +74,34 @@ pub enum Unavailable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoShredKey;
 
-impl From<WalError> for Unavailable {
+impl From<WalError> for LedgerUnavailable {
     fn from(error: WalError) -> Self {
         match error {
-            WalError::Full { .. } => Unavailable::Full,
-            _ => Unavailable::Stopped,
+            WalError::OutOfSpace { .. } => LedgerUnavailable::Full,
+            _ => LedgerUnavailable::Stopped,
         }
     }
 }
 
-impl From<Stopped> for Unavailable {
-    fn from(_: Stopped) -> Self {
-        Unavailable::Stopped
+impl From<LedgerStopped> for LedgerUnavailable {
+    fn from(_: LedgerStopped) -> Self {
+        LedgerUnavailable::Stopped
     }
 }
 
-impl From<NoShredKey> for Unavailable {
+impl From<NoShredKey> for LedgerUnavailable {
     fn from(_: NoShredKey) -> Self {
-        Unavailable::NoShredKey
+        LedgerUnavailable::NoShredKey
     }
 }
 
-impl From<Unavailable> for Rejection {
-    fn from(unavailable: Unavailable) -> Self {
+impl From<LedgerUnavailable> for Rejection {
+    fn from(unavailable: LedgerUnavailable) -> Self {
         match unavailable {
-            Unavailable::Full => Rejection::LEDGER_FULL,
-            Unavailable::Stopped => Rejection::LEDGER_STOPPED,
-            Unavailable::Payloads => Rejection::PAYLOADS_UNAVAILABLE,
-            Unavailable::NoShredKey => Rejection::NO_SHRED_KEY,
+            LedgerUnavailable::Full => Rejection::LEDGER_FULL,
+            LedgerUnavailable::Stopped => Rejection::LEDGER_STOPPED,
+            LedgerUnavailable::Payloads => Rejection::PAYLOADS_UNAVAILABLE,
+            LedgerUnavailable::NoShredKey => Rejection::NO_SHRED_KEY,
         }
     }
 }
@@ -117,21 +117,21 @@ pub struct Recorder {
     /// whichever log they are in.
     base: Cell<u64>,
     /// The logs before, oldest first.
-    former: RefCell<Vec<Former>>,
+    former_logs: RefCell<Vec<FormerLog>>,
     /// Where the next log will lie, and what became of the former one.
-    desk: Arc<Desk>,
-    open: OpenTable,
+    handoff: Arc<LogHandoff>,
+    open_exchanges: OpenExchangeTable,
     /// How many admitted and denied requests of each tenant the log in service holds.
-    numbered: RefCell<HashMap<Arc<str>, u64>>,
-    marked: Cell<Marked>,
+    tenant_counts: RefCell<HashMap<Arc<str>, u64>>,
+    last_mark: Cell<LastMark>,
     durability: Durability,
     /// Wakes the writing task.
-    batch: Notify,
+    batch_ready: Notify,
     /// Signalled by the ledger thread after each sync.
     synced: Arc<Notify>,
     /// Wakes the ledger thread, for those who wait for a sync.
     wake_ledger: Box<dyn Fn()>,
-    waiting: RefCell<Vec<Waker>>,
+    wakers: RefCell<Vec<Waker>>,
     refusals: RefCell<Refusals>,
     refused_keys: RefCell<RefusedKeys>,
     stopped: Cell<bool>,
@@ -149,7 +149,7 @@ impl Recorder {
         config: ConfigDigests,
         synced: Arc<Notify>,
         delay: Arc<LedgerDelay>,
-        desk: Arc<Desk>,
+        desk: Arc<LogHandoff>,
         wake_ledger: impl Fn() + 'static,
     ) -> Self {
         follow_progress(&writer, &synced);
@@ -157,18 +157,18 @@ impl Recorder {
             config: Cell::new(config),
             watermark: RefCell::new(writer.watermark()),
             base: Cell::new(0),
-            former: RefCell::default(),
-            desk,
-            open: OpenTable::default(),
-            numbered: RefCell::default(),
-            marked: Cell::new(Marked::none()),
+            former_logs: RefCell::default(),
+            handoff: desk,
+            open_exchanges: OpenExchangeTable::default(),
+            tenant_counts: RefCell::default(),
+            last_mark: Cell::new(LastMark::none()),
             writer: RefCell::new(writer),
             durability,
-            batch: Notify::new(),
+            batch_ready: Notify::new(),
             synced,
             delay,
             wake_ledger: Box::new(wake_ledger),
-            waiting: RefCell::default(),
+            wakers: RefCell::default(),
             refusals: RefCell::new(Refusals::none()),
             refused_keys: RefCell::default(),
             stopped: Cell::new(false),
@@ -205,7 +205,7 @@ impl Recorder {
     }
 
     /// Records appended so far in this life of the worker.
-    pub fn appended(&self) -> u64 {
+    pub fn appended_count(&self) -> u64 {
         self.base.get() + self.writer.borrow().next_seq()
     }
 
@@ -214,7 +214,7 @@ impl Recorder {
         if let Some(seq) = position.checked_sub(self.base.get()) {
             return (self.writer.borrow().incarnation(), seq);
         }
-        let former = self.former.borrow();
+        let former = self.former_logs.borrow();
         let holding = former.iter().rev().find(|former| former.base <= position);
         holding.map_or((Ulid::nil(), 0), |former| {
             (former.incarnation, position - former.base)
@@ -227,22 +227,22 @@ impl Recorder {
     }
 
     /// The exchanges that are open.
-    pub fn open(&self) -> &OpenTable {
-        &self.open
+    pub fn open(&self) -> &OpenExchangeTable {
+        &self.open_exchanges
     }
 
     /// Sets room aside for the records of one exchange.
-    pub fn reserve(&self) -> Result<RecordPermit, Unavailable> {
+    pub fn reserve(&self) -> Result<RecordPermit, LedgerUnavailable> {
         Ok(self.writer.borrow_mut().reserve(EXCHANGE_BYTES)?)
     }
 
     /// Sets room aside for one record more of an exchange.
-    pub fn reserve_one(&self) -> Result<RecordPermit, Unavailable> {
+    pub fn reserve_one(&self) -> Result<RecordPermit, LedgerUnavailable> {
         Ok(self.writer.borrow_mut().reserve(RECORD_BYTES)?)
     }
 
     /// What is stored of the salt of the record that is appended next.
-    pub fn next_salt(&self) -> Result<[u8; 32], Unavailable> {
+    pub fn next_salt(&self) -> Result<[u8; 32], LedgerUnavailable> {
         let mut writer = self.writer.borrow_mut();
         let seq = writer.next_seq();
         Ok(writer.salt(seq)?)
@@ -253,13 +253,13 @@ impl Recorder {
         &self,
         room: &mut RecordPermit,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
-    ) -> Result<u64, Stopped> {
+    ) -> Result<u64, LedgerStopped> {
         if self.stopped.get() {
-            return Err(Stopped);
+            return Err(LedgerStopped);
         }
         let appended = self.writer.borrow_mut().append_reserved(room, encode);
         let seq = appended.map_err(|_| self.stop())?;
-        self.batch.notify_one();
+        self.batch_ready.notify_one();
         Ok(self.base.get() + seq)
     }
 
@@ -270,8 +270,8 @@ impl Recorder {
         room: &mut RecordPermit,
         tenant: &Arc<str>,
         encode: impl FnOnce(u64, u64, &mut Vec<u8>) -> Result<(), LedgerError>,
-    ) -> Result<u64, Stopped> {
-        let mut numbered = self.numbered.borrow_mut();
+    ) -> Result<u64, LedgerStopped> {
+        let mut numbered = self.tenant_counts.borrow_mut();
         let before = match numbered.get_mut(tenant) {
             Some(before) => before,
             None => numbered.entry(Arc::clone(tenant)).or_default(),
@@ -283,14 +283,14 @@ impl Recorder {
     }
 
     /// Appends a record of what the analysis of answers found; nobody waits for it.
-    pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, Unavailable> {
+    pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, LedgerUnavailable> {
         let mut room = self.writer.borrow_mut().reserve(ANALYSIS_BYTES)?;
-        let (incarnation, admission) = self.locate(finding.admission);
+        let (incarnation, admission) = self.locate(finding.admission_position);
         if incarnation.is_nil() {
             // Of so long ago that nobody knows the log any more.
-            return Err(Unavailable::Full);
+            return Err(LedgerUnavailable::Full);
         }
-        let elsewhere = (!self.is_current(finding.admission)).then(|| incarnation.to_string());
+        let elsewhere = (!self.is_current(finding.admission_position)).then(|| incarnation.to_string());
         let config = self.config();
         let appended = self.append(&mut room, |seq, out| {
             finding.encode(seq, admission, elsewhere.as_deref(), config, out)
@@ -301,16 +301,16 @@ impl Recorder {
     /// Waits until the record at a position is written, in the sense of the configured durability.
     ///
     /// # Errors
-    /// [`Stopped`] when it never will be, or not while there is no space for it.
-    pub async fn written(&self, position: u64) -> Result<(), Stopped> {
+    /// [`LedgerStopped`] when it never will be, or not while there is no space for it.
+    pub async fn wait_written(&self, position: u64) -> Result<(), LedgerStopped> {
         poll_fn(|context| {
             if self.is_written(position) {
                 return Poll::Ready(Ok(()));
             }
             if self.has_stopped() || self.no_space.get() {
-                return Poll::Ready(Err(Stopped));
+                return Poll::Ready(Err(LedgerStopped));
             }
-            self.waiting.borrow_mut().push(context.waker().clone());
+            self.wakers.borrow_mut().push(context.waker().clone());
             Poll::Pending
         })
         .await
@@ -324,14 +324,14 @@ impl Recorder {
         if let Some(seq) = position.checked_sub(self.base.get()) {
             return count(&self.watermark.borrow()) > seq;
         }
-        let former = self.former.borrow();
+        let former = self.former_logs.borrow();
         let holding = former.iter().rev().find(|former| former.base <= position);
         holding.is_some_and(|former| count(&former.watermark) > position - former.base)
     }
 
-    /// As [`Recorder::written`], for a record that may not have been appended at all.
-    pub async fn written_or_stopped(&self, position: Option<u64>) -> Result<(), Stopped> {
-        self.written(position.ok_or(Stopped)?).await
+    /// As [`Recorder::wait_written`], for a record that may not have been appended at all.
+    pub async fn wait_written_or_stopped(&self, position: Option<u64>) -> Result<(), LedgerStopped> {
+        self.wait_written(position.ok_or(LedgerStopped)?).await
     }
 
     /// Whether no record will be taken any more.
@@ -342,16 +342,16 @@ impl Recorder {
     /// Writes batches as they come; runs as a task of its own.
     pub async fn write_batches(self: Rc<Self>) {
         loop {
-            self.batch.notified().await;
+            self.batch_ready.notified().await;
             let mut writes = 1;
             while let Err(error) = self.flush() {
-                if writes == WAITED_FOR {
+                if writes == MAX_BLOCKING_RETRIES {
                     proofgate_log::error!("refusing exchanges until the ledger has disk space: {error}");
                     self.no_space.set(true);
-                    self.wake();
+                    self.wake_waiters();
                 }
                 writes += 1;
-                tokio::time::sleep(WRITTEN_AGAIN).await;
+                tokio::time::sleep(WRITE_RETRY_DELAY).await;
             }
             if self.no_space.take() && !self.has_stopped() {
                 proofgate_log::info!("the ledger has disk space again");
@@ -363,13 +363,13 @@ impl Recorder {
     pub async fn follow_syncs(self: Rc<Self>) {
         loop {
             self.synced.notified().await;
-            self.wake();
+            self.wake_waiters();
         }
     }
 
     /// Ends the log with a `seal` record.
-    pub fn seal(&self, reason: &str) -> Result<(), Stopped> {
-        self.turn_second();
+    pub fn seal(&self, reason: &str) -> Result<(), LedgerStopped> {
+        self.start_second();
         let seal = |seq| Seal {
             seq,
             ts: unix_micros(),
@@ -389,7 +389,7 @@ impl Recorder {
         }
         self.stopped.set(true);
         if self.watermark.borrow().is_poisoned() {
-            Err(Stopped)
+            Err(LedgerStopped)
         } else {
             Ok(())
         }
@@ -404,28 +404,28 @@ impl Recorder {
             Err(error) if error.is_out_of_space() => return Err(error),
             Err(_) => {
                 self.stopped.set(true);
-                self.wake();
+                self.wake_waiters();
             }
             Ok(()) => {}
         }
-        self.delay.written();
+        self.delay.mark_written();
         match self.durability {
-            Durability::Written => self.wake(),
+            Durability::Written => self.wake_waiters(),
             Durability::Synced => (self.wake_ledger)(),
         }
         Ok(())
     }
 
-    fn wake(&self) {
-        for waker in self.waiting.borrow_mut().drain(..) {
+    fn wake_waiters(&self) {
+        for waker in self.wakers.borrow_mut().drain(..) {
             waker.wake();
         }
     }
 
-    fn stop(&self) -> Stopped {
+    fn stop(&self) -> LedgerStopped {
         self.stopped.set(true);
-        self.wake();
-        Stopped
+        self.wake_waiters();
+        LedgerStopped
     }
 }
 

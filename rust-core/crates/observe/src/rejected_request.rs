@@ -3,18 +3,18 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use proofgate_base::routing::{Peer, Sender};
+use proofgate_base::routing::{ClientNetwork, Peer};
 use proofgate_ledger::record::PolicyNote;
 
 use crate::metrics::{RequestOutcome, Series};
-use crate::telemetry::Observed;
+use crate::telemetry::ObservedExchange;
 
 /// What is known of a request that is refused.
 #[derive(Default)]
 pub struct RejectedRequest<'r> {
     pub tenant: Option<&'r str>,
     /// The key, when the request had passed the limits and counts there.
-    pub counted: Option<String>,
+    pub counted_key: Option<String>,
     /// What the configuration calls the key, when the key is known and has a name.
     pub key_name: Option<Arc<str>>,
     /// The plan whose limits its tenant's namespace shares, when it counts there.
@@ -28,18 +28,18 @@ pub struct RejectedRequest<'r> {
     /// What it counts as.
     pub outcome: RequestOutcome,
     /// What is told of it, where somebody wants to know.
-    pub observed: Option<Box<Observed>>,
+    pub observed: Option<Box<ObservedExchange>>,
     /// Who sends it; `None` where that does not matter, because its tenant is known.
-    pub sender: Option<Sender>,
+    pub sender: Option<ClientNetwork>,
     /// The address that it came from, for the record where the configuration wants it there.
     pub client_address: Option<IpAddr>,
 }
 
 impl RejectedRequest<'_> {
     /// A request on a connection of which nothing else is known.
-    pub fn of(peer: &Peer) -> Self {
+    pub fn from_peer(peer: &Peer) -> Self {
         RejectedRequest {
-            sender: Some(peer.sender()),
+            sender: Some(peer.client_network()),
             client_address: Some(peer.address),
             ..RejectedRequest::default()
         }

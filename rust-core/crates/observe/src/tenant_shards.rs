@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proofgate_auth::{SHARDS, Shard, ShardError, Shards, WellKnownKey};
+use proofgate_auth::{SHARD_COUNT, Shard, ShardError, Shards, WellKnownKey};
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{ConfigDigests, SettingsDigest};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::metrics::Metrics;
 
 /// So many keys that are left out are named.
-const NAMED_KEYS: usize = 8;
+const MAX_LISTED_KEYS: usize = 8;
 
 /// The files of one shard of tenants as they are now; a file that is not there is empty.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +35,12 @@ pub struct ShardsReport {
     /// How many keys are left out because everybody can guess them.
     pub well_known: usize,
     /// The first of those, by the shards' numbers.
-    pub first_well_known: Vec<LeftOutKey>,
+    pub first_well_known: Vec<IgnoredKey>,
 }
 
 /// A key that lets nobody in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOutKey {
+pub struct IgnoredKey {
     /// The tenant that it was to be of.
     pub tenant: String,
     /// Its name there.
@@ -60,9 +60,9 @@ pub struct RefusedShard {
     pub problem: String,
 }
 
-impl From<&WellKnownKey> for LeftOutKey {
+impl From<&WellKnownKey> for IgnoredKey {
     fn from(key: &WellKnownKey) -> Self {
-        LeftOutKey {
+        IgnoredKey {
             tenant: key.tenant.to_string(),
             key: key.name.to_string(),
         }
@@ -86,18 +86,18 @@ pub struct TenantShards {
     /// Of the configuration alone.
     configuration: Hash,
     /// Whether it has shards.
-    wanted: bool,
+    shards_configured: bool,
     shards: Shards,
-    refused: BTreeSet<usize>,
+    refused_shards: BTreeSet<usize>,
 }
 
 impl TenantShards {
     pub fn new(configuration: &Hash, wanted: bool) -> Self {
         TenantShards {
             configuration: *configuration,
-            wanted,
+            shards_configured: wanted,
             shards: Shards::default(),
-            refused: BTreeSet::new(),
+            refused_shards: BTreeSet::new(),
         }
     }
 
@@ -106,7 +106,7 @@ impl TenantShards {
         match wanted {
             true => TenantShards {
                 configuration: *configuration,
-                wanted,
+                shards_configured: wanted,
                 ..self.clone()
             },
             false => TenantShards::new(configuration, wanted),
@@ -117,50 +117,54 @@ impl TenantShards {
     pub fn with_files(&self, files: &[ShardFiles<'_>]) -> (Self, Vec<RefusedShard>) {
         let mut next = self.clone();
         let (mut parsed, mut refused) = (Vec::new(), Vec::new());
-        for file in files.iter().filter(|file| file.number < SHARDS) {
+        for file in files.iter().filter(|file| file.number < SHARD_COUNT) {
             match Shard::parse(file.keys, file.tenants) {
                 Ok(shard) => {
                     parsed.push((file.number, shard));
-                    next.refused.remove(&file.number);
+                    next.refused_shards.remove(&file.number);
                 }
                 Err(error) => {
-                    next.refused.insert(file.number);
+                    next.refused_shards.insert(file.number);
                     refused.push(RefusedShard::new(file.number, &error));
                 }
             }
         }
         if !parsed.is_empty() {
-            next.shards = next.shards.with(parsed);
+            next.shards = next.shards.with_shards(parsed);
         }
         (next, refused)
     }
 
-    pub fn in_service(&self) -> &Shards {
+    pub fn active_shards(&self) -> &Shards {
         &self.shards
     }
 
-    pub fn is_wanted(&self) -> bool {
-        self.wanted
+    pub fn has_configured_shards(&self) -> bool {
+        self.shards_configured
     }
 
     /// What stands in records: the configuration's own digest, or with shards one over that and theirs.
     pub fn digests(&self) -> ConfigDigests {
-        match self.wanted {
+        match self.shards_configured {
             true => ConfigDigests {
                 config: self.shards.digest_with(&self.configuration),
                 settings: Some(SettingsDigest(self.configuration)),
             },
-            false => ConfigDigests::of(self.configuration),
+            false => ConfigDigests::from_config(self.configuration),
         }
     }
 
     pub fn report(&self, refused: Vec<RefusedShard>) -> ShardsReport {
         ShardsReport {
             tenants: self.shards.iter().map(|shard| shard.tenants().len()).sum(),
-            keys: self.shards.iter().map(|shard| shard.keys()).sum(),
+            keys: self.shards.iter().map(|shard| shard.key_count()).sum(),
             refused,
             well_known: self.well_known().count(),
-            first_well_known: self.well_known().take(NAMED_KEYS).map(LeftOutKey::from).collect(),
+            first_well_known: self
+                .well_known()
+                .take(MAX_LISTED_KEYS)
+                .map(IgnoredKey::from)
+                .collect(),
         }
     }
 
@@ -168,12 +172,12 @@ impl TenantShards {
         self.shards.iter().flat_map(|shard| shard.well_known())
     }
 
-    pub fn count(&self, metrics: &Metrics) {
+    pub fn record_metrics(&self, metrics: &Metrics) {
         let report = self.report(Vec::new());
         let gauge = |count| i64::try_from(count).unwrap_or(i64::MAX);
         metrics.shard_tenants.set(gauge(report.tenants));
         metrics.shard_keys.set(gauge(report.keys));
         metrics.shard_keys_well_known.set(gauge(report.well_known));
-        metrics.shards_refused.set(gauge(self.refused.len()));
+        metrics.shards_refused.set(gauge(self.refused_shards.len()));
     }
 }

@@ -1,6 +1,6 @@
 //! Opens everything that is stored, for `fsck`.
 
-use crate::{Exchange, Field, PayloadError, StoredPayloads};
+use crate::{ExchangePayloads, PayloadError, PayloadField, StoredPayloads};
 use proofgate_evidence::{EvidenceError, Finding, ReadStorage, ShredKeys, Verdict};
 use proofgate_ledger::VerifyingKey;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub fn check(
 ) -> Result<Vec<Finding>, EvidenceError> {
     let mut wrong: BTreeMap<&'static str, (u64, Finding)> = BTreeMap::new();
     for exchange in StoredPayloads::new(storage, path, key, keys)?.flatten() {
-        for field in Field::ALL {
+        for field in PayloadField::ALL {
             if let Err(error @ (PayloadError::Refused | PayloadError::Mismatch)) = exchange.body(field) {
                 let (count, _) = wrong
                     .entry(error.code())
@@ -36,7 +36,7 @@ pub fn check(
     Ok(told.collect())
 }
 
-fn finding(exchange: &Exchange, field: Field, error: &PayloadError) -> Finding {
+fn finding(exchange: &ExchangePayloads, field: PayloadField, error: &PayloadError) -> Finding {
     Finding {
         file: exchange.dir.display().to_string(),
         offset: 0,

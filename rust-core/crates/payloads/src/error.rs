@@ -2,7 +2,7 @@
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
-use proofgate_wal::is_no_space;
+use proofgate_wal::is_out_of_space;
 
 /// Why a body cannot be stored or is not handed out. No message holds anything of a body.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum PayloadError {
     NoExchange(String),
     /// The records do not lead to what was signed.
     #[error("{0}")]
-    Contradicted(String),
+    Inconsistent(String),
     /// A file cannot be read or written, or holds what cannot be.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -66,7 +66,7 @@ impl PayloadError {
     /// Whether a file system had no room, which passes.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
-        matches!(self, Self::Evidence(EvidenceError::Io { source, .. }) if is_no_space(source))
+        matches!(self, Self::Evidence(EvidenceError::Io { source, .. }) if is_out_of_space(source))
     }
 
     /// Stable machine code of the error.
@@ -81,7 +81,7 @@ impl PayloadError {
             Self::Mismatch => "payload_mismatch",
             Self::TooLarge { .. } => "payload_too_large",
             Self::NoExchange(_) => "no_such_exchange",
-            Self::Contradicted(_) => "records_contradict_checkpoint",
+            Self::Inconsistent(_) => "records_contradict_checkpoint",
             Self::Evidence(error) => error.code(),
         }
     }

@@ -17,8 +17,8 @@ mod writer;
 
 pub use check::check;
 pub use error::PayloadError;
-pub use open::{Body, Exchange, show, stored_body};
-pub use proofgate_evidence::payloads::Field;
+pub use open::{BodyResult, ExchangePayloads, open_exchange, stored_body};
+pub use proofgate_evidence::payloads::PayloadField;
 pub use punch::{is_punched, punch};
 pub use read::StoredPayloads;
 pub use seal::{BodySlot, PayloadKey};

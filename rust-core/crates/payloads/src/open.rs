@@ -2,9 +2,9 @@
 
 use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::layout::parse_incarnation;
-use proofgate_evidence::payloads::{Field, PayloadFiles};
+use proofgate_evidence::payloads::{PayloadField, PayloadFiles};
 use proofgate_evidence::{
-    FoundRecord, ReadStorage, Search, ShredKeys, find, key_successions, prove, stored_salt,
+    FoundRecord, ReadStorage, SearchMode, ShredKeys, find, key_successions, prove, read_stored_salt,
 };
 use proofgate_ledger::CommittedRequest;
 use proofgate_ledger::commitment::commit;
@@ -13,7 +13,7 @@ use proofgate_ledger::{Hash, VerifyingKey};
 use std::path::{Path, PathBuf};
 
 /// A body of an exchange, or why it is not there.
-pub type Body = Result<Vec<u8>, PayloadError>;
+pub type BodyResult = Result<Vec<u8>, PayloadError>;
 
 /// An admission under a checkpoint.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct CheckpointedAdmission {
 
 /// An exchange with what was stored of it.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct ExchangePayloads {
     /// The directory of the log that holds its admission.
     pub dir: PathBuf,
     /// Number of its admission there.
@@ -38,12 +38,12 @@ pub struct Exchange {
     /// Its end, a completion or an aborted, as it is stored; `None` where no end is under a checkpoint.
     pub end: Option<Vec<u8>>,
     /// What the client sent.
-    pub request: Body,
+    pub request: BodyResult,
     /// What it was answered.
-    pub response: Body,
+    pub response: BodyResult,
 }
 
-impl Exchange {
+impl ExchangePayloads {
     /// Opens what is stored of an exchange whose records were verified.
     pub(crate) fn open(
         storage: &dyn ReadStorage,
@@ -66,16 +66,16 @@ impl Exchange {
                 Some(Record::Completion(completion)) => Some(completion),
                 _ => None,
             };
-            let stored = Stored {
+            let stored = StoredBodies {
                 storage,
                 files: files.as_ref(),
                 keys,
                 origin: &origin,
                 dir: &dir,
-                begun: &begun,
+                start_record: &begun,
             };
             let of = |field| stored.body(field, completion.as_ref());
-            (seq, of(Field::Request), of(Field::Response))
+            (seq, of(PayloadField::Request), of(PayloadField::Response))
         };
         Ok(Self {
             dir,
@@ -88,10 +88,10 @@ impl Exchange {
     }
 
     /// One of its bodies.
-    pub fn body(&self, field: Field) -> &Body {
+    pub fn body(&self, field: PayloadField) -> &BodyResult {
         match field {
-            Field::Request => &self.request,
-            Field::Response => &self.response,
+            PayloadField::Request => &self.request,
+            PayloadField::Response => &self.response,
         }
     }
 }
@@ -106,56 +106,56 @@ pub fn stored_body(
     keys: &ShredKeys,
     log: (&str, &Path),
     (begun, completion): (&Record<'_>, Option<&Completion<'_>>),
-    field: Field,
-) -> Body {
+    field: PayloadField,
+) -> BodyResult {
     let (origin, dir) = log;
     let files = PayloadFiles::open(storage, dir)?;
-    let stored = Stored {
+    let stored = StoredBodies {
         storage,
         files: files.as_ref(),
         keys,
         origin,
         dir,
-        begun,
+        start_record: begun,
     };
     stored.body(field, completion)
 }
 
 /// What is stored of one exchange.
-struct Stored<'s> {
+struct StoredBodies<'s> {
     storage: &'s dyn ReadStorage,
     files: Option<&'s PayloadFiles>,
     keys: &'s ShredKeys,
     origin: &'s str,
     dir: &'s Path,
-    begun: &'s Record<'s>,
+    start_record: &'s Record<'s>,
 }
 
-impl Stored<'_> {
-    fn body(&self, field: Field, completion: Option<&Completion<'_>>) -> Body {
+impl StoredBodies<'_> {
+    fn body(&self, field: PayloadField, completion: Option<&Completion<'_>>) -> BodyResult {
         let not_stored = |why| PayloadError::NotStored {
             field: field.as_str(),
             why,
         };
-        let request = self.begun.committed_request();
+        let request = self.start_record.committed_request();
         let request = request.ok_or_else(|| not_stored("no_commitment"))?;
         let commitment = match (field, completion) {
-            (Field::Request, _) => request.request,
-            (Field::Response, Some(completion)) => completion.response,
-            (Field::Response, None) => return Err(not_stored("no_completion")),
+            (PayloadField::Request, _) => request.request,
+            (PayloadField::Response, Some(completion)) => completion.response,
+            (PayloadField::Response, None) => return Err(not_stored("no_completion")),
         };
         let claim = self.claim(field, completion);
         match claim {
-            Claim::Unknown | Claim::Is(PayloadOutcome::Stored) => {}
-            Claim::Is(kept) => return Err(not_stored(kept.as_str())),
-            Claim::NotWanted => return Err(not_stored("committed")),
+            BodyClaim::Unknown | BodyClaim::Outcome(PayloadOutcome::Stored) => {}
+            BodyClaim::Outcome(kept) => return Err(not_stored(kept.as_str())),
+            BodyClaim::NotRequested => return Err(not_stored("committed")),
         }
         let placed = match self.files {
-            Some(files) => files.place(request.seq, field)?.map(|placed| (files, placed)),
+            Some(files) => files.locate(request.seq, field)?.map(|placed| (files, placed)),
             None => None,
         };
-        if placed.is_none() && claim == Claim::Unknown {
-            return Err(not_stored(match self.begun {
+        if placed.is_none() && claim == BodyClaim::Unknown {
+            return Err(not_stored(match self.start_record {
                 Record::Rejection(_) => PayloadOutcome::Queued.as_str(),
                 _ => "no_completion",
             }));
@@ -170,32 +170,32 @@ impl Stored<'_> {
             seq: request.seq,
             field,
         };
-        let body = key.open(&place, files.sealed(placed)?)?;
-        require(&salt, field, &body, &commitment)?;
+        let body = key.open(&place, files.read_sealed(placed)?)?;
+        require_match(&salt, field, &body, &commitment)?;
         Ok(body)
     }
 
     /// What the records say of a body.
-    fn claim(&self, field: Field, completion: Option<&Completion<'_>>) -> Claim {
-        let said = match (self.begun, completion) {
+    fn claim(&self, field: PayloadField, completion: Option<&Completion<'_>>) -> BodyClaim {
+        let said = match (self.start_record, completion) {
             (Record::Rejection(rejection), _) => rejection.payload,
-            (_, None) => return Claim::Unknown,
+            (_, None) => return BodyClaim::Unknown,
             (_, Some(completion)) => completion.payloads.map(|kept| match field {
-                Field::Request => kept.request,
-                Field::Response => kept.response,
+                PayloadField::Request => kept.request,
+                PayloadField::Response => kept.response,
             }),
         };
         match said {
-            None => Claim::NotWanted,
-            Some(PayloadOutcome::Queued) => Claim::Unknown,
-            Some(kept) => Claim::Is(kept),
+            None => BodyClaim::NotRequested,
+            Some(PayloadOutcome::Queued) => BodyClaim::Unknown,
+            Some(kept) => BodyClaim::Outcome(kept),
         }
     }
 
     /// The key of the exchange, and its salt.
     fn key(&self, request: &CommittedRequest<'_>) -> Result<(PayloadKey, [u8; 32]), PayloadError> {
         let id = request.shred_key.ok_or(PayloadError::Refused)?;
-        let half = stored_salt(self.storage, self.dir, request.seq)?.ok_or(PayloadError::SaltErased)?;
+        let half = read_stored_salt(self.storage, self.dir, request.seq)?.ok_or(PayloadError::SaltErased)?;
         let shred_key = self
             .keys
             .find(request.tenant, id)
@@ -203,23 +203,28 @@ impl Stored<'_> {
                 tenant: request.tenant.to_owned(),
                 id: id.to_string(),
             })?;
-        let salt = shred_key.salt(&half);
+        let salt = shred_key.derive_salt(&half);
         Ok((PayloadKey::new(shred_key, &salt), salt))
     }
 }
 
 /// What the records of an exchange say of one of its bodies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Claim {
+enum BodyClaim {
     /// It was not to be stored.
-    NotWanted,
+    NotRequested,
     /// What became of it.
-    Is(PayloadOutcome),
+    Outcome(PayloadOutcome),
     /// It may be stored.
     Unknown,
 }
 
-fn require(salt: &[u8; 32], field: Field, body: &[u8], commitment: &Hash) -> Result<(), PayloadError> {
+fn require_match(
+    salt: &[u8; 32],
+    field: PayloadField,
+    body: &[u8],
+    commitment: &Hash,
+) -> Result<(), PayloadError> {
     match commit(salt, field.as_str(), body) == *commitment {
         true => Ok(()),
         false => Err(PayloadError::Mismatch),
@@ -231,17 +236,17 @@ fn require(salt: &[u8; 32], field: Field, body: &[u8], commitment: &Hash) -> Res
 /// # Errors
 /// [`PayloadError::NoExchange`] when there is none; [`PayloadError::Evidence`] when its admission is not covered by a
 /// checkpoint, was removed, or cannot be read. Why a body is not there stands in its place.
-pub fn show(
+pub fn open_exchange(
     storage: &dyn ReadStorage,
     ledger: &Path,
     key: &VerifyingKey,
     keys: &ShredKeys,
     request_id: &str,
-) -> Result<Exchange, PayloadError> {
-    let key = key_successions::follow(storage, ledger, key)?;
-    let mut found = find(storage, ledger, request_id, Search::ByTime)?;
+) -> Result<ExchangePayloads, PayloadError> {
+    let key = key_successions::follow_successions(storage, ledger, key)?;
+    let mut found = find(storage, ledger, request_id, SearchMode::ByTime)?;
     if found.is_empty() {
-        found = find(storage, ledger, request_id, Search::Scan)?;
+        found = find(storage, ledger, request_id, SearchMode::Scan)?;
     }
     let begins = |found: &FoundRecord| {
         let record = record::parse(&found.record);
@@ -260,14 +265,14 @@ pub fn show(
         }
     };
     let signed = |found: &FoundRecord| {
-        let proof = prove::proof_of(storage, &found.dir, found.seq, &found.record, Some(&key))?;
+        let proof = prove::proof_for_record(storage, &found.dir, found.seq, &found.record, Some(&key))?;
         Ok::<_, PayloadError>(proof.verify(&found.record, &key)?)
     };
     let origin = signed(&admission)?.origin;
     let mut end = None;
     for other in others {
         // What no checkpoint covers yet is no end yet.
-        if ends(&other, &admission) && signed(&other).is_ok() {
+        if is_end_of(&other, &admission) && signed(&other).is_ok() {
             end = Some(other.record);
         }
     }
@@ -276,20 +281,20 @@ pub fn show(
         dir: admission.dir,
         record: admission.record,
     };
-    Exchange::open(storage, keys, admitted, end)
+    ExchangePayloads::open(storage, keys, admitted, end)
 }
 
 /// Whether a record is the end of what another admitted.
-fn ends(record: &FoundRecord, admission: &FoundRecord) -> bool {
-    end_of(&record.dir, &record.record)
+fn is_end_of(record: &FoundRecord, admission: &FoundRecord) -> bool {
+    ended_admission(&record.dir, &record.record)
         .is_some_and(|(dir, seq)| (dir, seq) == (admission.dir.clone(), admission.seq))
 }
 
 /// Which admission a record is the end of, in `dir`: the directory of its log, and its number there.
-pub(crate) fn end_of(dir: &Path, record: &[u8]) -> Option<(PathBuf, u64)> {
+pub(crate) fn ended_admission(dir: &Path, record: &[u8]) -> Option<(PathBuf, u64)> {
     let (incarnation, seq) = match record::parse(record).ok()? {
         Record::Completion(completion) => (completion.incarnation, completion.admission),
-        Record::Aborted(aborted) => (Some(aborted.incarnation), aborted.admission),
+        Record::Abort(aborted) => (Some(aborted.incarnation), aborted.admission),
         _ => return None,
     };
     let dir = match incarnation {

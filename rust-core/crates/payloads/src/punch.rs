@@ -1,6 +1,8 @@
 //! Overwrites what is stored of exchanges.
 
-use proofgate_evidence::payloads::{ENTRY, Field, HEADER, PAYLOAD_INDEX, PAYLOADS, PayloadFiles};
+use proofgate_evidence::payloads::{
+    ENTRY_LEN, HEADER_LEN, PAYLOAD_INDEX_FILE, PAYLOADS_FILE, PayloadField, PayloadFiles,
+};
 use proofgate_evidence::{EvidenceError, ReadStorage};
 use proofgate_wal::{Storage, StoredFile, write_full};
 use std::io;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Zeros that are written in one call.
-const AT_ONCE: usize = 256 << 10;
+const ZERO_CHUNK: usize = 256 << 10;
 
 /// Overwrites the stored bodies of these admissions of a log with zeros, and their entries of the index after that: done
 /// again, it finishes what was cut short. What is not there is passed over, and so is an entry that leads to no frame of
@@ -27,15 +29,15 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
             .map_err(EvidenceError::io("open", &path))?;
         Ok((file, path))
     };
-    let (frames, frames_path) = open(PAYLOADS)?;
-    let (index, index_path) = open(PAYLOAD_INDEX)?;
+    let (frames, frames_path) = open(PAYLOADS_FILE)?;
+    let (index, index_path) = open(PAYLOAD_INDEX_FILE)?;
     let length = index.len().map_err(EvidenceError::io("stat", &index_path))?;
     for seq in admissions {
-        for field in Field::ALL {
-            match files.place(*seq, field) {
+        for field in PayloadField::ALL {
+            match files.locate(*seq, field) {
                 Ok(Some(placed)) => {
-                    let begin = placed.offset.saturating_add(HEADER as u64);
-                    zero(&*frames, begin, placed.bytes.into())
+                    let begin = placed.offset.saturating_add(HEADER_LEN as u64);
+                    write_zeros(&*frames, begin, placed.sealed_len.into())
                         .map_err(EvidenceError::io("write", &frames_path))?;
                 }
                 Ok(None) | Err(EvidenceError::Corruption { .. }) => {}
@@ -45,10 +47,12 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
     }
     frames.sync().map_err(EvidenceError::io("sync", &frames_path))?;
     for seq in admissions {
-        let entry = Field::Request.entry_offset(*seq).filter(|entry| *entry < length);
+        let entry = PayloadField::Request
+            .entry_offset(*seq)
+            .filter(|entry| *entry < length);
         if let Some(entry) = entry {
-            let bytes = (length - entry).min(ENTRY as u64);
-            zero(&*index, entry, bytes).map_err(EvidenceError::io("write", &index_path))?;
+            let bytes = (length - entry).min(ENTRY_LEN as u64);
+            write_zeros(&*index, entry, bytes).map_err(EvidenceError::io("write", &index_path))?;
         }
     }
     index.sync().map_err(EvidenceError::io("sync", &index_path))?;
@@ -68,8 +72,8 @@ pub fn is_punched(
         return Ok(true);
     };
     for seq in admissions {
-        for field in Field::ALL {
-            match files.place(*seq, field) {
+        for field in PayloadField::ALL {
+            match files.locate(*seq, field) {
                 Ok(None) => {}
                 Ok(Some(_)) | Err(EvidenceError::Corruption { .. }) => return Ok(false),
                 Err(error) => return Err(error),
@@ -79,11 +83,13 @@ pub fn is_punched(
     Ok(true)
 }
 
-fn zero(file: &dyn StoredFile, mut offset: u64, bytes: u64) -> io::Result<()> {
-    let zeros = vec![0; usize::try_from(bytes).unwrap_or(AT_ONCE).min(AT_ONCE)];
+fn write_zeros(file: &dyn StoredFile, mut offset: u64, bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; usize::try_from(bytes).unwrap_or(ZERO_CHUNK).min(ZERO_CHUNK)];
     let end = offset.saturating_add(bytes);
     while offset < end {
-        let some = usize::try_from(end - offset).unwrap_or(AT_ONCE).min(AT_ONCE);
+        let some = usize::try_from(end - offset)
+            .unwrap_or(ZERO_CHUNK)
+            .min(ZERO_CHUNK);
         write_full(file, &zeros[..some], offset)?;
         offset += some as u64;
     }

@@ -1,7 +1,7 @@
 //! Reads all exchanges of a ledger with what was stored of them.
 
-use crate::open::{CheckpointedAdmission, end_of};
-use crate::{Exchange, PayloadError};
+use crate::open::{CheckpointedAdmission, ended_admission};
+use crate::{ExchangePayloads, PayloadError};
 use proofgate_evidence::layout::shards;
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::removal::read_tombstone;
@@ -45,7 +45,7 @@ impl<'s> StoredPayloads<'s> {
         };
         Ok(Self {
             storage,
-            key: key_successions::follow(storage, path, key)?,
+            key: key_successions::follow_successions(storage, path, key)?,
             keys,
             shards: shards(storage, path)?.into_iter().map(logs).collect(),
             log: None,
@@ -53,12 +53,12 @@ impl<'s> StoredPayloads<'s> {
         })
     }
 
-    fn read_on(&mut self) -> Result<Option<Exchange>, PayloadError> {
+    fn next_exchange(&mut self) -> Result<Option<ExchangePayloads>, PayloadError> {
         loop {
             if let Some(log) = &mut self.log {
                 match log.next()? {
                     Some(record) => {
-                        if let Some(exchange) = self.take(record)? {
+                        if let Some(exchange) = self.process(record)? {
                             return Ok(Some(exchange));
                         }
                     }
@@ -72,7 +72,7 @@ impl<'s> StoredPayloads<'s> {
             if let Some((dir, incarnation)) = shard.pop_front() {
                 self.log = SignedLog::open(self.storage, &self.key, &dir, incarnation)?;
             } else if let Some((_, admitted)) = self.open.pop_first() {
-                return Exchange::open(self.storage, &self.keys, admitted, None).map(Some);
+                return ExchangePayloads::open(self.storage, &self.keys, admitted, None).map(Some);
             } else {
                 self.shards.pop_front();
             }
@@ -80,34 +80,34 @@ impl<'s> StoredPayloads<'s> {
     }
 
     /// Takes a record; the exchange that it ends.
-    fn take(&mut self, record: Vec<u8>) -> Result<Option<Exchange>, PayloadError> {
+    fn process(&mut self, record: Vec<u8>) -> Result<Option<ExchangePayloads>, PayloadError> {
         let Some(log) = &self.log else { return Ok(None) };
         let parsed = record::parse(&record)?;
         if let Some(request) = parsed.committed_request() {
             let place = (log.dir.clone(), request.seq);
             let admitted = CheckpointedAdmission {
-                origin: log.signed.origin.clone(),
+                origin: log.checkpoint.origin.clone(),
                 dir: log.dir.clone(),
                 record: record.clone(),
             };
             if matches!(parsed, Record::Rejection(_)) {
-                return Exchange::open(self.storage, &self.keys, admitted, None).map(Some);
+                return ExchangePayloads::open(self.storage, &self.keys, admitted, None).map(Some);
             }
             self.open.insert(place, admitted);
             return Ok(None);
         }
         // Of an admission in a log that was removed there is nothing to open.
-        let ended = end_of(&log.dir, &record).and_then(|place| self.open.remove(&place));
+        let ended = ended_admission(&log.dir, &record).and_then(|place| self.open.remove(&place));
         let Some(admitted) = ended else { return Ok(None) };
-        Exchange::open(self.storage, &self.keys, admitted, Some(record)).map(Some)
+        ExchangePayloads::open(self.storage, &self.keys, admitted, Some(record)).map(Some)
     }
 }
 
 impl Iterator for StoredPayloads<'_> {
-    type Item = Result<Exchange, PayloadError>;
+    type Item = Result<ExchangePayloads, PayloadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.read_on();
+        let next = self.next_exchange();
         if next.is_err() {
             self.log = None;
         }
@@ -118,7 +118,7 @@ impl Iterator for StoredPayloads<'_> {
 /// The records of a log up to its checkpoint.
 struct SignedLog<'s> {
     dir: PathBuf,
-    signed: Checkpoint,
+    checkpoint: Checkpoint,
     log: LogReader<'s>,
     mmr: Mmr,
 }
@@ -137,12 +137,12 @@ impl<'s> SignedLog<'s> {
         }
         let own = checkpoint_file::read(storage, dir)?;
         let own = own.map(|note| Checkpoint::verify(&note, key)).transpose()?;
-        let successors = prove::successors_checkpoint(storage, dir, key)?;
+        let successors = prove::successor_checkpoint(storage, dir, key)?;
         let Some(signed) = own.into_iter().chain(successors).max_by_key(|signed| signed.size) else {
             return Ok(None);
         };
         if !signed.origin.ends_with(&format!("/{incarnation}")) {
-            return Err(PayloadError::Contradicted(format!(
+            return Err(PayloadError::Inconsistent(format!(
                 "{} contains a checkpoint of another log, {}",
                 dir.display(),
                 signed.origin
@@ -150,10 +150,10 @@ impl<'s> SignedLog<'s> {
         }
         let begin = || -> Result<Self, PayloadError> {
             let mut log = LogReader::open(storage, dir, incarnation)?;
-            log.expect(signed.size);
+            log.expect_records(signed.size);
             Ok(Self {
                 dir: dir.to_owned(),
-                signed: signed.clone(),
+                checkpoint: signed.clone(),
                 log,
                 mmr: Mmr::new(),
             })
@@ -166,13 +166,13 @@ impl<'s> SignedLog<'s> {
     /// The next record; `None` behind the last one, when all of them have led to what was signed.
     fn next(&mut self) -> Result<Option<Vec<u8>>, PayloadError> {
         let contradicted = |reason: &str| {
-            let origin = &self.signed.origin;
-            Err(PayloadError::Contradicted(format!(
+            let origin = &self.checkpoint.origin;
+            Err(PayloadError::Inconsistent(format!(
                 "{origin}: {reason}: run fsck"
             )))
         };
-        if self.mmr.size() >= self.signed.size {
-            return match self.mmr.root() == self.signed.root {
+        if self.mmr.size() >= self.checkpoint.size {
+            return match self.mmr.root() == self.checkpoint.root {
                 true => Ok(None),
                 false => contradicted("its records do not hash to the signed root"),
             };

@@ -6,7 +6,7 @@
 
 use crate::PayloadError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use proofgate_evidence::payloads::{Field, SEAL};
+use proofgate_evidence::payloads::{PayloadField, SEAL_OVERHEAD};
 use proofgate_ledger::ShredKey;
 use zeroize::Zeroizing;
 
@@ -28,11 +28,11 @@ pub struct BodySlot<'p> {
     /// Number of the admission in it.
     pub seq: u64,
     /// Which body of it.
-    pub field: Field,
+    pub field: PayloadField,
 }
 
 impl BodySlot<'_> {
-    fn data(&self) -> Vec<u8> {
+    fn associated_data(&self) -> Vec<u8> {
         let mut data = Vec::with_capacity(self.origin.len() + 13);
         data.extend_from_slice(self.origin.as_bytes());
         data.push(0);
@@ -44,8 +44,8 @@ impl BodySlot<'_> {
     fn nonce(&self) -> Nonce {
         let mut nonce = [0; NONCE_LEN];
         nonce[NONCE_LEN - 1] = match self.field {
-            Field::Request => 1,
-            Field::Response => 2,
+            PayloadField::Request => 1,
+            PayloadField::Response => 2,
         };
         Nonce::assume_unique_for_key(nonce)
     }
@@ -55,7 +55,7 @@ impl PayloadKey {
     /// The key of an exchange, from its tenant's shred key and its salt.
     #[must_use]
     pub fn new(shred_key: &ShredKey, salt: &[u8; 32]) -> Self {
-        Self(Zeroizing::new(shred_key.payload_key(salt)))
+        Self(Zeroizing::new(shred_key.derive_payload_key(salt)))
     }
 
     /// Seals a body in its place; the tag is behind it then. Never call it twice for one field.
@@ -63,8 +63,8 @@ impl PayloadKey {
     /// # Errors
     /// [`PayloadError::Refused`]: it is too long for the cipher.
     pub fn seal(&self, place: &BodySlot<'_>, body: &mut Vec<u8>) -> Result<(), PayloadError> {
-        let aad = Aad::from(place.data());
-        body.reserve_exact(SEAL);
+        let aad = Aad::from(place.associated_data());
+        body.reserve_exact(SEAL_OVERHEAD);
         self.cipher()?
             .seal_in_place_append_tag(place.nonce(), aad, body)
             .map_err(|_| PayloadError::Refused)
@@ -75,7 +75,7 @@ impl PayloadKey {
     /// # Errors
     /// [`PayloadError::Refused`] for anything but what [`Self::seal`] made with this key for this place.
     pub fn open(&self, place: &BodySlot<'_>, mut sealed: Vec<u8>) -> Result<Vec<u8>, PayloadError> {
-        let aad = Aad::from(place.data());
+        let aad = Aad::from(place.associated_data());
         let opened = self.cipher()?.open_in_place(place.nonce(), aad, &mut sealed);
         let length = opened.map_err(|_| PayloadError::Refused)?.len();
         sealed.truncate(length);

@@ -10,15 +10,17 @@
 //! no entry names. The file is never made shorter, and a frame that could not be written whole is written over.
 
 use crate::{BodySlot, PayloadError, PayloadKey};
-use proofgate_evidence::payloads::{Field, FrameHeader, HEADER, MAX_PAYLOAD, PAYLOAD_INDEX, PAYLOADS};
+use proofgate_evidence::payloads::{
+    HEADER_LEN, MAX_PAYLOAD_BYTES, PAYLOAD_INDEX_FILE, PAYLOADS_FILE, PayloadField, PayloadHeader,
+};
 use proofgate_evidence::{EvidenceError, Ulid};
-use proofgate_wal::{Storage, StoredFile, Unsynced, write_full};
+use proofgate_wal::{Storage, StoredFile, UnsyncedFiles, write_full};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Logs whose files stay open: the one in service, and those before of which exchanges are still open.
-const MOST_OPEN: usize = 4;
+const MAX_OPEN_LOGS: usize = 4;
 
 /// A body that is to be stored.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ pub struct Payload {
     /// Number of the admission in it.
     pub seq: u64,
     /// Which body.
-    pub field: Field,
+    pub field: PayloadField,
     /// The key of the exchange.
     pub key: PayloadKey,
     /// The body.
@@ -41,13 +43,13 @@ pub struct PayloadWriter {
     shard_dir: PathBuf,
     /// `<ledger>/<shard>`: what origins begin with.
     shard: String,
-    unsynced: Arc<Unsynced>,
+    unsynced: Arc<UnsyncedFiles>,
     /// The one used last is the last one.
-    logs: Vec<Log>,
+    logs: Vec<LogFiles>,
 }
 
 /// The files of one log.
-struct Log {
+struct LogFiles {
     incarnation: Ulid,
     payloads: (Arc<dyn StoredFile>, PathBuf),
     index: (Arc<dyn StoredFile>, PathBuf),
@@ -62,7 +64,7 @@ impl PayloadWriter {
         storage: Arc<dyn Storage>,
         shard_dir: &Path,
         (ledger, shard): (&str, u32),
-        unsynced: Arc<Unsynced>,
+        unsynced: Arc<UnsyncedFiles>,
     ) -> Self {
         Self {
             storage,
@@ -87,7 +89,7 @@ impl PayloadWriter {
             key,
             mut body,
         } = payload;
-        if body.len() > MAX_PAYLOAD {
+        if body.len() > MAX_PAYLOAD_BYTES {
             return Err(PayloadError::TooLarge { bytes: body.len() });
         }
         let origin = format!("{}/{incarnation}", self.shard);
@@ -98,7 +100,7 @@ impl PayloadWriter {
         };
         key.seal(&place, &mut body)?;
         let unsynced = Arc::clone(&self.unsynced);
-        let log = self.log(incarnation)?;
+        let log = self.log_files(incarnation)?;
         log.write(seq, field, &body)?;
         for (file, path) in [&log.payloads, &log.index] {
             unsynced.add(file, path);
@@ -107,13 +109,13 @@ impl PayloadWriter {
     }
 
     /// The files of a log, made if need be.
-    fn log(&mut self, incarnation: Ulid) -> Result<&mut Log, PayloadError> {
+    fn log_files(&mut self, incarnation: Ulid) -> Result<&mut LogFiles, PayloadError> {
         let open = self.logs.iter().position(|log| log.incarnation == incarnation);
         let log = match open {
             Some(at) => self.logs.remove(at),
-            None => Log::open(&*self.storage, &self.shard_dir, incarnation)?,
+            None => LogFiles::open(&*self.storage, &self.shard_dir, incarnation)?,
         };
-        if self.logs.len() >= MOST_OPEN {
+        if self.logs.len() >= MAX_OPEN_LOGS {
             self.logs.remove(0);
         }
         self.logs.push(log);
@@ -122,7 +124,7 @@ impl PayloadWriter {
     }
 }
 
-impl Log {
+impl LogFiles {
     fn open(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<Self, PayloadError> {
         let dir = shard_dir.join(incarnation.to_string());
         let directory = storage.open_dir(&dir).map_err(EvidenceError::io("open", &dir))?;
@@ -136,8 +138,8 @@ impl Log {
             };
             Ok::<_, PayloadError>((file, path))
         };
-        let payloads = open(PAYLOADS)?;
-        let index = open(PAYLOAD_INDEX)?;
+        let payloads = open(PAYLOADS_FILE)?;
+        let index = open(PAYLOAD_INDEX_FILE)?;
         directory.sync().map_err(EvidenceError::io("sync", &dir))?;
         let end = payloads.0.len().map_err(EvidenceError::io("stat", &payloads.1))?;
         Ok(Self {
@@ -148,23 +150,25 @@ impl Log {
         })
     }
 
-    fn write(&mut self, seq: u64, field: Field, sealed: &[u8]) -> Result<(), PayloadError> {
-        let header = FrameHeader {
+    fn write(&mut self, seq: u64, field: PayloadField, sealed: &[u8]) -> Result<(), PayloadError> {
+        let header = PayloadHeader {
             seq,
             field,
             // At most MAX_PAYLOAD and a tag.
-            bytes: u32::try_from(sealed.len()).map_err(|_| PayloadError::TooLarge { bytes: sealed.len() })?,
+            sealed_len: u32::try_from(sealed.len())
+                .map_err(|_| PayloadError::TooLarge { bytes: sealed.len() })?,
         };
         let beyond = || EvidenceError::Corruption {
             path: self.payloads.1.clone(),
             offset: self.end,
             reason: "the file has reached its maximum length".to_owned(),
         };
-        let frame = HEADER as u64 + u64::from(header.bytes);
+        let frame = HEADER_LEN as u64 + u64::from(header.sealed_len);
         let end = self.end.checked_add(frame).ok_or_else(beyond)?;
         let entry = field.entry_offset(seq).ok_or_else(beyond)?;
         let (file, path) = &self.payloads;
-        write_full(&**file, sealed, self.end + HEADER as u64).map_err(EvidenceError::io("write", path))?;
+        write_full(&**file, sealed, self.end + HEADER_LEN as u64)
+            .map_err(EvidenceError::io("write", path))?;
         write_full(&**file, &header.encode(), self.end).map_err(EvidenceError::io("write", path))?;
         let (index, path) = &self.index;
         let place = (self.end + 1).to_le_bytes();

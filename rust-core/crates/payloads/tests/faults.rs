@@ -8,7 +8,7 @@
 mod support;
 
 use proofgate_ledger::record::PayloadOutcome;
-use proofgate_payloads::{Field, PayloadError};
+use proofgate_payloads::{PayloadError, PayloadField};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, WalError};
 use std::io;
@@ -22,8 +22,8 @@ fn serve(worker: &mut Worker) -> Result<(), WalError> {
         Err(error) if error.is_out_of_space() => PayloadOutcome::NoRoom,
         Err(_) => PayloadOutcome::Failed,
     };
-    let request = kept(worker.store(&open, Field::Request, REQUEST));
-    let response = kept(worker.store(&open, Field::Response, RESPONSE));
+    let request = kept(worker.store(&open, PayloadField::Request, REQUEST));
+    let response = kept(worker.store(&open, PayloadField::Response, RESPONSE));
     worker.complete(&open, RESPONSE, (request, response))?;
     worker.sign().map(drop)
 }
@@ -76,7 +76,9 @@ fn a_full_disk_passes_and_what_was_cut_short_is_written_over() {
         worker.disk.calls() + 1,
         InjectedFault::Error(io::ErrorKind::StorageFull),
     );
-    let refused = worker.store(&open, Field::Request, b"no room").unwrap_err();
+    let refused = worker
+        .store(&open, PayloadField::Request, b"no room")
+        .unwrap_err();
     assert!(refused.is_out_of_space());
     worker
         .complete(
@@ -99,7 +101,7 @@ fn nothing_is_signed_of_what_could_not_be_synced() {
     let (mut worker, _) = one_exchange();
     worker.exchange(b"late", b"lost");
     worker.writer.flush().unwrap();
-    while worker.follower.step().unwrap().behind {}
+    while worker.follower.step().unwrap().has_more {}
     worker.disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
     assert!(matches!(
         worker.follower.sync(),
@@ -113,9 +115,9 @@ fn a_body_of_a_log_before_is_synced_with_the_record_that_speaks_of_it() {
     let (mut worker, _) = one_exchange();
     let open = worker.admit(REQUEST).unwrap();
     worker.sign().unwrap();
-    worker.store(&open, Field::Request, REQUEST).unwrap();
+    worker.store(&open, PayloadField::Request, REQUEST).unwrap();
     let path = worker.dir.join("payloads");
-    assert!(!worker.disk.unsynced(&path).unwrap().is_empty());
+    assert!(!worker.disk.unsynced_ranges(&path).unwrap().is_empty());
     worker
         .complete(
             &open,
@@ -124,5 +126,5 @@ fn a_body_of_a_log_before_is_synced_with_the_record_that_speaks_of_it() {
         )
         .unwrap();
     worker.sign().unwrap();
-    assert!(worker.disk.unsynced(&path).unwrap().is_empty());
+    assert!(worker.disk.unsynced_ranges(&path).unwrap().is_empty());
 }

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     .parse::<usize>()?
             }
             "--each" => each = true,
-            "--response" => scope = Scope::Answer,
+            "--response" => scope = Scope::Response,
             _ => names.push(argument),
         }
     }

@@ -69,7 +69,7 @@ fn waiting(engine: &Engine, texts: &[String]) -> Result<f64, Box<dyn Error>> {
             let cleared = scan.push(
                 engine,
                 &profile,
-                Scope::Answer,
+                Scope::Response,
                 piece,
                 &mut budget,
                 &mut scratch,

@@ -17,7 +17,8 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use proofgate_policy::{
-    Engine, Fault, Judgement, Match, MessageJudgement, PolicyConfig, Profile, Scope, Scratch, pack_names,
+    Engine, EvaluationError, Judgement, Match, MessageJudgement, PolicyConfig, Profile, Scope, Scratch,
+    pack_names,
 };
 
 const LENGTH: usize = 1024;
@@ -88,7 +89,7 @@ struct Round {
 }
 
 impl Bench {
-    fn evaluate(&mut self, text: &str) -> Result<bool, Fault> {
+    fn evaluate(&mut self, text: &str) -> Result<bool, EvaluationError> {
         self.found.clear();
         let mut budget = self.engine.budget(text.len());
         let Self {
@@ -101,7 +102,7 @@ impl Bench {
         found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
         let (mut message, mut judgement) = (MessageJudgement::default(), Judgement::new());
         for found in found.iter() {
-            message.note(profile, Scope::User, found.rule);
+            message.record(profile, Scope::User, found.rule);
         }
         message.count(engine, profile, Scope::User, found);
         judgement.add(profile, 0, Scope::User, &message);
@@ -169,7 +170,7 @@ impl Bench {
                 events += 1;
                 let injected = panic_every.is_some_and(|every| events.is_multiple_of(every));
                 match self.evaluate(if injected { &panicking } else { text }) {
-                    Err(Fault::Panicked) if injected => panics += 1,
+                    Err(EvaluationError::Panicked) if injected => panics += 1,
                     Ok(matches) if !injected && matches == *outcome => {}
                     other => return Err(format!("event {events}: {other:?}").into()),
                 }

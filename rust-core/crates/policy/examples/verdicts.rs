@@ -30,7 +30,7 @@ impl Event {
             Direction::Response => "Answer",
         };
         let name = self.scope.as_deref().unwrap_or(usual);
-        Ok(Scope::named(name, self.direction).ok_or("no such scope")?)
+        Ok(Scope::from_name(name, self.direction).ok_or("no such scope")?)
     }
 }
 
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut replaced: Vec<_> = found
             .iter()
             .map(|found| {
-                let end = engine.replaced_end(found.rule, event.direction, &event.text, found.end);
+                let end = engine.replacement_end(found.rule, event.direction, &event.text, found.end);
                 (found, end)
             })
             .filter(|(found, end)| *end > found.end)

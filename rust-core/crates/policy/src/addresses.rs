@@ -3,7 +3,7 @@
 /// A mail address or a URL in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address<'t> {
-    pub(crate) whole: &'t str,
+    pub(crate) full: &'t str,
     /// What stands before the `@` of a mail address; empty of a URL.
     pub(crate) local: &'t str,
     pub(crate) host: &'t str,
@@ -45,7 +45,7 @@ fn next_address(text: &str) -> Option<(Address<'_>, &str)> {
             .unwrap_or_default();
         let host = authority.rsplit('@').next().unwrap_or_default();
         let address = Address {
-            whole: text.get(start..end)?,
+            full: text.get(start..end)?,
             local: "",
             host: host.split(':').next().unwrap_or_default(),
         };
@@ -57,7 +57,7 @@ fn next_address(text: &str) -> Option<(Address<'_>, &str)> {
     let length = bytes[at + 1..].iter().position(|byte| !is_of_host(*byte));
     let end = length.map_or(text.len(), |length| at + 1 + length);
     let address = Address {
-        whole: text.get(start..end)?,
+        full: text.get(start..end)?,
         local: text.get(start..at)?,
         host: text.get(at + 1..end)?.trim_end_matches('.'),
     };
@@ -97,7 +97,11 @@ mod tests {
             ),
             ("x@acme.com.", "x@acme.com.", "x", "acme.com"),
         ] {
-            let address = Address { whole, local, host };
+            let address = Address {
+                full: whole,
+                local,
+                host,
+            };
             assert_eq!(next_address(text).unwrap().0, address);
         }
         assert_eq!(next_address("nothing here"), None);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::addresses::{Address, all_addresses, is_within};
 use crate::documentation::{is_documentation, is_published};
-use crate::fold::folded;
+use crate::fold::fold_text;
 use crate::fold_table::FoldTable;
 use crate::{PolicyError, View};
 
@@ -53,7 +53,7 @@ impl Exemptions {
     /// Of no rule yet.
     ///
     /// # Errors
-    /// [`PolicyError::Setting`] when an entry is empty or too long, or a list is.
+    /// [`PolicyError::InvalidSetting`] when an entry is empty or too long, or a list is.
     pub(crate) fn compile(config: &Allow, table: &FoldTable) -> Result<Self, PolicyError> {
         for list in [&config.values, &config.domains, &config.patterns] {
             let fits = |entry: &String| !entry.trim().is_empty() && entry.len() <= LONGEST_ENTRY;
@@ -61,7 +61,7 @@ impl Exemptions {
                 let reason = format!(
                     "a list can have at most {MOST_ENTRIES} entries, each of 1 to {LONGEST_ENTRY} bytes and not blank"
                 );
-                return Err(PolicyError::Setting {
+                return Err(PolicyError::InvalidSetting {
                     field: "allow",
                     reason,
                 });
@@ -70,7 +70,7 @@ impl Exemptions {
         let values = config.values.iter();
         let allowed = Allowed {
             values: values.clone().map(|value| value.clone().into_bytes()).collect(),
-            folded_values: values.map(|value| folded(table, value).into_bytes()).collect(),
+            folded_values: values.map(|value| fold_text(table, value).into_bytes()).collect(),
             domains: config
                 .domains
                 .iter()
@@ -123,7 +123,7 @@ impl Exemptions {
         let matched = matched.to_ascii_lowercase();
         let is_allowed = |address: &Address<'_>| {
             domains.iter().any(|domain| is_within(address.host, domain))
-                || patterns.iter().any(|pattern| is_like(address.whole, pattern))
+                || patterns.iter().any(|pattern| is_like(address.full, pattern))
         };
         let is_nobodys = if self.addresses {
             is_documentation

@@ -4,13 +4,13 @@ use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input};
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-use crate::Fault;
-use crate::automaton::{FAULT, every_match};
-use crate::begins::Begins;
+use crate::EvaluationError;
+use crate::automaton::{FAULT, all_matches_dfa};
+use crate::begins::StartBytes;
 
 /// A gap between words of more bytes than this ends what is looked at: a text that came so far is likely to fill it, and an
 /// automaton of what can begin within it has thousands of states.
-const LONGEST_GAP: u32 = 16;
+const MAX_GAP_BYTES: u32 = 16;
 const CACHE_BYTES: usize = 1 << 18;
 
 /// The automaton of what matches of a pattern begin with.
@@ -19,32 +19,32 @@ pub(crate) struct Anchor(DFA);
 
 impl Anchor {
     pub(crate) fn build(pattern: &Hir) -> Result<Self, String> {
-        let head = head(pattern).unwrap_or_else(|| pattern.clone());
-        every_match(&[&head], CACHE_BYTES).map(Self)
+        let head = pattern_prefix(pattern).unwrap_or_else(|| pattern.clone());
+        all_matches_dfa(&[&head], CACHE_BYTES).map(Self)
     }
 
     /// Of what follows the literals of a needle; none, if it would tell too little.
-    pub(crate) fn behind(literals: &[Vec<u8>], rest: &Hir) -> Result<Option<Self>, String> {
+    pub(crate) fn after_literals(literals: &[Vec<u8>], rest: &Hir) -> Result<Option<Self>, String> {
         let longest = literals.iter().map(Vec::len).max().unwrap_or(0);
-        match head(rest) {
+        match pattern_prefix(rest) {
             Some(head) if head.properties().minimum_len() <= Some(longest) => Ok(None),
             _ => Self::build(rest).map(Some),
         }
     }
 
     /// What its matches can begin with.
-    pub(crate) fn begins(&self) -> Result<Begins, String> {
-        Begins::of(&self.0, &mut self.0.create_cache())
+    pub(crate) fn start_bytes(&self) -> Result<StartBytes, String> {
+        StartBytes::from_dfa(&self.0, &mut self.0.create_cache())
     }
 
     /// Whether a match can begin at `place` of `text`, and how many bytes were read to learn it. It can where the text ends
     /// too early.
-    pub(crate) fn holds(
+    pub(crate) fn check_start(
         &self,
         cache: &mut Option<Cache>,
         text: &[u8],
         place: usize,
-    ) -> Result<(bool, usize), Fault> {
+    ) -> Result<(bool, usize), EvaluationError> {
         let cache = cache.get_or_insert_with(|| self.0.create_cache());
         if cache.clear_count() > 0 {
             return Ok((true, 0));
@@ -62,11 +62,11 @@ impl Anchor {
 }
 
 /// A pattern that matches a beginning of every match of `pattern`, up to a long gap. None, if it has no such gap.
-fn head(pattern: &Hir) -> Option<Hir> {
+fn pattern_prefix(pattern: &Hir) -> Option<Hir> {
     match pattern.kind() {
-        HirKind::Capture(group) => head(&group.sub),
+        HirKind::Capture(group) => pattern_prefix(&group.sub),
         HirKind::Alternation(branches) => {
-            let heads: Vec<Option<Hir>> = branches.iter().map(head).collect();
+            let heads: Vec<Option<Hir>> = branches.iter().map(pattern_prefix).collect();
             let is_cut = heads.iter().any(Option::is_some);
             let whole = heads.into_iter().zip(branches);
             let cut = whole.map(|(head, branch)| head.unwrap_or_else(|| branch.clone()));
@@ -76,7 +76,7 @@ fn head(pattern: &Hir) -> Option<Hir> {
             let (place, last) = parts
                 .iter()
                 .enumerate()
-                .find_map(|(place, part)| Some((place, head(part)?)))?;
+                .find_map(|(place, part)| Some((place, pattern_prefix(part)?)))?;
             Some(Hir::concat(
                 parts[..place].iter().cloned().chain([last]).collect(),
             ))
@@ -85,7 +85,7 @@ fn head(pattern: &Hir) -> Option<Hir> {
             max: Some(repetition.min),
             ..repetition.clone()
         })),
-        HirKind::Repetition(repetition) => match head(&repetition.sub) {
+        HirKind::Repetition(repetition) => match pattern_prefix(&repetition.sub) {
             Some(head) if repetition.min > 0 => Some(head),
             Some(_) => Some(Hir::empty()),
             None => None,
@@ -104,7 +104,7 @@ fn is_gap(repetition: &Repetition) -> bool {
         ranges.any(|range| range.start() <= character && character <= range.end())
     };
     let spread = repetition.max.unwrap_or(u32::MAX).saturating_sub(repetition.min);
-    spread > LONGEST_GAP && holds(' ') && holds('e')
+    spread > MAX_GAP_BYTES && holds(' ') && holds('e')
 }
 
 #[cfg(test)]
@@ -125,14 +125,14 @@ mod tests {
             ("(?:a[a-z ]{0,30}b){1,2}c", Some("a")),
         ] {
             let expected = expected.map(|expected| parse(expected).unwrap());
-            assert_eq!(head(&parse(pattern).unwrap()), expected, "{pattern}");
+            assert_eq!(pattern_prefix(&parse(pattern).unwrap()), expected, "{pattern}");
         }
     }
 
     #[test]
     fn a_place_is_told_by_what_stands_there() {
         let anchor = Anchor::build(&parse(r"(?-u:\bkey) ?= ?[0-9]{40}").unwrap()).unwrap();
-        let holds = |text: &str, place| anchor.holds(&mut None, text.as_bytes(), place).unwrap();
+        let holds = |text: &str, place| anchor.check_start(&mut None, text.as_bytes(), place).unwrap();
         assert_eq!(holds("key = x", 0), (false, 7));
         assert_eq!(holds("key = 1", 0), (true, 7));
         assert_eq!(holds("akey = 1", 1), (false, 1));

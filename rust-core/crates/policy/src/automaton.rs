@@ -6,8 +6,8 @@ use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::Hir;
 
-use crate::begins::Begins;
-use crate::{Fault, PolicyError};
+use crate::begins::StartBytes;
+use crate::{EvaluationError, PolicyError};
 
 const CACHE_BYTES: usize = 4 << 20;
 
@@ -15,23 +15,23 @@ const CACHE_BYTES: usize = 4 << 20;
 /// cache of bounded size.
 pub(crate) struct Automaton {
     dfa: DFA,
-    begins: Begins,
+    start_bytes: StartBytes,
 }
 
 /// How a walk ended.
-pub(crate) enum Walk {
+pub(crate) enum WalkOutcome {
     /// No pattern's match can depend on more than these bytes.
     Dead(usize),
     /// At the end of the text.
     Alive(LazyStateID),
 }
 
-impl Walk {
+impl WalkOutcome {
     /// How many bytes it read of those `left` of the text.
-    pub(crate) fn length(&self, left: usize) -> usize {
+    pub(crate) fn bytes_read(&self, left: usize) -> usize {
         match self {
-            Walk::Dead(length) => *length,
-            Walk::Alive(_) => left,
+            WalkOutcome::Dead(length) => *length,
+            WalkOutcome::Alive(_) => left,
         }
     }
 }
@@ -40,20 +40,23 @@ impl Automaton {
     /// Of at least one pattern; they are numbered as they come.
     pub(crate) fn build(patterns: &[&Hir]) -> Result<Self, PolicyError> {
         let build = || {
-            let dfa = every_match(patterns, CACHE_BYTES)?;
-            let begins = Begins::of(&dfa, &mut dfa.create_cache())?;
-            Ok(Self { dfa, begins })
+            let dfa = all_matches_dfa(patterns, CACHE_BYTES)?;
+            let begins = StartBytes::from_dfa(&dfa, &mut dfa.create_cache())?;
+            Ok(Self {
+                dfa,
+                start_bytes: begins,
+            })
         };
         build().map_err(PolicyError::Internal)
     }
 
-    pub(crate) fn cache(&self) -> Cache {
+    pub(crate) fn create_cache(&self) -> Cache {
         self.dfa.create_cache()
     }
 
     /// Whether a match can begin at `place` of `text`, by the byte there and the one before it.
-    pub(crate) fn can_begin(&self, text: &[u8], place: usize) -> bool {
-        self.begins.can_begin(text, place)
+    pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
+        self.start_bytes.can_start_at(text, place)
     }
 
     /// Reads `text` from `place` on. Calls `found` with the number of each pattern of which a match from there is complete,
@@ -64,7 +67,7 @@ impl Automaton {
         text: &[u8],
         place: usize,
         mut found: impl FnMut(usize, usize),
-    ) -> Result<Walk, Fault> {
+    ) -> Result<WalkOutcome, EvaluationError> {
         let input = Input::new(text).range(place..).anchored(Anchored::Yes);
         let mut state = self.dfa.start_state_forward(cache, &input).map_err(|_| FAULT)?;
         for (index, byte) in text[place..].iter().enumerate() {
@@ -73,27 +76,27 @@ impl Automaton {
                 continue;
             }
             if state.is_dead() {
-                return Ok(Walk::Dead(index + 1));
+                return Ok(WalkOutcome::Dead(index + 1));
             }
             // An automaton learns of a match one byte later, for the sake of word boundaries.
-            self.matched(cache, state, |pattern| found(pattern, place + index));
+            self.report_matches(cache, state, |pattern| found(pattern, place + index));
         }
-        Ok(Walk::Alive(state))
+        Ok(WalkOutcome::Alive(state))
     }
 
     /// Calls `found` with the number of each pattern of which a match ends at the end of the text, where `state` was reached.
-    pub(crate) fn end(
+    pub(crate) fn finish(
         &self,
         cache: &mut Cache,
         state: LazyStateID,
         found: impl FnMut(usize),
-    ) -> Result<(), Fault> {
+    ) -> Result<(), EvaluationError> {
         let state = self.dfa.next_eoi_state(cache, state).map_err(|_| FAULT)?;
-        self.matched(cache, state, found);
+        self.report_matches(cache, state, found);
         Ok(())
     }
 
-    fn matched(&self, cache: &Cache, state: LazyStateID, mut found: impl FnMut(usize)) {
+    fn report_matches(&self, cache: &Cache, state: LazyStateID, mut found: impl FnMut(usize)) {
         if state.is_match() {
             for index in 0..self.dfa.match_len(cache, state) {
                 found(self.dfa.match_pattern(cache, state, index).as_usize());
@@ -102,10 +105,10 @@ impl Automaton {
     }
 }
 
-pub(crate) const FAULT: Fault = Fault::Internal("automaton");
+pub(crate) const FAULT: EvaluationError = EvaluationError::Internal("automaton");
 
 /// The automaton of all matches of `patterns`.
-pub(crate) fn every_match(patterns: &[&Hir], cache_bytes: usize) -> Result<DFA, String> {
+pub(crate) fn all_matches_dfa(patterns: &[&Hir], cache_bytes: usize) -> Result<DFA, String> {
     let nfa = NFA::compiler()
         .configure(NFA::config().utf8(false).which_captures(WhichCaptures::None))
         .build_many_from_hir(patterns)

@@ -6,13 +6,13 @@ use regex_automata::{Anchored, Input};
 /// For a place after a byte that belongs to no word, and for one after a byte that does: the bytes with which a match can
 /// begin there.
 #[derive(Debug)]
-pub(crate) struct Begins {
+pub(crate) struct StartBytes {
     bytes: [Box<[bool; 256]>; 2],
 }
 
-impl Begins {
+impl StartBytes {
     /// Asks an automaton that sees matches from their beginning on.
-    pub(crate) fn of(dfa: &DFA, cache: &mut Cache) -> Result<Self, String> {
+    pub(crate) fn from_dfa(dfa: &DFA, cache: &mut Cache) -> Result<Self, String> {
         let mut bytes = [Box::new([false; 256]), Box::new([false; 256])];
         for (before, bytes) in [b' ', b'a'].into_iter().zip(&mut bytes) {
             for byte in 0..=u8::MAX {
@@ -31,14 +31,16 @@ impl Begins {
     }
 
     /// Whether a match can begin at `place` of `text`, by the byte there and the one before it.
-    pub(crate) fn can_begin(&self, text: &[u8], place: usize) -> bool {
-        let in_word = place.checked_sub(1).is_some_and(|before| is_word(text[before]));
+    pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
+        let in_word = place
+            .checked_sub(1)
+            .is_some_and(|before| is_word_byte(text[before]));
         self.bytes[usize::from(in_word)][usize::from(text[place])]
     }
 }
 
 /// Whether `\b` counts `byte` as a part of a word.
 #[inline]
-pub(crate) fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | (byte == b'_')
 }

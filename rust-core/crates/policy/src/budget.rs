@@ -7,29 +7,31 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::Fault;
+use crate::EvaluationError;
 
 /// Bytes of work between two readings of the clock: some hundred microseconds.
-const WORK_BETWEEN_READINGS: usize = 8 * 1024;
+const CLOCK_READ_INTERVAL_BYTES: usize = 8 * 1024;
 
 /// The processor time that is left to an evaluation, or to several that share it. Beyond it, it is given up with
-/// [`Fault::Budget`].
+/// [`EvaluationError::BudgetExceeded`].
 #[derive(Debug, Clone)]
 pub struct Budget {
-    left: Option<Duration>,
+    remaining: Option<Duration>,
 }
 
 impl Budget {
     /// So much processor time.
     #[must_use]
-    pub fn of(time: Duration) -> Self {
-        Self { left: Some(time) }
+    pub fn new(time: Duration) -> Self {
+        Self {
+            remaining: Some(time),
+        }
     }
 
     /// No bound; for tests and tools.
     #[must_use]
     pub fn unlimited() -> Self {
-        Self { left: None }
+        Self { remaining: None }
     }
 }
 
@@ -38,12 +40,12 @@ pub(crate) struct Clock<'b> {
     budget: &'b mut Budget,
     /// Processor time after which a slice should end.
     slice: Duration,
-    work: usize,
+    work_bytes: usize,
     /// What the clock showed when it was read first.
-    begin: Option<Duration>,
+    start: Option<Duration>,
     /// Processor time from then to the last reading.
     used: Duration,
-    searched: bool,
+    has_searched: bool,
 }
 
 impl<'b> Clock<'b> {
@@ -51,30 +53,30 @@ impl<'b> Clock<'b> {
         Self {
             budget,
             slice,
-            work: 0,
-            begin: None,
+            work_bytes: 0,
+            start: None,
             used: Duration::ZERO,
-            searched: false,
+            has_searched: false,
         }
     }
 
     /// Accounts for a pass over `bytes` bytes.
-    pub(crate) fn passed(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.work = self.work.saturating_add(bytes);
-        if self.work < WORK_BETWEEN_READINGS {
+    pub(crate) fn charge_pass(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+        self.work_bytes = self.work_bytes.saturating_add(bytes);
+        if self.work_bytes < CLOCK_READ_INTERVAL_BYTES {
             return Ok(());
         }
-        self.work = 0;
-        self.read()
+        self.work_bytes = 0;
+        self.read_clock()
     }
 
     /// Accounts for a rule that was applied to `bytes` bytes: work whose duration is up to the rule.
-    pub(crate) fn searched(&mut self, bytes: usize) -> Result<(), Fault> {
-        if !self.searched {
-            self.searched = true;
-            self.begin.get_or_insert_with(processor_time);
+    pub(crate) fn searched(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+        if !self.has_searched {
+            self.has_searched = true;
+            self.start.get_or_insert_with(thread_cpu_time);
         }
-        self.passed(bytes.saturating_add(64))
+        self.charge_pass(bytes.saturating_add(64))
     }
 
     /// Whether the slice has taken its time, as far as the clock was read.
@@ -82,23 +84,23 @@ impl<'b> Clock<'b> {
         self.used >= self.slice
     }
 
-    fn read(&mut self) -> Result<(), Fault> {
-        let now = processor_time();
-        self.used = now.saturating_sub(*self.begin.get_or_insert(now));
-        match self.budget.left {
-            Some(left) if self.used >= left => Err(Fault::Budget),
+    fn read_clock(&mut self) -> Result<(), EvaluationError> {
+        let now = thread_cpu_time();
+        self.used = now.saturating_sub(*self.start.get_or_insert(now));
+        match self.budget.remaining {
+            Some(left) if self.used >= left => Err(EvaluationError::BudgetExceeded),
             _ => Ok(()),
         }
     }
 
     /// Ends the evaluation or the slice and charges it. Without any rule applied a short one read no clock, and costs
     /// nothing.
-    pub(crate) fn finish(mut self) -> Result<(), Fault> {
-        if self.begin.is_none() {
+    pub(crate) fn finish(mut self) -> Result<(), EvaluationError> {
+        if self.start.is_none() {
             return Ok(());
         }
-        let outcome = self.read();
-        if let Some(left) = &mut self.budget.left {
+        let outcome = self.read_clock();
+        if let Some(left) = &mut self.budget.remaining {
             *left = left.saturating_sub(self.used);
         }
         outcome
@@ -107,7 +109,7 @@ impl<'b> Clock<'b> {
 
 /// The processor time that this thread has taken.
 #[must_use]
-pub fn processor_time() -> Duration {
+pub fn thread_cpu_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default())
@@ -117,41 +119,41 @@ pub fn processor_time() -> Duration {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Budget, Clock, WORK_BETWEEN_READINGS};
-    use crate::Fault;
+    use super::{Budget, CLOCK_READ_INTERVAL_BYTES, Clock};
+    use crate::EvaluationError;
 
     fn spin(duration: Duration) {
-        let start = super::processor_time();
-        while super::processor_time() < start + duration {
+        let start = super::thread_cpu_time();
+        while super::thread_cpu_time() < start + duration {
             std::hint::spin_loop();
         }
     }
 
     #[test]
     fn time_in_which_the_thread_does_not_run_costs_nothing() {
-        let mut budget = Budget::of(Duration::from_millis(5));
+        let mut budget = Budget::new(Duration::from_millis(5));
         let mut clock = Clock::new(&mut budget, Duration::MAX);
-        clock.passed(WORK_BETWEEN_READINGS).unwrap();
+        clock.charge_pass(CLOCK_READ_INTERVAL_BYTES).unwrap();
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(50) {
             std::thread::park_timeout(Duration::from_millis(50));
         }
-        assert_eq!(clock.passed(WORK_BETWEEN_READINGS), Ok(()));
+        assert_eq!(clock.charge_pass(CLOCK_READ_INTERVAL_BYTES), Ok(()));
         assert_eq!(clock.finish(), Ok(()));
     }
 
     #[test]
     fn slices_share_the_budget() {
-        let mut budget = Budget::of(Duration::from_millis(100));
+        let mut budget = Budget::new(Duration::from_millis(100));
         let slice = |budget: &mut Budget| {
             let mut clock = Clock::new(budget, Duration::from_millis(10));
-            clock.passed(WORK_BETWEEN_READINGS)?;
+            clock.charge_pass(CLOCK_READ_INTERVAL_BYTES)?;
             spin(Duration::from_millis(40));
-            let outcome = clock.passed(WORK_BETWEEN_READINGS);
+            let outcome = clock.charge_pass(CLOCK_READ_INTERVAL_BYTES);
             assert!(clock.is_slice_over());
             clock.finish().and(outcome)
         };
         assert_eq!([(); 2].map(|()| slice(&mut budget)), [Ok(()); 2]);
-        assert_eq!(slice(&mut budget), Err(Fault::Budget));
+        assert_eq!(slice(&mut budget), Err(EvaluationError::BudgetExceeded));
     }
 }

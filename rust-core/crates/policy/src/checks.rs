@@ -14,9 +14,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("Ipv4", ipv4),
     ("Phone", phone),
     ("Mrz", mrz),
-    ("Entropy", entropy),
-    ("Mixed", mixed),
-    ("GitHub", github),
+    ("Entropy", high_entropy),
+    ("Mixed", letter_and_digit),
+    ("GitHub", github_token),
     ("Jwt", jwt),
     ("Mailbox", mailbox),
     ("Random", is_random),
@@ -30,7 +30,7 @@ const TEST_CHECKS: &[(&str, Check)] = &[
 #[cfg(not(feature = "testing"))]
 const TEST_CHECKS: &[(&str, Check)] = &[];
 
-pub(crate) fn named(name: &str) -> Option<Check> {
+pub(crate) fn by_name(name: &str) -> Option<Check> {
     CHECKS
         .iter()
         .chain(TEST_CHECKS)
@@ -54,7 +54,7 @@ struct Digits<const N: usize> {
 }
 
 impl<const N: usize> Digits<N> {
-    fn of(text: &[u8]) -> Option<Self> {
+    fn parse(text: &[u8]) -> Option<Self> {
         let mut digits = Self {
             values: [0; N],
             count: 0,
@@ -73,7 +73,7 @@ impl<const N: usize> Digits<N> {
 
 /// ISO/IEC 7812-1 annex B, for 12 to 19 digits that are not all the same.
 fn luhn(text: &[u8]) -> bool {
-    let Some(digits) = Digits::<19>::of(text) else {
+    let Some(digits) = Digits::<19>::parse(text) else {
         return false;
     };
     let digits = digits.as_slice();
@@ -113,7 +113,7 @@ fn mod97(text: &[u8]) -> bool {
 
 /// A social security number of the United States that can have been issued.
 fn ssn(text: &[u8]) -> bool {
-    let Some(digits) = Digits::<9>::of(text) else {
+    let Some(digits) = Digits::<9>::parse(text) else {
         return false;
     };
     let &[a, b, c, d, e, f, g, h, i] = digits.as_slice() else {
@@ -153,7 +153,7 @@ fn octet(part: &[u8]) -> Option<u8> {
 fn phone(text: &[u8]) -> bool {
     let letter = text.iter().position(u8::is_ascii_alphabetic);
     let number = &text[..letter.unwrap_or(text.len())];
-    let Some(digits) = Digits::<15>::of(number) else {
+    let Some(digits) = Digits::<15>::parse(number) else {
         return false;
     };
     let digits = digits.as_slice();
@@ -196,7 +196,7 @@ fn mrz(text: &[u8]) -> bool {
 }
 
 /// At least 3.5 bits of Shannon entropy per byte: random keys have it, words and padding have not.
-fn entropy(text: &[u8]) -> bool {
+fn high_entropy(text: &[u8]) -> bool {
     let mut counts = [0_u32; 256];
     for byte in text {
         counts[usize::from(*byte)] += 1;
@@ -212,20 +212,20 @@ fn entropy(text: &[u8]) -> bool {
 }
 
 /// A letter and a digit.
-fn mixed(text: &[u8]) -> bool {
+fn letter_and_digit(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
 /// A token of GitHub: of the 36 characters behind the prefix, the last six are the CRC-32 of the others in base62
 /// ("Behind GitHub's new authentication token formats", 2021). Nothing is published of other lengths: those are random.
-fn github(text: &[u8]) -> bool {
+fn github_token(text: &[u8]) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let token = text
         .iter()
         .position(|byte| *byte == b'_')
         .map_or(text, |prefix| &text[prefix + 1..]);
     let Some((random, checksum)) = token.split_at_checked(30).filter(|(_, rest)| rest.len() == 6) else {
-        return entropy(text);
+        return high_entropy(text);
     };
     let mut rest = crc32(random);
     checksum.iter().rev().all(|byte| {
@@ -262,7 +262,7 @@ fn jwt(text: &[u8]) -> bool {
         return false;
     }
     let mut object = Vec::with_capacity(header.len());
-    decode::base64(header, &mut object);
+    decode::decode_base64(header, &mut object);
     object.starts_with(b"{")
         && object.ends_with(b"}")
         && memchr::memmem::find_iter(&object, NAME).any(|at| {
@@ -286,8 +286,8 @@ fn panic_for_tests(_: &[u8]) -> bool {
 /// Burns 20 ms of the processor's time without looking at the budget.
 #[cfg(feature = "testing")]
 fn spin_for_tests(_: &[u8]) -> bool {
-    let start = crate::budget::processor_time();
-    while crate::budget::processor_time() < start + std::time::Duration::from_millis(20) {
+    let start = crate::budget::thread_cpu_time();
+    while crate::budget::thread_cpu_time() < start + std::time::Duration::from_millis(20) {
         std::hint::spin_loop();
     }
     true

@@ -107,7 +107,7 @@ fn microseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
 pub(crate) fn check_threshold(field: &'static str, threshold: u32) -> Result<u32, PolicyError> {
     if threshold == 0 {
         let reason = "must be at least 1".to_owned();
-        return Err(PolicyError::Setting { field, reason });
+        return Err(PolicyError::InvalidSetting { field, reason });
     }
     Ok(threshold)
 }
@@ -115,7 +115,7 @@ pub(crate) fn check_threshold(field: &'static str, threshold: u32) -> Result<u32
 pub(crate) fn check_budget(budget_us: u64) -> Result<u64, PolicyError> {
     if budget_us == 0 {
         let reason = "must be at least 0.001".to_owned();
-        return Err(PolicyError::Setting {
+        return Err(PolicyError::InvalidSetting {
             field: "budgetMilliseconds",
             reason,
         });

@@ -1,12 +1,12 @@
 //! What is encoded in a text: base64, hex, percent-encoding and escapes, found in *tokens* (SEMANTICS.md).
 
-use crate::digits::bits;
+use crate::digits::word_bitmask;
 
 /// A longer token is cut after every so many bytes.
-pub(crate) const TOKEN_LIMIT: usize = 4096;
-pub(crate) const LEAST_BASE64: usize = 24;
-const LEAST_HEX: usize = 32;
-const LEAST_ESCAPES: usize = 3;
+pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
+pub(crate) const MIN_BASE64: usize = 24;
+const MIN_HEX: usize = 32;
+const MIN_ESCAPES: usize = 3;
 
 const BASE64: u8 = 1;
 const HEX: u8 = 2;
@@ -33,76 +33,76 @@ const CLASSES: [u8; 256] = {
 };
 
 #[inline]
-fn is(byte: u8, class: u8) -> bool {
+fn is_in_class(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
 /// Where the token begins that reaches the end of `text`; the end, if the last byte belongs to none.
-pub(crate) fn trailing_token(text: &[u8]) -> usize {
+pub(crate) fn trailing_token_start(text: &[u8]) -> usize {
     text.iter()
-        .rposition(|byte| !is(*byte, TOKEN))
+        .rposition(|byte| !is_in_class(*byte, TOKEN))
         .map_or(0, |last| last + 1)
 }
 
 /// What a search for tokens comes to.
-pub(crate) enum Found {
+pub(crate) enum TokenSearchResult {
     /// A token, from here to there.
     Token(usize, usize),
     /// None for a while up to here, where the search may also be taken up again.
-    Nothing(usize),
+    NoToken(usize),
 }
 
-/// Bytes without a token after which [`Found::Nothing`] is said: some ten microseconds' search.
-const STRETCH: usize = 64 * 1024;
+/// Bytes without a token after which [`TokenSearchResult::Nothing`] is said: some ten microseconds' search.
+const SEARCH_STEP: usize = 64 * 1024;
 
 /// Calls `visit` with the span of every token of `text` at or behind `from` in which something can be encoded, in order.
 /// Stops at the first error.
-pub(crate) fn tokens<E>(
+pub(crate) fn for_each_token<E>(
     text: &[u8],
     from: usize,
-    mut visit: impl FnMut(Found) -> Result<(), E>,
+    mut visit: impl FnMut(TokenSearchResult) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut done = from;
     loop {
-        let limit = text.len().min(done + STRETCH);
+        let limit = text.len().min(done + SEARCH_STEP);
         let Some((begin, end)) = suspicious_block(&text[..limit], done) else {
             if limit == text.len() {
                 return Ok(());
             }
             // A token that reaches beyond is seen whole at the next turn; it cannot be as long as the stretch.
-            let cut = done + trailing_token(&text[done..limit]);
+            let cut = done + trailing_token_start(&text[done..limit]);
             done = if cut > done { cut } else { limit };
-            visit(Found::Nothing(done))?;
+            visit(TokenSearchResult::NoToken(done))?;
             continue;
         };
         let mut at = begin;
-        while at > done && is(text[at - 1], TOKEN) {
+        while at > done && is_in_class(text[at - 1], TOKEN) {
             at -= 1;
         }
         while at < end {
-            if !is(text[at], TOKEN) {
+            if !is_in_class(text[at], TOKEN) {
                 at += 1;
                 continue;
             }
-            let limit = text.len().min(at + TOKEN_LIMIT);
-            let (length, encodes) = token(&text[at..limit]);
+            let limit = text.len().min(at + MAX_TOKEN_BYTES);
+            let (length, encodes) = token_length(&text[at..limit]);
             if encodes {
-                visit(Found::Token(at, at + length))?;
+                visit(TokenSearchResult::Token(at, at + length))?;
             }
             at += length;
         }
         done = at;
-        visit(Found::Nothing(done))?;
+        visit(TokenSearchResult::NoToken(done))?;
     }
 }
 
 /// The length of the token at the beginning of `text`, and whether something can be encoded in it.
-fn token(text: &[u8]) -> (usize, bool) {
+fn token_length(text: &[u8]) -> (usize, bool) {
     let (mut longest, mut run, mut escapes) = (0, 0, 0);
     for (at, byte) in text.iter().enumerate() {
         let class = CLASSES[usize::from(*byte)];
         if class == 0 {
-            return (at, longest.max(run) >= LEAST_BASE64 || escapes >= LEAST_ESCAPES);
+            return (at, longest.max(run) >= MIN_BASE64 || escapes >= MIN_ESCAPES);
         }
         escapes += usize::from(class & ESCAPE != 0);
         if class & BASE64 != 0 {
@@ -114,7 +114,7 @@ fn token(text: &[u8]) -> (usize, bool) {
     }
     (
         text.len(),
-        longest.max(run) >= LEAST_BASE64 || escapes >= LEAST_ESCAPES,
+        longest.max(run) >= MIN_BASE64 || escapes >= MIN_ESCAPES,
     )
 }
 
@@ -123,38 +123,42 @@ fn token(text: &[u8]) -> (usize, bool) {
 fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut from = from;
     while let Some(chunk) = text.get(from..).and_then(|rest| rest.first_chunk()) {
-        if !is_calm(chunk)
-            && let Some(block) = block(text, from, chunk)
+        if !is_unsuspicious(chunk)
+            && let Some(block) = suspicious_block_in_chunk(text, from, chunk)
         {
             return Some(block);
         }
-        from += CALM;
+        from += CHUNK_SIZE;
     }
     let rest = text.get(from..)?;
-    let mut chunk = [0; CALM + 8];
+    let mut chunk = [0; CHUNK_SIZE + 8];
     chunk[..rest.len()].copy_from_slice(rest);
-    block(text, from, &chunk).or_else(|| {
-        let mut last = [0; CALM + 8];
-        let behind = rest.get(CALM..)?;
+    suspicious_block_in_chunk(text, from, &chunk).or_else(|| {
+        let mut last = [0; CHUNK_SIZE + 8];
+        let behind = rest.get(CHUNK_SIZE..)?;
         last[..behind.len()].copy_from_slice(behind);
-        block(text, from + CALM, &last)
+        suspicious_block_in_chunk(text, from + CHUNK_SIZE, &last)
     })
 }
 
-/// The same for blocks that begin in the first [`CALM`] bytes of `chunk`, which stands at `from` and may have zeros behind
+/// The same for blocks that begin in the first [`CHUNK_SIZE`] bytes of `chunk`, which stands at `from` and may have zeros behind
 /// the end of `text`.
-fn block(text: &[u8], from: usize, chunk: &[u8; CALM + 8]) -> Option<(usize, usize)> {
-    let (first, rest) = chunk.split_first_chunk::<CALM>()?;
-    let escapes = bits(first, |byte| (byte == b'%') | (byte == b'\\'));
+fn suspicious_block_in_chunk(
+    text: &[u8],
+    from: usize,
+    chunk: &[u8; CHUNK_SIZE + 8],
+) -> Option<(usize, usize)> {
+    let (first, rest) = chunk.split_first_chunk::<CHUNK_SIZE>()?;
+    let escapes = word_bitmask(first, |byte| (byte == b'%') | (byte == b'\\'));
     let behind = (0..).zip(rest).fold(0, |behind, (place, byte)| {
-        behind | u128::from(is_digit(*byte)) << (CALM + place)
+        behind | u128::from(is_base64_digit(*byte)) << (CHUNK_SIZE + place)
     });
-    let run = u128::from(bits(first, is_digit)) | behind;
+    let run = u128::from(word_bitmask(first, is_base64_digit)) | behind;
     // From each place on, the digits of two, four, and eight bytes; of these, two in a row.
     let run = run & run >> 1;
     let run = run & run >> 2;
     let run = run & run >> 4;
-    let mut runs = (run & run >> 8) as u64 & BLOCKS;
+    let mut runs = (run & run >> 8) as u64 & BLOCK_BITS;
     let first_escape = escapes.trailing_zeros() as usize & !7;
     while runs != 0 {
         let begin = runs.trailing_zeros() as usize;
@@ -170,69 +174,76 @@ fn block(text: &[u8], from: usize, chunk: &[u8; CALM + 8]) -> Option<(usize, usi
 }
 
 /// A bit for every eighth place.
-const BLOCKS: u64 = 0x0101_0101_0101_0101;
+const BLOCK_BITS: u64 = 0x0101_0101_0101_0101;
 
 /// Whether the sixteen digits at `at` are among as many as an encoding has at least.
 fn is_in_run(text: &[u8], at: usize) -> bool {
-    let most = LEAST_BASE64 - 16;
+    let most = MIN_BASE64 - 16;
     let before = text[..at]
         .iter()
         .rev()
         .take(most)
-        .take_while(|byte| is(**byte, BASE64));
+        .take_while(|byte| is_in_class(**byte, BASE64));
     let behind = text[at + 16..]
         .iter()
         .take(most)
-        .take_while(|byte| is(**byte, BASE64));
+        .take_while(|byte| is_in_class(**byte, BASE64));
     before.count() + behind.count() >= most
 }
 
 /// Whether `byte` is of one of the alphabets of base64. For vectors.
 #[inline]
-fn is_digit(byte: u8) -> bool {
+fn is_base64_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'_') | (byte == b'-')
 }
 
 /// Bytes that are looked at together for [`suspicious_block`].
-const CALM: usize = 64;
-const HIGH: u64 = 0x8080_8080_8080_8080;
+const CHUNK_SIZE: usize = 64;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// A high bit for bytes of `word` that are no graphic ASCII.
-fn breaks(word: u64) -> u64 {
-    (word.wrapping_sub(0x2121_2121_2121_2121) | word) & HIGH
+fn non_graphic_bits(word: u64) -> u64 {
+    (word.wrapping_sub(0x2121_2121_2121_2121) | word) & HIGH_BITS
 }
 
-/// Whether no suspicious block begins in the first [`CALM`] bytes. Without a branch, so that the loops are vectorised.
-fn is_calm(chunk: &[u8; CALM + 8]) -> bool {
-    let escapes = chunk[..CALM].iter().fold(0, |found, byte| {
+/// Whether no suspicious block begins in the first [`CHUNK_SIZE`] bytes. Without a branch, so that the loops are vectorised.
+fn is_unsuspicious(chunk: &[u8; CHUNK_SIZE + 8]) -> bool {
+    let escapes = chunk[..CHUNK_SIZE].iter().fold(0, |found, byte| {
         found | u8::from(*byte == b'%') | u8::from(*byte == b'\\')
     });
     let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| chunk[index * 8 + byte]));
-    let runs = (0..CALM / 8).fold(0, |found, index| {
+    let runs = (0..CHUNK_SIZE / 8).fold(0, |found, index| {
         // Of two words without a break nothing is left, and only then a borrow reaches the highest bit.
-        found | ((breaks(word(index)) | breaks(word(index + 1))) >> 7).wrapping_sub(1)
+        found | ((non_graphic_bits(word(index)) | non_graphic_bits(word(index + 1))) >> 7).wrapping_sub(1)
     });
     escapes == 0 && runs & (1 << 63) == 0
 }
 
 /// What of a token was decoded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// How many bytes at its beginning stand in the decoding as they are.
-    pub(crate) plain: usize,
+    pub(crate) plain_prefix: usize,
 }
 
 /// Calls `keep` with each decoding of `token` and what of the token it stands for. `buffer` holds the decoding and is
 /// reused.
-pub(crate) fn decodings<E>(
+pub(crate) fn decode_token<E>(
     token: &[u8],
     buffer: &mut Vec<u8>,
-    mut keep: impl FnMut(&str, Decoded) -> Result<(), E>,
+    mut keep: impl FnMut(&str, DecodedSpan) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut offer = |buffer: &[u8], start, end, plain| match std::str::from_utf8(buffer) {
-        Ok(text) if is_mostly_printable(text) => keep(text, Decoded { start, end, plain }),
+        Ok(text) if is_mostly_printable(text) => keep(
+            text,
+            DecodedSpan {
+                start,
+                end,
+                plain_prefix: plain,
+            },
+        ),
         _ => Ok(()),
     };
     let mut at = 0;
@@ -271,28 +282,28 @@ fn is_mostly_printable(text: &str) -> bool {
 }
 
 fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
-    if run.len() < LEAST_BASE64 {
+    if run.len() < MIN_BASE64 {
         return false;
     }
     decoded.clear();
     let digits = hex_digits(run);
-    if digits.len() >= LEAST_HEX && digits.iter().all(|byte| is_hex(*byte)) {
-        hex_bytes(digits, decoded);
+    if digits.len() >= MIN_HEX && digits.iter().all(|byte| is_hex(*byte)) {
+        decode_hex(digits, decoded);
         return true;
     }
     // Most words that are long enough are names and paths: their first bytes would be no text.
-    base64(&run[..LEAST_BASE64], decoded);
+    decode_base64(&run[..MIN_BASE64], decoded);
     if std::str::from_utf8(decoded).is_err_and(|error| error.error_len().is_some()) {
         return false;
     }
     decoded.clear();
-    base64(run, decoded);
+    decode_base64(run, decoded);
     true
 }
 
 /// How long the run is at the beginning of `text`.
 pub(crate) fn run_length(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| is(**byte, BASE64)).count()
+    text.iter().take_while(|byte| is_in_class(**byte, BASE64)).count()
 }
 
 /// What of a run is hex digits if any of it is.
@@ -302,17 +313,17 @@ pub(crate) fn hex_digits(run: &[u8]) -> &[u8] {
 }
 
 pub(crate) fn is_hex(byte: u8) -> bool {
-    is(byte, HEX)
+    is_in_class(byte, HEX)
 }
 
 /// Appends what hex digits stand for; of an odd number the last one is left out.
-pub(crate) fn hex_bytes(digits: &[u8], decoded: &mut Vec<u8>) {
+pub(crate) fn decode_hex(digits: &[u8], decoded: &mut Vec<u8>) {
     let pairs = digits.as_chunks::<2>().0.iter();
-    decoded.extend(pairs.map(|[high, low]| (hex(*high) << 4) | hex(*low)));
+    decoded.extend(pairs.map(|[high, low]| (hex_value(*high) << 4) | hex_value(*low)));
 }
 
 /// Appends what `run` stands for in either base64 alphabet, without padding.
-pub(crate) fn base64(run: &[u8], decoded: &mut Vec<u8>) {
+pub(crate) fn decode_base64(run: &[u8], decoded: &mut Vec<u8>) {
     let (groups, rest) = run.as_chunks::<4>();
     for group in groups {
         let bits = group.iter().fold(0_u32, |bits, byte| (bits << 6) | sextet(*byte));
@@ -338,7 +349,7 @@ pub(crate) fn sextet(byte: u8) -> u32 {
 }
 
 /// The value of a hex digit; of other bytes, nothing that means anything.
-pub(crate) fn hex(byte: u8) -> u8 {
+pub(crate) fn hex_value(byte: u8) -> u8 {
     (byte & 15) + 9 * (byte >> 6)
 }
 
@@ -349,8 +360,8 @@ fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     while at < token.len() {
         match token[at..] {
-            [b'%', high, low, ..] if is(high, HEX) && is(low, HEX) => {
-                decoded.push((hex(high) << 4) | hex(low));
+            [b'%', high, low, ..] if is_in_class(high, HEX) && is_in_class(low, HEX) => {
+                decoded.push((hex_value(high) << 4) | hex_value(low));
                 escapes += 1;
                 first.get_or_insert(at);
                 at += 3;
@@ -362,11 +373,11 @@ fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
             [] => break,
         }
     }
-    first.filter(|_| escapes >= LEAST_ESCAPES)
+    first.filter(|_| escapes >= MIN_ESCAPES)
 }
 
 /// The number of an escape at the beginning of `text`, and its length.
-fn escape(text: &[u8]) -> Option<(u32, usize)> {
+fn parse_escape(text: &[u8]) -> Option<(u32, usize)> {
     let backslashes = text.iter().take_while(|byte| **byte == b'\\').count();
     if backslashes == 0 {
         return None;
@@ -378,10 +389,10 @@ fn escape(text: &[u8]) -> Option<(u32, usize)> {
     };
     let number = digits
         .iter()
-        .fold(0, |number, digit| (number << 4) | u32::from(hex(*digit)));
+        .fold(0, |number, digit| (number << 4) | u32::from(hex_value(*digit)));
     digits
         .iter()
-        .all(|digit| is(*digit, HEX))
+        .all(|digit| is_in_class(*digit, HEX))
         .then_some((number, backslashes + prefix))
 }
 
@@ -391,7 +402,7 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     let (mut escapes, mut first) = (0, None);
     let mut at = 0;
     while at < token.len() {
-        let Some((mut number, mut length)) = escape(&token[at..]) else {
+        let Some((mut number, mut length)) = parse_escape(&token[at..]) else {
             // Backslashes that do not escape: none of them begins an escape either.
             let plain = token[at..]
                 .iter()
@@ -405,7 +416,7 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
         escapes += 1;
         first.get_or_insert(at);
         if (0xd800..0xdc00).contains(&number)
-            && let Some((low @ 0xdc00..0xe000, more)) = escape(&token[at + length..])
+            && let Some((low @ 0xdc00..0xe000, more)) = parse_escape(&token[at + length..])
         {
             number = 0x1_0000 + ((number - 0xd800) << 10) + (low - 0xdc00);
             length += more;
@@ -415,7 +426,7 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
         decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         at += length;
     }
-    first.filter(|_| escapes >= LEAST_ESCAPES)
+    first.filter(|_| escapes >= MIN_ESCAPES)
 }
 
 #[cfg(test)]
@@ -427,8 +438,8 @@ mod tests {
     /// The tokens of `text` behind `from`.
     fn visited(text: &str, from: usize) -> Vec<(usize, usize)> {
         let mut spans = Vec::new();
-        let Ok(()) = tokens(text.as_bytes(), from, |found| {
-            let Found::Token(start, end) = found else {
+        let Ok(()) = for_each_token(text.as_bytes(), from, |found| {
+            let TokenSearchResult::Token(start, end) = found else {
                 return Ok(());
             };
             spans.push((start, end));
@@ -440,13 +451,13 @@ mod tests {
     #[test]
     fn a_token_is_visited_wherever_it_stands() {
         for token in [
-            &"A".repeat(LEAST_BASE64)[..],
+            &"A".repeat(MIN_BASE64)[..],
             "%41%42%43",
             r"\x41\x42\x43",
             &"9z".repeat(80),
         ] {
-            for at in 0..3 * CALM {
-                for behind in [0, 1, 7, 8, 9, CALM, 2 * CALM] {
+            for at in 0..3 * CHUNK_SIZE {
+                for behind in [0, 1, 7, 8, 9, CHUNK_SIZE, 2 * CHUNK_SIZE] {
                     let text = format!("{}{token}{}", " ".repeat(at), " ".repeat(behind));
                     assert_eq!(visited(&text, 0), [(at, at + token.len())], "{token} at {at}");
                     assert_eq!(visited(&text, at), [(at, at + token.len())], "{token} from {at}");
@@ -459,7 +470,7 @@ mod tests {
     fn words_and_punctuation_are_not_visited() {
         let prose =
             "Fifteen letters, each a word; nothing encoded (or so), in \u{fc}ber-long lines. ".repeat(40);
-        for from in 0..2 * CALM {
+        for from in 0..2 * CHUNK_SIZE {
             assert_eq!(visited(&prose[..prose.len() - from % 7], from), []);
         }
     }

@@ -2,48 +2,49 @@
 
 use std::array;
 
-use crate::begins::is_word;
-use crate::fold::{STEP, mask};
+use crate::begins::is_word_byte;
+use crate::fold::{STEP, bitmask};
 
 /// Places of which the bits are together.
-pub(crate) const WORD: usize = u64::BITS as usize;
+pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 
 /// Bits for the places of a text, the lowest first.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct PositionBitmap {
     pub(crate) digits: Vec<u64>,
     /// Where a byte of a word follows one of none.
-    pub(crate) begins: Vec<u64>,
+    pub(crate) word_starts: Vec<u64>,
 }
 
-impl Places {
+impl PositionBitmap {
     /// Replaces the content by what is in `text` behind `from`; one word more than it needs.
     pub(crate) fn fill(&mut self, text: &[u8], from: usize) {
         self.digits.clear();
-        self.begins.clear();
-        let mut in_word = u64::from(from.checked_sub(1).is_some_and(|last| is_word(text[last])));
+        self.word_starts.clear();
+        let mut in_word = u64::from(from.checked_sub(1).is_some_and(|last| is_word_byte(text[last])));
         let bytes = &text[from..];
-        let mut push = |chunk: &[u8; WORD]| {
-            let words = bits(chunk, is_word);
-            self.digits.push(bits(chunk, |byte| byte.is_ascii_digit()));
-            self.begins.push(words & !(words << 1 | in_word));
-            in_word = words >> (WORD - 1);
+        let mut push = |chunk: &[u8; WORD_BITS]| {
+            let words = word_bitmask(chunk, is_word_byte);
+            self.digits
+                .push(word_bitmask(chunk, |byte| byte.is_ascii_digit()));
+            self.word_starts.push(words & !(words << 1 | in_word));
+            in_word = words >> (WORD_BITS - 1);
         };
-        let (chunks, rest) = bytes.as_chunks::<WORD>();
+        let (chunks, rest) = bytes.as_chunks::<WORD_BITS>();
         chunks.iter().for_each(&mut push);
-        let mut last = [0; WORD];
+        let mut last = [0; WORD_BITS];
         last[..rest.len()].copy_from_slice(rest);
         push(&last);
-        push(&[0; WORD]);
+        push(&[0; WORD_BITS]);
     }
 }
 
 /// A bit for each byte that fits, the first one the lowest. Without a branch, so that it is vectorised.
 #[inline(always)]
-pub(crate) fn bits(chunk: &[u8; WORD], fits: impl Fn(u8) -> bool) -> u64 {
+pub(crate) fn word_bitmask(chunk: &[u8; WORD_BITS], fits: impl Fn(u8) -> bool) -> u64 {
     let mut bits = 0;
     for (step, first) in chunk.as_chunks::<STEP>().0.iter().zip((0..).step_by(STEP)) {
-        bits |= u64::from(mask(array::from_fn(|place| fits(step[place])))) << first;
+        bits |= u64::from(bitmask(array::from_fn(|place| fits(step[place])))) << first;
     }
     bits
 }

@@ -13,7 +13,7 @@ const SECOND_LEVELS: [&str; 7] = ["ac", "co", "com", "edu", "gov", "net", "org"]
 /// What is nobody's, in lower case.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct KnownExamples {
     /// Domains, with all that lies below them.
     domains: Vec<String>,
     /// What stands before an `@`.
@@ -28,32 +28,38 @@ struct Known {
     parts: Vec<String>,
 }
 
-static KNOWN: LazyLock<Known> =
+static KNOWN_EXAMPLES: LazyLock<KnownExamples> =
     LazyLock::new(|| toml::from_str(include_str!("documentation.toml")).unwrap_or_default());
 
 /// Whether personal data that a rule matched, in lower case, is nobody's: all of its mail addresses and URLs are, or it is such
 /// an address of a machine, or such a card number.
 pub(crate) fn is_documentation(matched: &str) -> bool {
-    all_addresses(matched, is_nobodys) || is_network(matched) || is_card(matched)
+    all_addresses(matched, is_example_address) || is_documentation_network(matched) || is_test_card(matched)
 }
 
 /// Whether a credential that a rule matched, in lower case, is one that is published as an example.
 pub(crate) fn is_published(matched: &str) -> bool {
-    KNOWN.keys.iter().any(|key| key == matched)
-        || KNOWN.parts.iter().any(|part| matched.contains(part.as_str()))
+    KNOWN_EXAMPLES.keys.iter().any(|key| key == matched)
+        || KNOWN_EXAMPLES
+            .parts
+            .iter()
+            .any(|part| matched.contains(part.as_str()))
 }
 
-fn is_nobodys(address: &Address<'_>) -> bool {
+fn is_example_address(address: &Address<'_>) -> bool {
     let Address { local, host, .. } = address;
     let mailbox = local.split('+').next().unwrap_or_default();
-    KNOWN.domains.iter().any(|domain| is_within(host, domain))
-        || is_example(host)
-        || KNOWN.mailboxes.iter().any(|known| known == mailbox)
+    KNOWN_EXAMPLES
+        .domains
+        .iter()
+        .any(|domain| is_within(host, domain))
+        || is_example_host(host)
+        || KNOWN_EXAMPLES.mailboxes.iter().any(|known| known == mailbox)
         || host.split('.').any(|label| label == "noreply")
 }
 
 /// Whether a host lies in `example.com`, `example.de`, `example.co.uk` and the like.
-fn is_example(host: &str) -> bool {
+fn is_example_host(host: &str) -> bool {
     let mut labels = host.rsplit('.');
     let (top, second, third) = (labels.next(), labels.next(), labels.next());
     let is_country =
@@ -62,8 +68,8 @@ fn is_example(host: &str) -> bool {
     second.is_some_and(|second| second == "example" || is_below(second))
 }
 
-fn is_network(matched: &str) -> bool {
-    let known = KNOWN
+fn is_documentation_network(matched: &str) -> bool {
+    let known = KNOWN_EXAMPLES
         .networks
         .iter()
         .any(|network| matched.starts_with(network.as_str()));
@@ -73,19 +79,19 @@ fn is_network(matched: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':'))
 }
 
-fn is_card(matched: &str) -> bool {
+fn is_test_card(matched: &str) -> bool {
     let is_of_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-');
     if !matched.bytes().all(is_of_number) {
         return false;
     }
     let digits = || matched.bytes().filter(u8::is_ascii_digit);
-    KNOWN.cards.iter().any(|card| digits().eq(card.bytes()))
+    KNOWN_EXAMPLES.cards.iter().any(|card| digits().eq(card.bytes()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KNOWN, is_documentation, is_published};
-    use crate::checks::named;
+    use super::{KNOWN_EXAMPLES, is_documentation, is_published};
+    use crate::checks::by_name;
 
     #[test]
     fn what_is_reserved_for_documentation_is_nobodys() {
@@ -134,9 +140,9 @@ mod tests {
 
     #[test]
     fn every_card_number_is_one() {
-        let luhn = named("Luhn").unwrap();
-        assert!(!KNOWN.cards.is_empty());
-        for card in &KNOWN.cards {
+        let luhn = by_name("Luhn").unwrap();
+        assert!(!KNOWN_EXAMPLES.cards.is_empty());
+        for card in &KNOWN_EXAMPLES.cards {
             assert!(luhn(card.as_bytes()), "{card}");
         }
     }

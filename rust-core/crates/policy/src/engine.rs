@@ -8,19 +8,19 @@ use std::time::Duration;
 use crate::allow::Exemptions;
 use crate::config::{check_budget, check_threshold};
 use crate::fold_table::{self, FoldTable};
-use crate::hold::Hold;
+use crate::hold::HoldDetector;
 use crate::linear::Weights;
 use crate::marks::Marks;
 use crate::needle_search::NeedleSearch;
 use crate::overrides::{self, Actions};
 use crate::private_key;
-use crate::rule::{Rule, RuleIndex, RuleInfo, Source};
-use crate::rule_set::{MOST_RULES, RuleSet};
-use crate::sieve::Sieve;
-use crate::signs::{MOST_SIGNS, Signs};
+use crate::rule::{Rule, RuleIndex, RuleInfo, RuleOrigin};
+use crate::rule_set::{MAX_RULES, RuleSet};
+use crate::sieve::DigitPrefilter;
+use crate::signs::{CharacterTriggers, MAX_TRIGGERS};
 use crate::token_tail::TokenTail;
-use crate::undecided::Undecided;
-use crate::wake::Wake;
+use crate::undecided::UndecidedAutomaton;
+use crate::wake::Trigger;
 use crate::{
     Action, Budget, Direction, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Scope,
     TenantPolicy, View,
@@ -33,29 +33,29 @@ pub struct Engine {
     pub(crate) table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
     marks: Marks,
-    /// The needles of all rules, of those with the view `Text` and of those with the view `Folded`.
-    pub(crate) searches: [NeedleSearch; 3],
+    /// The needles of all rules, of those with the view `Text` and of those with the view `FoldedText`.
+    pub(crate) needle_searches: [NeedleSearch; 3],
     /// Rules with two needles, both of which have to be found.
-    pub(crate) pairs: RuleSet,
+    pub(crate) two_needle_rules: RuleSet,
     /// Of rules that digits wake.
-    pub(crate) sieves: Vec<Sieve>,
+    pub(crate) digit_prefilters: Vec<DigitPrefilter>,
     /// Rules that characters wake that are not ASCII.
-    pub(crate) signs: Signs,
+    pub(crate) character_triggers: CharacterTriggers,
     /// Rules that are tried on every text with a long run of graphic characters.
-    pub(crate) by_graphic_run: Vec<RuleIndex>,
+    pub(crate) graphic_run_rules: Vec<RuleIndex>,
     /// Rules that are tried on every text.
-    pub(crate) always: Vec<RuleIndex>,
+    pub(crate) unconditional_rules: Vec<RuleIndex>,
     pub(crate) has_text_rules: bool,
     has_token_tails: bool,
     /// Whether the needles of the rules with the view `Text` stand in the folded copy, too, wherever it is not odd.
     pub(crate) shares_needles: bool,
     /// How many bytes behind its beginning the outcome of a match can depend on.
     pub(crate) horizon: usize,
-    pub(crate) undecided: [Undecided; 4],
+    pub(crate) undecided: [UndecidedAutomaton; 4],
     /// What scores a text, if a rule wants that, and the rule.
-    pub(crate) linear: Option<(RuleIndex, Weights)>,
+    pub(crate) linear_model: Option<(RuleIndex, Weights)>,
     /// What the profiles hold back.
-    holds: Mutex<Vec<(RuleSet, Weak<Hold>)>>,
+    hold_detectors: Mutex<Vec<(RuleSet, Weak<HoldDetector>)>>,
     mode: Mode,
     threshold: Option<u32>,
     flag_threshold: u32,
@@ -83,7 +83,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::compile`].
     pub fn compile_packs(config: &PolicyConfig, packs: Vec<Pack>) -> Result<Self, PolicyError> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let threshold = config
             .threshold
             .map(|threshold| check_threshold("threshold", threshold));
@@ -95,9 +95,9 @@ impl Engine {
 
         let mut known = HashSet::new();
         let mut rules = Vec::new();
-        let mut compile = |source: &Source, spec: RuleSpec| {
+        let mut compile = |source: &RuleOrigin, spec: RuleSpec| {
             if !known.insert(spec.id.clone()) {
-                return Err(PolicyError::rule(
+                return Err(PolicyError::invalid_rule(
                     &spec.id,
                     "id",
                     "two rules have this id; it must be unique across all packs",
@@ -110,7 +110,7 @@ impl Engine {
             Ok(())
         };
         for pack in packs {
-            let source = Source {
+            let source = RuleOrigin {
                 pack: Some(pack.name),
                 scopes: pack.scopes,
                 limits: pack.limits,
@@ -122,15 +122,15 @@ impl Engine {
             }
         }
         for spec in &config.rules {
-            compile(&Source::OWN, spec.clone())?;
+            compile(&RuleOrigin::OWN, spec.clone())?;
         }
         overrides::check(&config.actions, |id| known.contains(id))?;
-        if rules.len() > MOST_RULES {
+        if rules.len() > MAX_RULES {
             let reason = format!(
-                "{} rules are enabled; at most {MOST_RULES} are allowed",
+                "{} rules are enabled; at most {MAX_RULES} are allowed",
                 rules.len()
             );
-            return Err(PolicyError::Setting {
+            return Err(PolicyError::InvalidSetting {
                 field: "rules",
                 reason,
             });
@@ -140,7 +140,7 @@ impl Engine {
                 .iter()
                 .filter(|rule| rule.view == view && rule.info.target.includes(direction))
                 .filter(|rule| rule.least.is_none());
-            Undecided::build(selected.map(|rule| &rule.pattern.hir))
+            UndecidedAutomaton::build(selected.map(|rule| &rule.pattern.hir))
         };
         let undecided = [
             undecided(Direction::Request, View::Text)?,
@@ -155,7 +155,7 @@ impl Engine {
             [rule] => Some((*rule, Weights::built_in()?)),
             [_, second, ..] => {
                 let id = &rules[second.position()].info.id;
-                return Err(PolicyError::rule(
+                return Err(PolicyError::invalid_rule(
                     id,
                     "likeness",
                     "is already set in another rule; only one rule may set it",
@@ -163,27 +163,28 @@ impl Engine {
             }
         };
         let mut engine = Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             table,
-            searches: [None, Some(View::Text), Some(View::Folded)].map(|view| NeedleSearch::of(&rules, view)),
-            pairs: RuleSet::default(),
-            sieves: Sieve::build_all(&rules)?,
-            signs: Signs::default(),
-            by_graphic_run: Vec::new(),
-            always: Vec::new(),
+            needle_searches: [None, Some(View::Text), Some(View::Folded)]
+                .map(|view| NeedleSearch::for_rules(&rules, view)),
+            two_needle_rules: RuleSet::default(),
+            digit_prefilters: DigitPrefilter::build_all(&rules)?,
+            character_triggers: CharacterTriggers::default(),
+            graphic_run_rules: Vec::new(),
+            unconditional_rules: Vec::new(),
             has_token_tails: rules.iter().any(|rule| rule.tail.is_some()),
             has_text_rules: rules.iter().any(|rule| rule.view == View::Text),
             shares_needles: rules
                 .iter()
                 .filter(|rule| rule.view == View::Text)
-                .all(|rule| rule.wake.is_kept_by_folding()),
+                .all(|rule| rule.wake.survives_folding()),
             // One character more, for a word boundary.
-            horizon: rules.iter().map(|rule| rule.pattern.longest).max().unwrap_or(0) + 4,
-            marks: Marks::of(rules.iter().map(|rule| &rule.info)),
+            horizon: rules.iter().map(|rule| rule.pattern.max_len).max().unwrap_or(0) + 4,
+            marks: Marks::from_rules(rules.iter().map(|rule| &rule.info)),
             rules,
             undecided,
-            linear,
-            holds: Mutex::default(),
+            linear_model: linear,
+            hold_detectors: Mutex::default(),
             mode: config.mode,
             threshold,
             flag_threshold,
@@ -191,13 +192,13 @@ impl Engine {
             budget_per_kib: Duration::from_micros(config.budget_us_per_kib),
             config: config.clone(),
         };
-        engine.sort_by_wake();
+        engine.group_by_trigger();
         Ok(engine)
     }
 
     /// What looks for the needles of the rules with this view, or of all.
-    pub(crate) fn search(&self, view: Option<View>) -> &NeedleSearch {
-        let [all, text, folded] = &self.searches;
+    pub(crate) fn needle_search(&self, view: Option<View>) -> &NeedleSearch {
+        let [all, text, folded] = &self.needle_searches;
         match view {
             None => all,
             Some(View::Text) => text,
@@ -205,25 +206,25 @@ impl Engine {
         }
     }
 
-    fn sort_by_wake(&mut self) {
+    fn group_by_trigger(&mut self) {
         let mut signs = Vec::new();
         for (number, rule) in (0_u16..).zip(&self.rules) {
             let index = RuleIndex(number);
             match &rule.wake {
-                Wake::Needles(needles) => {
+                Trigger::Needles(needles) => {
                     if needles.len() > 1 {
-                        self.pairs.insert(index);
+                        self.two_needle_rules.insert(index);
                     }
                 }
-                Wake::Digits(_) => {}
-                Wake::Characters(ranges, offsets) if signs.len() < MOST_SIGNS => {
+                Trigger::Digits(_) => {}
+                Trigger::Characters(ranges, offsets) if signs.len() < MAX_TRIGGERS => {
                     signs.push((index, ranges.as_slice(), *offsets));
                 }
-                Wake::Graphic => self.by_graphic_run.push(index),
-                Wake::Characters(..) | Wake::Always => self.always.push(index),
+                Trigger::Graphic => self.graphic_run_rules.push(index),
+                Trigger::Characters(..) | Trigger::Always => self.unconditional_rules.push(index),
             }
         }
-        self.signs = Signs::new(&signs);
+        self.character_triggers = CharacterTriggers::new(&signs);
     }
 
     /// What applies to a tenant, or without one what the policy says.
@@ -243,7 +244,7 @@ impl Engine {
         for (number, rule) in (0_u16..).zip(&self.rules) {
             let info = &rule.info;
             let of_tenant = |mut actions: Actions| {
-                overrides::apply(&mut actions, info.named(), tenant.action, &tenant.actions);
+                overrides::apply(&mut actions, info.rule_name(), tenant.action, &tenant.actions);
                 if rule.least.is_some() {
                     overrides::flag_at_most(&mut actions);
                 }
@@ -284,29 +285,29 @@ impl Engine {
             }
         }
         Ok(Profile {
-            engine: self.id,
+            engine_id: self.id,
             mode,
-            hold: self.hold(acting)?,
+            hold_detector: self.hold_detector(acting)?,
             threshold: threshold.transpose()?.or(self.threshold),
             flag_threshold: check_threshold("flagThreshold", flag_threshold)?,
             actions,
-            in_fixed_texts,
-            active,
+            fixed_text_actions: in_fixed_texts,
+            active_rules: active,
         })
     }
 
     /// What tells where one of the `acting` rules can begin to match; profiles share it.
-    fn hold(&self, acting: RuleSet) -> Result<Option<Arc<Hold>>, PolicyError> {
+    fn hold_detector(&self, acting: RuleSet) -> Result<Option<Arc<HoldDetector>>, PolicyError> {
         if acting.is_empty() {
             return Ok(None);
         }
-        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holds = self.hold_detectors.lock().unwrap_or_else(PoisonError::into_inner);
         holds.retain(|(_, hold)| hold.strong_count() > 0);
         let known = holds.iter().find(|(known, _)| *known == acting);
         if let Some(hold) = known.and_then(|(_, hold)| hold.upgrade()) {
             return Ok(Some(hold));
         }
-        let hold = Arc::new(Hold::build(&self.rules, &acting)?);
+        let hold = Arc::new(HoldDetector::build(&self.rules, &acting)?);
         holds.push((acting, Arc::downgrade(&hold)));
         Ok(Some(hold))
     }
@@ -331,10 +332,10 @@ impl Engine {
 
     /// Where what is replaced ends for a match of a rule that ends at `end`, in a text that goes no further than `text`.
     #[must_use]
-    pub fn replaced_end(&self, index: RuleIndex, direction: Direction, text: &str, end: usize) -> usize {
+    pub fn replacement_end(&self, index: RuleIndex, direction: Direction, text: &str, end: usize) -> usize {
         match (self.rule(index).extent, self.token_tail(index)) {
-            (Extent::PrivateKey, _) if direction == Direction::Request => private_key::end(text, end),
-            (_, Some(mut tail)) => tail.go_on(text.as_bytes(), end).end,
+            (Extent::PrivateKey, _) if direction == Direction::Request => private_key::key_end(text, end),
+            (_, Some(mut tail)) => tail.advance(text.as_bytes(), end).end,
             _ => end,
         }
     }
@@ -342,7 +343,7 @@ impl Engine {
     /// Whether a rule is about texts that give a model instructions, as an attack does: one of the packs `prompt-injection`,
     /// `jailbreak`, `exfiltration` and `obfuscation`.
     #[must_use]
-    pub fn is_about_instructions(&self, index: RuleIndex) -> bool {
+    pub fn is_instruction_rule(&self, index: RuleIndex) -> bool {
         self.rules[index.position()].is_about_instructions
     }
 
@@ -367,7 +368,9 @@ impl Engine {
 
     /// Whether a rule is a learned score, which counts for the flag of a message and never for its denial.
     pub(crate) fn is_scored(&self, rule: RuleIndex) -> bool {
-        self.linear.as_ref().is_some_and(|(scored, _)| *scored == rule)
+        self.linear_model
+            .as_ref()
+            .is_some_and(|(scored, _)| *scored == rule)
     }
 
     /// Whether there is no rule at all.
@@ -380,7 +383,7 @@ impl Engine {
     #[must_use]
     pub fn budget(&self, bytes: usize) -> Budget {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        Budget::of(
+        Budget::new(
             self.budget
                 .saturating_add(self.budget_per_kib.saturating_mul(kib)),
         )
@@ -407,7 +410,7 @@ mod tests {
         });
         let engine = engine.unwrap();
         let rules = engine.rules.iter().filter(|rule| rule.view == View::Text);
-        let others: Vec<_> = rules.filter(|rule| !rule.wake.is_kept_by_folding()).collect();
+        let others: Vec<_> = rules.filter(|rule| !rule.wake.survives_folding()).collect();
         let others: Vec<_> = others.iter().map(|rule| (&rule.info.id, &rule.wake)).collect();
         assert!(engine.shares_needles, "{others:?}");
     }

@@ -152,7 +152,7 @@ const ENDING_RATE: f64 = 5e-3;
 const FREQUENT_RATE: f64 = 1e-3;
 const COMMON_RATE: f64 = 1e-4;
 /// What a further word leaves of the places at which a phrase can stand.
-const FURTHER_WORD: f64 = 0.02;
+const EXTRA_WORD_FACTOR: f64 = 0.02;
 
 /// How often the bytes of `literal` stand at a place of a text, as if they were independent: right for a few bytes.
 pub(crate) fn frequency(literal: &[u8]) -> f64 {
@@ -161,15 +161,15 @@ pub(crate) fn frequency(literal: &[u8]) -> f64 {
 
 /// How often up to four bytes stand at a place of a text, by the words that they can be a part of.
 pub(crate) fn window_frequency(window: &[u8]) -> f64 {
-    static PIECES: LazyLock<HashMap<Vec<u8>, f64>> = LazyLock::new(pieces);
+    static FRAGMENT_RATES: LazyLock<HashMap<Vec<u8>, f64>> = LazyLock::new(fragment_rates);
     // Behind a space another word begins, of which nothing is known.
     let space = window.iter().rposition(|byte| *byte == b' ').unwrap_or(0);
     let (known, next) = window.split_at(if space > 0 { space + 1 } else { window.len() });
-    (frequency(known) + PIECES.get(known).copied().unwrap_or(0.0)) * frequency(next)
+    (frequency(known) + FRAGMENT_RATES.get(known).copied().unwrap_or(0.0)) * frequency(next)
 }
 
 /// The rates of all stretches of two to four bytes of the known words, with the spaces beside them.
-fn pieces() -> HashMap<Vec<u8>, f64> {
+fn fragment_rates() -> HashMap<Vec<u8>, f64> {
     let mut pieces = HashMap::new();
     let whole = |word: &&str| format!(" {word} ");
     let ending = |end: &&str| format!("{end} ");
@@ -184,7 +184,7 @@ fn pieces() -> HashMap<Vec<u8>, f64> {
 }
 
 /// How often `literal` (plain) stands at a place of a text, by its words.
-pub(crate) fn occurrence(literal: &[u8]) -> f64 {
+pub(crate) fn phrase_frequency(literal: &[u8]) -> f64 {
     let is_letter = |byte: &u8| byte.is_ascii_lowercase();
     let mut rate = 1.0_f64;
     let mut words = 0;
@@ -195,7 +195,7 @@ pub(crate) fn occurrence(literal: &[u8]) -> f64 {
             rate = if words == 1 {
                 rate * word
             } else {
-                rate.min(word) * FURTHER_WORD
+                rate.min(word) * EXTRA_WORD_FACTOR
             };
         } else {
             // A space between or beside words says nothing more.

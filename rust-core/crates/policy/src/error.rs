@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum PolicyError {
     /// A rule cannot be used as it is written.
     #[error("rule {rule}: {field}: {reason}")]
-    Rule {
+    InvalidRule {
         /// The rule's id.
         rule: String,
         /// The field of the rule that is to be changed.
@@ -25,7 +25,7 @@ pub enum PolicyError {
     },
     /// The text of a pack is not a pack.
     #[error("pack {pack}: {reason}")]
-    Pack {
+    InvalidPack {
         /// The pack's name.
         pack: String,
         /// What is wrong with it.
@@ -39,7 +39,7 @@ pub enum PolicyError {
     },
     /// Another setting is out of its bounds.
     #[error("{field}: {reason}")]
-    Setting {
+    InvalidSetting {
         /// The setting.
         field: &'static str,
         /// Its bounds.
@@ -51,8 +51,8 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    pub(crate) fn rule(rule: &str, field: &'static str, reason: impl Into<String>) -> Self {
-        Self::Rule {
+    pub(crate) fn invalid_rule(rule: &str, field: &'static str, reason: impl Into<String>) -> Self {
+        Self::InvalidRule {
             rule: rule.to_owned(),
             field,
             reason: reason.into(),

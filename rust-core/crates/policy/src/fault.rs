@@ -4,10 +4,10 @@ use thiserror::Error;
 
 /// An evaluation that did not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum EvaluationError {
     /// The processor time of the evaluation is used up, or the text would make the scanner hold more of it than its bound.
     #[error("the policy evaluation exceeded its budget")]
-    Budget,
+    BudgetExceeded,
     /// A rule panicked. The scratch was reset; the next evaluation is not affected.
     #[error("a policy rule panicked")]
     Panicked,
@@ -16,12 +16,12 @@ pub enum Fault {
     Internal(&'static str),
 }
 
-impl Fault {
+impl EvaluationError {
     /// The stable machine code: `policy_budget`, `policy_panic` or `policy_internal`.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
-            Self::Budget => "policy_budget",
+            Self::BudgetExceeded => "policy_budget",
             Self::Panicked => "policy_panic",
             Self::Internal(_) => "policy_internal",
         }

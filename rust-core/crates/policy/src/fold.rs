@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::{array, iter, mem};
 
-use crate::entities::{Reading, entity};
-use crate::fold_table::{Fold, FoldTable, plain_byte};
+use crate::entities::{ParseResult, parse_entity};
+use crate::fold_table::{FoldResult, FoldTable, plain_byte};
 use crate::markup;
 
 /// Replaces the content of `plain` by the plain copy of `text`.
@@ -21,52 +21,52 @@ pub(crate) fn fill_plain(plain: &mut Vec<u8>, text: &[u8]) {
 /// A stretch of the folded copy. In a *run* (`width` 0) offsets advance together with those of the text; otherwise the
 /// stretch is what one character of `width` bytes became.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
-    folded: usize,
-    text: usize,
+struct FoldedSegment {
+    folded_start: usize,
+    text_start: usize,
     width: usize,
 }
 
 /// A folded copy and its map back to the text. Offsets of the copy include `lead`.
 #[derive(Debug, Default)]
-pub(crate) struct Folded {
+pub(crate) struct FoldedText {
     bytes: Vec<u8>,
-    stretches: Vec<Stretch>,
-    lead: usize,
+    segments: Vec<FoldedSegment>,
+    prefix_len: usize,
     /// How much of the text the copy stands for.
-    text: usize,
+    text_length: usize,
     plain: bool,
     /// Whether the copy may hold a byte that markup begins with.
-    marked: bool,
-    removed: Vec<Range<usize>>,
+    may_have_markup: bool,
+    removed_ranges: Vec<Range<usize>>,
     /// Where the copy is not made of the text's plain one by leaving out blanks after blanks and changing other characters
     /// than ASCII.
-    odd: Vec<Range<usize>>,
-    spare: (Vec<u8>, Vec<Stretch>),
+    irregular_ranges: Vec<Range<usize>>,
+    scratch: (Vec<u8>, Vec<FoldedSegment>),
 }
 
-impl Folded {
+impl FoldedText {
     /// Replaces the content by the folded copy of `text`. `before` is the byte that stands before it in the folded copy
     /// of a longer text. If the text is not `ended`, what the rest of it decides is left: [`Self::text_length`].
     pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>, ended: bool) {
         self.bytes.clear();
-        self.stretches.clear();
+        self.segments.clear();
         self.bytes.reserve(text.len() + 1 + STEP);
         self.bytes.extend(before);
-        self.lead = self.bytes.len();
-        self.text = text.len();
+        self.prefix_len = self.bytes.len();
+        self.text_length = text.len();
         self.plain = true;
-        self.marked = false;
-        self.odd.clear();
+        self.may_have_markup = false;
+        self.irregular_ranges.clear();
         self.fold(table, text, ended);
-        if self.marked {
+        if self.may_have_markup {
             self.remove_markup(ended);
         }
-        if self.text < text.len() {
+        if self.text_length < text.len() {
             self.plain = false;
-            self.odd.push(self.text..text.len());
+            self.irregular_ranges.push(self.text_length..text.len());
         }
-        self.odd.sort_unstable_by_key(|part| part.start);
+        self.irregular_ranges.sort_unstable_by_key(|part| part.start);
     }
 
     fn fold(&mut self, table: &FoldTable, text: &str, ended: bool) {
@@ -75,7 +75,7 @@ impl Folded {
         // Whether the copy of the last character is a part of the last stretch, a run.
         let mut in_run = false;
         while at < bytes.len() {
-            at += self.take_calm(&bytes[at..], at, &mut in_run);
+            at += self.copy_plain_run(&bytes[at..], at, &mut in_run);
             if self.bytes.last() == Some(&b' ') {
                 let blanks = bytes[at..]
                     .iter()
@@ -92,13 +92,13 @@ impl Folded {
                 break;
             };
             let (character, width) = match character {
-                '&' => match entity(table, &bytes[at..]) {
-                    Reading::Whole(read) => {
-                        self.odd.push(at..at + read.1);
+                '&' => match parse_entity(table, &bytes[at..]) {
+                    ParseResult::Complete(read) => {
+                        self.irregular_ranges.push(at..at + read.1);
                         read
                     }
-                    Reading::Unfinished if !ended => {
-                        self.text = at;
+                    ParseResult::Incomplete if !ended => {
+                        self.text_length = at;
                         return;
                     }
                     _ => ('&', 1),
@@ -106,27 +106,27 @@ impl Folded {
                 other => (other, other.len_utf8()),
             };
             match table.fold(character) {
-                Fold::Character(folded) => {
+                FoldResult::Character(folded) => {
                     let copy = &mut [0; 4];
                     let copy = folded.encode_utf8(copy).as_bytes();
-                    if copy.len() == width && !self.is_second_blank(copy[0]) {
+                    if copy.len() == width && !self.is_repeated_blank(copy[0]) {
                         self.plain &= copy.is_ascii();
-                        self.marked |= markup::is_mark(copy[0]);
+                        self.may_have_markup |= markup::is_markup_start(copy[0]);
                         let first = self.bytes.len();
                         self.open_run(&mut in_run, at, first);
                         self.bytes.extend_from_slice(copy);
                     } else {
-                        self.put(copy, at, width);
+                        self.push_character(copy, at, width);
                         in_run = false;
                     }
                 }
-                Fold::Characters(folded) => {
-                    self.put(folded.as_bytes(), at, width);
+                FoldResult::Characters(folded) => {
+                    self.push_character(folded.as_bytes(), at, width);
                     in_run = false;
                 }
-                Fold::Dropped => {
+                FoldResult::Dropped => {
                     if width == 1 {
-                        self.odd.push(at..at + 1);
+                        self.irregular_ranges.push(at..at + 1);
                     }
                     self.plain = false;
                     in_run = false;
@@ -136,24 +136,24 @@ impl Folded {
         }
     }
 
-    fn is_second_blank(&self, byte: u8) -> bool {
+    fn is_repeated_blank(&self, byte: u8) -> bool {
         byte == b' ' && self.bytes.last() == Some(&b' ')
     }
 
     /// Adds what one character of `width` bytes at `at` becomes: a blank after a blank is left out.
-    fn put(&mut self, copy: &[u8], at: usize, width: usize) {
+    fn push_character(&mut self, copy: &[u8], at: usize, width: usize) {
         self.plain = false;
         let known = self.bytes.len();
         for byte in copy {
-            self.marked |= markup::is_mark(*byte);
-            if !self.is_second_blank(*byte) {
+            self.may_have_markup |= markup::is_markup_start(*byte);
+            if !self.is_repeated_blank(*byte) {
                 self.bytes.push(*byte);
             }
         }
         if self.bytes.len() > known {
-            self.stretches.push(Stretch {
-                folded: known,
-                text: at,
+            self.segments.push(FoldedSegment {
+                folded_start: known,
+                text_start: at,
                 width,
             });
         }
@@ -162,9 +162,9 @@ impl Folded {
     /// Lets a run begin at `at` in the text and `folded` in the copy, unless one goes on there.
     fn open_run(&mut self, in_run: &mut bool, at: usize, folded: usize) {
         if !*in_run {
-            self.stretches.push(Stretch {
-                folded,
-                text: at,
+            self.segments.push(FoldedSegment {
+                folded_start: folded,
+                text_start: at,
                 width: 0,
             });
             *in_run = true;
@@ -173,7 +173,7 @@ impl Folded {
 
     /// Adds the copy of what `text`, which stands at `place`, begins with, as far as that is its plain copy without blanks
     /// after blanks. Returns how many bytes of the text that is.
-    fn take_calm(&mut self, text: &[u8], place: usize, in_run: &mut bool) -> usize {
+    fn copy_plain_run(&mut self, text: &[u8], place: usize, in_run: &mut bool) -> usize {
         let mut step = [0; STEP + 1];
         step[STEP] = self.bytes.last().copied().unwrap_or_default();
         let mut at = 0;
@@ -189,12 +189,15 @@ impl Folded {
                 }
             }
             // All of a step is looked at, without a branch, so that the loops are vectorised.
-            let stirs: [bool; STEP] = array::from_fn(|place| !is_calm(step[place], step[place + 1]));
+            let stirs: [bool; STEP] =
+                array::from_fn(|place| !folds_independently(step[place], step[place + 1]));
             let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
-            if !self.marked {
-                self.marked = copy.iter().fold(false, |any, byte| any | markup::is_mark(*byte));
+            if !self.may_have_markup {
+                self.may_have_markup = copy
+                    .iter()
+                    .fold(false, |any, byte| any | markup::is_markup_start(*byte));
             }
-            let stirs = mask(stirs);
+            let stirs = bitmask(stirs);
             if stirs == 0 {
                 self.open_run(in_run, place + at, self.bytes.len());
                 self.bytes.extend_from_slice(&copy);
@@ -203,9 +206,9 @@ impl Folded {
             }
             let second: [bool; STEP] =
                 array::from_fn(|place| is_space(step[place]) & is_space(step[place + 1]));
-            let second = mask(second);
+            let second = bitmask(second);
             let length = (stirs & !second).trailing_zeros();
-            self.take_step(&copy, second, length as usize, place + at, in_run);
+            self.copy_step(&copy, second, length as usize, place + at, in_run);
             at += length as usize;
             if (length as usize) < STEP {
                 return at;
@@ -214,7 +217,7 @@ impl Folded {
     }
 
     /// Adds the first `length` bytes of `copy`, which stand at `place` in the text, but for the `left_out` ones.
-    fn take_step(
+    fn copy_step(
         &mut self,
         copy: &[u8; STEP],
         left_out: u32,
@@ -248,64 +251,72 @@ impl Folded {
 
     /// Leaves the markup inside words out. If the text is not `ended`, the copy ends before markup that the rest decides.
     fn remove_markup(&mut self, ended: bool) {
-        self.removed.clear();
+        self.removed_ranges.clear();
         let mut at = 1;
-        while let Some(place) = first_pair(&self.bytes, at, markup::can_stand) {
+        while let Some(place) = find_pair(&self.bytes, at, markup::can_start_markup) {
             at = place + 1;
-            match markup::inside_word(&self.bytes[place..]) {
-                Reading::Whole(length) => {
+            match markup::parse_markup_in_word(&self.bytes[place..]) {
+                ParseResult::Complete(length) => {
                     at = place + length;
-                    self.removed.push(place..at);
-                    self.odd.push(self.text_start(place)..self.text_end(at));
+                    self.removed_ranges.push(place..at);
+                    self.irregular_ranges
+                        .push(self.text_start(place)..self.text_end(at));
                 }
-                Reading::Unfinished if !ended => {
+                ParseResult::Incomplete if !ended => {
                     let cut = self.character_start(place);
-                    self.text = self.text_start(cut);
+                    self.text_length = self.text_start(cut);
                     self.bytes.truncate(cut);
-                    self.stretches.retain(|stretch| stretch.folded < cut);
+                    self.segments.retain(|stretch| stretch.folded_start < cut);
                     break;
                 }
                 _ => {}
             }
         }
-        if !self.removed.is_empty() {
+        if !self.removed_ranges.is_empty() {
             self.plain = false;
-            self.remove();
+            self.remove_ranges();
         }
     }
 
     /// Takes the `removed` ranges of the copy away, which are disjoint, ascend and hold whole characters' copies.
-    fn remove(&mut self) {
-        let (mut bytes, mut stretches) = mem::take(&mut self.spare);
+    fn remove_ranges(&mut self) {
+        let (mut bytes, mut stretches) = mem::take(&mut self.scratch);
         bytes.clear();
         stretches.clear();
-        bytes.extend_from_slice(&self.bytes[..self.lead]);
-        let mut from = self.lead;
+        bytes.extend_from_slice(&self.bytes[..self.prefix_len]);
+        let mut from = self.prefix_len;
         let end = self.bytes.len();
-        for range in self.removed.iter().cloned().chain(iter::once(end..end)) {
+        for range in self.removed_ranges.iter().cloned().chain(iter::once(end..end)) {
             let moved = from - bytes.len();
-            let first = self.stretches.partition_point(|stretch| stretch.folded < from);
-            let inner = self.stretches[first..]
+            let first = self
+                .segments
+                .partition_point(|stretch| stretch.folded_start < from);
+            let inner = self.segments[first..]
                 .iter()
-                .take_while(|stretch| stretch.folded < range.start);
-            if from < range.start && self.stretches.get(first).is_none_or(|next| next.folded > from) {
+                .take_while(|stretch| stretch.folded_start < range.start);
+            if from < range.start
+                && self
+                    .segments
+                    .get(first)
+                    .is_none_or(|next| next.folded_start > from)
+            {
                 // A run goes on behind what was taken from it.
-                stretches.push(Stretch {
-                    folded: bytes.len(),
-                    text: self.text_start(from),
+                stretches.push(FoldedSegment {
+                    folded_start: bytes.len(),
+                    text_start: self.text_start(from),
                     width: 0,
                 });
             }
-            stretches.extend(inner.map(|stretch| Stretch {
-                folded: stretch.folded - moved,
+            stretches.extend(inner.map(|stretch| FoldedSegment {
+                folded_start: stretch.folded_start - moved,
                 ..*stretch
             }));
             bytes.extend_from_slice(&self.bytes[from..range.start]);
             from = range.end;
         }
         mem::swap(&mut self.bytes, &mut bytes);
-        mem::swap(&mut self.stretches, &mut stretches);
-        self.spare = (bytes, stretches);
+        mem::swap(&mut self.segments, &mut stretches);
+        self.scratch = (bytes, stretches);
     }
 
     /// The copy, with the byte before it if there is one.
@@ -315,18 +326,18 @@ impl Folded {
 
     /// How many bytes stand before the copy: 0 or 1.
     pub(crate) fn lead(&self) -> usize {
-        self.lead
+        self.prefix_len
     }
 
     /// How many bytes of the text the copy stands for: all of them, unless what follows decides about the last ones.
     pub(crate) fn text_length(&self) -> usize {
-        self.text
+        self.text_length
     }
 
     /// The parts of the text that hold something in ASCII, but for blanks, that is not in the copy as it is in the plain copy
     /// of the text.
     pub(crate) fn odd(&self) -> &[Range<usize>] {
-        &self.odd
+        &self.irregular_ranges
     }
 
     /// Whether the copy is the plain copy of the whole text.
@@ -334,13 +345,15 @@ impl Folded {
         self.plain
     }
 
-    fn stretch(&self, folded: usize) -> Stretch {
-        let after = self.stretches.partition_point(|stretch| stretch.folded <= folded);
+    fn segment_at(&self, folded: usize) -> FoldedSegment {
+        let after = self
+            .segments
+            .partition_point(|stretch| stretch.folded_start <= folded);
         match after.checked_sub(1) {
-            Some(index) => self.stretches[index],
-            None => Stretch {
-                folded: self.lead,
-                text: 0,
+            Some(index) => self.segments[index],
+            None => FoldedSegment {
+                folded_start: self.prefix_len,
+                text_start: 0,
                 width: 0,
             },
         }
@@ -348,21 +361,21 @@ impl Folded {
 
     /// Where in the text the character begins that the byte at `folded` was made from.
     pub(crate) fn text_start(&self, folded: usize) -> usize {
-        let stretch = self.stretch(folded);
+        let stretch = self.segment_at(folded);
         if stretch.width > 0 {
-            stretch.text
+            stretch.text_start
         } else {
-            stretch.text + (folded - stretch.folded)
+            stretch.text_start + (folded - stretch.folded_start)
         }
     }
 
     /// Where in the text the character ends that the byte before `folded` was made from.
     pub(crate) fn text_end(&self, folded: usize) -> usize {
-        let stretch = self.stretch(folded.saturating_sub(1));
+        let stretch = self.segment_at(folded.saturating_sub(1));
         if stretch.width > 0 {
-            stretch.text + stretch.width
+            stretch.text_start + stretch.width
         } else {
-            stretch.text + (folded - stretch.folded)
+            stretch.text_start + (folded - stretch.folded_start)
         }
     }
 
@@ -372,21 +385,25 @@ impl Folded {
         if folded >= self.bytes.len() {
             return self.bytes.len();
         }
-        let stretch = self.stretch(folded);
-        if stretch.width > 0 { stretch.folded } else { folded }
+        let stretch = self.segment_at(folded);
+        if stretch.width > 0 {
+            stretch.folded_start
+        } else {
+            folded
+        }
     }
 }
 
 /// The first place at or behind `from`, which is not 0, where `fits` is true of the byte before it and the byte there.
 #[inline]
-fn first_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option<usize> {
+fn find_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option<usize> {
     let mut at = from;
     // All of a step is looked at, without a branch, so that the loop is vectorised.
     while let Some(chunk) = bytes
         .get(at - 1..)
         .and_then(|rest| rest.first_chunk::<{ STEP + 1 }>())
     {
-        let fitting = mask(array::from_fn(|place| fits(chunk[place], chunk[place + 1])));
+        let fitting = bitmask(array::from_fn(|place| fits(chunk[place], chunk[place + 1])));
         if fitting != 0 {
             return Some(at + fitting.trailing_zeros() as usize);
         }
@@ -403,7 +420,7 @@ pub(crate) const STEP: usize = 32;
 
 /// The flags as bits, the first one the lowest.
 #[inline]
-pub(crate) fn mask(flags: [bool; STEP]) -> u32 {
+pub(crate) fn bitmask(flags: [bool; STEP]) -> u32 {
     let bytes = flags.map(u8::from);
     let words = bytes.as_chunks::<8>().0.iter().zip((0..).step_by(8));
     words.fold(0, |mask, (word, shift)| {
@@ -420,20 +437,20 @@ fn is_space(byte: u8) -> bool {
 
 /// Whether `byte` is folded by itself, behind `before`.
 #[inline]
-fn is_calm(before: u8, byte: u8) -> bool {
+fn folds_independently(before: u8, byte: u8) -> bool {
     let is_graphic = byte.wrapping_sub(b'!') < 94;
     (is_graphic & (byte != b'&')) | (is_space(byte) & !is_space(before))
 }
 
 /// The folded copy of a whole `text`.
-pub(crate) fn folded(table: &FoldTable, text: &str) -> String {
-    let mut copy = Folded::default();
+pub(crate) fn fold_text(table: &FoldTable, text: &str) -> String {
+    let mut copy = FoldedText::default();
     copy.fill(table, text, None, true);
     String::from_utf8_lossy(&copy.bytes).into_owned()
 }
 
 /// The last beginning of a character at or before `at`.
-pub(crate) fn floor_boundary(text: &[u8], mut at: usize) -> usize {
+pub(crate) fn floor_char_boundary(text: &[u8], mut at: usize) -> usize {
     while at > 0 && text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
         at -= 1;
     }

@@ -19,7 +19,7 @@ pub(crate) fn plain_byte(byte: u8) -> u8 {
 
 /// What becomes of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fold<'t> {
+pub(crate) enum FoldResult<'t> {
     Dropped,
     Character(char),
     Characters(&'t str),
@@ -45,7 +45,7 @@ const UNCHANGED: u16 = u16::MAX;
 /// [`PolicyError::Internal`] if the embedded file is not what this module expects.
 pub(crate) fn table() -> Result<&'static FoldTable, PolicyError> {
     static TABLE: LazyLock<Result<FoldTable, String>> = LazyLock::new(|| {
-        Source::read(include_str!("homoglyphs.toml")).map(|source| FoldTable::build(&source))
+        FoldSource::read(include_str!("homoglyphs.toml")).map(|source| FoldTable::build(&source))
     });
     TABLE
         .as_ref()
@@ -53,7 +53,7 @@ pub(crate) fn table() -> Result<&'static FoldTable, PolicyError> {
 }
 
 impl FoldTable {
-    fn build(source: &Source) -> Self {
+    fn build(source: &FoldSource) -> Self {
         let mut table = Self {
             blocks: vec![UNCHANGED; 0x11_0000 >> 8],
             cells: Vec::new(),
@@ -91,16 +91,16 @@ impl FoldTable {
     }
 
     /// What becomes of `character`.
-    pub(crate) fn fold(&self, character: char) -> Fold<'_> {
+    pub(crate) fn fold(&self, character: char) -> FoldResult<'_> {
         let code = u32::from(character);
         let block = self.blocks[(code >> 8) as usize];
         if block == UNCHANGED {
-            return Fold::Character(character);
+            return FoldResult::Character(character);
         }
         match self.cells[usize::from(block)][(code & 0xff) as usize] {
-            DROPPED => Fold::Dropped,
-            cell if cell & STRING != 0 => Fold::Characters(&self.strings[(cell & !STRING) as usize]),
-            cell => char::from_u32(cell).map_or(Fold::Dropped, Fold::Character),
+            DROPPED => FoldResult::Dropped,
+            cell if cell & STRING != 0 => FoldResult::Characters(&self.strings[(cell & !STRING) as usize]),
+            cell => char::from_u32(cell).map_or(FoldResult::Dropped, FoldResult::Character),
         }
     }
 
@@ -123,13 +123,13 @@ struct SourceFile {
 }
 
 /// The file, as what it says of each character: `None` is "left out".
-struct Source {
+struct FoldSource {
     replaced: HashMap<char, Option<char>>,
     marks: Vec<(char, char)>,
     entities: Vec<(String, char)>,
 }
 
-impl Source {
+impl FoldSource {
     fn read(file: &str) -> Result<Self, String> {
         let file: SourceFile = toml::from_str(file).map_err(|error| error.message().to_owned())?;
         let mut replaced = HashMap::new();
@@ -141,33 +141,33 @@ impl Source {
             replaced.extend(characters.chars().map(|character| (character, Some(ascii))));
         }
         for first in &file.alphabets {
-            let (first, _) = range(first)?;
+            let (first, _) = parse_range(first)?;
             replaced.extend(
                 (first..)
                     .zip('a'..='z')
                     .map(|(character, letter)| (character, Some(letter))),
             );
         }
-        let (first, last) = range(&file.tags)?;
+        let (first, last) = parse_range(&file.tags)?;
         let printable = (b' '..=b'~').map(|byte| Some(char::from(plain_byte(byte))));
         replaced.extend((first..=last).zip(printable));
         for spaces in &file.whitespace {
-            let (first, last) = range(spaces)?;
+            let (first, last) = parse_range(spaces)?;
             replaced.extend((first..=last).map(|character| (character, Some(' '))));
         }
         for dropped in &file.dropped {
-            let (first, last) = range(dropped)?;
+            let (first, last) = parse_range(dropped)?;
             replaced.extend((first..=last).map(|character| (character, None)));
         }
         let marks = file
             .marks
             .iter()
-            .map(|marks| range(marks))
+            .map(|marks| parse_range(marks))
             .collect::<Result<_, _>>()?;
         let entities = file
             .entities
             .into_iter()
-            .map(|(name, character)| Ok((name, range(&character)?.0)))
+            .map(|(name, character)| Ok((name, parse_range(&character)?.0)))
             .collect::<Result<_, String>>()?;
         Ok(Self {
             replaced,
@@ -205,7 +205,7 @@ impl Source {
 }
 
 /// Reads "U+XXXX" or "U+XXXX-U+YYYY".
-fn range(text: &str) -> Result<(char, char), String> {
+fn parse_range(text: &str) -> Result<(char, char), String> {
     let character = |text: &str| {
         let code = text
             .strip_prefix("U+")

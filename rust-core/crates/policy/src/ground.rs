@@ -13,8 +13,8 @@ pub(crate) struct MatchRange<'t> {
 
 impl<'t> MatchRange<'t> {
     /// What of it is undecided, for the rules of this view.
-    pub(crate) fn surface(&self, view: View) -> Surface<'t> {
-        Surface {
+    pub(crate) fn undecided_text(&self, view: View) -> UndecidedText<'t> {
+        UndecidedText {
             bytes: &self.bytes[self.from..],
             limit: self.to - self.from,
             view: Some(view),
@@ -23,7 +23,7 @@ impl<'t> MatchRange<'t> {
 }
 
 /// A copy of a text from the first undecided place on.
-pub(crate) struct Surface<'t> {
+pub(crate) struct UndecidedText<'t> {
     pub(crate) bytes: &'t [u8],
     /// Matches that begin here or later are not looked for.
     pub(crate) limit: usize,
@@ -31,8 +31,8 @@ pub(crate) struct Surface<'t> {
     pub(crate) view: Option<View>,
 }
 
-impl Surface<'_> {
-    pub(crate) fn serves(&self, of_rule: View) -> bool {
+impl UndecidedText<'_> {
+    pub(crate) fn applies_to(&self, of_rule: View) -> bool {
         self.view.is_none_or(|view| view == of_rule)
     }
 }

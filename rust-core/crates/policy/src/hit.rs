@@ -8,10 +8,10 @@ use crate::RuleIndex;
 pub(crate) struct Hit {
     pub(crate) rule: RuleIndex,
     pub(crate) needle: u8,
-    pub(crate) low: usize,
-    pub(crate) high: usize,
+    pub(crate) min_start: usize,
+    pub(crate) max_start: usize,
     /// Where the needle's literal stands.
-    pub(crate) place: usize,
+    pub(crate) literal_position: usize,
 }
 
 impl Hit {
@@ -20,9 +20,9 @@ impl Hit {
         Self {
             rule,
             needle: 0,
-            low,
-            high,
-            place: low,
+            min_start: low,
+            max_start: high,
+            literal_position: low,
         }
     }
 }

@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use regex_automata::hybrid::dfa::Cache;
 use regex_syntax::hir::{Hir, HirKind};
 
-use crate::automaton::{Automaton, Walk};
+use crate::automaton::{Automaton, WalkOutcome};
 use crate::budget::Clock;
-use crate::pattern::{VALUE, has_value};
+use crate::pattern::{VALUE_GROUP, has_value_group};
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
-use crate::undecided::Undecided;
-use crate::{Fault, PolicyError, RuleIndex, View};
+use crate::undecided::UndecidedAutomaton;
+use crate::{EvaluationError, PolicyError, RuleIndex, View};
 
 /// What can begin to match some rules.
-pub(crate) struct Hold {
+pub(crate) struct HoldDetector {
     /// No other one has it.
     pub(crate) id: u64,
-    /// By their view: `Text`, `Folded`.
-    views: [Lookout; 2],
+    /// By their view: `Text`, `FoldedText`.
+    views: [StartDetector; 2],
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for HoldDetector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Hold")
@@ -36,45 +36,45 @@ impl fmt::Debug for Hold {
 
 /// What holds a text back that arrives in pieces.
 #[derive(Clone, Copy)]
-pub(crate) enum Holding<'a> {
+pub(crate) enum HoldMode<'a> {
     /// Whatever is undecided.
     All,
     /// What can begin to match one of these rules.
-    Acting(&'a Hold),
-    Nothing,
+    Acting(&'a HoldDetector),
+    Off,
 }
 
-/// What [`Hold`] remembers between texts.
+/// What [`HoldDetector`] remembers between texts.
 #[derive(Default)]
-pub(crate) struct HoldCaches([LookoutCaches; 2]);
+pub(crate) struct HoldDetectorCaches([StartDetectorCaches; 2]);
 
 #[derive(Default)]
-struct LookoutCaches {
+struct StartDetectorCaches {
     matches: Option<Cache>,
-    before: Option<Cache>,
+    before_value: Option<Cache>,
     values: Option<Cache>,
-    begins: Vec<usize>,
+    starts: Vec<usize>,
 }
 
-struct Lookout {
+struct StartDetector {
     /// Matches that are replaced as a whole.
-    matches: Undecided,
+    matches: UndecidedAutomaton,
     /// What stands before a value, and the value with what follows it.
-    values: Option<(Automaton, Automaton)>,
+    value_automata: Option<(Automaton, Automaton)>,
 }
 
-impl Hold {
+impl HoldDetector {
     /// Of those of `rules` that are `acting`.
     pub(crate) fn build(rules: &[Rule], acting: &RuleSet) -> Result<Self, PolicyError> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let lookout = |view: View| {
             let acting = (0_u16..)
                 .zip(rules)
                 .filter(|(number, rule)| rule.view == view && acting.contains(RuleIndex(*number)));
-            Lookout::build(acting.map(|(_, rule)| &rule.pattern.hir))
+            StartDetector::build(acting.map(|(_, rule)| &rule.pattern.hir))
         };
         Ok(Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             views: [lookout(View::Text)?, lookout(View::Folded)?],
         })
     }
@@ -82,23 +82,23 @@ impl Hold {
     /// The first place of `text` at or behind `from`, a copy for this view, where something begins that matches, or can match
     /// with what follows; the end if there is none. `from` is where the first rule of all is undecided: what matches behind it
     /// is not reported yet.
-    pub(crate) fn first(
+    pub(crate) fn first_start(
         &self,
         view: View,
-        caches: &mut HoldCaches,
+        caches: &mut HoldDetectorCaches,
         text: &[u8],
         from: usize,
         clock: &mut Clock<'_>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         let number = usize::from(view == View::Folded);
-        self.views[number].first(&mut caches.0[number], text, from, clock)
+        self.views[number].first_start(&mut caches.0[number], text, from, clock)
     }
 }
 
-impl Lookout {
+impl StartDetector {
     fn build<'h>(patterns: impl Iterator<Item = &'h Hir>) -> Result<Self, PolicyError> {
         let (mut whole, mut before, mut values) = (Vec::new(), Vec::new(), Vec::new());
-        for (first, rest) in patterns.flat_map(split) {
+        for (first, rest) in patterns.flat_map(split_at_value) {
             match first {
                 Some(first) if first.properties().minimum_len() > Some(0) => {
                     before.push(first);
@@ -114,39 +114,39 @@ impl Lookout {
             Some((build(&before)?, build(&values)?))
         };
         Ok(Self {
-            matches: Undecided::build(whole.iter())?,
-            values,
+            matches: UndecidedAutomaton::build(whole.iter())?,
+            value_automata: values,
         })
     }
 
-    fn first(
+    fn first_start(
         &self,
-        caches: &mut LookoutCaches,
+        caches: &mut StartDetectorCaches,
         text: &[u8],
         from: usize,
         clock: &mut Clock<'_>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         let mut first = self
             .matches
             .first_or_complete(&mut caches.matches, text, from, clock)?;
-        let Some((before, values)) = &self.values else {
+        let Some((before, values)) = &self.value_automata else {
             return Ok(first);
         };
-        let before_cache = caches.before.get_or_insert_with(|| before.cache());
-        let values_cache = caches.values.get_or_insert_with(|| values.cache());
-        let begins = &mut caches.begins;
+        let before_cache = caches.before_value.get_or_insert_with(|| before.create_cache());
+        let values_cache = caches.values.get_or_insert_with(|| values.create_cache());
+        let begins = &mut caches.starts;
         let mut place = from;
         while place < first {
-            if before.can_begin(text, place) {
+            if before.can_start_at(text, place) {
                 begins.clear();
                 let walk = before.walk(before_cache, text, place, |_, end| begins.push(end))?;
-                clock.passed(walk.length(text.len() - place))?;
+                clock.charge_pass(walk.bytes_read(text.len() - place))?;
                 begins.dedup();
                 for begin in begins.iter().filter(|begin| **begin < text.len()) {
                     let mut is_complete = false;
                     let walk = values.walk(values_cache, text, *begin, |_, _| is_complete = true)?;
-                    clock.passed(walk.length(text.len() - begin))?;
-                    if is_complete || matches!(walk, Walk::Alive(_)) {
+                    clock.charge_pass(walk.bytes_read(text.len() - begin))?;
+                    if is_complete || matches!(walk, WalkOutcome::Alive(_)) {
                         first = first.min(*begin);
                     }
                 }
@@ -158,14 +158,14 @@ impl Lookout {
 }
 
 /// The ways to match `hir`: what stands before the value, if there is one, and the rest of it.
-fn split(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
+fn split_at_value(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
     match hir.kind() {
-        HirKind::Capture(group) if group.name.as_deref() == Some(VALUE) => {
+        HirKind::Capture(group) if group.name.as_deref() == Some(VALUE_GROUP) => {
             vec![(Some(Hir::empty()), hir.clone())]
         }
-        HirKind::Alternation(branches) => branches.iter().flat_map(split).collect(),
+        HirKind::Alternation(branches) => branches.iter().flat_map(split_at_value).collect(),
         HirKind::Concat(parts) => {
-            let Some(at) = parts.iter().position(has_value) else {
+            let Some(at) = parts.iter().position(has_value_group) else {
                 return vec![(None, hir.clone())];
             };
             let join = |some: &[Hir], one: Hir, others: &[Hir]| {
@@ -178,7 +178,7 @@ fn split(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
                 )
             };
             let (some, others) = (&parts[..at], &parts[at + 1..]);
-            let ways = split(&parts[at]).into_iter();
+            let ways = split_at_value(&parts[at]).into_iter();
             ways.map(|(first, rest)| match first {
                 Some(first) => (Some(join(some, first, &[])), join(&[], rest, others)),
                 None => (None, join(some, rest, others)),

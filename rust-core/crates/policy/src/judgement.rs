@@ -29,29 +29,29 @@ pub enum Decision {
 /// the highest score. What is replaced does not count, and neither does what lies within it. Owns no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct MessageJudgement {
-    counted: RuleSet,
+    counted_rules: RuleSet,
     score: u32,
     /// The part of the score that rules about instructions have.
     instruction_score: u32,
     /// The part of the score that cannot deny.
-    learned: u32,
-    strongest: Option<RuleIndex>,
+    learned_score: u32,
+    strongest_rule: Option<RuleIndex>,
     denied_by: Option<RuleIndex>,
     is_masked: bool,
     is_redacted: bool,
     /// Whether something stays that would be replaced if the text could be changed.
-    leaves: bool,
+    has_unreplaced: bool,
     has_matches: bool,
 }
 
 impl MessageJudgement {
     /// Takes note of a match in a text of the message, and says what it asks for by itself. Where the rule is off it asks for
     /// nothing.
-    pub fn note(&mut self, profile: &Profile, scope: Scope, rule: RuleIndex) -> Option<Decision> {
+    pub fn record(&mut self, profile: &Profile, scope: Scope, rule: RuleIndex) -> Option<Decision> {
         let decision = match profile.action(rule, scope)? {
             Action::Ignore => return None,
             Action::Flag => {
-                self.leaves |= profile.leaves(rule, scope);
+                self.has_unreplaced |= profile.leaves_unreplaced(rule, scope);
                 Decision::Flag
             }
             Action::Mask => {
@@ -82,7 +82,7 @@ impl MessageJudgement {
             return self.count_matches(engine, profile, scope, found);
         };
         // It is about a whole part of the text, and takes nothing away from what a rule finds there.
-        self.count_one(engine, profile, scope, first.rule);
+        self.count_rule(engine, profile, scope, first.rule);
         let others = found.iter().filter(|found| !engine.is_scored(found.rule));
         self.count_matches(engine, profile, scope, &others.copied().collect::<Vec<_>>());
     }
@@ -98,16 +98,16 @@ impl MessageJudgement {
             });
             let count = 1 + overlapping.count();
             match count {
-                1 => self.count_one(engine, profile, scope, first.rule),
+                1 => self.count_rule(engine, profile, scope, first.rule),
                 _ => self.count_overlapping(engine, profile, scope, &rest[..count]),
             }
             rest = &rest[count..];
         }
     }
 
-    fn count_one(&mut self, engine: &Engine, profile: &Profile, scope: Scope, rule: RuleIndex) {
-        if counts(profile.action(rule, scope)) {
-            self.add(engine, rule);
+    fn count_rule(&mut self, engine: &Engine, profile: &Profile, scope: Scope, rule: RuleIndex) {
+        if counts_for_score(profile.action(rule, scope)) {
+            self.add_rule(engine, rule);
         }
     }
 
@@ -121,7 +121,7 @@ impl MessageJudgement {
             replaced.merge(found.start, found.end);
         }
         let mut counting: Vec<&Match> = (found.iter())
-            .filter(|found| counts(action(found)) && !replaced.covers(found.start, found.end))
+            .filter(|found| counts_for_score(action(found)) && !replaced.covers(found.start, found.end))
             .collect();
         counting.sort_unstable_by_key(|found| {
             let score = engine.rule(found.rule).score;
@@ -130,30 +130,30 @@ impl MessageJudgement {
         let mut taken = Intervals::default();
         for found in counting {
             if taken.insert(found.start, found.end) {
-                self.add(engine, found.rule);
+                self.add_rule(engine, found.rule);
             }
         }
     }
 
-    fn add(&mut self, engine: &Engine, rule: RuleIndex) {
-        if !self.counted.insert(rule) {
+    fn add_rule(&mut self, engine: &Engine, rule: RuleIndex) {
+        if !self.counted_rules.insert(rule) {
             return;
         }
         let score = engine.rule(rule).score;
         self.score = self.score.saturating_add(score);
-        if engine.is_about_instructions(rule) {
+        if engine.is_instruction_rule(rule) {
             self.instruction_score = self.instruction_score.saturating_add(score);
         }
         if engine.is_scored(rule) {
-            self.learned = self.learned.saturating_add(score);
+            self.learned_score = self.learned_score.saturating_add(score);
             return;
         }
         let strength = |rule: RuleIndex| (engine.rule(rule).score, std::cmp::Reverse(rule));
         if self
-            .strongest
+            .strongest_rule
             .is_none_or(|known| strength(known) < strength(rule))
         {
-            self.strongest = Some(rule);
+            self.strongest_rule = Some(rule);
         }
     }
 
@@ -172,12 +172,12 @@ impl MessageJudgement {
 
     /// What is decided of the message as [`Mode::Enforce`] carries it out; none where nothing matched.
     #[must_use]
-    pub fn if_enforced(&self, profile: &Profile) -> Option<Decision> {
+    pub fn enforced_decision(&self, profile: &Profile) -> Option<Decision> {
         let by_score = || {
             let reached = profile
                 .threshold()
-                .is_some_and(|threshold| self.score - self.learned >= threshold);
-            self.strongest.filter(|_| reached)
+                .is_some_and(|threshold| self.score - self.learned_score >= threshold);
+            self.strongest_rule.filter(|_| reached)
         };
         match (self.denied_by, by_score()) {
             (Some(rule), _) => Some(Decision::Block {
@@ -193,7 +193,7 @@ impl MessageJudgement {
 }
 
 /// Whether a match of a rule that does this counts for the score.
-fn counts(action: Option<Action>) -> bool {
+fn counts_for_score(action: Option<Action>) -> bool {
     matches!(action, Some(Action::Flag | Action::Block))
 }
 
@@ -235,17 +235,17 @@ impl Intervals {
 /// What the rules say about one direction of an exchange: of all of its messages. Owns no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct Judgement {
-    matched: RuleSet,
-    worst: Option<Worst>,
+    matched_rules: RuleSet,
+    worst: Option<WorstMessage>,
     decision: Option<Decision>,
     flagged: ScopeSet,
-    leaves: bool,
+    has_unreplaced: bool,
     is_enforced: bool,
 }
 
 /// The message that decides: the first that is denied, or else the one with the highest score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worst {
+pub struct WorstMessage {
     /// Its number among the messages of the text.
     pub message: u32,
     /// What it is.
@@ -262,17 +262,17 @@ impl Judgement {
     }
 
     /// Takes note of a rule that matched.
-    pub fn note(&mut self, rule: RuleIndex) {
-        self.matched.insert(rule);
+    pub fn record(&mut self, rule: RuleIndex) {
+        self.matched_rules.insert(rule);
     }
 
     /// Adds what is decided of a message. One that is added again, with more matches, takes its own place.
     pub fn add(&mut self, profile: &Profile, message: u32, scope: Scope, judged: &MessageJudgement) {
         self.is_enforced = profile.mode() == Mode::Enforce;
-        let Some(decision) = judged.if_enforced(profile) else {
+        let Some(decision) = judged.enforced_decision(profile) else {
             return;
         };
-        self.leaves |= judged.leaves;
+        self.has_unreplaced |= judged.has_unreplaced;
         let score = judged.score();
         if score >= profile.flag_threshold() {
             self.flagged.insert(scope);
@@ -288,7 +288,7 @@ impl Judgement {
             self.decision = self.decision.max(Some(decision));
         }
         if denies || is_known || self.worst.is_none_or(|worst| score > worst.score) {
-            self.worst = Some(Worst {
+            self.worst = Some(WorstMessage {
                 message,
                 scope,
                 score,
@@ -304,7 +304,7 @@ impl Judgement {
 
     /// The message that decides; none if nothing matched.
     #[must_use]
-    pub fn worst(&self) -> Option<Worst> {
+    pub fn worst(&self) -> Option<WorstMessage> {
         self.worst
     }
 
@@ -324,13 +324,13 @@ impl Judgement {
 
     /// Whether something was flagged that would be replaced if the text could be changed.
     #[must_use]
-    pub fn leaves_matches(&self) -> bool {
-        self.leaves && self.is_enforced
+    pub fn has_unreplaced_matches(&self) -> bool {
+        self.has_unreplaced && self.is_enforced
     }
 
     /// The rules that matched, in the order of their numbers.
     pub fn matched(&self) -> impl Iterator<Item = RuleIndex> {
-        self.matched.iter()
+        self.matched_rules.iter()
     }
 
     /// The strictest decision so far, as it is to be carried out; none if nothing matched.
@@ -345,7 +345,7 @@ impl Judgement {
 
     /// The strictest decision so far as [`Mode::Enforce`] would carry it out.
     #[must_use]
-    pub fn if_enforced(&self) -> Option<Decision> {
+    pub fn enforced_decision(&self) -> Option<Decision> {
         self.decision
     }
 

@@ -2,8 +2,8 @@
 //!
 //! An [`Engine`] is compiled once from the built-in packs and the user's rules. It finds the [`Match`]es of its rules in a
 //! text, at once ([`Engine::scan`]), in slices of time ([`Scan`]) or in pieces ([`StreamScan`]); a [`MessageJudgement`] adds those of one message up to a [`Decision`], and a [`Judgement`] those of an exchange,
-//! by the [`Profile`] of the tenant. No I/O, no clock but for the [`Budget`], and no allocation once the engine's [`Scratch`] has
-//! grown. A rule that panics or hangs costs its evaluation, which ends with a [`Fault`].
+//! by the [`Profile`] of the tenant. No I/O, no clock but for the [`BudgetExceeded`], and no allocation once the engine's [`Scratch`] has
+//! grown. A rule that panics or hangs costs its evaluation, which ends with a [`EvaluationError`].
 //!
 //! What a rule matches is defined by `SEMANTICS.md` beside this crate's sources. How it is found: a text is folded once
 //! (`fold`), one pass over the copy looks for the literals of all rules (`prefilter`), and only the rules that these or
@@ -70,14 +70,14 @@ mod window;
 mod woken;
 
 pub use allow::Allow;
-pub use budget::{Budget, processor_time};
+pub use budget::{Budget, thread_cpu_time};
 pub use config::{Attachments, Mode, PolicyConfig, TenantPolicy};
 pub use engine::Engine;
 pub use error::PolicyError;
-pub use fault::Fault;
-pub use judgement::{Decision, Judgement, MessageJudgement, Worst};
+pub use fault::EvaluationError;
+pub use judgement::{Decision, Judgement, MessageJudgement, WorstMessage};
 pub use limit::Limit;
-pub use linear::{Likeness, likeness};
+pub use linear::{FalsePositiveRate, linear_score};
 pub use marks::{Mark, Marks};
 pub use overrides::ActionOverride;
 pub use packs::{Pack, pack_names, score_names};

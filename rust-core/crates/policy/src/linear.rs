@@ -8,26 +8,26 @@ use crate::PolicyError;
 
 const BUCKET_BITS: u32 = 18;
 /// Words of half a window. A window begins where a half does.
-const HALF: usize = 32;
+const WORDS_PER_HALF: usize = 32;
 /// Bytes of a half: no word begins behind them.
-const LONGEST_HALF: usize = 4096;
+const MAX_HALF_BYTES: usize = 4096;
 /// Bytes of a word; a longer one is several.
-const LONGEST_WORD: usize = 64;
+const MAX_WORD_BYTES: usize = 64;
 /// Buckets that are remembered in a half, so that what repeats counts once.
 const SLOTS: usize = 256;
 /// Matches that are reported of one text.
-const MOST_FOUND: usize = 32;
+const MAX_MATCHES: usize = 32;
 /// Bytes without words that are passed over together.
-const BLANK: usize = 16 * 1024;
+const MAX_BLANK_BYTES: usize = 16 * 1024;
 
 const FNV_OFFSET: u32 = 0x811c_9dc5;
 const FNV_PRIME: u32 = 0x0100_0193;
-const PAIR: u32 = 0x85eb_ca6b;
-const SPREAD: u32 = 0x9e37_79b1;
+const PAIR_MULTIPLIER: u32 = 0x85eb_ca6b;
+const HASH_MULTIPLIER: u32 = 0x9e37_79b1;
 
 /// For every byte of a word the byte in lower case, and 0 for every other byte. Of a character that is not ASCII every byte
 /// is one of a word.
-const LETTERS: [u8; 256] = {
+const LETTER_TABLE: [u8; 256] = {
     let mut letters = [0; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -51,7 +51,7 @@ pub(crate) struct Weights {
 
 /// Which share of honest texts reaches a score, on the texts by which it was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-pub enum Likeness {
+pub enum FalsePositiveRate {
     /// Half a percent.
     HalfPercent,
     /// One percent.
@@ -84,23 +84,23 @@ impl Weights {
     }
 
     /// The score that only so many honest texts reach.
-    pub(crate) fn threshold(&self, likeness: Likeness) -> i32 {
+    pub(crate) fn threshold(&self, likeness: FalsePositiveRate) -> i32 {
         match likeness {
-            Likeness::HalfPercent => self.half_percent,
-            Likeness::OnePercent => self.one_percent,
+            FalsePositiveRate::HalfPercent => self.half_percent,
+            FalsePositiveRate::OnePercent => self.one_percent,
         }
     }
 
-    fn of(&self, bucket: usize) -> i32 {
+    fn weight(&self, bucket: usize) -> i32 {
         self.values
             .get(bucket)
             .map_or(0, |value| i32::from(value.cast_signed()))
     }
 
-    /// The half that begins at or behind `at`; `None` if no word begins within the next [`BLANK`] bytes. Moves `at` on.
-    fn half(&self, text: &[u8], at: &mut usize, before: &mut u32) -> Option<Part> {
-        let letter = |at: usize| text.get(at).map_or(0, |byte| LETTERS[usize::from(*byte)]);
-        let blank = text.len().min(at.saturating_add(BLANK));
+    /// The half that begins at or behind `at`; `None` if no word begins within the next [`MAX_BLANK_BYTES`] bytes. Moves `at` on.
+    fn next_half(&self, text: &[u8], at: &mut usize, before: &mut u32) -> Option<WindowScore> {
+        let letter = |at: usize| text.get(at).map_or(0, |byte| LETTER_TABLE[usize::from(*byte)]);
+        let blank = text.len().min(at.saturating_add(MAX_BLANK_BYTES));
         while *at < blank && letter(*at) == 0 {
             *at += 1;
         }
@@ -108,15 +108,15 @@ impl Weights {
             return None;
         }
         let start = *at;
-        let last = text.len().min(start + LONGEST_HALF);
+        let last = text.len().min(start + MAX_HALF_BYTES);
         let mut slots = [u32::MAX; SLOTS];
-        let mut part = Part {
+        let mut part = WindowScore {
             start,
             end: start,
             sum: 0,
         };
-        for _ in 0..HALF {
-            let longest = *at + LONGEST_WORD;
+        for _ in 0..WORDS_PER_HALF {
+            let longest = *at + MAX_WORD_BYTES;
             let mut word = FNV_OFFSET;
             while *at < longest {
                 let byte = letter(*at);
@@ -127,12 +127,12 @@ impl Weights {
                 *at += 1;
             }
             part.end = *at;
-            for hash in [word, before.wrapping_mul(PAIR) ^ word] {
-                let bucket = hash.wrapping_mul(SPREAD) >> (32 - BUCKET_BITS);
+            for hash in [word, before.wrapping_mul(PAIR_MULTIPLIER) ^ word] {
+                let bucket = hash.wrapping_mul(HASH_MULTIPLIER) >> (32 - BUCKET_BITS);
                 let slot = &mut slots[bucket as usize % SLOTS];
                 if *slot != bucket {
                     *slot = bucket;
-                    part.sum += self.of(bucket as usize);
+                    part.sum += self.weight(bucket as usize);
                 }
             }
             *before = word;
@@ -149,7 +149,7 @@ impl Weights {
 
 /// A half window, or a window: where it stands, and the sum of its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct WindowScore {
     /// The first byte.
     pub(crate) start: usize,
     /// The byte behind the last word.
@@ -157,9 +157,9 @@ pub(crate) struct Part {
     sum: i32,
 }
 
-impl Part {
-    fn with(self, next: Part) -> Part {
-        Part {
+impl WindowScore {
+    fn merge(self, next: WindowScore) -> WindowScore {
+        WindowScore {
             start: self.start,
             end: next.end,
             sum: self.sum + next.sum,
@@ -169,28 +169,28 @@ impl Part {
 
 /// How far the windows of a text are scored.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Windows {
-    at: usize,
+pub(crate) struct WindowScan {
+    position: usize,
     /// The hash of the last word.
-    before: u32,
-    last: Option<Part>,
+    last_word_hash: u32,
+    last_half: Option<WindowScore>,
     /// Whether there was a window of two halves.
-    is_paired: bool,
+    has_full_window: bool,
 }
 
-impl Windows {
+impl WindowScan {
     /// The window that ends with the next half, if one does; `None` at the end of the text. Passes over at most some 16 KiB.
-    fn next(&mut self, weights: &Weights, text: &[u8]) -> Option<Option<Part>> {
-        if self.at >= text.len() {
+    fn next(&mut self, weights: &Weights, text: &[u8]) -> Option<Option<WindowScore>> {
+        if self.position >= text.len() {
             // A text of one half is one window.
-            let only = self.last.take()?;
-            return (!self.is_paired).then_some(Some(only));
+            let only = self.last_half.take()?;
+            return (!self.has_full_window).then_some(Some(only));
         }
-        let Some(half) = weights.half(text, &mut self.at, &mut self.before) else {
+        let Some(half) = weights.next_half(text, &mut self.position, &mut self.last_word_hash) else {
             return Some(None);
         };
-        let window = self.last.replace(half).map(|last| last.with(half));
-        self.is_paired |= window.is_some();
+        let window = self.last_half.replace(half).map(|last| last.merge(half));
+        self.has_full_window |= window.is_some();
         Some(window)
     }
 }
@@ -198,10 +198,10 @@ impl Windows {
 /// The search for the parts of a text that reach a score.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinearScan {
-    windows: Windows,
+    windows: WindowScan,
     /// Of windows that follow each other and reach the score, the highest one, and the first of those.
-    highest: Option<Part>,
-    found: usize,
+    highest: Option<WindowScore>,
+    found_count: usize,
 }
 
 impl LinearScan {
@@ -212,17 +212,17 @@ impl LinearScan {
         weights: &Weights,
         threshold: i32,
         text: &str,
-    ) -> Option<(usize, Option<Part>)> {
-        let from = self.windows.at;
+    ) -> Option<(usize, Option<WindowScore>)> {
+        let from = self.windows.position;
         let Some(window) = self.windows.next(weights, text.as_bytes()) else {
-            return self.report().map(|part| (0, Some(part)));
+            return self.take_highest().map(|part| (0, Some(part)));
         };
-        let passed = self.windows.at - from;
+        let passed = self.windows.position - from;
         let Some(window) = window else {
             return Some((passed, None));
         };
         if window.sum.saturating_add(weights.bias) < threshold {
-            return Some((passed, self.report()));
+            return Some((passed, self.take_highest()));
         }
         if self.highest.is_none_or(|highest| highest.sum < window.sum) {
             self.highest = Some(window);
@@ -230,10 +230,10 @@ impl LinearScan {
         Some((passed, None))
     }
 
-    fn report(&mut self) -> Option<Part> {
+    fn take_highest(&mut self) -> Option<WindowScore> {
         let highest = self.highest.take()?;
-        self.found += 1;
-        (self.found <= MOST_FOUND).then_some(highest)
+        self.found_count += 1;
+        (self.found_count <= MAX_MATCHES).then_some(highest)
     }
 }
 
@@ -241,9 +241,9 @@ impl LinearScan {
 ///
 /// # Errors
 /// [`PolicyError::Internal`] if this library does not fit together.
-pub fn likeness(text: &str) -> Result<Option<i32>, PolicyError> {
+pub fn linear_score(text: &str) -> Result<Option<i32>, PolicyError> {
     let weights = Weights::built_in()?;
-    let mut windows = Windows::default();
+    let mut windows = WindowScan::default();
     let mut highest = None;
     while let Some(window) = windows.next(&weights, text.as_bytes()) {
         highest = highest.max(window.map(|window| window.sum));

@@ -10,7 +10,7 @@ use crate::rule::RuleInfo;
 
 const REDACTED: &str = "redacted:";
 /// Digits of the number of a mask.
-const MOST_DIGITS: usize = 9;
+const MAX_DIGITS: usize = 9;
 
 /// The marks of an engine's rules.
 #[derive(Debug, Clone, Default)]
@@ -18,16 +18,16 @@ pub struct Marks {
     /// What stands behind the bracket: all of a name, or what ends with a dash and is followed by a number. Sorted.
     names: Vec<String>,
     /// Bytes of the longest name with its number.
-    longest: usize,
+    max_name_len: usize,
 }
 
 /// A mark in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
     /// All of it stands there, brackets included.
-    Whole(Range<usize>),
+    Complete(Range<usize>),
     /// From here on the text may be the beginning of one: what follows decides.
-    Begun(usize),
+    Partial(usize),
 }
 
 impl RuleInfo {
@@ -42,14 +42,17 @@ impl RuleInfo {
 }
 
 impl Marks {
-    pub(crate) fn of<'r>(rules: impl Iterator<Item = &'r RuleInfo>) -> Self {
+    pub(crate) fn from_rules<'r>(rules: impl Iterator<Item = &'r RuleInfo>) -> Self {
         let mut names: Vec<String> = rules
             .flat_map(|rule| [format!("{REDACTED}{}", rule.id), format!("{}-", rule.kind())])
             .collect();
         names.sort_unstable();
         names.dedup();
-        let longest = names.iter().map(String::len).max().unwrap_or(0) + MOST_DIGITS;
-        Self { names, longest }
+        let longest = names.iter().map(String::len).max().unwrap_or(0) + MAX_DIGITS;
+        Self {
+            names,
+            max_name_len: longest,
+        }
     }
 
     /// The first mark that begins at or behind `from`, a place between two characters.
@@ -60,14 +63,14 @@ impl Marks {
         while let Some(found) = memchr(b'[', bytes.get(at..)?) {
             let start = at + found;
             at = start + 1;
-            let rest = &bytes[at..bytes.len().min(at + self.longest + 1)];
-            let length = rest.iter().position(|byte| !is_of_name(*byte));
+            let rest = &bytes[at..bytes.len().min(at + self.max_name_len + 1)];
+            let length = rest.iter().position(|byte| !is_name_byte(*byte));
             match length {
                 Some(length) if rest[length] == b']' && self.is_name(&rest[..length]) => {
-                    return Some(Mark::Whole(start..at + length + 1));
+                    return Some(Mark::Complete(start..at + length + 1));
                 }
-                None if at + rest.len() == bytes.len() && self.is_begun(rest) => {
-                    return Some(Mark::Begun(start));
+                None if at + rest.len() == bytes.len() && self.is_name_prefix(rest) => {
+                    return Some(Mark::Partial(start));
                 }
                 _ => {}
             }
@@ -76,7 +79,7 @@ impl Marks {
     }
 
     fn is_name(&self, name: &[u8]) -> bool {
-        let (head, digits) = without_number(name);
+        let (head, digits) = split_number(name);
         let is_known = |name: &[u8]| {
             self.names
                 .binary_search_by(|known| known.as_bytes().cmp(name))
@@ -85,7 +88,7 @@ impl Marks {
         (!name.ends_with(b"-") && is_known(name)) || (!digits.is_empty() && is_known(head))
     }
 
-    fn is_begun(&self, name: &[u8]) -> bool {
+    fn is_name_prefix(&self, name: &[u8]) -> bool {
         let next = self.names.partition_point(|known| known.as_bytes() < name);
         let begins = self
             .names
@@ -95,15 +98,15 @@ impl Marks {
     }
 }
 
-fn is_of_name(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b':')
 }
 
 /// A name up to the dash before its number, and the number; no digits where it has none.
-fn without_number(name: &[u8]) -> (&[u8], &[u8]) {
+fn split_number(name: &[u8]) -> (&[u8], &[u8]) {
     let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (head, digits) = name.split_at(name.len() - digits);
-    let is_number = (1..=MOST_DIGITS).contains(&digits.len()) && digits[0] != b'0' && head.ends_with(b"-");
+    let is_number = (1..=MAX_DIGITS).contains(&digits.len()) && digits[0] != b'0' && head.ends_with(b"-");
     (head, if is_number { digits } else { &[] })
 }
 
@@ -133,7 +136,7 @@ mod tests {
             let within = format!("a [{text}] b");
             assert_eq!(
                 marks.find(&within, 0),
-                Some(Mark::Whole(3..3 + text.len())),
+                Some(Mark::Complete(3..3 + text.len())),
                 "{text}"
             );
             assert_eq!(marks.find(&within, 4), None, "{text}");
@@ -154,7 +157,7 @@ mod tests {
             "[[",
             "",
         ] {
-            let expected = (text == "[[").then_some(Mark::Begun(1));
+            let expected = (text == "[[").then_some(Mark::Partial(1));
             assert_eq!(marks.find(text, 0), expected, "{text}");
         }
     }
@@ -165,7 +168,7 @@ mod tests {
         for whole in ["[redacted:staff-2]", "[staff-2-256]"] {
             for length in 1..whole.len() {
                 let text = format!("[redacted:staff] ü {}", &whole[..length]);
-                assert_eq!(marks.find(&text, 16), Some(Mark::Begun(20)), "{text}");
+                assert_eq!(marks.find(&text, 16), Some(Mark::Partial(20)), "{text}");
             }
         }
     }

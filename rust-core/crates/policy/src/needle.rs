@@ -3,16 +3,16 @@
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
-use crate::begins::is_word;
-use crate::english::occurrence;
+use crate::begins::is_word_byte;
+use crate::english::phrase_frequency;
 use crate::fold_table::plain_byte;
-use crate::prefilter::LONGEST;
+use crate::prefilter::MAX_LITERAL_BYTES;
 
-const MOST_LITERALS: usize = 300;
+const MAX_LITERALS: usize = 300;
 const KB: f64 = 1024.0;
 
 /// The needle for which `cost` is the least, of those that have one.
-pub(crate) fn least(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f64>) -> Option<&Needle> {
+pub(crate) fn min_by_cost(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f64>) -> Option<&Needle> {
     let priced = needles.iter().filter_map(|needle| Some((needle, cost(needle)?)));
     priced
         .min_by(|one, other| one.1.total_cmp(&other.1))
@@ -22,17 +22,14 @@ pub(crate) fn least(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f64>) -
 /// How many bytes behind the beginning of a match something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offsets {
-    pub(crate) nearest: usize,
-    pub(crate) farthest: usize,
+    pub(crate) min: usize,
+    pub(crate) max: usize,
 }
 
 impl Offsets {
     /// Where a match can begin, first and last, that has this at `place`.
-    pub(crate) fn beginnings(self, place: usize) -> Option<(usize, usize)> {
-        Some((
-            place.saturating_sub(self.farthest),
-            place.checked_sub(self.nearest)?,
-        ))
+    pub(crate) fn start_range(self, place: usize) -> Option<(usize, usize)> {
+        Some((place.saturating_sub(self.max), place.checked_sub(self.min)?))
     }
 }
 
@@ -42,32 +39,38 @@ pub(crate) struct Needle {
     pub(crate) literals: Vec<Vec<u8>>,
     pub(crate) offsets: Offsets,
     /// What matches where its literal stands, in every match: the literal and what follows it. None, if that is not known.
-    pub(crate) rest: Option<Hir>,
+    pub(crate) tail_pattern: Option<Hir>,
 }
 
 impl Needle {
     /// Whether `literal`, one of its own, counts only where a word begins with it.
-    pub(crate) fn is_at_word(&self, literal: &[u8]) -> bool {
-        let looks = self.rest.as_ref().map(|rest| rest.properties().look_set_prefix());
+    pub(crate) fn requires_word_start(&self, literal: &[u8]) -> bool {
+        let looks = self
+            .tail_pattern
+            .as_ref()
+            .map(|rest| rest.properties().look_set_prefix());
         let is_at_border = looks.is_some_and(|looks| looks.contains(Look::WordAscii));
-        is_at_border && literal.first().is_some_and(|byte| is_word(*byte))
+        is_at_border && literal.first().is_some_and(|byte| is_word_byte(*byte))
     }
 
     /// How often it is expected in a kilobyte of English.
-    fn hits(&self) -> f64 {
-        self.literals.iter().map(|literal| KB * occurrence(literal)).sum()
+    fn expected_hits(&self) -> f64 {
+        self.literals
+            .iter()
+            .map(|literal| KB * phrase_frequency(literal))
+            .sum()
     }
 
     /// Expected nanoseconds for a kilobyte, roughly: to find its literals,
-    pub(crate) fn finding(&self) -> f64 {
+    pub(crate) fn find_cost(&self) -> f64 {
         let short = self.literals.iter().filter(|literal| literal.len() < 4).count();
-        self.hits() * 20.0 + short as f64 * 35.0 + self.literals.len() as f64 * 0.1
+        self.expected_hits() * 20.0 + short as f64 * 35.0 + self.literals.len() as f64 * 0.1
     }
 
     /// and to search a match of at most `longest` bytes around each of them.
-    pub(crate) fn searching(&self, longest: usize) -> f64 {
-        let stretch = self.offsets.farthest - self.offsets.nearest + longest;
-        self.hits() * (60.0 + stretch as f64)
+    pub(crate) fn search_cost(&self, longest: usize) -> f64 {
+        let stretch = self.offsets.max - self.offsets.min + longest;
+        self.expected_hits() * (60.0 + stretch as f64)
     }
 
     /// Whether often, where one is found, the other is found in the same bytes: then both say little more than one.
@@ -77,12 +80,12 @@ impl Needle {
             let mut others = other.literals.iter();
             others.any(|other| within(literal, other) || within(other, literal))
         };
-        let rate = |literal: &Vec<u8>| KB * occurrence(literal);
+        let rate = |literal: &Vec<u8>| KB * phrase_frequency(literal);
         let shared: f64 = self.literals.iter().filter(shared).map(rate).sum();
-        shared > self.hits() / 4.0
+        shared > self.expected_hits() / 4.0
     }
 
-    pub(crate) fn is_kept_by_folding(&self) -> bool {
+    pub(crate) fn survives_folding(&self) -> bool {
         let is_blank = |byte: &u8| *byte == b' ';
         self.literals.iter().all(|literal| {
             literal.is_ascii()
@@ -92,16 +95,16 @@ impl Needle {
     }
 
     /// Makes the literals plain and leaves out those that another one covers.
-    pub(crate) fn tidy(mut self) -> Option<Self> {
+    pub(crate) fn normalize(mut self) -> Option<Self> {
         for literal in &mut self.literals {
-            literal.truncate(LONGEST);
+            literal.truncate(MAX_LITERAL_BYTES);
             literal.iter_mut().for_each(|byte| *byte = plain_byte(*byte));
         }
         self.literals.sort();
         self.literals
             .dedup_by(|longer, shorter| longer.starts_with(shorter));
         let usable = !self.literals.is_empty()
-            && self.literals.len() <= MOST_LITERALS
+            && self.literals.len() <= MAX_LITERALS
             && self.literals.iter().all(|literal| !literal.is_empty());
         usable.then_some(self)
     }
@@ -118,16 +121,19 @@ pub(crate) fn needles(hir: &Hir) -> Vec<Needle> {
         needles.extend(
             Needle {
                 literals: prefixes(&rest),
-                offsets: Offsets { nearest, farthest },
-                rest: Some(rest),
+                offsets: Offsets {
+                    min: nearest,
+                    max: farthest,
+                },
+                tail_pattern: Some(rest),
             }
-            .tidy(),
+            .normalize(),
         );
-        needles.extend(inside(part).and_then(|mut inner| {
-            inner.offsets.nearest += nearest;
-            inner.offsets.farthest += farthest;
-            inner.rest = inner.rest.map(|rest| followed(rest, from(index + 1)));
-            inner.tidy()
+        needles.extend(best_needle_in(part).and_then(|mut inner| {
+            inner.offsets.min += nearest;
+            inner.offsets.max += farthest;
+            inner.tail_pattern = inner.tail_pattern.map(|rest| concatenate(rest, from(index + 1)));
+            inner.normalize()
         }));
         let properties = part.properties();
         let (Some(least), Some(most)) = (properties.minimum_len(), properties.maximum_len()) else {
@@ -140,11 +146,11 @@ pub(crate) fn needles(hir: &Hir) -> Vec<Needle> {
 }
 
 /// The best needle within one part of a concatenation that is not a concatenation itself.
-fn inside(part: &Hir) -> Option<Needle> {
+fn best_needle_in(part: &Hir) -> Option<Needle> {
     let best = |hir: &Hir| {
         let longest = hir.properties().maximum_len()?;
-        least(&needles(hir), |needle| {
-            Some(needle.finding() + needle.searching(longest))
+        min_by_cost(&needles(hir), |needle| {
+            Some(needle.find_cost() + needle.search_cost(longest))
         })
         .cloned()
     };
@@ -156,27 +162,27 @@ fn inside(part: &Hir) -> Option<Needle> {
                 max: repetition.max.map(|most| most.saturating_sub(1)),
                 ..repetition.clone()
             });
-            first.rest = first.rest.map(|rest| followed(rest, [others]));
+            first.tail_pattern = first.tail_pattern.map(|rest| concatenate(rest, [others]));
             Some(first)
         }
         HirKind::Alternation(branches) => {
             let mut all = best(branches.first()?)?;
-            let mut rests = vec![all.rest.take()];
+            let mut rests = vec![all.tail_pattern.take()];
             for branch in &branches[1..] {
                 let needle = best(branch)?;
                 all.literals.extend(needle.literals);
-                all.offsets.nearest = all.offsets.nearest.min(needle.offsets.nearest);
-                all.offsets.farthest = all.offsets.farthest.max(needle.offsets.farthest);
-                rests.push(needle.rest);
+                all.offsets.min = all.offsets.min.min(needle.offsets.min);
+                all.offsets.max = all.offsets.max.max(needle.offsets.max);
+                rests.push(needle.tail_pattern);
             }
-            all.rest = rests.into_iter().collect::<Option<_>>().map(Hir::alternation);
+            all.tail_pattern = rests.into_iter().collect::<Option<_>>().map(Hir::alternation);
             Some(all)
         }
         _ => None,
     }
 }
 
-fn followed(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
+fn concatenate(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
     Hir::concat(std::iter::once(first).chain(others).collect())
 }
 
@@ -197,7 +203,7 @@ fn prefixes(hir: &Hir) -> Vec<Vec<u8>> {
             .limit_class(class)
             .limit_repeat(8)
             .limit_literal_len(32);
-        let sequence = extractor.limit_total(MOST_LITERALS).extract(hir);
+        let sequence = extractor.limit_total(MAX_LITERALS).extract(hir);
         let literals = sequence.literals().unwrap_or_default();
         literals
             .iter()
@@ -237,7 +243,7 @@ mod tests {
         ] {
             let found = needles(&parse(pattern).unwrap()).iter().any(|needle| {
                 let mut literals = needle.literals.iter();
-                literals.any(|literal| needle.is_at_word(literal))
+                literals.any(|literal| needle.requires_word_start(literal))
             });
             assert_eq!(found, expected, "{pattern}");
         }

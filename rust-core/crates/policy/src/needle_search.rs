@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::needle::Offsets;
 use crate::prefilter::Prefilter;
 use crate::rule::Rule;
-use crate::wake::Wake;
+use crate::wake::Trigger;
 use crate::{RuleIndex, View};
 
 /// Which rule a literal of the prefilter wakes.
@@ -15,7 +15,7 @@ pub(crate) struct NeedleOwner {
     pub(crate) needle: u8,
     pub(crate) offsets: Offsets,
     /// Whether a word has to begin with the literal.
-    pub(crate) at_word: bool,
+    pub(crate) at_word_start: bool,
 }
 
 /// The needles of some rules, looked for in one pass.
@@ -27,12 +27,12 @@ pub(crate) struct NeedleSearch {
 
 impl NeedleSearch {
     /// Looks for the needles of the rules with this view, or of all.
-    pub(crate) fn of(rules: &[Rule], view: Option<View>) -> Self {
+    pub(crate) fn for_rules(rules: &[Rule], view: Option<View>) -> Self {
         let mut literals = Vec::<Vec<u8>>::new();
         let mut numbers = HashMap::<&[u8], usize>::new();
         let mut owners = Vec::<Vec<NeedleOwner>>::new();
         for (number, rule) in (0_u16..).zip(rules) {
-            let Wake::Needles(needles) = &rule.wake else {
+            let Trigger::Needles(needles) = &rule.wake else {
                 continue;
             };
             if view.is_some_and(|view| view != rule.view) {
@@ -50,7 +50,7 @@ impl NeedleSearch {
                         view: rule.view,
                         needle: number_of_needle,
                         offsets: needle.offsets,
-                        at_word: needle.is_at_word(literal),
+                        at_word_start: needle.requires_word_start(literal),
                     });
                 }
             }

@@ -1,22 +1,26 @@
 //! What of the token at the end of a text can still be a part of something encoded (SEMANTICS.md, "Derived texts").
 
-use crate::decode::{self, LEAST_BASE64};
+use crate::decode::{self, MIN_BASE64};
 use crate::fold_table::plain_byte;
-use crate::hold::Hold;
-use crate::scan::Pass;
-use crate::{Fault, Scratch, View};
+use crate::hold::HoldDetector;
+use crate::scan::Evaluation;
+use crate::{EvaluationError, Scratch, View};
 
-impl Pass<'_> {
+impl Evaluation<'_> {
     /// The first place of `token`, which ends with the text so far, where a match can begin in what it may come to encode; its
     /// end if there is none.
-    pub(crate) fn open_token(&mut self, hold: &Hold, token: &[u8]) -> Result<usize, Fault> {
+    pub(crate) fn undecided_in_open_token(
+        &mut self,
+        hold: &HoldDetector,
+        token: &[u8],
+    ) -> Result<usize, EvaluationError> {
         let Scratch {
-            holds,
+            hold_caches: holds,
             decoded: [buffer, _],
             ..
         } = &mut *self.scratch;
         let clock = &mut self.clock;
-        clock.passed(token.len())?;
+        clock.charge_pass(token.len())?;
         let escape = token.iter().position(|byte| matches!(byte, b'%' | b'\\'));
         let plain = &token[..escape.unwrap_or(token.len())];
         if plain.iter().any(|byte| matches!(byte, b'+' | b'~')) {
@@ -27,7 +31,7 @@ impl Pass<'_> {
         while at < plain.len() {
             let length = decode::run_length(&plain[at..]);
             let is_open = if at + length < plain.len() {
-                length >= LEAST_BASE64
+                length >= MIN_BASE64
             } else {
                 can_become_text(&plain[at..], buffer)
             };
@@ -38,11 +42,11 @@ impl Pass<'_> {
         }
         // Escapes leave what stands before them as it is.
         let run = at.min(plain.len());
-        let caches = Scratch::of_hold(holds, hold);
-        let in_text = hold.first(View::Text, caches, plain, 0, clock)?;
+        let caches = Scratch::caches_for(holds, hold);
+        let in_text = hold.first_start(View::Text, caches, plain, 0, clock)?;
         buffer.clear();
         buffer.extend(plain.iter().map(|byte| plain_byte(*byte)));
-        let in_copy = hold.first(View::Folded, caches, buffer, 0, clock)?;
+        let in_copy = hold.first_start(View::Folded, caches, buffer, 0, clock)?;
         Ok(run.min(in_text).min(in_copy))
     }
 }
@@ -53,32 +57,32 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
         return false;
     }
     // One that ends here is decoded without the bits of a byte that is not whole.
-    let is_whole = run.len() >= LEAST_BASE64;
+    let is_whole = run.len() >= MIN_BASE64;
     let digits = decode::hex_digits(run);
     let is_hex = digits.iter().all(|digit| decode::is_hex(*digit));
     buffer.clear();
     if is_hex {
-        decode::hex_bytes(digits, buffer);
+        decode::decode_hex(digits, buffer);
         let last = digits.last().filter(|_| digits.len() % 2 == 1);
         let is_text = is_whole && std::str::from_utf8(buffer).is_ok();
-        if is_text || begins_text(buffer, last.map(|digit| (decode::hex(*digit) << 4, 4))) {
+        if is_text || is_utf8_prefix(buffer, last.map(|digit| (decode::hex_value(*digit) << 4, 4))) {
             return true;
         }
         buffer.clear();
     }
-    decode::base64(run, buffer);
+    decode::decode_base64(run, buffer);
     // Of the last digit, so many bits belong to a byte that is not whole.
     let last = run.last().filter(|_| !run.len().is_multiple_of(4));
     let known = last.map(|digit| {
         let bits = 8 - 2 * (run.len() % 4) as u32;
         ((decode::sextet(*digit) << (8 - bits)) as u8, bits)
     });
-    (is_whole && std::str::from_utf8(buffer).is_ok()) || begins_text(buffer, known)
+    (is_whole && std::str::from_utf8(buffer).is_ok()) || is_utf8_prefix(buffer, known)
 }
 
 /// Whether UTF-8 can begin with `bytes` and, if `last` is given, a byte of which only the bits from the highest one on are
 /// known, so many.
-fn begins_text(bytes: &[u8], last: Option<(u8, u32)>) -> bool {
+fn is_utf8_prefix(bytes: &[u8], last: Option<(u8, u32)>) -> bool {
     let begins = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),

@@ -113,7 +113,7 @@ pub(crate) fn check(
     for ActionOverride { packs, rules, .. } in overrides {
         if packs.is_empty() && rules.is_empty() {
             let reason = "an entry names neither packs nor rules".to_owned();
-            return Err(PolicyError::Setting {
+            return Err(PolicyError::InvalidSetting {
                 field: "actions",
                 reason,
             });
@@ -124,7 +124,7 @@ pub(crate) fn check(
         {
             let known = all_names().collect::<Vec<_>>().join(", ");
             let reason = format!("there is no pack {name:?}; the packs are: {known}");
-            return Err(PolicyError::Setting {
+            return Err(PolicyError::InvalidSetting {
                 field: "actions",
                 reason,
             });

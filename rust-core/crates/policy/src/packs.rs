@@ -57,9 +57,9 @@ impl Pack {
     /// Reads a pack.
     ///
     /// # Errors
-    /// [`PolicyError::Pack`] names the line and what is wrong with it.
+    /// [`PolicyError::InvalidPack`] names the line and what is wrong with it.
     pub fn read(name: &str, text: &str) -> Result<Self, PolicyError> {
-        toml::from_str(text).map_err(|error| PolicyError::Pack {
+        toml::from_str(text).map_err(|error| PolicyError::InvalidPack {
             pack: name.to_owned(),
             reason: error.to_string().trim().to_owned(),
         })

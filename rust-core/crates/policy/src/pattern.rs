@@ -9,26 +9,26 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use crate::View;
 use crate::anchor::Anchor;
-use crate::begins::Begins;
-use crate::fold_table::{Fold, FoldTable};
+use crate::begins::StartBytes;
+use crate::fold_table::{FoldResult, FoldTable};
 
 /// The largest possible match, in bytes.
-pub(crate) const LONGEST_MATCH: usize = 1024;
+pub(crate) const MAX_MATCH_BYTES: usize = 1024;
 const NFA_BYTES: usize = 8 << 20;
 const LAZY_DFA_BYTES: usize = 1 << 20;
 /// The group of a match that a rule is about.
-pub(crate) const VALUE: &str = "value";
+pub(crate) const VALUE_GROUP: &str = "value";
 
 /// A compiled regex that matches at least one and at most `longest` bytes.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) hir: Hir,
     pub(crate) regex: Regex,
-    pub(crate) longest: usize,
-    pub(crate) begins: Begins,
+    pub(crate) max_len: usize,
+    pub(crate) start_bytes: StartBytes,
     /// Tells places at which no match begins faster than the regex.
     pub(crate) anchor: Anchor,
-    /// Whether it has the group [`VALUE`], which then is its only one.
+    /// Whether it has the group [`VALUE_GROUP`], which then is its only one.
     has_value: bool,
 }
 
@@ -61,14 +61,14 @@ impl Pattern {
         let ast = ast::parse::Parser::new()
             .parse(source)
             .map_err(|error| error.kind().to_string())?;
-        let reader = Reader {
+        let reader = PatternRewriter {
             source,
             view,
             table,
             changes: Vec::new(),
         };
         let changes = ast::visit(&ast, reader)?;
-        Self::compile(&apply(source, changes))
+        Self::compile(&apply_changes(source, changes))
     }
 
     /// What matches nothing.
@@ -77,7 +77,7 @@ impl Pattern {
     }
 
     /// Compiles the alternation of `literals`.
-    pub(crate) fn of_literals(literals: &[String]) -> Result<Self, String> {
+    pub(crate) fn from_literals(literals: &[String]) -> Result<Self, String> {
         let escaped: Vec<_> = literals
             .iter()
             .map(|literal| regex_syntax::escape(literal))
@@ -99,15 +99,15 @@ impl Pattern {
             return Err("can match the empty text; require at least one character".to_owned());
         }
         let longest = match hir.properties().maximum_len() {
-            Some(longest) if longest <= LONGEST_MATCH => longest,
+            Some(longest) if longest <= MAX_MATCH_BYTES => longest,
             Some(longest) => {
                 return Err(format!(
-                    "can match {longest} bytes; limit its repetitions so that it matches at most {LONGEST_MATCH} (each character counts as its longest encoding, `.` as 4)"
+                    "can match {longest} bytes; limit its repetitions so that it matches at most {MAX_MATCH_BYTES} (each character counts as its longest encoding, `.` as 4)"
                 ));
             }
             None => {
                 return Err(format!(
-                    "can match a text of any length; limit its repetitions ({{0,80}} instead of *) so that it matches at most {LONGEST_MATCH} bytes"
+                    "can match a text of any length; limit its repetitions ({{0,80}} instead of *) so that it matches at most {MAX_MATCH_BYTES} bytes"
                 ));
             }
         };
@@ -127,19 +127,19 @@ impl Pattern {
             .build_from_hir(&hir)
             .map_err(|error| format!("cannot be compiled: {error}"))?;
         let anchor = Anchor::build(&hir)?;
-        let begins = anchor.begins()?;
+        let begins = anchor.start_bytes()?;
         Ok(Self {
             hir,
             regex,
-            longest,
-            begins,
+            max_len: longest,
+            start_bytes: begins,
             anchor,
             has_value,
         })
     }
 }
 
-/// Whether a pattern has the group [`VALUE`]. Engines agree on what it holds if it takes part once at most, and a value
+/// Whether a pattern has the group [`VALUE_GROUP`]. Engines agree on what it holds if it takes part once at most, and a value
 /// without a character could not be replaced.
 fn check_value(hir: &Hir) -> Result<bool, String> {
     let repeated = || Err("the group value must not be repeated; put the repetition inside it".to_owned());
@@ -173,7 +173,7 @@ struct Change {
     replacement: String,
 }
 
-fn apply(source: &str, changes: Vec<Change>) -> String {
+fn apply_changes(source: &str, changes: Vec<Change>) -> String {
     let mut pattern = String::with_capacity(source.len() * 2);
     let mut done = 0;
     for change in changes {
@@ -187,30 +187,30 @@ fn apply(source: &str, changes: Vec<Change>) -> String {
 
 /// Walks over a pattern from left to right, refuses what engines read differently, and collects the changes that fold
 /// its characters and make its classes ASCII.
-struct Reader<'a> {
+struct PatternRewriter<'a> {
     source: &'a str,
     view: View,
     table: &'a FoldTable,
     changes: Vec<Change>,
 }
 
-impl Reader<'_> {
-    fn change(&mut self, span: &ast::Span, replacement: impl Into<String>) {
+impl PatternRewriter<'_> {
+    fn add_change(&mut self, span: &ast::Span, replacement: impl Into<String>) {
         self.changes.push(Change {
             span: *span,
             replacement: replacement.into(),
         });
     }
 
-    fn written<'a>(&'a self, span: &ast::Span) -> &'a str {
+    fn source_of<'a>(&'a self, span: &ast::Span) -> &'a str {
         &self.source[span.start.offset..span.end.offset]
     }
 
-    fn literal(&mut self, literal: &ast::Literal, in_class: bool) -> Result<(), String> {
+    fn visit_literal(&mut self, literal: &ast::Literal, in_class: bool) -> Result<(), String> {
         if matches!(literal.kind, ast::LiteralKind::HexBrace(_)) {
             return Err(format!(
                 "{} is not portable; write \\xHH, \\uHHHH or the character",
-                self.written(&literal.span)
+                self.source_of(&literal.span)
             ));
         }
         if self.view == View::Text {
@@ -226,48 +226,48 @@ impl Reader<'_> {
             return Ok(());
         }
         match self.table.fold(character) {
-            Fold::Character(folded) if folded == character => Ok(()),
-            Fold::Character(folded) if literal.kind == ast::LiteralKind::Verbatim => {
-                self.change(
+            FoldResult::Character(folded) if folded == character => Ok(()),
+            FoldResult::Character(folded) if literal.kind == ast::LiteralKind::Verbatim => {
+                self.add_change(
                     &literal.span,
                     regex_syntax::escape(folded.encode_utf8(&mut [0; 4])),
                 );
                 Ok(())
             }
-            Fold::Character(folded) => Err(format!(
+            FoldResult::Character(folded) => Err(format!(
                 "the folded copy contains {folded:?} instead of {}",
-                self.written(&literal.span)
+                self.source_of(&literal.span)
             )),
-            Fold::Characters(folded) => Err(format!(
+            FoldResult::Characters(folded) => Err(format!(
                 "the folded copy contains {folded:?} instead of {character:?}; write the folded form"
             )),
-            Fold::Dropped => Err(format!(
+            FoldResult::Dropped => Err(format!(
                 "the folded copy omits {character:?}; set view = \"text\""
             )),
         }
     }
 
-    /// Of groups only [`VALUE`] is kept, so that it is the first one.
-    fn group(&mut self, group: &ast::Group) -> Result<(), String> {
+    /// Of groups only [`VALUE_GROUP`] is kept, so that it is the first one.
+    fn visit_group(&mut self, group: &ast::Group) -> Result<(), String> {
         match &group.kind {
             ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
                 Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
             }
-            ast::GroupKind::CaptureName { name, .. } if name.name != VALUE => Err(format!(
+            ast::GroupKind::CaptureName { name, .. } if name.name != VALUE_GROUP => Err(format!(
                 "the group name {:?} is not known; name the part to redact (?<value>…), and write other groups as (?:…)",
                 name.name
             )),
             ast::GroupKind::CaptureIndex(_) => {
                 let mut opening = group.span;
                 opening.end.offset = opening.start.offset + 1;
-                self.change(&opening, "(?:");
+                self.add_change(&opening, "(?:");
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    fn perl_class(&mut self, class: &ast::ClassPerl, in_class: bool) {
+    fn visit_perl_class(&mut self, class: &ast::ClassPerl, in_class: bool) {
         let members = match class.kind {
             ast::ClassPerlKind::Digit => "0-9",
             ast::ClassPerlKind::Space => r"\t\n\v\f\r ",
@@ -278,11 +278,11 @@ impl Reader<'_> {
             (false, false) => format!("[{members}]"),
             (true, _) => format!("[^{members}]"),
         };
-        self.change(&class.span, replacement);
+        self.add_change(&class.span, replacement);
     }
 }
 
-impl ast::Visitor for Reader<'_> {
+impl ast::Visitor for PatternRewriter<'_> {
     type Output = Vec<Change>;
     type Err = String;
 
@@ -295,41 +295,41 @@ impl ast::Visitor for Reader<'_> {
             Ast::Flags(_) => {
                 Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
             }
-            Ast::Group(group) => self.group(group),
+            Ast::Group(group) => self.visit_group(group),
             Ast::Assertion(assertion) => match assertion.kind {
                 ast::AssertionKind::WordBoundary => {
-                    self.change(&assertion.span, r"(?-u:\b)");
+                    self.add_change(&assertion.span, r"(?-u:\b)");
                     Ok(())
                 }
                 ast::AssertionKind::NotWordBoundary => {
-                    self.change(&assertion.span, r"(?-u:\B)");
+                    self.add_change(&assertion.span, r"(?-u:\B)");
                     Ok(())
                 }
                 _ => Err(format!(
                     "{} has no meaning here: a text can arrive in pieces and contain several strings",
-                    self.written(&assertion.span)
+                    self.source_of(&assertion.span)
                 )),
             },
             Ast::ClassUnicode(class) => Err(format!(
                 "{} is not portable; write a class",
-                self.written(&class.span)
+                self.source_of(&class.span)
             )),
             Ast::ClassPerl(class) => {
-                self.perl_class(class, false);
+                self.visit_perl_class(class, false);
                 Ok(())
             }
-            Ast::Literal(literal) => self.literal(literal, false),
+            Ast::Literal(literal) => self.visit_literal(literal, false),
             _ => Ok(()),
         }
     }
 
     fn visit_class_set_item_pre(&mut self, item: &ast::ClassSetItem) -> Result<(), String> {
         match item {
-            ast::ClassSetItem::Literal(literal) => self.literal(literal, true),
+            ast::ClassSetItem::Literal(literal) => self.visit_literal(literal, true),
             ast::ClassSetItem::Range(range) => {
                 for end in [&range.start, &range.end] {
                     let known = self.changes.len();
-                    self.literal(end, true)?;
+                    self.visit_literal(end, true)?;
                     if self.changes.len() > known {
                         return Err(format!(
                             "folding changes {:?}, which begins or ends a range; list the characters instead",
@@ -340,16 +340,16 @@ impl ast::Visitor for Reader<'_> {
                 Ok(())
             }
             ast::ClassSetItem::Perl(class) => {
-                self.perl_class(class, true);
+                self.visit_perl_class(class, true);
                 Ok(())
             }
             ast::ClassSetItem::Ascii(class) => Err(format!(
                 "{} is not portable; write the characters",
-                self.written(&class.span)
+                self.source_of(&class.span)
             )),
             ast::ClassSetItem::Unicode(class) => Err(format!(
                 "{} is not portable; write the characters",
-                self.written(&class.span)
+                self.source_of(&class.span)
             )),
             ast::ClassSetItem::Bracketed(_) => Err("a nested class is not portable; escape the [".to_owned()),
             ast::ClassSetItem::Empty(_) | ast::ClassSetItem::Union(_) => Ok(()),
@@ -359,17 +359,17 @@ impl ast::Visitor for Reader<'_> {
     fn visit_class_set_binary_op_pre(&mut self, operation: &ast::ClassSetBinaryOp) -> Result<(), String> {
         Err(format!(
             "{} in a class is not portable; escape it",
-            self.written(&operation.span)
+            self.source_of(&operation.span)
         ))
     }
 }
 
-/// Whether the group [`VALUE`] is in it.
-pub(crate) fn has_value(hir: &Hir) -> bool {
+/// Whether the group [`VALUE_GROUP`] is in it.
+pub(crate) fn has_value_group(hir: &Hir) -> bool {
     match hir.kind() {
-        HirKind::Capture(group) => group.name.as_deref() == Some(VALUE) || has_value(&group.sub),
-        HirKind::Repetition(repetition) => has_value(&repetition.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_value),
+        HirKind::Capture(group) => group.name.as_deref() == Some(VALUE_GROUP) || has_value_group(&group.sub),
+        HirKind::Repetition(repetition) => has_value_group(&repetition.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_value_group),
         _ => false,
     }
 }

@@ -28,26 +28,26 @@ use memchr::memmem::Finder;
 use crate::english::window_frequency;
 
 const TABLE_BITS: u32 = 12;
-const TABLE: usize = 1 << TABLE_BITS;
+const TABLE_SIZE: usize = 1 << TABLE_BITS;
 /// Bytes of text that are looked at together, and how far the last window and the byte behind it reach beyond them.
-const PASS: usize = 128;
-const REACH: usize = 2;
+const CHUNK_BYTES: usize = 128;
+const LOOKAHEAD: usize = 2;
 const SHORT: usize = 4;
 const TRIPLE: usize = 3;
 /// From so many literals on, searching for all at once is worth its price.
-const SOME_TRIPLES: usize = 3;
+const MIN_TRIPLES: usize = 3;
 /// Bytes of the longest literal: more of it says nothing more about a text.
-pub const LONGEST: usize = 64;
+pub const MAX_LITERAL_BYTES: usize = 64;
 
 /// A searcher for a set of literals. Literals are numbered in the order in which they were given.
 pub struct Prefilter {
     /// By hash of a window: the classes of the bytes that may stand behind it,
-    behind: Box<[u32; TABLE]>,
+    behind: Box<[u32; TABLE_SIZE]>,
     /// and, in its halves, before it and as the second one behind it.
-    around: Box<[[u32; 2]; TABLE]>,
+    around: Box<[[u32; 2]; TABLE_SIZE]>,
     /// Literals by a window and the byte behind it, and those that end with their window.
-    longer: Entries,
-    ending: Entries,
+    long_entries: LiteralIndex,
+    ending_entries: LiteralIndex,
     literals: Vec<Box<[u8]>>,
     short: Vec<(usize, Finder<'static>)>,
     /// For literals of three bytes, where the processor can search for all of them at once, and their numbers.
@@ -56,7 +56,7 @@ pub struct Prefilter {
 
 /// Literals by windows, or by those with the byte behind them.
 #[derive(Default)]
-struct Entries {
+struct LiteralIndex {
     /// Open-addressed: which `entries` share a window.
     slots: Vec<Slot>,
     entries: Vec<Entry>,
@@ -94,7 +94,7 @@ impl Entry {
     }
 
     /// Whether `literal`, which is this entry's, stands at `start`.
-    fn stands_at(&self, start: usize, text: &[u8], literal: &[u8]) -> bool {
+    fn matches_at(&self, start: usize, text: &[u8], literal: &[u8]) -> bool {
         let length = usize::from(self.length);
         let Some(before) = text.get(..start + length) else {
             return false;
@@ -111,16 +111,16 @@ impl Entry {
 type Candidates = [u8; 256];
 
 /// Which of 32 classes `byte` belongs to, as a bit. Letters have classes of their own, but for their case.
-fn class(byte: u8) -> u32 {
+fn byte_class(byte: u8) -> u32 {
     1_u32.wrapping_shl(u32::from(byte))
 }
 
 fn table_index(window: u32) -> usize {
-    ((window << 8).wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize & (TABLE - 1)
+    ((window << 8).wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize & (TABLE_SIZE - 1)
 }
 
 fn around_index(window: u32) -> usize {
-    ((window << 8).wrapping_mul(0x85eb_ca6b) >> (32 - TABLE_BITS)) as usize & (TABLE - 1)
+    ((window << 8).wrapping_mul(0x85eb_ca6b) >> (32 - TABLE_BITS)) as usize & (TABLE_SIZE - 1)
 }
 
 fn slot_index(window: u32, slots: usize) -> usize {
@@ -133,12 +133,12 @@ fn window(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl Prefilter {
-    /// Prepares a search for `literals`, none of which is empty or longer than [`LONGEST`].
+    /// Prepares a search for `literals`, none of which is empty or longer than [`MAX_LITERAL_BYTES`].
     #[must_use]
     pub fn new(literals: &[Vec<u8>]) -> Self {
-        let mut behind = Box::new([0_u32; TABLE]);
-        let mut around = Box::new([[0_u32; 2]; TABLE]);
-        let classes = |byte: Option<&u8>| byte.map_or(u32::MAX, |byte| class(*byte));
+        let mut behind = Box::new([0_u32; TABLE_SIZE]);
+        let mut around = Box::new([[0_u32; 2]; TABLE_SIZE]);
+        let classes = |byte: Option<&u8>| byte.map_or(u32::MAX, |byte| byte_class(*byte));
         let [mut longer, mut ending] = [const { BTreeMap::<u32, Vec<Entry>>::new() }; 2];
         let triples = triples(literals);
         let mut short = Vec::new();
@@ -149,7 +149,7 @@ impl Prefilter {
                 }
                 continue;
             }
-            let first = rarest(literal);
+            let first = rarest_pair_offset(literal);
             for offset in [first, first + 1] {
                 let window = window(literal, offset);
                 behind[table_index(window)] |= classes(literal.get(offset + 3));
@@ -171,8 +171,8 @@ impl Prefilter {
         Self {
             behind,
             around,
-            longer: Entries::of(longer),
-            ending: Entries::of(ending),
+            long_entries: LiteralIndex::from_windows(longer),
+            ending_entries: LiteralIndex::from_windows(ending),
             literals,
             short,
             triples,
@@ -184,24 +184,24 @@ impl Prefilter {
     pub fn search(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let mut at = 0;
         let mut candidates = [0; 256];
-        for pass in text.windows(PASS + REACH).step_by(PASS) {
+        for pass in text.windows(CHUNK_BYTES + LOOKAHEAD).step_by(CHUNK_BYTES) {
             if let Ok(pass) = pass.try_into() {
-                self.pass(pass, PASS, text, at, &mut candidates, &mut found);
+                self.scan_chunk(pass, CHUNK_BYTES, text, at, &mut candidates, &mut found);
             }
-            at += PASS;
+            at += CHUNK_BYTES;
         }
         while at < text.len() {
             // The rest, and zeros behind it: a literal that needs those is not in the text.
-            let mut pass = [0; PASS + REACH];
+            let mut pass = [0; CHUNK_BYTES + LOOKAHEAD];
             let rest = &text[at..];
             let length = rest.len().min(pass.len());
             pass[..length].copy_from_slice(&rest[..length]);
-            let length = length.min(PASS);
-            self.pass(&pass, length, text, at, &mut candidates, &mut found);
-            at += PASS;
+            let length = length.min(CHUNK_BYTES);
+            self.scan_chunk(&pass, length, text, at, &mut candidates, &mut found);
+            at += CHUNK_BYTES;
         }
         for (number, finder) in &self.short {
-            overlapping(text, |rest| finder.find(rest), |start| found(*number, start));
+            for_each_overlapping(text, |rest| finder.find(rest), |start| found(*number, start));
         }
         if let Some((searcher, numbers)) = &self.triples {
             let mut from = 0;
@@ -217,9 +217,9 @@ impl Prefilter {
     /// One place in seven of English has a window and a byte behind it that fit, too many for a branch to be predicted:
     /// they are collected without one.
     #[inline(always)]
-    fn pass(
+    fn scan_chunk(
         &self,
-        pass: &[u8; PASS + REACH],
+        pass: &[u8; CHUNK_BYTES + LOOKAHEAD],
         length: usize,
         text: &[u8],
         at: usize,
@@ -227,7 +227,7 @@ impl Prefilter {
         found: &mut impl FnMut(usize, usize),
     ) {
         let mut count = 0_u8;
-        for place in (0..length.min(PASS)).step_by(8) {
+        for place in (0..length.min(CHUNK_BYTES)).step_by(8) {
             let [Some(even), Some(odd)] = [place, place + 2].map(|place| pass[place..].first_chunk::<8>())
             else {
                 break;
@@ -253,8 +253,10 @@ impl Prefilter {
             let [before, second] = self.around[around_index(window)];
             let at = at + place;
             let last = at.checked_sub(1).map(|last| text[last]);
-            if last.is_none_or(|last| before & class(last) != 0)
-                && text.get(at + 4).is_none_or(|next| second & class(*next) != 0)
+            if last.is_none_or(|last| before & byte_class(last) != 0)
+                && text
+                    .get(at + 4)
+                    .is_none_or(|next| second & byte_class(*next) != 0)
             {
                 self.compare(window, text, at, found);
             }
@@ -264,11 +266,14 @@ impl Prefilter {
     #[inline(never)]
     fn compare(&self, window: u32, text: &[u8], at: usize, found: &mut impl FnMut(usize, usize)) {
         let next = text.get(at + 3).map_or(0, |byte| u32::from(*byte) << 24);
-        for entries in [self.longer.sharing(window | next), self.ending.sharing(window)] {
+        for entries in [
+            self.long_entries.entries_for(window | next),
+            self.ending_entries.entries_for(window),
+        ] {
             for entry in entries {
                 let literal = entry.literal as usize;
                 if let Some(start) = at.checked_sub(usize::from(entry.offset))
-                    && entry.stands_at(start, text, &self.literals[literal])
+                    && entry.matches_at(start, text, &self.literals[literal])
                 {
                     found(literal, start);
                 }
@@ -277,8 +282,8 @@ impl Prefilter {
     }
 }
 
-impl Entries {
-    fn of(windows: BTreeMap<u32, Vec<Entry>>) -> Self {
+impl LiteralIndex {
+    fn from_windows(windows: BTreeMap<u32, Vec<Entry>>) -> Self {
         let mut slots = vec![Slot::default(); (windows.len() * 2).next_power_of_two()];
         let mut entries = Vec::new();
         for (window, sharing) in windows {
@@ -299,7 +304,7 @@ impl Entries {
 
     /// Those of a window.
     #[inline]
-    fn sharing(&self, window: u32) -> &[Entry] {
+    fn entries_for(&self, window: u32) -> &[Entry] {
         let mut index = slot_index(window, self.slots.len());
         loop {
             let slot = self.slots[index];
@@ -319,11 +324,11 @@ fn triples(literals: &[Vec<u8>]) -> Option<(packed::Searcher, Vec<usize>)> {
         .filter(|number| literals[*number].len() == TRIPLE)
         .collect();
     let searcher = packed::Searcher::new(numbers.iter().map(|number| &literals[*number]))?;
-    (numbers.len() >= SOME_TRIPLES).then_some((searcher, numbers))
+    (numbers.len() >= MIN_TRIPLES).then_some((searcher, numbers))
 }
 
 /// Calls `found` with every place at which `find` finds something, also where occurrences overlap.
-fn overlapping(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>, mut found: impl FnMut(usize)) {
+fn for_each_overlapping(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>, mut found: impl FnMut(usize)) {
     let mut from = 0;
     while let Some(start) = find(&text[from..]) {
         found(from + start);
@@ -332,7 +337,7 @@ fn overlapping(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>, mut found: im
 }
 
 /// The offset of the rarest pair of adjacent windows of a literal of at least four bytes.
-fn rarest(literal: &[u8]) -> usize {
+fn rarest_pair_offset(literal: &[u8]) -> usize {
     let cost = |offset: usize| {
         let window = |offset: usize| window_frequency(&literal[offset..literal.len().min(offset + 4)]);
         window(offset) + window(offset + 1)

@@ -2,38 +2,38 @@
 //! bytes than a match may have.
 
 /// A shorter piece of base64 is a word, unless the end of a key follows.
-const SHORTEST_LINE: usize = 16;
+const MIN_LINE: usize = 16;
 /// Short pieces at the end of a key: what is left of it, and a checksum.
-const MOST_SHORT: usize = 2;
-const LONGEST_NUMBER: usize = 6;
-const END: &[u8] = b"-----END ";
-const LONGEST_LABEL: usize = 48;
+const MAX_SHORT_LINES: usize = 2;
+const MAX_NUMBER_LEN: usize = 6;
+const END_MARKER: &[u8] = b"-----END ";
+const MAX_LABEL: usize = 48;
 
 /// The end of the key in `text` of which the bytes before `from` are the beginning: behind its last line, or behind the
 /// words that end it. Between lines there may be what source code, JSON and tools that show files write there: quotes,
 /// escapes, signs, numbers of lines.
-pub(crate) fn end(text: &str, from: usize) -> usize {
+pub(crate) fn key_end(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let (mut end, mut at, mut short) = (from, from, 0);
     // The match may have ended inside a line.
-    at += base64(&bytes[at.min(bytes.len())..]);
+    at += base64_len(&bytes[at.min(bytes.len())..]);
     end = end.max(at);
     loop {
-        at += between(&bytes[at.min(bytes.len())..]);
+        at += separator_len(&bytes[at.min(bytes.len())..]);
         let rest = bytes.get(at..).unwrap_or_default();
-        if let Some(label) = rest.strip_prefix(END) {
-            return at + END.len() + closed(label).unwrap_or(0);
+        if let Some(label) = rest.strip_prefix(END_MARKER) {
+            return at + END_MARKER.len() + label_end(label).unwrap_or(0);
         }
-        let length = base64(rest);
-        let is_number = length <= LONGEST_NUMBER && rest[..length].iter().all(u8::is_ascii_digit);
+        let length = base64_len(rest);
+        let is_number = length <= MAX_NUMBER_LEN && rest[..length].iter().all(u8::is_ascii_digit);
         match length {
             0 => return end,
-            SHORTEST_LINE.. => {
+            MIN_LINE.. => {
                 end = at + length;
                 short = 0;
             }
             _ if is_number || rest[..length] == *b"+" => {}
-            _ if short < MOST_SHORT => short += 1,
+            _ if short < MAX_SHORT_LINES => short += 1,
             _ => return end,
         }
         at += length;
@@ -41,27 +41,27 @@ pub(crate) fn end(text: &str, from: usize) -> usize {
 }
 
 /// Bytes up to the end of the dashes behind a label.
-fn closed(label: &[u8]) -> Option<usize> {
+fn label_end(label: &[u8]) -> Option<usize> {
     let end = label
         .windows(5)
-        .take(LONGEST_LABEL)
+        .take(MAX_LABEL)
         .position(|five| five == b"-----")?;
     Some(end + 5)
 }
 
-fn base64(bytes: &[u8]) -> usize {
+fn base64_len(bytes: &[u8]) -> usize {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     bytes.iter().take_while(|byte| is_digit(byte)).count()
 }
 
 /// Bytes of what may stand between two lines.
-fn between(bytes: &[u8]) -> usize {
+fn separator_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
         let rest = &bytes[at..];
         at += match rest {
             [b'\\', b'r' | b'n' | b't', ..] => 2,
-            _ if rest.starts_with(END) => return at,
+            _ if rest.starts_with(END_MARKER) => return at,
             [
                 b' ' | b'\t' | b'\r' | b'\n' | b'\\' | b'"' | b'\'' | b'`' | b',' | b'-' | b'|' | b'>' | b':'
                 | b'#' | b'*',
@@ -75,7 +75,7 @@ fn between(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::end;
+    use super::key_end;
 
     const LINE: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
 
@@ -83,7 +83,7 @@ mod tests {
     fn left(between: &str, last: &str, behind: &str) -> String {
         let text = format!("BEGIN-----{between}{LINE}{between}{LINE}{between}{last}{between}{behind}");
         let from = text.find("MII").unwrap_or_default() + 24;
-        text[end(&text, from)..].to_owned()
+        text[key_end(&text, from)..].to_owned()
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     fn every_end_is_one_of_the_text() {
         let text = format!("{LINE}\n  2→{LINE}\n3→é");
         for from in (0..=text.len()).filter(|from| text.is_char_boundary(*from)) {
-            assert!(text.is_char_boundary(end(&text, from)));
+            assert!(text.is_char_boundary(key_end(&text, from)));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::hold::{Hold, Holding};
+use crate::hold::{HoldDetector, HoldMode};
 use crate::overrides::Actions;
 use crate::rule_set::RuleSet;
 use crate::{Action, Direction, Mode, RuleIndex, Scope};
@@ -11,18 +11,18 @@ use crate::{Action, Direction, Mode, RuleIndex, Scope};
 /// Belongs to the [`Engine`](crate::Engine) that made it.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    pub(crate) engine: u64,
+    pub(crate) engine_id: u64,
     pub(crate) mode: Mode,
     pub(crate) threshold: Option<u32>,
     pub(crate) flag_threshold: u32,
     /// By the numbers of rules.
     pub(crate) actions: Vec<Actions>,
     /// What some do less in texts that cannot be changed; in a profile for these, what they do in others.
-    pub(crate) in_fixed_texts: Vec<(RuleIndex, Actions)>,
+    pub(crate) fixed_text_actions: Vec<(RuleIndex, Actions)>,
     /// By scopes as numbers.
-    pub(crate) active: [RuleSet; Scope::ALL.len()],
+    pub(crate) active_rules: [RuleSet; Scope::ALL.len()],
     /// For streamed answers; none if no rule does anything to an answer but flag it.
-    pub(crate) hold: Option<Arc<Hold>>,
+    pub(crate) hold_detector: Option<Arc<HoldDetector>>,
 }
 
 impl Profile {
@@ -56,15 +56,15 @@ impl Profile {
     #[must_use]
     pub fn for_fixed_texts(&self) -> Box<Self> {
         let mut fixed = Box::new(self.clone());
-        for (rule, actions) in &mut fixed.in_fixed_texts {
+        for (rule, actions) in &mut fixed.fixed_text_actions {
             std::mem::swap(actions, &mut fixed.actions[rule.position()]);
         }
         fixed
     }
 
     /// Whether a rule flags what it would replace in a text that can be changed.
-    pub(crate) fn leaves(&self, rule: RuleIndex, scope: Scope) -> bool {
-        let of_rule = self.in_fixed_texts.iter().find(|(known, _)| *known == rule);
+    pub(crate) fn leaves_unreplaced(&self, rule: RuleIndex, scope: Scope) -> bool {
+        let of_rule = self.fixed_text_actions.iter().find(|(known, _)| *known == rule);
         of_rule.is_some_and(|(_, elsewhere)| {
             elsewhere[scope as usize] > self.actions[rule.position()][scope as usize]
         })
@@ -79,16 +79,16 @@ impl Profile {
 
     /// Whether answers that arrive in pieces are held back, since a rule can do more to one than flag it.
     #[must_use]
-    pub fn holds_answers(&self) -> bool {
-        self.hold.is_some()
+    pub fn buffers_responses(&self) -> bool {
+        self.hold_detector.is_some()
     }
 
     /// What holds a text back that arrives in pieces: the beginnings of what is replaced or denied.
-    pub(crate) fn holding(&self, direction: Direction) -> Holding<'_> {
-        match (direction, &self.hold) {
-            (Direction::Request, _) => Holding::All,
-            (Direction::Response, Some(hold)) => Holding::Acting(hold),
-            (Direction::Response, None) => Holding::Nothing,
+    pub(crate) fn hold_mode(&self, direction: Direction) -> HoldMode<'_> {
+        match (direction, &self.hold_detector) {
+            (Direction::Request, _) => HoldMode::All,
+            (Direction::Response, Some(hold)) => HoldMode::Acting(hold),
+            (Direction::Response, None) => HoldMode::Off,
         }
     }
 
@@ -101,12 +101,12 @@ impl Profile {
     /// Appends all that decides, beside a text, what a scan finds in it in a scope: with equal bytes it finds the same. There
     /// are always as many, and they are good for this process only.
     pub fn write_conditions(&self, scope: Scope, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.engine.to_le_bytes());
+        out.extend_from_slice(&self.engine_id.to_le_bytes());
         out.push(scope as u8);
         self.active(scope).write(out);
     }
 
     pub(crate) fn active(&self, scope: Scope) -> &RuleSet {
-        &self.active[scope as usize]
+        &self.active_rules[scope as usize]
     }
 }

@@ -13,21 +13,21 @@ pub(crate) enum Reach {
     Undecided,
 }
 
-/// How far a text has been decided. Offsets are those of the text that is given to [`Pass::window`].
+/// How far a text has been decided. Offsets are those of the text that is given to [`Evaluation::scan_window`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     /// In the view `Text`: the first undecided byte.
-    pub(crate) text: usize,
+    pub(crate) text_position: usize,
     /// In the folded copy: the character of the text whose copy holds the first undecided byte,
-    pub(crate) folded: usize,
+    pub(crate) folded_position: usize,
     /// how many bytes of that character's copy are decided,
     pub(crate) skip: usize,
     /// the byte of the copy before that character,
-    pub(crate) before: Option<u8>,
+    pub(crate) previous_byte: Option<u8>,
     /// and how long the copy before that character is.
     pub(crate) folded_length: usize,
     /// Where the text has to wait, behind a window that [reached](Reach::Undecided) as far as it could.
-    pub(crate) waits: usize,
+    pub(crate) hold_start: usize,
     /// Rules whose last match reaches beyond what is decided, with the end of that match: counted from the beginning of the
     /// whole text or, by the rule's view, of its whole folded copy.
     pub(crate) consumed: Vec<(RuleIndex, usize)>,
@@ -35,28 +35,28 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// The first byte that is undecided in any view.
-    pub(crate) fn held(&self) -> usize {
-        self.text.min(self.folded)
+    pub(crate) fn first_undecided(&self) -> usize {
+        self.text_position.min(self.folded_position)
     }
 
     /// The first byte that is undecided in every view: white space can keep one view far behind the other.
-    pub(crate) fn reached(&self) -> usize {
-        self.text.max(self.folded)
+    pub(crate) fn first_undecided_in_all(&self) -> usize {
+        self.text_position.max(self.folded_position)
     }
 
     /// From where on the text has to wait for what follows.
     pub(crate) fn waits(&self) -> usize {
-        self.waits
+        self.hold_start
     }
 
     /// Accounts for `count` bytes that were taken away from the beginning of the text.
-    pub(crate) fn forget(&mut self, count: usize) {
-        self.text = self.text.saturating_sub(count);
-        self.folded = self.folded.saturating_sub(count);
-        self.waits = self.waits.saturating_sub(count);
+    pub(crate) fn discard_prefix(&mut self, count: usize) {
+        self.text_position = self.text_position.saturating_sub(count);
+        self.folded_position = self.folded_position.saturating_sub(count);
+        self.hold_start = self.hold_start.saturating_sub(count);
     }
 
-    pub(crate) fn consumed(&self, rule: RuleIndex) -> usize {
+    pub(crate) fn consumed_end(&self, rule: RuleIndex) -> usize {
         self.consumed
             .iter()
             .find(|(known, _)| *known == rule)

@@ -5,17 +5,17 @@ use std::sync::LazyLock;
 
 /// What the sum over all neighbours has to reach. The weights are logarithms, times four, of how much oftener a pair of
 /// that kind stands in random letters and digits than in names of code.
-const LEAST: i32 = 16;
-const RARE_PAIR: i32 = 9;
-const COMMON_PAIR: i32 = -4;
-const LETTER_AND_DIGIT: i32 = 7;
-const SIGN: i32 = 4;
-const LEAST_DIFFERENT: usize = 6;
+const MIN_WEIGHT: i32 = 16;
+const RARE_PAIR_WEIGHT: i32 = 9;
+const COMMON_PAIR_WEIGHT: i32 = -4;
+const LETTER_AND_DIGIT_WEIGHT: i32 = 7;
+const SYMBOL_WEIGHT: i32 = 4;
+const MIN_DISTINCT: usize = 6;
 /// Hex digits of a key of 128 bits, or of a UUID. Of sixteen digits, six are letters, whose pairs say little.
 const LONG_HEX: usize = 32;
 
 /// The letters that often follow each letter, as bits.
-static COMMON: LazyLock<[u32; 26]> = LazyLock::new(|| {
+static COMMON_FOLLOWERS: LazyLock<[u32; 26]> = LazyLock::new(|| {
     let followers: BTreeMap<String, String> =
         toml::from_str(include_str!("letter_pairs.toml")).unwrap_or_default();
     let mut table = [0; 26];
@@ -23,18 +23,18 @@ static COMMON: LazyLock<[u32; 26]> = LazyLock::new(|| {
         let letters = followers
             .get(first.encode_utf8(&mut [0; 4]))
             .map_or("", |letters| letters);
-        *row = letters.bytes().fold(0, |row, letter| row | bit(letter));
+        *row = letters.bytes().fold(0, |row, letter| row | letter_bit(letter));
     }
     table
 });
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharKind {
     Letter,
     Digit,
     /// What also stands between words.
-    Joint,
-    Sign,
+    Joiner,
+    Symbol,
 }
 
 /// Whether `text` looks like random characters and not like words, in any case of its letters. What is cut short (`...`) is
@@ -45,7 +45,7 @@ pub(crate) fn is_random(text: &[u8]) -> bool {
         .for_each(|byte| seen[usize::from(byte.to_ascii_lowercase())] = true);
     let different = seen.iter().filter(|seen| **seen).count();
     let is_whole = memchr::memmem::find(text, b"...").is_none();
-    is_whole && different >= LEAST_DIFFERENT && (is_long_hex(text) || weight(text) >= LEAST)
+    is_whole && different >= MIN_DISTINCT && (is_long_hex(text) || weight(text) >= MIN_WEIGHT)
 }
 
 /// Whether it is nothing but hex digits, letters among them, and `-`.
@@ -77,29 +77,29 @@ fn weight(text: &[u8]) -> i32 {
 
 fn pair_weight(first: u8, second: u8) -> i32 {
     match (kind(first), kind(second)) {
-        (Kind::Letter, Kind::Letter) if is_common(first, second) => COMMON_PAIR,
-        (Kind::Letter, Kind::Letter) => RARE_PAIR,
-        (Kind::Letter, Kind::Digit) | (Kind::Digit, Kind::Letter) => LETTER_AND_DIGIT,
-        (Kind::Sign, other) | (other, Kind::Sign) if other != Kind::Sign => SIGN,
+        (CharKind::Letter, CharKind::Letter) if is_common(first, second) => COMMON_PAIR_WEIGHT,
+        (CharKind::Letter, CharKind::Letter) => RARE_PAIR_WEIGHT,
+        (CharKind::Letter, CharKind::Digit) | (CharKind::Digit, CharKind::Letter) => LETTER_AND_DIGIT_WEIGHT,
+        (CharKind::Symbol, other) | (other, CharKind::Symbol) if other != CharKind::Symbol => SYMBOL_WEIGHT,
         _ => 0,
     }
 }
 
-fn kind(byte: u8) -> Kind {
+fn kind(byte: u8) -> CharKind {
     match byte {
-        b'a'..=b'z' | b'A'..=b'Z' => Kind::Letter,
-        b'0'..=b'9' => Kind::Digit,
-        b'_' | b'-' | b'.' | b'/' | b':' | b',' | b' ' => Kind::Joint,
-        _ => Kind::Sign,
+        b'a'..=b'z' | b'A'..=b'Z' => CharKind::Letter,
+        b'0'..=b'9' => CharKind::Digit,
+        b'_' | b'-' | b'.' | b'/' | b':' | b',' | b' ' => CharKind::Joiner,
+        _ => CharKind::Symbol,
     }
 }
 
 /// Whether two letters often stand in this order in words.
 fn is_common(first: u8, second: u8) -> bool {
-    COMMON[usize::from(first.to_ascii_lowercase() - b'a')] & bit(second) != 0
+    COMMON_FOLLOWERS[usize::from(first.to_ascii_lowercase() - b'a')] & letter_bit(second) != 0
 }
 
-fn bit(letter: u8) -> u32 {
+fn letter_bit(letter: u8) -> u32 {
     1_u32.wrapping_shl(u32::from(letter.to_ascii_lowercase().wrapping_sub(b'a')))
 }
 
@@ -141,6 +141,6 @@ mod tests {
 
     #[test]
     fn every_letter_has_followers() {
-        assert!(COMMON.iter().all(|followers| *followers != 0));
+        assert!(COMMON_FOLLOWERS.iter().all(|followers| *followers != 0));
     }
 }

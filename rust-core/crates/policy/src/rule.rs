@@ -10,7 +10,7 @@ use crate::overrides::{self, Actions, RuleName};
 use crate::pattern::Pattern;
 use crate::scope::ScopeSet;
 use crate::token_tail::TokenTail;
-use crate::wake::{MOST_NEEDLES, Wake};
+use crate::wake::{MAX_NEEDLES, Trigger};
 use crate::{Action, Examples, Extent, Limit, PolicyConfig, PolicyError, RuleSpec, Scope, Target, View};
 
 /// The number of a rule within its [`Engine`].
@@ -49,7 +49,7 @@ pub struct RuleInfo {
 }
 
 impl RuleInfo {
-    pub(crate) fn named(&self) -> RuleName<'_> {
+    pub(crate) fn rule_name(&self) -> RuleName<'_> {
         RuleName {
             id: &self.id,
             pack: self.pack.as_deref(),
@@ -59,7 +59,7 @@ impl RuleInfo {
 }
 
 /// Packs whose rules are about texts that give a model instructions.
-const ABOUT_INSTRUCTIONS: [&str; 4] = ["prompt-injection", "jailbreak", "exfiltration", "obfuscation"];
+const INSTRUCTION_PACKS: [&str; 4] = ["prompt-injection", "jailbreak", "exfiltration", "obfuscation"];
 
 /// A rule, ready to be applied.
 pub(crate) struct Rule {
@@ -73,19 +73,19 @@ pub(crate) struct Rule {
     pub(crate) check: Option<Check>,
     /// What it does not match after all.
     pub(crate) spared: Exemptions,
-    pub(crate) wake: Wake,
+    pub(crate) wake: Trigger,
     /// For each of its needles, what a match holds from there on.
-    pub(crate) anchors: [Option<Anchor>; MOST_NEEDLES],
+    pub(crate) anchors: [Option<Anchor>; MAX_NEEDLES],
     /// The linear score from which on it matches, instead of by its pattern.
     pub(crate) least: Option<i32>,
-    /// What may follow a match and belong to it, with [`Extent::Token`].
+    /// What may follow a match and belong to it, with [`ResponseExtent::Token`].
     pub(crate) tail: Option<TokenTail>,
     /// What it does in texts that cannot be changed, as [`RuleInfo::actions`].
     pub(crate) in_fixed_texts: Actions,
 }
 
 /// Where a rule comes from, and what holds for all rules of there.
-pub(crate) struct Source {
+pub(crate) struct RuleOrigin {
     pub(crate) pack: Option<String>,
     pub(crate) scopes: ScopeSet,
     pub(crate) limits: Vec<Limit>,
@@ -93,8 +93,8 @@ pub(crate) struct Source {
     pub(crate) spares_documentation: bool,
 }
 
-impl Source {
-    pub(crate) const OWN: Source = Source {
+impl RuleOrigin {
+    pub(crate) const OWN: RuleOrigin = RuleOrigin {
         pack: None,
         scopes: ScopeSet::ALL,
         limits: Vec::new(),
@@ -114,7 +114,7 @@ impl Source {
     }
 
     /// The same in texts that cannot be changed.
-    fn in_fixed_texts(&self, actions: Actions) -> Actions {
+    fn fixed_text_actions(&self, actions: Actions) -> Actions {
         let most = self.fixed_texts.unwrap_or(Action::Block);
         actions.map(|action| match action {
             Action::Mask | Action::Redact => action.min(most),
@@ -126,13 +126,13 @@ impl Source {
 impl Rule {
     pub(crate) fn compile(
         spec: RuleSpec,
-        source: &Source,
+        source: &RuleOrigin,
         config: &PolicyConfig,
         spared: &Exemptions,
         table: &FoldTable,
     ) -> Result<Self, PolicyError> {
         let id = spec.id.clone();
-        let refuse = |field, reason: &str| Err(PolicyError::rule(&id, field, reason));
+        let refuse = |field, reason: &str| Err(PolicyError::invalid_rule(&id, field, reason));
         if !is_kebab_case(&id) {
             return refuse(
                 "id",
@@ -147,7 +147,7 @@ impl Rule {
         }
         let check = match &spec.check {
             None => None,
-            Some(name) => match checks::named(name) {
+            Some(name) => match checks::by_name(name) {
                 Some(check) => Some(check),
                 None => {
                     return refuse(
@@ -162,7 +162,7 @@ impl Rule {
             _ => spec
                 .literals
                 .iter()
-                .map(|literal| fold::folded(table, literal))
+                .map(|literal| fold::fold_text(table, literal))
                 .collect(),
         };
         if literals.iter().any(String::is_empty) {
@@ -195,16 +195,16 @@ impl Rule {
                 )
             }
             None if literals.is_empty() => return refuse("regex", "a rule needs a regex or literals"),
-            None => (Pattern::of_literals(&literals), View::Folded, Vec::new()),
+            None => (Pattern::from_literals(&literals), View::Folded, Vec::new()),
         };
         let field = if spec.regex.is_some() { "regex" } else { "literals" };
-        let pattern = pattern.map_err(|reason| PolicyError::rule(&id, field, reason))?;
+        let pattern = pattern.map_err(|reason| PolicyError::invalid_rule(&id, field, reason))?;
         let wake = match least {
-            Some(_) => Wake::Needles(Vec::new()),
-            None => Wake::derive(&pattern.hir, &required, view),
+            Some(_) => Trigger::Needles(Vec::new()),
+            None => Trigger::derive(&pattern.hir, &required, view),
         };
         let anchors = wake.anchors().map_err(PolicyError::Internal)?;
-        let tail = (spec.extent == Extent::Token).then(|| TokenTail::of(&pattern.hir));
+        let tail = (spec.extent == Extent::Token).then(|| TokenTail::from_pattern(&pattern.hir));
         if tail.is_some_and(TokenTail::is_empty) {
             return refuse(
                 "extent",
@@ -224,13 +224,13 @@ impl Rule {
             examples: spec.examples,
         };
         let of_policy = |mut actions: Actions| {
-            overrides::apply(&mut actions, info.named(), config.action, &config.actions);
+            overrides::apply(&mut actions, info.rule_name(), config.action, &config.actions);
             if least.is_some() {
                 overrides::flag_at_most(&mut actions);
             }
             actions
         };
-        let in_fixed_texts = of_policy(source.in_fixed_texts(info.actions));
+        let in_fixed_texts = of_policy(source.fixed_text_actions(info.actions));
         info.actions = of_policy(info.actions);
         let spared = spared.of_rule(view, source.pack.as_deref(), source.spares_documentation);
         Ok(Self {
@@ -238,7 +238,7 @@ impl Rule {
             pattern,
             view,
             is_about_instructions: (source.pack.as_deref())
-                .is_some_and(|pack| ABOUT_INSTRUCTIONS.contains(&pack)),
+                .is_some_and(|pack| INSTRUCTION_PACKS.contains(&pack)),
             required,
             check,
             spared,

@@ -3,18 +3,20 @@
 use crate::RuleIndex;
 
 /// Most rules that an engine can have.
-pub(crate) const MOST_RULES: usize = 1024;
-const WORDS: usize = MOST_RULES / 64;
+pub(crate) const MAX_RULES: usize = 1024;
+const WORD_COUNT: usize = MAX_RULES / 64;
 
 /// Some of the rules of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleSet {
-    words: [u64; WORDS],
+    words: [u64; WORD_COUNT],
 }
 
 impl Default for RuleSet {
     fn default() -> Self {
-        Self { words: [0; WORDS] }
+        Self {
+            words: [0; WORD_COUNT],
+        }
     }
 }
 
@@ -42,7 +44,7 @@ impl RuleSet {
 
     /// In ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RuleIndex> {
-        (0..MOST_RULES as u16)
+        (0..MAX_RULES as u16)
             .map(RuleIndex)
             .filter(|rule| self.contains(*rule))
     }

@@ -4,18 +4,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::budget::Clock;
-use crate::decode::{self, Decoded, Found};
-use crate::fold::floor_boundary;
-use crate::hold::Holding;
+use crate::decode::{self, DecodedSpan, TokenSearchResult};
+use crate::fold::floor_char_boundary;
+use crate::hold::HoldMode;
 use crate::linear::LinearScan;
 use crate::progress::{Progress, Reach};
 use crate::rule_set::RuleSet;
-use crate::{Budget, Engine, Fault, Profile, RuleIndex, Scope, Scratch};
+use crate::{Budget, Engine, EvaluationError, Profile, RuleIndex, Scope, Scratch};
 
 /// Bytes of a long text that are looked at together.
-pub(crate) const WINDOW: usize = 16 * 1024;
+pub(crate) const WINDOW_BYTES: usize = 16 * 1024;
 /// Bytes that are held at most because a match is undecided.
-pub(crate) const MOST_HELD: usize = 64 * 1024;
+pub(crate) const MAX_HELD_BYTES: usize = 64 * 1024;
 
 /// A rule matched, and is about `start..end` (bytes) of a text: the group `value` of its regex, or without one all of the
 /// match. In a text that arrives in pieces, counted from its beginning.
@@ -42,7 +42,7 @@ impl Engine {
     /// Appends to `found` every match of the profile's rules in `text`, in no order, as `SEMANTICS.md` defines it.
     ///
     /// # Errors
-    /// [`Fault`]: there is no result, and the exchange has to be denied. `found` is as it was.
+    /// [`EvaluationError`]: there is no result, and the exchange has to be denied. `found` is as it was.
     pub fn scan(
         &self,
         profile: &Profile,
@@ -51,7 +51,7 @@ impl Engine {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), EvaluationError> {
         let known = found.len();
         let mut scan = Scan::new();
         loop {
@@ -73,12 +73,12 @@ impl Engine {
 pub struct Scan {
     progress: Progress,
     /// Where the last window ended.
-    windowed: usize,
+    window_end: usize,
     /// Up to where encodings have been looked for, once the text itself is scanned.
-    tokens: Option<usize>,
+    tokens_scanned_to: Option<usize>,
     /// How far the text is scored, once everything else is done.
     linear: Option<LinearScan>,
-    fault: Option<Fault>,
+    fault: Option<EvaluationError>,
 }
 
 impl Scan {
@@ -93,7 +93,7 @@ impl Scan {
     /// other texts between two steps.
     ///
     /// # Errors
-    /// [`Fault`]: there is no result, and the exchange has to be denied; what was found before counts for nothing. So does
+    /// [`EvaluationError`]: there is no result, and the exchange has to be denied; what was found before counts for nothing. So does
     /// every later step.
     #[allow(
         clippy::too_many_arguments,
@@ -109,36 +109,36 @@ impl Scan {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<Step, Fault> {
+    ) -> Result<Step, EvaluationError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let outcome = guarded(engine, profile, scope, slice, budget, scratch, found, |pass| {
+        let outcome = run_guarded(engine, profile, scope, slice, budget, scratch, found, |pass| {
             self.advance(pass, text)
         });
         self.fault = outcome.err();
         outcome
     }
 
-    fn advance(&mut self, pass: &mut Pass<'_>, text: &str) -> Result<Step, Fault> {
-        let place = Reporting::At(0);
-        while self.tokens.is_none() {
-            if pass.next_window(text, place, &mut self.progress, &mut self.windowed)? == Step::Done {
-                pass.window(text, place, &mut self.progress, Reach::End)?;
-                self.tokens = Some(0);
+    fn advance(&mut self, pass: &mut Evaluation<'_>, text: &str) -> Result<Step, EvaluationError> {
+        let place = ReportTarget::AtOffset(0);
+        while self.tokens_scanned_to.is_none() {
+            if pass.scan_next_window(text, place, &mut self.progress, &mut self.window_end)? == Step::Done {
+                pass.scan_window(text, place, &mut self.progress, Reach::End)?;
+                self.tokens_scanned_to = Some(0);
             }
             if pass.clock.is_slice_over() {
                 return Ok(Step::Pending);
             }
         }
         if self.linear.is_none() {
-            let tokens = self.tokens.get_or_insert(0);
-            if let Some(rest) = pass.tokens(text, *tokens, 0)? {
+            let tokens = self.tokens_scanned_to.get_or_insert(0);
+            if let Some(rest) = pass.scan_tokens(text, *tokens, 0)? {
                 *tokens = rest;
                 return Ok(Step::Pending);
             }
         }
-        pass.linear(text, self.linear.get_or_insert_default())
+        pass.scan_linear(text, self.linear.get_or_insert_default())
     }
 }
 
@@ -147,7 +147,7 @@ impl Scan {
     clippy::too_many_arguments,
     reason = "the engine's context, which every evaluation is given"
 )]
-pub(crate) fn guarded<T>(
+pub(crate) fn run_guarded<T>(
     engine: &Engine,
     profile: &Profile,
     scope: Scope,
@@ -155,19 +155,19 @@ pub(crate) fn guarded<T>(
     budget: &mut Budget,
     scratch: &mut Scratch,
     found: &mut Vec<Match>,
-    work: impl FnOnce(&mut Pass<'_>) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    if profile.engine != engine.id {
-        return Err(Fault::Internal("the profile belongs to another engine"));
+    work: impl FnOnce(&mut Evaluation<'_>) -> Result<T, EvaluationError>,
+) -> Result<T, EvaluationError> {
+    if profile.engine_id != engine.id {
+        return Err(EvaluationError::Internal("the profile belongs to another engine"));
     }
     let known = found.len();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         scratch.prepare(engine);
         let active = profile.active(scope);
-        let mut pass = Pass {
+        let mut pass = Evaluation {
             engine,
-            active,
-            holding: profile.holding(scope.direction()),
+            active_rules: active,
+            hold_mode: profile.hold_mode(scope.direction()),
             scope,
             clock: Clock::new(budget, slice),
             scratch,
@@ -179,7 +179,7 @@ pub(crate) fn guarded<T>(
     }));
     let outcome = outcome.unwrap_or_else(|_| {
         *scratch = Scratch::new();
-        Err(Fault::Panicked)
+        Err(EvaluationError::Panicked)
     });
     if outcome.is_err() {
         found.truncate(known);
@@ -189,9 +189,9 @@ pub(crate) fn guarded<T>(
 
 /// Where matches are reported.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reporting {
+pub(crate) enum ReportTarget {
     /// Where they are; the text begins at this offset.
-    At(usize),
+    AtOffset(usize),
     /// All at one span: what they were found in was decoded from it. Only the first `plain` bytes stand there as they are,
     /// and matches begin where they do begin. Matches from the numbered one on are known to be of the same token.
     Within {
@@ -202,14 +202,14 @@ pub(crate) enum Reporting {
     },
 }
 
-impl Reporting {
+impl ReportTarget {
     /// Of what was decoded from a part of the text that is reported so.
-    fn decoded(self, part: Decoded, known: usize) -> Self {
+    fn for_decoded(self, part: DecodedSpan, known: usize) -> Self {
         match self {
-            Self::At(base) => Self::Within {
+            Self::AtOffset(base) => Self::Within {
                 start: base + part.start,
                 end: base + part.end,
-                plain: part.plain,
+                plain: part.plain_prefix,
                 known,
             },
             Self::Within {
@@ -220,7 +220,7 @@ impl Reporting {
             } => Self::Within {
                 start: start + part.start.min(plain),
                 end,
-                plain: part.plain.min(plain.saturating_sub(part.start)),
+                plain: part.plain_prefix.min(plain.saturating_sub(part.start)),
                 known,
             },
         }
@@ -228,69 +228,69 @@ impl Reporting {
 }
 
 /// Why the tokens of a text are left.
-enum Halt {
+enum StopReason {
     /// The slice is over: from here it goes on.
-    Slice(usize),
-    Fault(Fault),
+    SliceOver(usize),
+    Fault(EvaluationError),
 }
 
-impl From<Fault> for Halt {
-    fn from(fault: Fault) -> Self {
+impl From<EvaluationError> for StopReason {
+    fn from(fault: EvaluationError) -> Self {
         Self::Fault(fault)
     }
 }
 
 /// One evaluation under way.
-pub(crate) struct Pass<'a> {
+pub(crate) struct Evaluation<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) active: &'a RuleSet,
-    pub(crate) holding: Holding<'a>,
+    pub(crate) active_rules: &'a RuleSet,
+    pub(crate) hold_mode: HoldMode<'a>,
     pub(crate) scope: Scope,
     pub(crate) clock: Clock<'a>,
     pub(crate) scratch: &'a mut Scratch,
     pub(crate) found: &'a mut Vec<Match>,
 }
 
-impl Pass<'_> {
+impl Evaluation<'_> {
     /// Scans a text that is there as a whole, without what is encoded in it.
-    fn whole(&mut self, text: &str, place: Reporting) -> Result<(), Fault> {
+    fn scan_text(&mut self, text: &str, place: ReportTarget) -> Result<(), EvaluationError> {
         let mut progress = Progress::default();
-        self.windows(text, place, &mut progress)?;
-        self.window(text, place, &mut progress, Reach::End)
+        self.scan_windows(text, place, &mut progress)?;
+        self.scan_window(text, place, &mut progress, Reach::End)
     }
 
     /// Decides a text up to its last window, which is left.
-    pub(crate) fn windows(
+    pub(crate) fn scan_windows(
         &mut self,
         text: &str,
-        place: Reporting,
+        place: ReportTarget,
         progress: &mut Progress,
-    ) -> Result<(), Fault> {
-        let mut end = progress.reached();
-        while self.next_window(text, place, progress, &mut end)? == Step::Pending {}
+    ) -> Result<(), EvaluationError> {
+        let mut end = progress.first_undecided_in_all();
+        while self.scan_next_window(text, place, progress, &mut end)? == Step::Pending {}
         Ok(())
     }
 
     /// Decides the window behind `end` and moves `end` on, unless it is the last one.
-    fn next_window(
+    fn scan_next_window(
         &mut self,
         text: &str,
-        place: Reporting,
+        place: ReportTarget,
         progress: &mut Progress,
         end: &mut usize,
-    ) -> Result<Step, Fault> {
-        let next = *end + WINDOW;
+    ) -> Result<Step, EvaluationError> {
+        let next = *end + WINDOW_BYTES;
         if next >= text.len() {
             return Ok(Step::Done);
         }
-        let window = &text[..floor_boundary(text.as_bytes(), next)];
-        self.window(window, place, progress, Reach::Horizon)?;
-        if window.len() - progress.held() > MOST_HELD {
+        let window = &text[..floor_char_boundary(text.as_bytes(), next)];
+        self.scan_window(window, place, progress, Reach::Horizon)?;
+        if window.len() - progress.first_undecided() > MAX_HELD_BYTES {
             // Little copy can stand for much text, a run of white space: perhaps nothing in it is undecided.
-            self.window(window, place, progress, Reach::Undecided)?;
+            self.scan_window(window, place, progress, Reach::Undecided)?;
         }
-        if window.len() - progress.held() > MOST_HELD {
-            return Err(Fault::Budget);
+        if window.len() - progress.first_undecided() > MAX_HELD_BYTES {
+            return Err(EvaluationError::BudgetExceeded);
         }
         *end = next;
         Ok(Step::Pending)
@@ -298,27 +298,32 @@ impl Pass<'_> {
 
     /// Scans what is encoded in the tokens of `text` at or behind `from`. The text begins at the offset `base`. Says from
     /// where it has to go on, if the slice was over before.
-    pub(crate) fn tokens(&mut self, text: &str, from: usize, base: usize) -> Result<Option<usize>, Fault> {
+    pub(crate) fn scan_tokens(
+        &mut self,
+        text: &str,
+        from: usize,
+        base: usize,
+    ) -> Result<Option<usize>, EvaluationError> {
         let bytes = text.as_bytes();
         let mut outer = std::mem::take(&mut self.scratch.decoded[0]);
         let mut searched = from;
-        let outcome = decode::tokens(bytes, from, |found| {
+        let outcome = decode::for_each_token(bytes, from, |found| {
             let end = match found {
-                Found::Nothing(end) => end,
-                Found::Token(start, end) => {
+                TokenSearchResult::NoToken(end) => end,
+                TokenSearchResult::Token(start, end) => {
                     let known = self.found.len();
-                    decode::decodings(&bytes[start..end], &mut outer, |decoded, part| {
-                        let place = Reporting::At(base + start).decoded(part, known);
-                        self.whole(decoded, place)?;
-                        self.inner_tokens(decoded, place)
+                    decode::decode_token(&bytes[start..end], &mut outer, |decoded, part| {
+                        let place = ReportTarget::AtOffset(base + start).for_decoded(part, known);
+                        self.scan_text(decoded, place)?;
+                        self.scan_inner_tokens(decoded, place)
                     })?;
                     end
                 }
             };
-            self.clock.passed(end - searched)?;
+            self.clock.charge_pass(end - searched)?;
             searched = end;
             if self.clock.is_slice_over() {
-                Err(Halt::Slice(end))
+                Err(StopReason::SliceOver(end))
             } else {
                 Ok(())
             }
@@ -326,18 +331,18 @@ impl Pass<'_> {
         self.scratch.decoded[0] = outer;
         match outcome {
             Ok(()) => Ok(None),
-            Err(Halt::Slice(rest)) => Ok(Some(rest)),
-            Err(Halt::Fault(fault)) => Err(fault),
+            Err(StopReason::SliceOver(rest)) => Ok(Some(rest)),
+            Err(StopReason::Fault(fault)) => Err(fault),
         }
     }
 
     /// Looks for parts of a text whose linear score a rule wants to know of.
-    fn linear(&mut self, text: &str, scan: &mut LinearScan) -> Result<Step, Fault> {
-        let Some((rule, weights)) = &self.engine.linear else {
+    fn scan_linear(&mut self, text: &str, scan: &mut LinearScan) -> Result<Step, EvaluationError> {
+        let Some((rule, weights)) = &self.engine.linear_model else {
             return Ok(Step::Done);
         };
         let least = self.engine.rules[rule.position()].least;
-        let Some(least) = least.filter(|_| self.active.contains(*rule)) else {
+        let Some(least) = least.filter(|_| self.active_rules.contains(*rule)) else {
             return Ok(Step::Done);
         };
         while let Some((passed, found)) = scan.advance(weights, least, text) {
@@ -346,7 +351,7 @@ impl Pass<'_> {
                 start: part.start,
                 end: part.end,
             }));
-            self.clock.passed(passed)?;
+            self.clock.charge_pass(passed)?;
             if self.clock.is_slice_over() {
                 return Ok(Step::Pending);
             }
@@ -355,20 +360,20 @@ impl Pass<'_> {
     }
 
     /// Scans what is encoded in a text that was decoded itself.
-    fn inner_tokens(&mut self, text: &str, place: Reporting) -> Result<(), Fault> {
+    fn scan_inner_tokens(&mut self, text: &str, place: ReportTarget) -> Result<(), EvaluationError> {
         let bytes = text.as_bytes();
         let mut inner = std::mem::take(&mut self.scratch.decoded[1]);
-        let outcome = decode::tokens(bytes, 0, |found| {
-            let Found::Token(start, end) = found else {
+        let outcome = decode::for_each_token(bytes, 0, |found| {
+            let TokenSearchResult::Token(start, end) = found else {
                 return Ok(());
             };
-            self.clock.passed(end - start)?;
-            decode::decodings(&bytes[start..end], &mut inner, |decoded, part| {
-                let part = Decoded {
+            self.clock.charge_pass(end - start)?;
+            decode::decode_token(&bytes[start..end], &mut inner, |decoded, part| {
+                let part = DecodedSpan {
                     start: start + part.start,
                     ..part
                 };
-                self.whole(decoded, place.decoded(part, 0))
+                self.scan_text(decoded, place.for_decoded(part, 0))
             })
         });
         self.scratch.decoded[1] = inner;

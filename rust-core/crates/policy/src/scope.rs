@@ -27,9 +27,9 @@ pub enum Scope {
     #[default]
     Other,
     /// What the model answers.
-    Answer,
+    Response,
     /// What a tool is to be called with, in the model's answer.
-    AnswerArguments,
+    ResponseArguments,
 }
 
 impl Scope {
@@ -42,8 +42,8 @@ impl Scope {
         Scope::ToolArguments,
         Scope::ToolResult,
         Scope::Other,
-        Scope::Answer,
-        Scope::AnswerArguments,
+        Scope::Response,
+        Scope::ResponseArguments,
     ];
 
     /// The names of scopes in policies.
@@ -66,10 +66,10 @@ impl Scope {
             Scope::User => "User",
             Scope::Assistant => "Assistant",
             Scope::ToolDescription => "ToolDescription",
-            Scope::ToolArguments | Scope::AnswerArguments => "ToolArguments",
+            Scope::ToolArguments | Scope::ResponseArguments => "ToolArguments",
             Scope::ToolResult => "ToolResult",
             Scope::Other => "Other",
-            Scope::Answer => "Answer",
+            Scope::Response => "Answer",
         }
     }
 
@@ -81,10 +81,10 @@ impl Scope {
             Scope::User => "user",
             Scope::Assistant => "assistant",
             Scope::ToolDescription => "tool_description",
-            Scope::ToolArguments | Scope::AnswerArguments => "tool_arguments",
+            Scope::ToolArguments | Scope::ResponseArguments => "tool_arguments",
             Scope::ToolResult => "tool_result",
             Scope::Other => "other",
-            Scope::Answer => "answer",
+            Scope::Response => "answer",
         }
     }
 
@@ -93,7 +93,7 @@ impl Scope {
     pub const fn label(self) -> &'static str {
         match self {
             Scope::ToolDescription => "tool description",
-            Scope::ToolArguments | Scope::AnswerArguments => "tool arguments",
+            Scope::ToolArguments | Scope::ResponseArguments => "tool arguments",
             Scope::ToolResult => "tool result",
             Scope::Other => "other field",
             _ => self.as_str(),
@@ -104,7 +104,7 @@ impl Scope {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Scope::Answer | Scope::AnswerArguments => Direction::Response,
+            Scope::Response | Scope::ResponseArguments => Direction::Response,
             _ => Direction::Request,
         }
     }
@@ -117,7 +117,7 @@ impl Scope {
 
     /// The scope of a direction that policies call so.
     #[must_use]
-    pub fn named(name: &str, direction: Direction) -> Option<Self> {
+    pub fn from_name(name: &str, direction: Direction) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|scope| scope.name() == name && scope.direction() == direction)
     }

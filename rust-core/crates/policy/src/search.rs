@@ -2,19 +2,19 @@
 
 use regex_automata::{Anchored, Input, hybrid, meta};
 
-use crate::Fault;
+use crate::EvaluationError;
 use crate::budget::Clock;
 use crate::fold_table::plain_byte;
 use crate::ground::MatchRange;
 use crate::hit::Hit;
 use crate::rule::Rule;
-use crate::wake::Wake;
+use crate::wake::Trigger;
 use crate::woken;
 
 /// Places up to which the matches of a stretch are tried one by one, whatever their length.
-const SHORT_STRETCH: usize = 64;
+const SHORT_RANGE: usize = 64;
 /// What may be read for that, in bytes for each that a search would read.
-const MOST_READ: usize = 4;
+const MAX_READ_FACTOR: usize = 4;
 
 /// What a pattern remembers between texts, once it was searched for.
 #[derive(Default)]
@@ -24,8 +24,8 @@ pub(crate) struct PatternCaches {
 }
 
 impl Rule {
-    fn needles(&self) -> usize {
-        if let Wake::Needles(needles) = &self.wake {
+    fn needle_count(&self) -> usize {
+        if let Trigger::Needles(needles) = &self.wake {
             needles.len()
         } else {
             1
@@ -42,11 +42,11 @@ impl Rule {
         mut consumed: usize,
         clock: &mut Clock<'_>,
         mut found: impl FnMut(usize, usize),
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         let MatchRange { bytes, from, to, .. } = *ground;
         let PatternCaches { regex, anchor } = caches;
         let regex = regex.get_or_insert_with(|| self.pattern.regex.create_cache());
-        for (low, high) in woken::stretches(hits, self.needles()) {
+        for (low, high) in woken::hit_ranges(hits, self.needle_count()) {
             if low >= to - from {
                 break;
             }
@@ -55,17 +55,17 @@ impl Rule {
             // Where a match is long, a look at each place of a stretch costs less than a search, which does not know where to
             // stop, as long as few bytes are read at them.
             let stretch = high - low;
-            let mut is_short = stretch < self.pattern.longest.max(SHORT_STRETCH);
-            let mut left = (stretch + self.pattern.longest).saturating_mul(MOST_READ);
+            let mut is_short = stretch < self.pattern.max_len.max(SHORT_RANGE);
+            let mut left = (stretch + self.pattern.max_len).saturating_mul(MAX_READ_FACTOR);
             let mut at = low.max(consumed);
             while at <= high {
                 if is_short {
-                    if !self.pattern.begins.can_begin(bytes, at) {
+                    if !self.pattern.start_bytes.can_start_at(bytes, at) {
                         at += 1;
                         continue;
                     }
-                    let (holds, length) = self.pattern.anchor.holds(anchor, bytes, at)?;
-                    clock.passed(length)?;
+                    let (holds, length) = self.pattern.anchor.check_start(anchor, bytes, at)?;
+                    clock.charge_pass(length)?;
                     if !holds {
                         at += 1;
                         is_short = left > length;
@@ -75,7 +75,7 @@ impl Rule {
                 }
                 let end = bytes
                     .len()
-                    .min(if is_short { at } else { high } + self.pattern.longest + 4);
+                    .min(if is_short { at } else { high } + self.pattern.max_len + 4);
                 clock.searched(end - at)?;
                 let anchored = if is_short { Anchored::Yes } else { Anchored::No };
                 let input = Input::new(bytes).range(at..end).anchored(anchored);

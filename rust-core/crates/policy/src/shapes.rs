@@ -2,21 +2,21 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-use crate::begins::is_word;
+use crate::begins::is_word_byte;
 
 /// A shape with so many bytes and so many digits among them is rare enough.
-const ENOUGH: usize = 4;
-const ENOUGH_DIGITS: usize = 2;
-pub(crate) const LONGEST: usize = 16;
+const MIN_RARE_BYTES: usize = 4;
+const MIN_RARE_DIGITS: usize = 2;
+pub(crate) const MAX_SHAPE_BYTES: usize = 16;
 /// Repetitions that are written out differ by at most so many.
-const MOST_SPREAD: u32 = 3;
-const MOST_SHAPES: usize = 64;
+const MAX_REPETITION_SPREAD: u32 = 3;
+const MAX_SHAPES: usize = 64;
 /// First bytes of a match that are known, where no digits are.
-pub(crate) const FIRSTS: usize = 4;
+pub(crate) const MAX_FIRST_BYTES: usize = 4;
 
 /// What is known of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum ByteKind {
     Digit,
     Other,
     Any,
@@ -29,25 +29,25 @@ pub(crate) type FirstBytes = Vec<Vec<(u8, u8)>>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape {
     /// A word begins with it.
-    pub(crate) at_word: bool,
+    pub(crate) at_word_start: bool,
     /// Its first bytes.
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<ByteKind>,
     /// The bytes that can be the first ones, as far as that is known.
-    pub(crate) firsts: FirstBytes,
+    pub(crate) first_bytes: FirstBytes,
     closed: bool,
 }
 
 impl Shape {
     /// The ways in which matches of `hir` begin: each match begins in one of them.
-    pub(crate) fn all(hir: &Hir) -> Vec<Self> {
-        let mut shapes = extend(vec![Self::default()], hir);
+    pub(crate) fn from_hir(hir: &Hir) -> Vec<Self> {
+        let mut shapes = extend_shapes(vec![Self::default()], hir);
         for shape in &mut shapes {
-            shape.at_word &= !shape.kinds.is_empty();
-            while shape.kinds.last() == Some(&Kind::Any) {
+            shape.at_word_start &= !shape.kinds.is_empty();
+            while shape.kinds.last() == Some(&ByteKind::Any) {
                 shape.kinds.pop();
             }
             if shape.has_digits() {
-                shape.firsts.clear();
+                shape.first_bytes.clear();
             }
             shape.closed = true;
         }
@@ -57,12 +57,12 @@ impl Shape {
     }
 
     /// `shapes`, of which those that differ in one byte only, which is a digit in one of them and none in the other, are one.
-    pub(crate) fn joined(mut shapes: Vec<Self>) -> Vec<Self> {
+    pub(crate) fn merge_similar(mut shapes: Vec<Self>) -> Vec<Self> {
         let mut number = 0;
         while number < shapes.len() {
             let one = &shapes[number];
             let mut others = shapes.iter().enumerate().skip(number + 1);
-            match others.find_map(|(other, shape)| Some((other, one.without_difference(shape)?))) {
+            match others.find_map(|(other, shape)| Some((other, one.merge(shape)?))) {
                 Some((other, joined)) => {
                     shapes.swap_remove(other);
                     shapes[number] = joined;
@@ -74,23 +74,23 @@ impl Shape {
         shapes
     }
 
-    fn without_difference(&self, other: &Self) -> Option<Self> {
+    fn merge(&self, other: &Self) -> Option<Self> {
         let kinds = self.kinds.iter().zip(&other.kinds).enumerate();
         let mut different = kinds.filter(|(_, (one, other))| one != other);
         let (place, (one, another)) = different.next()?;
         let is_joined = different.next().is_none()
-            && (self.at_word, self.kinds.len()) == (other.at_word, other.kinds.len())
-            && *one != Kind::Any
-            && *another != Kind::Any;
+            && (self.at_word_start, self.kinds.len()) == (other.at_word_start, other.kinds.len())
+            && *one != ByteKind::Any
+            && *another != ByteKind::Any;
         let mut joined = self.clone();
-        joined.kinds[place] = Kind::Any;
+        joined.kinds[place] = ByteKind::Any;
         is_joined.then_some(joined)
     }
 
     /// Those of `shapes` that are not found wherever another one is.
-    pub(crate) fn widest(mut shapes: Vec<Self>) -> Vec<Self> {
-        let is_known = |kind: &&Kind| **kind != Kind::Any;
-        shapes.sort_by_key(|shape| (shape.kinds.iter().filter(is_known).count(), shape.at_word));
+    pub(crate) fn remove_covered(mut shapes: Vec<Self>) -> Vec<Self> {
+        let is_known = |kind: &&ByteKind| **kind != ByteKind::Any;
+        shapes.sort_by_key(|shape| (shape.kinds.iter().filter(is_known).count(), shape.at_word_start));
         let mut widest: Vec<Self> = Vec::new();
         for shape in shapes {
             if !widest.iter().any(|wide| wide.covers(&shape)) {
@@ -103,38 +103,41 @@ impl Shape {
     /// Whether it is found wherever `other` is.
     fn covers(&self, other: &Self) -> bool {
         let mut kinds = self.kinds.iter().enumerate();
-        (other.at_word || !self.at_word)
-            && kinds.all(|(offset, kind)| *kind == Kind::Any || other.kinds.get(offset) == Some(kind))
+        (other.at_word_start || !self.at_word_start)
+            && kinds.all(|(offset, kind)| *kind == ByteKind::Any || other.kinds.get(offset) == Some(kind))
     }
 
     /// Whether it says where a digit stands.
     pub(crate) fn has_digits(&self) -> bool {
-        self.kinds.contains(&Kind::Digit)
+        self.kinds.contains(&ByteKind::Digit)
     }
 
     fn push(&mut self, ranges: &[(u8, u8)]) {
         let within = |low: u8, high: u8| move |(first, last): &(u8, u8)| *first >= low && *last <= high;
         let kind = if ranges.iter().all(within(b'0', b'9')) {
-            Kind::Digit
+            ByteKind::Digit
         } else if ranges.iter().all(|(first, last)| *last < b'0' || *first > b'9') {
-            Kind::Other
+            ByteKind::Other
         } else {
-            Kind::Any
+            ByteKind::Any
         };
         if self.kinds.is_empty() {
-            self.at_word &= ranges.iter().all(|(first, last)| (*first..=*last).all(is_word));
+            self.at_word_start &= ranges
+                .iter()
+                .all(|(first, last)| (*first..=*last).all(is_word_byte));
         }
-        if self.firsts.len() < FIRSTS {
-            self.firsts.push(ranges.to_vec());
+        if self.first_bytes.len() < MAX_FIRST_BYTES {
+            self.first_bytes.push(ranges.to_vec());
         }
         self.kinds.push(kind);
-        let digits = self.kinds.iter().filter(|kind| **kind == Kind::Digit).count();
-        self.closed |= self.kinds.len() >= LONGEST || (digits >= ENOUGH_DIGITS && self.kinds.len() >= ENOUGH);
+        let digits = self.kinds.iter().filter(|kind| **kind == ByteKind::Digit).count();
+        self.closed |= self.kinds.len() >= MAX_SHAPE_BYTES
+            || (digits >= MIN_RARE_DIGITS && self.kinds.len() >= MIN_RARE_BYTES);
     }
 }
 
 /// The shapes with what `hir` adds to them.
-fn extend(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
+fn extend_shapes(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
     if shapes.iter().all(|shape| shape.closed) {
         return shapes;
     }
@@ -143,7 +146,7 @@ fn extend(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
     match hir.kind() {
         HirKind::Empty => {}
         HirKind::Look(look) => {
-            each(&|shape| shape.at_word |= shape.kinds.is_empty() && *look == Look::WordAscii)
+            each(&|shape| shape.at_word_start |= shape.kinds.is_empty() && *look == Look::WordAscii)
         }
         HirKind::Literal(literal) => {
             for byte in &literal.0 {
@@ -158,29 +161,29 @@ fn extend(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
             Some(ranges) => each(&|shape| shape.push(&ranges)),
             None => each(&|shape| shape.closed = true),
         },
-        HirKind::Capture(group) => return extend(shapes, &group.sub),
-        HirKind::Concat(parts) => return parts.iter().fold(shapes, extend),
+        HirKind::Capture(group) => return extend_shapes(shapes, &group.sub),
+        HirKind::Concat(parts) => return parts.iter().fold(shapes, extend_shapes),
         HirKind::Alternation(branches) => {
-            return bounded(
+            return limit_shapes(
                 branches
                     .iter()
-                    .flat_map(|branch| extend(shapes.clone(), branch))
+                    .flat_map(|branch| extend_shapes(shapes.clone(), branch))
                     .collect(),
             );
         }
         HirKind::Repetition(repetition) => {
-            for _ in 0..repetition.min.min(LONGEST as u32) {
-                shapes = extend(shapes, &repetition.sub);
+            for _ in 0..repetition.min.min(MAX_SHAPE_BYTES as u32) {
+                shapes = extend_shapes(shapes, &repetition.sub);
             }
             match repetition.max.and_then(|most| most.checked_sub(repetition.min)) {
                 Some(0) => {}
-                Some(spread) if spread <= MOST_SPREAD => {
+                Some(spread) if spread <= MAX_REPETITION_SPREAD => {
                     let mut all = shapes.clone();
                     for _ in 0..spread {
-                        shapes = extend(shapes, &repetition.sub);
+                        shapes = extend_shapes(shapes, &repetition.sub);
                         all.extend(shapes.iter().cloned());
                     }
-                    return bounded(all);
+                    return limit_shapes(all);
                 }
                 _ => shapes.iter_mut().for_each(|shape| shape.closed = true),
             }
@@ -190,10 +193,10 @@ fn extend(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
 }
 
 /// As many shapes as there may be: of more, no one is written out further.
-fn bounded(mut shapes: Vec<Shape>) -> Vec<Shape> {
+fn limit_shapes(mut shapes: Vec<Shape>) -> Vec<Shape> {
     shapes.sort();
     shapes.dedup();
-    if shapes.len() > MOST_SHAPES {
+    if shapes.len() > MAX_SHAPES {
         shapes.iter_mut().for_each(|shape| shape.closed = true);
     }
     shapes

@@ -3,40 +3,40 @@
 
 use regex_automata::hybrid::dfa::Cache;
 
-use crate::automaton::{Automaton, Walk};
+use crate::automaton::{Automaton, WalkOutcome};
 use crate::budget::Clock;
-use crate::digits::Places;
+use crate::digits::PositionBitmap;
 use crate::ground::MatchRange;
 use crate::hit::Hit;
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 use crate::shapes::Shape;
-use crate::starts::Starts;
-use crate::wake::Wake;
-use crate::{Fault, PolicyError, RuleIndex, View};
+use crate::starts::StartPatterns;
+use crate::wake::Trigger;
+use crate::{EvaluationError, PolicyError, RuleIndex, View};
 
 /// What the walks over a text may read, in bytes for each of its own. Beyond it the rules search for themselves.
-const MOST_READ: usize = 8;
+const MAX_READ_FACTOR: usize = 8;
 
 /// One automaton for the rules of a view that digits wake.
-pub(crate) struct Sieve {
+pub(crate) struct DigitPrefilter {
     pub(crate) view: View,
     automaton: Automaton,
     /// The rules, by the numbers of their patterns.
     rules: Vec<RuleIndex>,
-    starts: Starts,
+    starts: StartPatterns,
 }
 
 /// Buffers of a sieve.
 #[derive(Default)]
-pub(crate) struct Residue {
+pub(crate) struct DigitPrefilterBuffers {
     cache: Option<Cache>,
     sums: Vec<u32>,
     /// Where a match can begin, as bits.
     candidates: Vec<u64>,
 }
 
-impl Sieve {
+impl DigitPrefilter {
     /// Those of rules that digits wake, by their view.
     pub(crate) fn build_all(rules: &[Rule]) -> Result<Vec<Self>, PolicyError> {
         let sieves = [View::Text, View::Folded].map(|view| Self::build(rules, view));
@@ -48,7 +48,7 @@ impl Sieve {
         let (mut numbers, mut patterns, mut densities) = (Vec::new(), Vec::new(), Vec::new());
         let mut shapes = Vec::new();
         for (number, rule) in (0_u16..).zip(rules) {
-            let Wake::Digits(least) = rule.wake else {
+            let Trigger::Digits(least) = rule.wake else {
                 continue;
             };
             if rule.view != view {
@@ -56,9 +56,9 @@ impl Sieve {
             }
             numbers.push(RuleIndex(number));
             patterns.push(&rule.pattern.hir);
-            let of_rule = Shape::all(&rule.pattern.hir);
+            let of_rule = Shape::from_hir(&rule.pattern.hir);
             if !of_rule.iter().all(Shape::has_digits) {
-                densities.push((least, rule.pattern.longest));
+                densities.push((least, rule.pattern.max_len));
             }
             shapes.extend(of_rule);
         }
@@ -69,34 +69,35 @@ impl Sieve {
             view,
             automaton: Automaton::build(&patterns)?,
             rules: numbers,
-            starts: Starts::of(shapes, &densities),
+            starts: StartPatterns::from_shapes(shapes, &densities),
         }))
     }
 
     /// Adds a hit for every place at which a match of one of the rules that are `active` does begin. `places` are those
     /// behind the beginning of `ground`.
-    pub(crate) fn collect(
+    pub(crate) fn collect_hits(
         &self,
         active: &RuleSet,
         ground: &MatchRange<'_>,
-        places: &Places,
-        residue: &mut Residue,
+        places: &PositionBitmap,
+        residue: &mut DigitPrefilterBuffers,
         hits: &mut Vec<Hit>,
         clock: &mut Clock<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), EvaluationError> {
         let MatchRange { bytes, from, to, .. } = *ground;
         let has_digits = places.digits.iter().any(|digits| *digits != 0);
         if !has_digits || !self.rules.iter().any(|rule| active.contains(*rule)) {
             return Ok(());
         }
-        let Residue {
+        let DigitPrefilterBuffers {
             cache,
             sums,
             candidates,
         } = residue;
-        self.starts.fill(places, &bytes[from..], sums, candidates);
-        let cache = cache.get_or_insert_with(|| self.automaton.cache());
-        let mut left = (bytes.len() - from).saturating_mul(MOST_READ);
+        self.starts
+            .fill_candidates(places, &bytes[from..], sums, candidates);
+        let cache = cache.get_or_insert_with(|| self.automaton.create_cache());
+        let mut left = (bytes.len() - from).saturating_mul(MAX_READ_FACTOR);
         for (word, first) in candidates.iter().zip((from..to).step_by(u64::BITS as usize)) {
             let mut bits = *word;
             while bits != 0 {
@@ -105,11 +106,11 @@ impl Sieve {
                 if place >= to {
                     break;
                 }
-                if !self.automaton.can_begin(bytes, place) {
+                if !self.automaton.can_start_at(bytes, place) {
                     continue;
                 }
                 let length = self.walk(active, cache, ground, place, hits)?;
-                clock.passed(length)?;
+                clock.charge_pass(length)?;
                 let Some(rest) = left.checked_sub(length) else {
                     let rules = self.rules.iter().filter(|rule| active.contains(**rule));
                     hits.extend(rules.map(|rule| Hit::new(*rule, place + 1 - from, usize::MAX)));
@@ -129,7 +130,7 @@ impl Sieve {
         ground: &MatchRange<'_>,
         place: usize,
         hits: &mut Vec<Hit>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         let (at, known) = (place - ground.from, hits.len());
         let mut found = |pattern: usize| {
             let rule = self.rules[pattern];
@@ -141,9 +142,9 @@ impl Sieve {
             .automaton
             .walk(cache, ground.bytes, place, |pattern, _| found(pattern))?
         {
-            Walk::Dead(length) => Ok(length),
-            Walk::Alive(state) => {
-                self.automaton.end(cache, state, &mut found)?;
+            WalkOutcome::Dead(length) => Ok(length),
+            WalkOutcome::Alive(state) => {
+                self.automaton.finish(cache, state, &mut found)?;
                 Ok(ground.bytes.len() - place)
             }
         }

@@ -6,23 +6,23 @@ use crate::RuleIndex;
 use crate::needle::Offsets;
 
 /// As many rules as a cell of the table has bits.
-pub(crate) const MOST_SIGNS: usize = u64::BITS as usize;
+pub(crate) const MAX_TRIGGERS: usize = u64::BITS as usize;
 const BLOCK: u32 = 256;
 
 /// Rules that a character of a class wakes.
 #[derive(Default)]
-pub(crate) struct Signs {
+pub(crate) struct CharacterTriggers {
     rules: Vec<(RuleIndex, Offsets)>,
     blocks: Vec<u16>,
     cells: Vec<[u64; BLOCK as usize]>,
 }
 
 /// A rule, the ranges of the characters that wake it, and where in its matches they stand.
-pub(crate) type Sign<'a> = (RuleIndex, &'a [(char, char)], Offsets);
+pub(crate) type CharacterTrigger<'a> = (RuleIndex, &'a [(char, char)], Offsets);
 
-impl Signs {
-    /// The table of at most [`MOST_SIGNS`] rules.
-    pub(crate) fn new(signs: &[Sign<'_>]) -> Self {
+impl CharacterTriggers {
+    /// The table of at most [`MAX_TRIGGERS`] rules.
+    pub(crate) fn new(signs: &[CharacterTrigger<'_>]) -> Self {
         if signs.is_empty() {
             return Self::default();
         }
@@ -60,7 +60,7 @@ impl Signs {
         let mut at = 0;
         while let Some(ahead) = text[at..].iter().position(|byte| !byte.is_ascii()) {
             at += ahead;
-            let (code, width) = decode(&text[at..]);
+            let (code, width) = decode_char(&text[at..]);
             let block = self
                 .blocks
                 .get((code / BLOCK) as usize)
@@ -69,7 +69,7 @@ impl Signs {
             while woken != 0 {
                 let (rule, offsets) = self.rules[woken.trailing_zeros() as usize];
                 woken &= woken - 1;
-                if let Some((first, last)) = offsets.beginnings(at) {
+                if let Some((first, last)) = offsets.start_range(at) {
                     found(rule, first, last);
                 }
             }
@@ -79,7 +79,7 @@ impl Signs {
 }
 
 /// The character at the beginning of `text`, which is not ASCII, and its width in bytes.
-fn decode(text: &[u8]) -> (u32, usize) {
+fn decode_char(text: &[u8]) -> (u32, usize) {
     let bits = |byte: u8, count: u32| u32::from(byte) & ((1 << count) - 1);
     match *text {
         [a @ 0xf0..=0xff, b, c, d, ..] => (

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::Likeness;
+use crate::FalsePositiveRate;
 
 /// What a rule does where it matches; ordered from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -116,7 +116,7 @@ pub struct RuleSpec {
     /// Instead of a regex and literals, in a built-in pack: it matches parts of a text whose linear score is at least what
     /// this share of honest texts reaches. Such a rule flags a request, and does nothing else.
     #[serde(default)]
-    pub likeness: Option<Likeness>,
+    pub likeness: Option<FalsePositiveRate>,
     /// What it adds to the score of a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,

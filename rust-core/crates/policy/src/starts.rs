@@ -2,62 +2,62 @@
 
 use std::array;
 
-use crate::begins::is_word;
-use crate::digits::{Places, WORD};
-use crate::shapes::{FIRSTS, FirstBytes, Kind, LONGEST, Shape};
+use crate::begins::is_word_byte;
+use crate::digits::{PositionBitmap, WORD_BITS};
+use crate::shapes::{ByteKind, FirstBytes, MAX_FIRST_BYTES, MAX_SHAPE_BYTES, Shape};
 
 /// Shapes that are told apart by their first bytes; of more, some count as one.
-const GROUPS: usize = u64::BITS as usize;
+const MAX_GROUPS: usize = u64::BITS as usize;
 
 /// What the matches of some rules begin with.
-pub(crate) struct Starts {
+pub(crate) struct StartPatterns {
     /// Those that say where digits stand,
-    probes: Vec<Probe>,
+    probes: Vec<DigitProbe>,
     /// how far apart the first two digits of any of them can be; none, if one of them has a single one,
     gaps: Vec<usize>,
     /// and the others.
-    loose: Option<Loose>,
+    non_digit: Option<NonDigitStarts>,
 }
 
 /// A [`Shape`] that says where digits stand.
-struct Probe {
-    at_word: bool,
+struct DigitProbe {
+    at_word_start: bool,
     /// By the offset of a byte, what of the bits for digits is turned over: none if a digit stands there.
     tests: Vec<(usize, u64)>,
 }
 
 /// Rules of which matches can begin with other things than digits stand in.
-struct Loose {
+struct NonDigitStarts {
     /// What a match of one of them holds: (digits at least, in so many words of places).
     densities: Vec<(u32, usize)>,
-    firsts: Vec<Firsts>,
+    matchers: Vec<FirstByteMatcher>,
 }
 
 /// Where a match begins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Where {
-    AtWord,
+enum StartPosition {
+    AtWordStart,
     /// With one byte before a word.
     BeforeWord,
     Anywhere,
 }
 
 /// What stands there: for each of the first bytes, the shapes that have it.
-struct Firsts {
-    place: Where,
-    bytes: Box<[[u64; 256]; FIRSTS]>,
+struct FirstByteMatcher {
+    position: StartPosition,
+    bytes: Box<[[u64; 256]; MAX_FIRST_BYTES]>,
 }
 
-impl Starts {
+impl StartPatterns {
     /// Of matches with one of these `shapes`. Those without digits belong to rules with the `densities`: digits at least,
     /// and bytes at most.
-    pub(crate) fn of(shapes: Vec<Shape>, densities: &[(usize, usize)]) -> Self {
+    pub(crate) fn from_shapes(shapes: Vec<Shape>, densities: &[(usize, usize)]) -> Self {
         let (known, unknown): (Vec<_>, Vec<_>) = shapes.into_iter().partition(Shape::has_digits);
-        let known = Shape::widest(Shape::joined(known));
-        let probes: Vec<Probe> = known.iter().map(Probe::of).collect();
+        let known = Shape::remove_covered(Shape::merge_similar(known));
+        let probes: Vec<DigitProbe> = known.iter().map(DigitProbe::from_shape).collect();
         let gap = |shape: &Shape| {
             let kinds = shape.kinds.iter().enumerate();
-            let mut digits = kinds.filter(|(_, kind)| **kind == Kind::Digit);
+            let mut digits = kinds.filter(|(_, kind)| **kind == ByteKind::Digit);
             let (first, second) = (digits.next()?, digits.next()?);
             Some(second.0 - first.0)
         };
@@ -68,32 +68,38 @@ impl Starts {
         Self {
             probes,
             gaps,
-            loose: Loose::of(&unknown, densities),
+            non_digit: NonDigitStarts::from_shapes(&unknown, densities),
         }
     }
 
     /// Replaces the content of `candidates` by bits for the places of `text` at which a match can begin. `sums` is a buffer.
-    pub(crate) fn fill(&self, places: &Places, text: &[u8], sums: &mut Vec<u32>, candidates: &mut Vec<u64>) {
+    pub(crate) fn fill_candidates(
+        &self,
+        places: &PositionBitmap,
+        text: &[u8],
+        sums: &mut Vec<u32>,
+        candidates: &mut Vec<u64>,
+    ) {
         candidates.clear();
-        let words = places.digits.windows(2).zip(&places.begins);
-        candidates.extend(words.map(|(pair, begins)| self.probed(pair[0], pair[1], *begins)));
-        if let Some(loose) = &self.loose {
+        let words = places.digits.windows(2).zip(&places.word_starts);
+        candidates.extend(words.map(|(pair, begins)| self.apply_probes(pair[0], pair[1], *begins)));
+        if let Some(loose) = &self.non_digit {
             loose.add(places, text, sums, candidates);
         }
     }
 
-    fn probed(&self, digits: u64, next: u64, begins: u64) -> u64 {
+    fn apply_probes(&self, digits: u64, next: u64, begins: u64) -> u64 {
         if digits | next == 0 {
             return 0;
         }
-        let shifted: [u64; LONGEST + 1] =
-            array::from_fn(|count| (digits >> count) | (next << (WORD - 1 - count) << 1));
+        let shifted: [u64; MAX_SHAPE_BYTES + 1] =
+            array::from_fn(|count| (digits >> count) | (next << (WORD_BITS - 1 - count) << 1));
         let is_near = |gap: &usize| digits & shifted[*gap] != 0 || next & (next >> gap) != 0;
         if !self.gaps.is_empty() && !self.gaps.iter().any(is_near) {
             return 0;
         }
         self.probes.iter().fold(0, |any, probe| {
-            let fitting = if probe.at_word { begins } else { u64::MAX };
+            let fitting = if probe.at_word_start { begins } else { u64::MAX };
             any | probe.tests.iter().fold(fitting, |fitting, (offset, flip)| {
                 fitting & (shifted[*offset] ^ flip)
             })
@@ -101,50 +107,52 @@ impl Starts {
     }
 }
 
-impl Probe {
-    fn of(shape: &Shape) -> Self {
-        let test = |(offset, kind): (usize, &Kind)| match kind {
-            Kind::Digit => Some((offset, 0)),
-            Kind::Other => Some((offset, u64::MAX)),
-            Kind::Any => None,
+impl DigitProbe {
+    fn from_shape(shape: &Shape) -> Self {
+        let test = |(offset, kind): (usize, &ByteKind)| match kind {
+            ByteKind::Digit => Some((offset, 0)),
+            ByteKind::Other => Some((offset, u64::MAX)),
+            ByteKind::Any => None,
         };
         let tests = shape.kinds.iter().enumerate().filter_map(test);
         Self {
-            at_word: shape.at_word,
+            at_word_start: shape.at_word_start,
             tests: tests.collect(),
         }
     }
 }
 
-impl Loose {
+impl NonDigitStarts {
     /// None, if there are no such `shapes`.
-    fn of(shapes: &[Shape], densities: &[(usize, usize)]) -> Option<Self> {
+    fn from_shapes(shapes: &[Shape], densities: &[(usize, usize)]) -> Option<Self> {
         let mut shapes: Vec<_> = shapes
             .iter()
-            .map(|shape| (Where::of(shape), &shape.firsts))
+            .map(|shape| (StartPosition::from_shape(shape), &shape.first_bytes))
             .collect();
         shapes.sort();
         shapes.dedup();
-        let firsts = shapes.chunk_by(|one, other| one.0 == other.0).map(Firsts::of);
+        let firsts = shapes
+            .chunk_by(|one, other| one.0 == other.0)
+            .map(FirstByteMatcher::from_shapes);
         // From the last place of a word on.
-        let words = |longest: &usize| (longest + WORD - 2) / WORD + 1;
+        let words = |longest: &usize| (longest + WORD_BITS - 2) / WORD_BITS + 1;
         let densities = densities
             .iter()
             .map(|(least, longest)| (*least as u32, words(longest)));
         (!shapes.is_empty()).then(|| Self {
-            densities: uncovered(densities.collect()),
-            firsts: firsts.collect(),
+            densities: remove_covered(densities.collect()),
+            matchers: firsts.collect(),
         })
     }
 
-    fn add(&self, places: &Places, text: &[u8], sums: &mut Vec<u32>, candidates: &mut [u64]) {
+    fn add(&self, places: &PositionBitmap, text: &[u8], sums: &mut Vec<u32>, candidates: &mut [u64]) {
         sums.clear();
         let mut sum = 0;
         sums.extend(places.digits.iter().map(|digits| {
             sum += digits.count_ones();
             sum
         }));
-        let begins = places.begins.windows(2);
+        let begins = places.word_starts.windows(2);
         for (word, (candidates, begins)) in candidates.iter_mut().zip(begins).enumerate() {
             let before = word.checked_sub(1).map_or(0, |last| sums[last]);
             let is_dense = |(least, words): &(u32, usize)| {
@@ -153,27 +161,27 @@ impl Loose {
             if !self.densities.iter().any(is_dense) {
                 continue;
             }
-            for firsts in &self.firsts {
-                let places = match firsts.place {
-                    Where::AtWord => begins[0],
-                    Where::BeforeWord => begins[0] >> 1 | begins[1] << (WORD - 1),
-                    Where::Anywhere => u64::MAX,
+            for firsts in &self.matchers {
+                let places = match firsts.position {
+                    StartPosition::AtWordStart => begins[0],
+                    StartPosition::BeforeWord => begins[0] >> 1 | begins[1] << (WORD_BITS - 1),
+                    StartPosition::Anywhere => u64::MAX,
                 };
-                *candidates |= firsts.fitting(places, &text[word * WORD..]);
+                *candidates |= firsts.matching_positions(places, &text[word * WORD_BITS..]);
             }
         }
     }
 }
 
-impl Where {
-    fn of(shape: &Shape) -> Self {
+impl StartPosition {
+    fn from_shape(shape: &Shape) -> Self {
         let known = |offset: usize, fits: &dyn Fn(u8) -> bool| {
-            let bytes = shape.firsts.get(offset);
+            let bytes = shape.first_bytes.get(offset);
             bytes.is_some_and(|ranges| ranges.iter().all(|(low, high)| (*low..=*high).all(fits)))
         };
-        if shape.at_word {
-            Self::AtWord
-        } else if known(0, &|byte| !is_word(byte)) && known(1, &is_word) {
+        if shape.at_word_start {
+            Self::AtWordStart
+        } else if known(0, &|byte| !is_word_byte(byte)) && known(1, &is_word_byte) {
             Self::BeforeWord
         } else {
             Self::Anywhere
@@ -181,33 +189,38 @@ impl Where {
     }
 }
 
-impl Firsts {
+impl FirstByteMatcher {
     /// Of shapes that begin at the same kind of place.
-    fn of(shapes: &[(Where, &FirstBytes)]) -> Self {
-        let mut bytes = Box::new([[0_u64; 256]; FIRSTS]);
+    fn from_shapes(shapes: &[(StartPosition, &FirstBytes)]) -> Self {
+        let mut bytes = Box::new([[0_u64; 256]; MAX_FIRST_BYTES]);
         let all = [(0, u8::MAX)].to_vec();
         for (number, (_, firsts)) in shapes.iter().enumerate() {
             for (offset, shapes) in bytes.iter_mut().enumerate() {
                 for (low, high) in firsts.get(offset).unwrap_or(&all) {
                     for byte in *low..=*high {
-                        shapes[usize::from(byte)] |= 1 << (number % GROUPS);
+                        shapes[usize::from(byte)] |= 1 << (number % MAX_GROUPS);
                     }
                 }
             }
         }
-        let place = shapes.first().map_or(Where::Anywhere, |(place, _)| *place);
-        Self { place, bytes }
+        let place = shapes
+            .first()
+            .map_or(StartPosition::Anywhere, |(place, _)| *place);
+        Self {
+            position: place,
+            bytes,
+        }
     }
 
     /// Those of `places` of `text` at which a match can begin.
-    fn fitting(&self, places: u64, text: &[u8]) -> u64 {
+    fn matching_positions(&self, places: u64, text: &[u8]) -> u64 {
         // Behind the end of the text any byte may stand.
-        let Some(chunk) = text.first_chunk::<{ WORD + FIRSTS }>() else {
+        let Some(chunk) = text.first_chunk::<{ WORD_BITS + MAX_FIRST_BYTES }>() else {
             return places;
         };
         let (mut left, mut fitting) = (places, 0);
         while left != 0 {
-            let place = left.trailing_zeros() as usize & (WORD - 1);
+            let place = left.trailing_zeros() as usize & (WORD_BITS - 1);
             let behind = |offset: usize| self.bytes[offset][usize::from(chunk[place + offset])];
             let shapes = behind(0) & behind(1);
             if shapes != 0 && shapes & behind(2) & behind(3) != 0 {
@@ -220,7 +233,7 @@ impl Firsts {
 }
 
 /// Those of `densities` that are not found wherever another one is.
-fn uncovered(mut densities: Vec<(u32, usize)>) -> Vec<(u32, usize)> {
+fn remove_covered(mut densities: Vec<(u32, usize)>) -> Vec<(u32, usize)> {
     // Fewest digits first: whatever holds more of them within as few words holds those, too.
     densities.sort_unstable_by_key(|(least, words)| (*least, std::cmp::Reverse(*words)));
     let mut reach = 0;

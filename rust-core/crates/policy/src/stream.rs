@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::decode::{self, TOKEN_LIMIT};
-use crate::fold::floor_boundary;
-use crate::hold::Holding;
+use crate::decode::{self, MAX_TOKEN_BYTES};
+use crate::fold::floor_char_boundary;
+use crate::hold::HoldMode;
 use crate::progress::{Progress, Reach};
-use crate::scan::{MOST_HELD, Pass, Reporting, guarded};
-use crate::{Budget, Engine, Fault, Match, Profile, Scope, Scratch};
+use crate::scan::{Evaluation, MAX_HELD_BYTES, ReportTarget, run_guarded};
+use crate::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch};
 
 /// The scan of a text that arrives in pieces. Keeps the undecided end of it only: usually the last word. A clone of it can
 /// be ended to learn what would match if nothing followed.
@@ -19,10 +19,10 @@ pub struct StreamScan {
     base: usize,
     progress: Progress,
     /// Up to where in the tail encodings have been looked for.
-    tokens: usize,
+    tokens_scanned_to: usize,
     /// Bytes of the whole text that may leave.
     cleared: usize,
-    fault: Option<Fault>,
+    fault: Option<EvaluationError>,
 }
 
 impl StreamScan {
@@ -37,7 +37,7 @@ impl StreamScan {
     /// that were reported, and those of rules that only flag an answer.
     ///
     /// # Errors
-    /// [`Fault`]: there is no result, and the exchange has to be denied. So does every later call.
+    /// [`EvaluationError`]: there is no result, and the exchange has to be denied. So does every later call.
     #[allow(
         clippy::too_many_arguments,
         reason = "the engine's context, which every evaluation is given"
@@ -51,10 +51,10 @@ impl StreamScan {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         self.tail.push_str(text);
         self.evaluate(|stream| {
-            guarded(
+            run_guarded(
                 engine,
                 profile,
                 scope,
@@ -80,9 +80,9 @@ impl StreamScan {
         budget: &mut Budget,
         scratch: &mut Scratch,
         found: &mut Vec<Match>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), EvaluationError> {
         self.evaluate(|stream| {
-            guarded(
+            run_guarded(
                 engine,
                 profile,
                 scope,
@@ -90,18 +90,21 @@ impl StreamScan {
                 budget,
                 scratch,
                 found,
-                |pass| stream.end(pass),
+                |pass| stream.scan_end(pass),
             )
         })
     }
 
     /// How many bytes from the beginning are decided: no match that is reported later touches them, of any rule.
     #[must_use]
-    pub fn decided(&self) -> usize {
-        self.base + self.held()
+    pub fn decided_len(&self) -> usize {
+        self.base + self.first_undecided()
     }
 
-    fn evaluate(&mut self, work: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn evaluate(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), EvaluationError>,
+    ) -> Result<(), EvaluationError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -110,59 +113,60 @@ impl StreamScan {
         outcome
     }
 
-    fn advance(&mut self, pass: &mut Pass<'_>) -> Result<(), Fault> {
-        let place = Reporting::At(self.base);
-        pass.windows(&self.tail, place, &mut self.progress)?;
-        pass.window(&self.tail, place, &mut self.progress, Reach::Undecided)?;
+    fn advance(&mut self, pass: &mut Evaluation<'_>) -> Result<(), EvaluationError> {
+        let place = ReportTarget::AtOffset(self.base);
+        pass.scan_windows(&self.tail, place, &mut self.progress)?;
+        pass.scan_window(&self.tail, place, &mut self.progress, Reach::Undecided)?;
 
         // A token that reaches the end can grow; only what is cut off from it is final.
         let bytes = self.tail.as_bytes();
-        let trailing = self.tokens + decode::trailing_token(&bytes[self.tokens..]);
-        let whole = trailing + (bytes.len() - trailing) / TOKEN_LIMIT * TOKEN_LIMIT;
+        let trailing =
+            self.tokens_scanned_to + decode::trailing_token_start(&bytes[self.tokens_scanned_to..]);
+        let whole = trailing + (bytes.len() - trailing) / MAX_TOKEN_BYTES * MAX_TOKEN_BYTES;
         // A piece is no slice: its tokens are scanned to their end.
-        pass.tokens(&self.tail[..whole], self.tokens, self.base)?;
-        self.tokens = whole;
-        let waits = match pass.holding {
-            Holding::All => self.held(),
-            Holding::Acting(hold) => self
+        pass.scan_tokens(&self.tail[..whole], self.tokens_scanned_to, self.base)?;
+        self.tokens_scanned_to = whole;
+        let waits = match pass.hold_mode {
+            HoldMode::All => self.first_undecided(),
+            HoldMode::Acting(hold) => self
                 .progress
                 .waits()
-                .min(whole + pass.open_token(hold, &bytes[whole..])?),
-            Holding::Nothing => bytes.len(),
+                .min(whole + pass.undecided_in_open_token(hold, &bytes[whole..])?),
+            HoldMode::Off => bytes.len(),
         };
         self.cleared = self.cleared.max(self.base + waits);
-        if bytes.len() - self.held() > MOST_HELD {
-            return Err(Fault::Budget);
+        if bytes.len() - self.first_undecided() > MAX_HELD_BYTES {
+            return Err(EvaluationError::BudgetExceeded);
         }
-        self.forget();
+        self.discard_decided();
         Ok(())
     }
 
-    fn end(&mut self, pass: &mut Pass<'_>) -> Result<(), Fault> {
-        pass.windows(&self.tail, Reporting::At(self.base), &mut self.progress)?;
-        pass.window(
+    fn scan_end(&mut self, pass: &mut Evaluation<'_>) -> Result<(), EvaluationError> {
+        pass.scan_windows(&self.tail, ReportTarget::AtOffset(self.base), &mut self.progress)?;
+        pass.scan_window(
             &self.tail,
-            Reporting::At(self.base),
+            ReportTarget::AtOffset(self.base),
             &mut self.progress,
             Reach::End,
         )?;
-        pass.tokens(&self.tail, self.tokens, self.base)?;
-        self.tokens = self.tail.len();
+        pass.scan_tokens(&self.tail, self.tokens_scanned_to, self.base)?;
+        self.tokens_scanned_to = self.tail.len();
         self.cleared = self.base + self.tail.len();
-        self.forget();
+        self.discard_decided();
         Ok(())
     }
 
-    fn held(&self) -> usize {
-        self.progress.held().min(self.tokens)
+    fn first_undecided(&self) -> usize {
+        self.progress.first_undecided().min(self.tokens_scanned_to)
     }
 
     /// Takes what is decided away from the tail, except its last character.
-    fn forget(&mut self) {
-        let count = floor_boundary(self.tail.as_bytes(), self.held().saturating_sub(1));
+    fn discard_decided(&mut self) {
+        let count = floor_char_boundary(self.tail.as_bytes(), self.first_undecided().saturating_sub(1));
         self.tail.drain(..count);
         self.base += count;
-        self.tokens -= count;
-        self.progress.forget(count);
+        self.tokens_scanned_to -= count;
+        self.progress.discard_prefix(count);
     }
 }

@@ -5,16 +5,16 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::pattern::has_value;
+use crate::pattern::has_value_group;
 
 /// Backslashes in a row before what a JSON string in a JSON string writes as an escape.
-const MOST_BACKSLASHES: usize = 8;
+const MAX_BACKSLASHES: usize = 8;
 
 /// Graphic ASCII characters, but for quotes and the backslash, which end a token in every notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Characters(u128);
+struct AsciiSet(u128);
 
-impl Characters {
+impl AsciiSet {
     fn has(self, byte: u8) -> bool {
         byte.is_ascii() && self.0 & 1 << byte != 0
     }
@@ -31,9 +31,9 @@ impl Characters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenTail {
     /// What the last repetition takes.
-    last: Characters,
+    repeated: AsciiSet,
     /// Whether one of these stood directly behind the match.
-    has_begun: bool,
+    has_started: bool,
 }
 
 /// How far a token goes on in a text.
@@ -49,77 +49,79 @@ enum Unit {
     /// A character and how many bytes it is written with.
     Character(u8, usize),
     /// What may be one: the text is over.
-    Begun,
+    Incomplete,
     Other,
 }
 
 impl TokenTail {
     /// Of a rule with this pattern.
-    pub(crate) fn of(hir: &Hir) -> Self {
-        let mut last = Characters::default();
-        take_last(hir, &mut last);
+    pub(crate) fn from_pattern(hir: &Hir) -> Self {
+        let mut last = AsciiSet::default();
+        collect_trailing(hir, &mut last);
         Self {
-            last,
-            has_begun: false,
+            repeated: last,
+            has_started: false,
         }
     }
 
     /// Whether a match is never cut off.
     pub(crate) fn is_empty(self) -> bool {
-        self.last == Characters::default()
+        self.repeated == AsciiSet::default()
     }
 
     /// Goes on in `text` from `from`, which is the end of the match or of what belongs to it already. A token that is open
     /// goes on with the text that follows, from `end`.
-    pub fn go_on(&mut self, text: &[u8], from: usize) -> TailEnd {
+    pub fn advance(&mut self, text: &[u8], from: usize) -> TailEnd {
         let mut end = from;
         loop {
             let rest = text.get(end..).unwrap_or_default();
-            let length = match unit(rest) {
-                Unit::Character(byte, _) if !self.has_begun && !self.last.has(byte) => None,
-                Unit::Character(byte, length) if is_joint(byte) => match unit(&rest[length..]) {
-                    Unit::Character(byte, more) if !is_joint(byte) && self.takes(byte) => Some(length + more),
-                    Unit::Begun => return TailEnd { end, is_open: true },
+            let length = match parse_unit(rest) {
+                Unit::Character(byte, _) if !self.has_started && !self.repeated.has(byte) => None,
+                Unit::Character(byte, length) if is_joiner(byte) => match parse_unit(&rest[length..]) {
+                    Unit::Character(byte, more) if !is_joiner(byte) && self.accepts(byte) => {
+                        Some(length + more)
+                    }
+                    Unit::Incomplete => return TailEnd { end, is_open: true },
                     _ => None,
                 },
-                Unit::Character(byte, length) if self.takes(byte) => Some(length),
-                Unit::Begun => return TailEnd { end, is_open: true },
+                Unit::Character(byte, length) if self.accepts(byte) => Some(length),
+                Unit::Incomplete => return TailEnd { end, is_open: true },
                 _ => None,
             };
             let Some(length) = length else {
                 return TailEnd { end, is_open: false };
             };
-            self.has_begun = true;
+            self.has_started = true;
             end += length;
         }
     }
 
-    fn takes(&self, byte: u8) -> bool {
-        byte.is_ascii_alphanumeric() || b"-_+/=~".contains(&byte) || self.last.has(byte)
+    fn accepts(&self, byte: u8) -> bool {
+        byte.is_ascii_alphanumeric() || b"-_+/=~".contains(&byte) || self.repeated.has(byte)
     }
 }
 
 /// Stands between two parts of a token, and is no part of one at its end: a full stop behind a token ends a sentence.
-fn is_joint(byte: u8) -> bool {
+fn is_joiner(byte: u8) -> bool {
     matches!(byte, b'.' | b'%')
 }
 
 /// The character that a text begins with. Encoders of JSON write some of base64 as escapes: `\/`, `\u002B`.
-fn unit(text: &[u8]) -> Unit {
+fn parse_unit(text: &[u8]) -> Unit {
     let backslashes = text.iter().take_while(|byte| **byte == b'\\').count();
     let written = &text[backslashes..];
     match written {
-        _ if backslashes > MOST_BACKSLASHES => Unit::Other,
-        [] => Unit::Begun,
+        _ if backslashes > MAX_BACKSLASHES => Unit::Other,
+        [] => Unit::Incomplete,
         [byte, ..] if backslashes == 0 && byte.is_ascii_graphic() => Unit::Character(*byte, 1),
         [b'/', ..] if backslashes > 0 => Unit::Character(b'/', backslashes + 1),
-        [b'u', digits @ ..] if backslashes > 0 => escaped(digits, backslashes + 1),
+        [b'u', digits @ ..] if backslashes > 0 => parse_escape(digits, backslashes + 1),
         _ => Unit::Other,
     }
 }
 
 /// A sign of base64, by the digits of its escape.
-fn escaped(digits: &[u8], before: usize) -> Unit {
+fn parse_escape(digits: &[u8], before: usize) -> Unit {
     let digits = &digits[..digits.len().min(4)];
     let signs = [(b"002b", b'+'), (b"002f", b'/'), (b"003d", b'=')];
     let sign = signs
@@ -127,14 +129,14 @@ fn escaped(digits: &[u8], before: usize) -> Unit {
         .find(|(written, _)| written[..digits.len()].eq_ignore_ascii_case(digits));
     match sign {
         Some((_, sign)) if digits.len() == 4 => Unit::Character(*sign, before + 4),
-        Some(_) => Unit::Begun,
+        Some(_) => Unit::Incomplete,
         None => Unit::Other,
     }
 }
 
 /// Adds what repetitions at the end of a pattern's value take, where they can take more or less; whether the pattern can match
 /// nothing.
-fn take_last(hir: &Hir, last: &mut Characters) -> bool {
+fn collect_trailing(hir: &Hir, last: &mut AsciiSet) -> bool {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => true,
         HirKind::Literal(_) | HirKind::Class(_) => false,
@@ -143,21 +145,21 @@ fn take_last(hir: &Hir, last: &mut Characters) -> bool {
             match repetition.sub.kind() {
                 _ if repetition.max == Some(repetition.min) => {}
                 HirKind::Class(class) => add_class(class, last),
-                _ => is_optional |= take_last(&repetition.sub, last),
+                _ => is_optional |= collect_trailing(&repetition.sub, last),
             }
             is_optional
         }
-        HirKind::Capture(group) => take_last(&group.sub, last),
+        HirKind::Capture(group) => collect_trailing(&group.sub, last),
         HirKind::Alternation(branches) => {
             let mut is_optional = false;
             for branch in branches {
-                is_optional |= take_last(branch, last);
+                is_optional |= collect_trailing(branch, last);
             }
             is_optional
         }
         HirKind::Concat(parts) => {
             // What follows the value is no part of it.
-            let value = parts.iter().position(has_value);
+            let value = parts.iter().position(has_value_group);
             let behind = value.map_or(&[][..], |value| &parts[value + 1..]);
             if behind
                 .iter()
@@ -166,12 +168,15 @@ fn take_last(hir: &Hir, last: &mut Characters) -> bool {
                 return false;
             }
             let of_value = value.map_or(parts.len(), |value| value + 1);
-            parts[..of_value].iter().rev().all(|part| take_last(part, last))
+            parts[..of_value]
+                .iter()
+                .rev()
+                .all(|part| collect_trailing(part, last))
         }
     }
 }
 
-fn add_class(class: &Class, last: &mut Characters) {
+fn add_class(class: &Class, last: &mut AsciiSet) {
     let takes = |byte: u8| match class {
         Class::Unicode(class) => {
             let mut ranges = class.ranges().iter();
@@ -201,18 +206,18 @@ mod tests {
             ..PolicyConfig::default()
         };
         for rule in &Engine::compile(&config).unwrap().rules {
-            let is_cut_off = !TokenTail::of(&rule.pattern.hir).is_empty();
+            let is_cut_off = !TokenTail::from_pattern(&rule.pattern.hir).is_empty();
             assert_eq!(rule.info.extent != Extent::Match, is_cut_off, "{}", rule.info.id);
         }
     }
 
     fn tail(pattern: &str) -> TokenTail {
-        TokenTail::of(&regex_syntax::parse(pattern).unwrap())
+        TokenTail::from_pattern(&regex_syntax::parse(pattern).unwrap())
     }
 
     /// What is left of a text behind the end of a token that `matched` characters of are matched.
     fn left<'t>(pattern: &str, text: &'t str, matched: usize) -> &'t str {
-        let TailEnd { end, .. } = tail(pattern).go_on(text.as_bytes(), matched);
+        let TailEnd { end, .. } = tail(pattern).advance(text.as_bytes(), matched);
         &text[end..]
     }
 
@@ -265,12 +270,12 @@ mod tests {
     #[test]
     fn a_token_that_comes_in_pieces_ends_where_the_whole_one_does() {
         let text = r"key-abcdefgh.ij%2F\\/kl\u002Bmn. And".as_bytes();
-        let whole = tail("key-[a-z]{2,4}").go_on(text, 8);
+        let whole = tail("key-[a-z]{2,4}").advance(text, 8);
         for cut in 8..text.len() {
             let mut tail = tail("key-[a-z]{2,4}");
-            let TailEnd { end, is_open } = tail.go_on(&text[..cut], 8);
+            let TailEnd { end, is_open } = tail.advance(&text[..cut], 8);
             assert!(end <= whole.end && cut - end <= 32 || !is_open);
-            let end = if is_open { tail.go_on(text, end).end } else { end };
+            let end = if is_open { tail.advance(text, end).end } else { end };
             assert_eq!(end, whole.end, "{cut}");
         }
         assert!(!whole.is_open);

@@ -3,17 +3,17 @@
 use regex_automata::hybrid::dfa::Cache;
 use regex_syntax::hir::Hir;
 
-use crate::automaton::{Automaton, Walk};
+use crate::automaton::{Automaton, WalkOutcome};
 use crate::budget::Clock;
-use crate::{Fault, PolicyError};
+use crate::{EvaluationError, PolicyError};
 
 /// One automaton for all rules of a direction and view. Run from a place, it dies when no rule's match that begins there
 /// can depend on what follows.
-pub(crate) struct Undecided {
+pub(crate) struct UndecidedAutomaton {
     automaton: Option<Automaton>,
 }
 
-impl Undecided {
+impl UndecidedAutomaton {
     pub(crate) fn build<'h>(patterns: impl Iterator<Item = &'h Hir>) -> Result<Self, PolicyError> {
         let patterns: Vec<&Hir> = patterns.collect();
         let automaton = (!patterns.is_empty()).then(|| Automaton::build(&patterns));
@@ -23,13 +23,13 @@ impl Undecided {
     }
 
     /// The first place of `text` at or behind `from` that is undecided at the end of `text`; the end if there is none.
-    pub(crate) fn first(
+    pub(crate) fn first_undecided(
         &self,
         cache: &mut Option<Cache>,
         text: &[u8],
         from: usize,
         clock: &mut Clock<'_>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         self.search(cache, text, from, clock, false)
     }
 
@@ -40,7 +40,7 @@ impl Undecided {
         text: &[u8],
         from: usize,
         clock: &mut Clock<'_>,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         self.search(cache, text, from, clock, true)
     }
 
@@ -51,15 +51,15 @@ impl Undecided {
         from: usize,
         clock: &mut Clock<'_>,
         or_complete: bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<usize, EvaluationError> {
         let Some(automaton) = &self.automaton else {
             return Ok(text.len());
         };
-        let cache = cache.get_or_insert_with(|| automaton.cache());
-        for place in (from..text.len()).filter(|place| automaton.can_begin(text, *place)) {
+        let cache = cache.get_or_insert_with(|| automaton.create_cache());
+        for place in (from..text.len()).filter(|place| automaton.can_start_at(text, *place)) {
             let mut is_complete = false;
             match automaton.walk(cache, text, place, |_, _| is_complete = true)? {
-                Walk::Dead(length) if !(or_complete && is_complete) => clock.passed(length)?,
+                WalkOutcome::Dead(length) if !(or_complete && is_complete) => clock.charge_pass(length)?,
                 _ => return Ok(place),
             }
         }

@@ -5,33 +5,33 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::View;
 use crate::anchor::Anchor;
-use crate::needle::{Needle, Offsets, least, needles, parts};
+use crate::needle::{Needle, Offsets, min_by_cost, needles, parts};
 
-/// Shortest stretch of graphic characters that [`Wake::Graphic`] can stand for.
-pub(crate) const GRAPHIC_RUN: usize = 16;
-/// Needles that [`Wake::Needles`] has at most.
-pub(crate) const MOST_NEEDLES: usize = 2;
-/// Fewest digits that [`Wake::Digits`] can stand for.
-const LEAST_DIGITS: usize = 3;
+/// Shortest stretch of graphic characters that [`Trigger::Graphic`] can stand for.
+pub(crate) const MIN_GRAPHIC_RUN: usize = 16;
+/// Needles that [`Trigger::Needles`] has at most.
+pub(crate) const MAX_NEEDLES: usize = 2;
+/// Fewest digits that [`Trigger::Digits`] can stand for.
+const MIN_DIGITS: usize = 3;
 /// What it costs to try a rule where digits stand, divided by how many: tables, logs and code are full of a few.
 const DIGITS_COST: f64 = 400.0;
 
 /// When a rule is tried, and where its matches can begin.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Wake {
+pub(crate) enum Trigger {
     /// A match holds one literal of each needle: one or two needles.
     Needles(Vec<Needle>),
     /// A match holds at least this many ASCII digits.
     Digits(usize),
     /// A match holds a character of these ranges, none of which is ASCII.
     Characters(Vec<(char, char)>, Offsets),
-    /// A match holds a run of [`GRAPHIC_RUN`] bytes, none of them whitespace or a control.
+    /// A match holds a run of [`MIN_GRAPHIC_RUN`] bytes, none of them whitespace or a control.
     Graphic,
     /// Nothing is known.
     Always,
 }
 
-impl Wake {
+impl Trigger {
     /// The cheapest condition that every match of `hir` fulfils. `required`: plain literals of which a match has to contain
     /// one (may be empty).
     pub(crate) fn derive(hir: &Hir, required: &[Vec<u8>], view: View) -> Self {
@@ -42,41 +42,38 @@ impl Wake {
                 best = (wake, cost);
             }
         };
-        let characters = characters(hir);
+        let characters = required_characters(hir);
         let has_characters = characters.is_some();
         if let Some((ranges, offsets)) = characters {
             offer(Self::Characters(ranges, offsets), 15.0);
         }
-        let digits = digits(hir);
-        if digits >= LEAST_DIGITS {
+        let digits = min_digits(hir);
+        if digits >= MIN_DIGITS {
             offer(Self::Digits(digits), DIGITS_COST / digits as f64);
         }
-        if graphic_run(hir) >= GRAPHIC_RUN {
+        if longest_graphic_run(hir) >= MIN_GRAPHIC_RUN {
             // One long word, and the rule is searched for in the whole window.
             offer(Self::Graphic, 400.0);
         }
         let explicit = Needle {
             literals: required.to_vec(),
-            offsets: Offsets {
-                nearest: 0,
-                farthest: longest,
-            },
-            rest: None,
+            offsets: Offsets { min: 0, max: longest },
+            tail_pattern: None,
         };
-        let mut needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.tidy()).collect();
-        if view == View::Text && (has_characters || needles.iter().any(Needle::is_kept_by_folding)) {
+        let mut needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.normalize()).collect();
+        if view == View::Text && (has_characters || needles.iter().any(Needle::survives_folding)) {
             // Then both copies of a text can be searched at once.
-            needles.retain(Needle::is_kept_by_folding);
+            needles.retain(Needle::survives_folding);
         }
-        if let Some(first) = least(&needles, |needle| {
-            Some(needle.finding() + needle.searching(longest))
+        if let Some(first) = min_by_cost(&needles, |needle| {
+            Some(needle.find_cost() + needle.search_cost(longest))
         }) {
-            let alone = first.finding() + first.searching(longest);
+            let alone = first.find_cost() + first.search_cost(longest);
             // Two needles near each other are rare, but the second one has to be looked for as well.
-            let second = least(&needles, |needle| {
-                (!first.overlaps(needle)).then(|| needle.finding())
+            let second = min_by_cost(&needles, |needle| {
+                (!first.overlaps(needle)).then(|| needle.find_cost())
             });
-            match second.filter(|second| second.finding() < first.searching(longest) / 2.0) {
+            match second.filter(|second| second.find_cost() < first.search_cost(longest) / 2.0) {
                 Some(second) => offer(Self::Needles(vec![first.clone(), second.clone()]), alone / 2.0),
                 None => offer(Self::Needles(vec![first.clone()]), alone),
             }
@@ -85,14 +82,14 @@ impl Wake {
     }
 }
 
-impl Wake {
+impl Trigger {
     /// By its needles, what matches from their literals on.
-    pub(crate) fn anchors(&self) -> Result<[Option<Anchor>; MOST_NEEDLES], String> {
+    pub(crate) fn anchors(&self) -> Result<[Option<Anchor>; MAX_NEEDLES], String> {
         let mut anchors = [None, None];
         if let Self::Needles(needles) = self {
             for (anchor, needle) in anchors.iter_mut().zip(needles) {
-                let behind = |rest| Anchor::behind(&needle.literals, rest);
-                *anchor = needle.rest.as_ref().map(behind).transpose()?.flatten();
+                let behind = |rest| Anchor::after_literals(&needle.literals, rest);
+                *anchor = needle.tail_pattern.as_ref().map(behind).transpose()?.flatten();
             }
         }
         Ok(anchors)
@@ -100,29 +97,31 @@ impl Wake {
 
     /// Whether the folded copy of an ASCII text without references, markup and controls holds every literal that the text
     /// holds, from the same character on.
-    pub(crate) fn is_kept_by_folding(&self) -> bool {
+    pub(crate) fn survives_folding(&self) -> bool {
         match self {
-            Self::Needles(needles) => needles.iter().all(Needle::is_kept_by_folding),
+            Self::Needles(needles) => needles.iter().all(Needle::survives_folding),
             _ => true,
         }
     }
 }
 
 /// The fewest ASCII digits in a match.
-fn digits(hir: &Hir) -> usize {
+fn min_digits(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.iter().filter(|byte| byte.is_ascii_digit()).count(),
         HirKind::Class(class) => usize::from(class_within(class, '0', '9')),
-        HirKind::Repetition(repetition) => digits(&repetition.sub).saturating_mul(repetition.min as usize),
-        HirKind::Capture(group) => digits(&group.sub),
-        HirKind::Concat(parts) => parts.iter().map(digits).sum(),
-        HirKind::Alternation(branches) => branches.iter().map(digits).min().unwrap_or(0),
+        HirKind::Repetition(repetition) => {
+            min_digits(&repetition.sub).saturating_mul(repetition.min as usize)
+        }
+        HirKind::Capture(group) => min_digits(&group.sub),
+        HirKind::Concat(parts) => parts.iter().map(min_digits).sum(),
+        HirKind::Alternation(branches) => branches.iter().map(min_digits).min().unwrap_or(0),
         HirKind::Empty | HirKind::Look(_) => 0,
     }
 }
 
 /// A class without ASCII of which every match holds a character, and where.
-fn characters(hir: &Hir) -> Option<(Vec<(char, char)>, Offsets)> {
+fn required_characters(hir: &Hir) -> Option<(Vec<(char, char)>, Offsets)> {
     let (mut nearest, mut farthest) = (0, 0);
     for part in parts(hir) {
         let found = match part.kind() {
@@ -132,28 +131,14 @@ fn characters(hir: &Hir) -> Option<(Vec<(char, char)>, Offsets)> {
                     .iter()
                     .map(|range| (range.start(), range.end()))
                     .collect();
-                Some((
-                    ranges,
-                    Offsets {
-                        nearest: 0,
-                        farthest: 0,
-                    },
-                ))
+                Some((ranges, Offsets { min: 0, max: 0 }))
             }
             HirKind::Literal(literal) => {
                 let text = std::str::from_utf8(&literal.0).ok()?;
                 let found = text.char_indices().find(|(_, character)| !character.is_ascii());
-                found.map(|(at, character)| {
-                    (
-                        vec![(character, character)],
-                        Offsets {
-                            nearest: at,
-                            farthest: at,
-                        },
-                    )
-                })
+                found.map(|(at, character)| (vec![(character, character)], Offsets { min: at, max: at }))
             }
-            HirKind::Repetition(repetition) if repetition.min > 0 => characters(&repetition.sub),
+            HirKind::Repetition(repetition) if repetition.min > 0 => required_characters(&repetition.sub),
             HirKind::Alternation(branches) => any_of(branches),
             _ => None,
         };
@@ -163,8 +148,8 @@ fn characters(hir: &Hir) -> Option<(Vec<(char, char)>, Offsets)> {
             return Some((
                 ranges,
                 Offsets {
-                    nearest: nearest + offsets.nearest,
-                    farthest: farthest + offsets.farthest,
+                    min: nearest + offsets.min,
+                    max: farthest + offsets.max,
                 },
             ));
         }
@@ -175,26 +160,26 @@ fn characters(hir: &Hir) -> Option<(Vec<(char, char)>, Offsets)> {
 }
 
 fn any_of(branches: &[Hir]) -> Option<(Vec<(char, char)>, Offsets)> {
-    let (mut all, mut offsets) = characters(branches.first()?)?;
+    let (mut all, mut offsets) = required_characters(branches.first()?)?;
     for branch in &branches[1..] {
-        let (ranges, other) = characters(branch)?;
+        let (ranges, other) = required_characters(branch)?;
         all.extend(ranges);
-        offsets.nearest = offsets.nearest.min(other.nearest);
-        offsets.farthest = offsets.farthest.max(other.farthest);
+        offsets.min = offsets.min.min(other.min);
+        offsets.max = offsets.max.max(other.max);
     }
     Some((all, offsets))
 }
 
 /// The longest run of graphic characters that every match holds, in bytes.
-fn graphic_run(hir: &Hir) -> usize {
+fn longest_graphic_run(hir: &Hir) -> usize {
     let (mut longest, mut run) = (0, 0);
     for part in parts(hir) {
         if is_graphic(part) {
             run += part.properties().minimum_len().unwrap_or(0);
         } else {
             let inner = match part.kind() {
-                HirKind::Alternation(branches) => branches.iter().map(graphic_run).min().unwrap_or(0),
-                HirKind::Repetition(repetition) if repetition.min > 0 => graphic_run(&repetition.sub),
+                HirKind::Alternation(branches) => branches.iter().map(longest_graphic_run).min().unwrap_or(0),
+                HirKind::Repetition(repetition) if repetition.min > 0 => longest_graphic_run(&repetition.sub),
                 _ => 0,
             };
             longest = longest.max(inner);

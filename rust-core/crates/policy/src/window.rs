@@ -1,27 +1,27 @@
 //! Finding the matches of one window of a text, and remembering how far the text is decided.
 
-use crate::fold::{Folded, fill_plain, floor_boundary};
-use crate::ground::{MatchRange, Surface};
-use crate::hold::Holding;
+use crate::fold::{FoldedText, fill_plain, floor_char_boundary};
+use crate::ground::{MatchRange, UndecidedText};
+use crate::hold::HoldMode;
 use crate::progress::{Progress, Reach};
-use crate::scan::{Pass, Reporting};
+use crate::scan::{Evaluation, ReportTarget};
 use crate::woken;
-use crate::{Direction, Fault, Match, RuleIndex, Scratch, View};
+use crate::{Direction, EvaluationError, Match, RuleIndex, Scratch, View};
 
 /// Odd parts of a window around which needles are looked for one by one.
-const MOST_ODD: usize = 64;
-impl Pass<'_> {
+const MAX_IRREGULAR_RANGES: usize = 64;
+impl Evaluation<'_> {
     /// Finds the matches that begin where nothing is decided yet, as far as `reach` decides it, and moves `progress` on.
     // Never a part of its callers: of what is left behind once it has become one of some, the compiler thinks that it is
     // cold, and the rest of them run that.
     #[inline(never)]
-    pub(crate) fn window(
+    pub(crate) fn scan_window(
         &mut self,
         text: &str,
-        place: Reporting,
+        place: ReportTarget,
         progress: &mut Progress,
         reach: Reach,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), EvaluationError> {
         let engine = self.engine;
         let Scratch {
             regexes,
@@ -30,26 +30,35 @@ impl Pass<'_> {
             folded,
             plain,
             hits,
-            places,
-            residues,
-            holds,
+            positions: places,
+            digit_prefilter_buffers: residues,
+            hold_caches: holds,
             ..
         } = &mut *self.scratch;
         let clock = &mut self.clock;
-        clock.passed(text.len() - progress.held())?;
-        let base = if let Reporting::At(base) = place { base } else { 0 };
+        clock.charge_pass(text.len() - progress.first_undecided())?;
+        let base = if let ReportTarget::AtOffset(base) = place {
+            base
+        } else {
+            0
+        };
 
         let ended = matches!(reach, Reach::End);
-        folded.fill(engine.table, &text[progress.folded..], progress.before, ended);
+        folded.fill(
+            engine.table,
+            &text[progress.folded_position..],
+            progress.previous_byte,
+            ended,
+        );
         let mut ground = |view: View, bytes, from: usize, origin| {
-            let horizon = || floor_boundary(bytes, bytes.len().saturating_sub(engine.horizon)).max(from);
+            let horizon = || floor_char_boundary(bytes, bytes.len().saturating_sub(engine.horizon)).max(from);
             let to = match reach {
                 Reach::End => bytes.len(),
                 Reach::Horizon => horizon(),
                 Reach::Undecided => {
-                    let number = undecided_number(self.scope.direction(), view);
+                    let number = undecided_index(self.scope.direction(), view);
                     let automaton = &engine.undecided[number];
-                    automaton.first(&mut undecided[number], bytes, horizon(), clock)?
+                    automaton.first_undecided(&mut undecided[number], bytes, horizon(), clock)?
                 }
             };
             Ok(MatchRange {
@@ -60,7 +69,7 @@ impl Pass<'_> {
             })
         };
         let copy_origin = progress.folded_length - folded.lead();
-        let in_text = ground(View::Text, text.as_bytes(), progress.text, base)?;
+        let in_text = ground(View::Text, text.as_bytes(), progress.text_position, base)?;
         let in_copy = ground(
             View::Folded,
             folded.bytes(),
@@ -69,46 +78,47 @@ impl Pass<'_> {
         )?;
 
         hits.clear();
-        let one_copy = folded.is_plain() && progress.folded == progress.text && progress.skip == 0;
+        let one_copy =
+            folded.is_plain() && progress.folded_position == progress.text_position && progress.skip == 0;
         if one_copy {
             let limit = (in_text.to - in_text.from).max(in_copy.to - in_copy.from);
-            let surface = Surface {
+            let surface = UndecidedText {
                 bytes: &in_copy.bytes[in_copy.from..],
                 limit,
                 view: None,
             };
-            woken::collect(engine, self.active, &surface, hits);
+            woken::collect_hits(engine, self.active_rules, &surface, hits);
         } else {
-            let copy = in_copy.surface(View::Folded);
-            let is_behind = progress.folded <= progress.text;
-            if engine.shares_needles && is_behind && folded.odd().len() <= MOST_ODD {
-                let text = in_text.surface(View::Text);
+            let copy = in_copy.undecided_text(View::Folded);
+            let is_behind = progress.folded_position <= progress.text_position;
+            if engine.shares_needles && is_behind && folded.odd().len() <= MAX_IRREGULAR_RANGES {
+                let text = in_text.undecided_text(View::Text);
                 let place_in_text = |place| {
-                    let place = progress.folded + folded.text_start(in_copy.from + place);
+                    let place = progress.folded_position + folded.text_start(in_copy.from + place);
                     place.checked_sub(in_text.from)
                 };
-                woken::collect_both(engine, self.active, (&text, &copy), place_in_text, hits);
+                woken::collect_hits_in_both(engine, self.active_rules, (&text, &copy), place_in_text, hits);
                 let odd = folded.odd().iter().map(|part| {
                     let [start, end] = [part.start, part.end]
-                        .map(|place| (progress.folded + place).saturating_sub(in_text.from));
+                        .map(|place| (progress.folded_position + place).saturating_sub(in_text.from));
                     start..end
                 });
-                woken::collect_odd(engine, self.active, &text, odd, plain, hits);
+                woken::collect_irregular(engine, self.active_rules, &text, odd, plain, hits);
             } else {
-                woken::collect(engine, self.active, &copy, hits);
+                woken::collect_hits(engine, self.active_rules, &copy, hits);
                 if engine.has_text_rules {
                     fill_plain(plain, &in_text.bytes[in_text.from..]);
-                    let text = Surface {
+                    let text = UndecidedText {
                         bytes: plain,
-                        ..in_text.surface(View::Text)
+                        ..in_text.undecided_text(View::Text)
                     };
-                    woken::collect(engine, self.active, &text, hits);
+                    woken::collect_hits(engine, self.active_rules, &text, hits);
                 }
             }
         }
 
         let mut looked_at = None;
-        for (sieve, residue) in engine.sieves.iter().zip(residues) {
+        for (sieve, residue) in engine.digit_prefilters.iter().zip(residues) {
             let ground = if sieve.view == View::Text {
                 &in_text
             } else {
@@ -117,9 +127,9 @@ impl Pass<'_> {
             if looked_at.replace(sieve.view) != Some(sieve.view) {
                 places.fill(ground.bytes, ground.from);
             }
-            sieve.collect(self.active, ground, places, residue, hits, clock)?;
+            sieve.collect_hits(self.active_rules, ground, places, residue, hits, clock)?;
         }
-        woken::join(engine, hits, [&in_text, &in_copy], anchors, clock)?;
+        woken::join_hits(engine, hits, [&in_text, &in_copy], anchors, clock)?;
         for hits in hits.chunk_by(|one, other| one.rule == other.rule) {
             let index = hits[0].rule;
             let rule = &engine.rules[index.position()];
@@ -129,27 +139,27 @@ impl Pass<'_> {
                 &in_copy
             };
             let caches = &mut regexes[index.position()];
-            let consumed = progress.consumed(index).saturating_sub(ground.origin);
+            let consumed = progress.consumed_end(index).saturating_sub(ground.origin);
             let consumed = rule.search(caches, ground, hits, consumed, clock, |start, end| {
                 let (start, end) = match rule.view {
                     View::Text => (start, end),
                     View::Folded => (
-                        progress.folded + folded.text_start(start),
-                        progress.folded + folded.text_end(end),
+                        progress.folded_position + folded.text_start(start),
+                        progress.folded_position + folded.text_end(end),
                     ),
                 };
-                report(self.found, index, start, end, place);
+                report_match(self.found, index, start, end, place);
             })?;
             if consumed > ground.to {
                 progress.consume(index, ground.origin + consumed);
             }
         }
 
-        if let (Reach::Undecided, Holding::Acting(hold)) = (reach, self.holding) {
-            let caches = Scratch::of_hold(holds, hold);
-            let in_text = hold.first(View::Text, caches, in_text.bytes, in_text.to, clock)?;
-            let waits = hold.first(View::Folded, caches, in_copy.bytes, in_copy.to, clock)?;
-            progress.waits = in_text.min(progress.folded + copied_text(folded, waits));
+        if let (Reach::Undecided, HoldMode::Acting(hold)) = (reach, self.hold_mode) {
+            let caches = Scratch::caches_for(holds, hold);
+            let in_text = hold.first_start(View::Text, caches, in_text.bytes, in_text.to, clock)?;
+            let waits = hold.first_start(View::Folded, caches, in_copy.bytes, in_copy.to, clock)?;
+            progress.hold_start = in_text.min(progress.folded_position + source_length(folded, waits));
         }
         let (text_decided, copy_decided) = (in_text.origin + in_text.to, in_copy.origin + in_copy.to);
         progress
@@ -158,19 +168,19 @@ impl Pass<'_> {
                 View::Text => *end > text_decided,
                 View::Folded => *end > copy_decided,
             });
-        progress.text = in_text.to;
+        progress.text_position = in_text.to;
         let to = in_copy.to;
         let character = folded.character_start(to);
-        progress.before = folded.bytes()[..character].last().copied();
+        progress.previous_byte = folded.bytes()[..character].last().copied();
         progress.folded_length += character - folded.lead();
         progress.skip = to - character;
-        progress.folded += copied_text(folded, to);
+        progress.folded_position += source_length(folded, to);
         Ok(())
     }
 }
 
 /// How much of the text the copy before `place` was made from.
-fn copied_text(folded: &Folded, place: usize) -> usize {
+fn source_length(folded: &FoldedText, place: usize) -> usize {
     if place == folded.bytes().len() {
         folded.text_length()
     } else {
@@ -178,14 +188,14 @@ fn copied_text(folded: &Folded, place: usize) -> usize {
     }
 }
 
-fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, place: Reporting) {
+fn report_match(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, place: ReportTarget) {
     match place {
-        Reporting::At(base) => found.push(Match {
+        ReportTarget::AtOffset(base) => found.push(Match {
             rule,
             start: base + start,
             end: base + end,
         }),
-        Reporting::Within {
+        ReportTarget::Within {
             start: begin,
             end,
             plain,
@@ -200,7 +210,7 @@ fn report(found: &mut Vec<Match>, rule: RuleIndex, start: usize, end: usize, pla
     }
 }
 
-fn undecided_number(direction: Direction, view: View) -> usize {
+fn undecided_index(direction: Direction, view: View) -> usize {
     match (direction, view) {
         (Direction::Request, View::Text) => 0,
         (Direction::Request, View::Folded) => 1,

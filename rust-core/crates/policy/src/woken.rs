@@ -4,80 +4,86 @@ use std::ops::Range;
 
 use regex_automata::hybrid::dfa::Cache;
 
-use crate::begins::is_word;
+use crate::begins::is_word_byte;
 use crate::budget::Clock;
 use crate::fold::fill_plain;
-use crate::ground::{MatchRange, Surface};
+use crate::ground::{MatchRange, UndecidedText};
 use crate::hit::Hit;
 use crate::needle_search::NeedleOwner;
-use crate::prefilter::LONGEST;
+use crate::prefilter::MAX_LITERAL_BYTES;
 use crate::rule_set::RuleSet;
-use crate::wake::{GRAPHIC_RUN, MOST_NEEDLES};
-use crate::{Engine, Fault, RuleIndex, View};
+use crate::wake::{MAX_NEEDLES, MIN_GRAPHIC_RUN};
+use crate::{Engine, EvaluationError, RuleIndex, View};
 
 /// What may be read behind literals, in bytes for each of a text. Beyond it every literal counts.
-const MOST_READ: usize = 4;
+const MAX_READ_FACTOR: usize = 4;
 
 /// What the [anchors](crate::anchor::Anchor) of a rule remember.
-type Caches = [Option<Cache>; MOST_NEEDLES];
+type AnchorCaches = [Option<Cache>; MAX_NEEDLES];
 
 /// Adds a hit for every stretch of `surface` in which a match of an active rule can begin.
-pub(crate) fn collect(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {
-    let search = engine.search(surface.view);
-    search.prefilter.search(surface.bytes, |literal, place| {
-        for owner in &search.owners[literal] {
-            owner.found(active, surface, place, hits);
-        }
-    });
-    collect_others(engine, active, surface, hits);
-}
-
-/// As [`collect`], for both copies of a text at once: they are alike but for blanks, for characters beyond ASCII and for
-/// what is `odd`. `place_in_text` says where in the text a byte of the copy was made from.
-pub(crate) fn collect_both(
+pub(crate) fn collect_hits(
     engine: &Engine,
     active: &RuleSet,
-    (text, copy): (&Surface<'_>, &Surface<'_>),
+    surface: &UndecidedText<'_>,
+    hits: &mut Vec<Hit>,
+) {
+    let search = engine.needle_search(surface.view);
+    search.prefilter.search(surface.bytes, |literal, place| {
+        for owner in &search.owners[literal] {
+            owner.add_hit(active, surface, place, hits);
+        }
+    });
+    collect_non_needle_hits(engine, active, surface, hits);
+}
+
+/// As [`collect_hits`], for both copies of a text at once: they are alike but for blanks, for characters beyond ASCII and for
+/// what is `odd`. `place_in_text` says where in the text a byte of the copy was made from.
+pub(crate) fn collect_hits_in_both(
+    engine: &Engine,
+    active: &RuleSet,
+    (text, copy): (&UndecidedText<'_>, &UndecidedText<'_>),
     place_in_text: impl Fn(usize) -> Option<usize>,
     hits: &mut Vec<Hit>,
 ) {
-    let search = engine.search(None);
+    let search = engine.needle_search(None);
     search.prefilter.search(copy.bytes, |literal, place| {
         let mut known = None;
         for owner in &search.owners[literal] {
             if owner.view == View::Folded {
-                owner.found(active, copy, place, hits);
+                owner.add_hit(active, copy, place, hits);
             } else if let Some(place) = *known.get_or_insert_with(|| place_in_text(place)) {
-                owner.found(active, text, place, hits);
+                owner.add_hit(active, text, place, hits);
             }
         }
     });
-    collect_others(engine, active, text, hits);
-    collect_others(engine, active, copy, hits);
+    collect_non_needle_hits(engine, active, text, hits);
+    collect_non_needle_hits(engine, active, copy, hits);
 }
 
-/// As [`collect`], for the needles of the rules of the view `Text` that touch an `odd` part of the text. `plain` is a
+/// As [`collect_hits`], for the needles of the rules of the view `Text` that touch an `odd` part of the text. `plain` is a
 /// buffer.
-pub(crate) fn collect_odd(
+pub(crate) fn collect_irregular(
     engine: &Engine,
     active: &RuleSet,
-    text: &Surface<'_>,
+    text: &UndecidedText<'_>,
     odd: impl Iterator<Item = Range<usize>>,
     plain: &mut Vec<u8>,
     hits: &mut Vec<Hit>,
 ) {
-    let search = engine.search(Some(View::Text));
+    let search = engine.needle_search(Some(View::Text));
     let mut around = |part: Range<usize>| {
         fill_plain(plain, &text.bytes[part.clone()]);
         search.prefilter.search(plain, |literal, place| {
             for owner in &search.owners[literal] {
-                owner.found(active, text, part.start + place, hits);
+                owner.add_hit(active, text, part.start + place, hits);
             }
         });
     };
     let mut open: Option<Range<usize>> = None;
     for part in odd {
-        let part = part.start.saturating_sub(LONGEST)..text.bytes.len().min(part.end + LONGEST);
+        let part =
+            part.start.saturating_sub(MAX_LITERAL_BYTES)..text.bytes.len().min(part.end + MAX_LITERAL_BYTES);
         match &mut open {
             Some(open) if part.start <= open.end => open.end = open.end.max(part.end),
             _ => open.replace(part).into_iter().for_each(&mut around),
@@ -88,67 +94,77 @@ pub(crate) fn collect_odd(
 
 impl NeedleOwner {
     /// Adds a hit for the literal at `place` of `surface`.
-    fn found(&self, active: &RuleSet, surface: &Surface<'_>, place: usize, hits: &mut Vec<Hit>) {
+    fn add_hit(&self, active: &RuleSet, surface: &UndecidedText<'_>, place: usize, hits: &mut Vec<Hit>) {
         let before = place.checked_sub(1).and_then(|last| surface.bytes.get(last));
-        if self.at_word && before.is_some_and(|byte| is_word(*byte)) {
+        if self.at_word_start && before.is_some_and(|byte| is_word_byte(*byte)) {
             return;
         }
-        let Some((low, high)) = self.offsets.beginnings(place) else {
+        let Some((low, high)) = self.offsets.start_range(place) else {
             return;
         };
-        if low < surface.limit && active.contains(self.rule) && surface.serves(self.view) {
+        if low < surface.limit && active.contains(self.rule) && surface.applies_to(self.view) {
             hits.push(Hit {
                 rule: self.rule,
                 needle: self.needle,
-                low,
-                high,
-                place,
+                min_start: low,
+                max_start: high,
+                literal_position: place,
             });
         }
     }
 }
 
 /// Adds a hit for every stretch of `surface` in which a match of a rule can begin that has no needle.
-fn collect_others(engine: &Engine, active: &RuleSet, surface: &Surface<'_>, hits: &mut Vec<Hit>) {
+fn collect_non_needle_hits(
+    engine: &Engine,
+    active: &RuleSet,
+    surface: &UndecidedText<'_>,
+    hits: &mut Vec<Hit>,
+) {
     let bytes = surface.bytes;
     let takes_part =
-        |index: RuleIndex| active.contains(index) && surface.serves(engine.rules[index.position()].view);
+        |index: RuleIndex| active.contains(index) && surface.applies_to(engine.rules[index.position()].view);
     let mut hit = |rule: RuleIndex, low: usize, high: usize| {
         if low < surface.limit && takes_part(rule) {
             hits.push(Hit::new(rule, low, high));
         }
     };
-    engine.always.iter().for_each(|rule| hit(*rule, 0, usize::MAX));
-    if !engine.signs.is_empty() && !bytes.is_ascii() {
-        engine.signs.search(bytes, &mut hit);
+    engine
+        .unconditional_rules
+        .iter()
+        .for_each(|rule| hit(*rule, 0, usize::MAX));
+    if !engine.character_triggers.is_empty() && !bytes.is_ascii() {
+        engine.character_triggers.search(bytes, &mut hit);
     }
-    if !engine.by_graphic_run.is_empty() && has_graphic_run(bytes) {
+    if !engine.graphic_run_rules.is_empty() && has_graphic_run(bytes) {
         engine
-            .by_graphic_run
+            .graphic_run_rules
             .iter()
             .for_each(|rule| hit(*rule, 0, usize::MAX));
     }
 }
 
 /// Drops the hits of rules of which a needle was not found.
-fn drop_single(engine: &Engine, hits: &mut Vec<Hit>) {
+fn drop_incomplete(engine: &Engine, hits: &mut Vec<Hit>) {
     let mut found = [RuleSet::default(), RuleSet::default()];
     for hit in hits.iter() {
         found[usize::from(hit.needle & 1)].insert(hit.rule);
     }
-    hits.retain(|hit| !engine.pairs.contains(hit.rule) || found.iter().all(|found| found.contains(hit.rule)));
+    hits.retain(|hit| {
+        !engine.two_needle_rules.contains(hit.rule) || found.iter().all(|found| found.contains(hit.rule))
+    });
 }
 
 /// Drops the hits of which what stands behind the literal belongs to no match, as far as that may be read to be known.
-/// `grounds` are those of the views `Text` and `Folded`.
-fn drop_broken(
+/// `grounds` are those of the views `Text` and `FoldedText`.
+fn drop_impossible(
     engine: &Engine,
     hits: &mut Vec<Hit>,
     grounds: [&MatchRange<'_>; 2],
-    caches: &mut [Caches],
+    caches: &mut [AnchorCaches],
     clock: &mut Clock<'_>,
-) -> Result<(), Fault> {
-    let mut left = grounds[0].bytes.len().saturating_mul(MOST_READ);
+) -> Result<(), EvaluationError> {
+    let mut left = grounds[0].bytes.len().saturating_mul(MAX_READ_FACTOR);
     let mut outcome = Ok(());
     hits.retain(|hit| {
         let rule = &engine.rules[hit.rule.position()];
@@ -158,10 +174,10 @@ fn drop_broken(
         };
         let ground = grounds[usize::from(rule.view == View::Folded)];
         let cache = &mut caches[hit.rule.position()][number];
-        let held = anchor.holds(cache, ground.bytes, ground.from + hit.place);
+        let held = anchor.check_start(cache, ground.bytes, ground.from + hit.literal_position);
         let held = held.and_then(|(holds, length)| {
             left = left.saturating_sub(length);
-            clock.passed(length)?;
+            clock.charge_pass(length)?;
             Ok(holds)
         });
         held.unwrap_or_else(|fault| {
@@ -175,22 +191,22 @@ fn drop_broken(
 
 /// Drops the hits from which no match comes, sorts the others and joins those of one needle that touch; then the stretches of
 /// a needle are disjoint and ascend.
-pub(crate) fn join(
+pub(crate) fn join_hits(
     engine: &Engine,
     hits: &mut Vec<Hit>,
     grounds: [&MatchRange<'_>; 2],
-    caches: &mut [Caches],
+    caches: &mut [AnchorCaches],
     clock: &mut Clock<'_>,
-) -> Result<(), Fault> {
-    drop_single(engine, hits);
-    drop_broken(engine, hits, grounds, caches, clock)?;
-    drop_single(engine, hits);
+) -> Result<(), EvaluationError> {
+    drop_incomplete(engine, hits);
+    drop_impossible(engine, hits, grounds, caches, clock)?;
+    drop_incomplete(engine, hits);
     hits.sort_unstable();
     hits.dedup_by(|next, previous| {
         let touches = (next.rule, next.needle) == (previous.rule, previous.needle)
-            && next.low <= previous.high.saturating_add(1);
+            && next.min_start <= previous.max_start.saturating_add(1);
         if touches {
-            previous.high = previous.high.max(next.high);
+            previous.max_start = previous.max_start.max(next.max_start);
         }
         touches
     });
@@ -199,7 +215,7 @@ pub(crate) fn join(
 
 /// The stretches, first and last place, in which a match of the rule of `hits` can begin: in each, all of the rule's
 /// `needles` were found.
-pub(crate) fn stretches(hits: &[Hit], needles: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn hit_ranges(hits: &[Hit], needles: usize) -> impl Iterator<Item = (usize, usize)> {
     let border = hits.partition_point(|hit| hit.needle == 0);
     let (mut first, mut second) = hits.split_at(border);
     std::iter::from_fn(move || {
@@ -207,11 +223,14 @@ pub(crate) fn stretches(hits: &[Hit], needles: usize) -> impl Iterator<Item = (u
             let (one, more) = first.split_first()?;
             if needles < 2 {
                 first = more;
-                return Some((one.low, one.high));
+                return Some((one.min_start, one.max_start));
             }
             let (other, others) = second.split_first()?;
-            let both = (one.low.max(other.low), one.high.min(other.high));
-            if one.high < other.high {
+            let both = (
+                one.min_start.max(other.min_start),
+                one.max_start.min(other.max_start),
+            );
+            if one.max_start < other.max_start {
                 first = more;
             } else {
                 second = others;
@@ -223,9 +242,9 @@ pub(crate) fn stretches(hits: &[Hit], needles: usize) -> impl Iterator<Item = (u
     })
 }
 
-/// Whether there may be [`GRAPHIC_RUN`] bytes in a row above the space: three aligned words of four such bytes.
+/// Whether there may be [`MIN_GRAPHIC_RUN`] bytes in a row above the space: three aligned words of four such bytes.
 fn has_graphic_run(bytes: &[u8]) -> bool {
-    const { assert!(GRAPHIC_RUN >= 3 + 3 * 4) };
+    const { assert!(MIN_GRAPHIC_RUN >= 3 + 3 * 4) };
     let mut run = 0_u32;
     for word in bytes.as_chunks::<4>().0 {
         let word = u32::from_le_bytes(*word);

@@ -356,10 +356,10 @@ proptest! {
     ) {
         let pieces = pieces(&text, &cuts);
         let (whole, streamed) = ALLOWING_POLICY.with_borrow_mut(|policy| {
-            let (streamed, _) = policy.stream(Scope::Answer, pieces.iter().copied()).unwrap();
-            (policy.found(Scope::Answer, &text), streamed)
+            let (streamed, _) = policy.stream(Scope::Response, pieces.iter().copied()).unwrap();
+            (policy.found(Scope::Response, &text), streamed)
         });
-        prop_assert_eq!(&whole, &ALLOWING_REFERENCE.found(Scope::Answer, &text));
+        prop_assert_eq!(&whole, &ALLOWING_REFERENCE.found(Scope::Response, &text));
         prop_assert_eq!(streamed, whole);
     }
 
@@ -370,10 +370,10 @@ proptest! {
     ) {
         let pieces = pieces(&text, &cuts);
         let (whole, streamed) = SHORT_POLICY.with_borrow_mut(|policy| {
-            let (streamed, _) = policy.stream(Scope::Answer, pieces.iter().copied()).unwrap();
-            (policy.found(Scope::Answer, &text), streamed)
+            let (streamed, _) = policy.stream(Scope::Response, pieces.iter().copied()).unwrap();
+            (policy.found(Scope::Response, &text), streamed)
         });
-        prop_assert_eq!(&whole, &SHORT_REFERENCE.found(Scope::Answer, &text));
+        prop_assert_eq!(&whole, &SHORT_REFERENCE.found(Scope::Response, &text));
         prop_assert_eq!(streamed, whole, "{:?}", pieces);
     }
 
@@ -384,10 +384,10 @@ proptest! {
     ) {
         let pieces = pieces(&text, &cuts);
         let (whole, streamed) = DIGIT_POLICY.with_borrow_mut(|policy| {
-            let (streamed, _) = policy.stream(Scope::Answer, pieces.iter().copied()).unwrap();
-            (policy.found(Scope::Answer, &text), streamed)
+            let (streamed, _) = policy.stream(Scope::Response, pieces.iter().copied()).unwrap();
+            (policy.found(Scope::Response, &text), streamed)
         });
-        prop_assert_eq!(&whole, &DIGIT_REFERENCE.found(Scope::Answer, &text));
+        prop_assert_eq!(&whole, &DIGIT_REFERENCE.found(Scope::Response, &text));
         prop_assert_eq!(streamed, whole, "{:?}", pieces);
     }
 
@@ -399,7 +399,7 @@ proptest! {
             let mut cleared_before = 0;
             for count in 0..=pieces.len() {
                 // What a stream has said after `count` pieces, without its end.
-                let (found, cleared) = policy.so_far(Scope::Answer, &pieces[..count]);
+                let (found, cleared) = policy.so_far(Scope::Response, &pieces[..count]);
                 let new = found.difference(&known);
                 for (id, start, _) in new {
                     prop_assert!(*start >= cleared_before, "{} at {} after {} were cleared", id, start, cleared_before);
@@ -417,9 +417,9 @@ fn a_word_that_is_encoded_but_for_its_last_letter_is_held() {
     // 81 digits: the last one is no byte, and is left out where the word ends.
     let text = "VEdsbFptVnlZV1J5WlhOelpUb2dUR0Z1WjJVZ1UzUnlZWE56WlNBeE55d2dNVEF4TVRVZ1FtVnliR2x1r ";
     DENYING_POLICY.with_borrow_mut(|policy| {
-        let (found, cleared) = policy.so_far(Scope::Answer, &[&text[..81]]);
+        let (found, cleared) = policy.so_far(Scope::Response, &[&text[..81]]);
         assert_eq!((found.len(), cleared), (0, 0));
-        let (found, _) = policy.so_far(Scope::Answer, &[&text[..81], &text[81..]]);
+        let (found, _) = policy.so_far(Scope::Response, &[&text[..81], &text[81..]]);
         assert_eq!(found.len(), 1);
     });
 }

@@ -71,8 +71,8 @@ fn personal_data_is_masked_in_chat_and_passes_where_tools_work_with_it() {
         Scope::ToolDescription,
         Scope::ToolArguments,
         Scope::ToolResult,
-        Scope::Answer,
-        Scope::AnswerArguments,
+        Scope::Response,
+        Scope::ResponseArguments,
     ];
     assert_eq!(of(&others), BTreeSet::from([Action::Ignore]));
 }

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Fault, Scope, Scratch, StreamScan};
+use proofgate_policy::{Budget, EvaluationError, Scope, Scratch, StreamScan};
 use serde_json::json;
 use support::{Policy, with_defaults};
 
@@ -20,7 +20,7 @@ fn trapped(check: &str) -> Policy {
 }
 
 fn used_up() -> Budget {
-    Budget::of(Duration::ZERO)
+    Budget::new(Duration::ZERO)
 }
 
 /// Panics are expected here, and need not be printed.
@@ -36,7 +36,7 @@ fn a_rule_that_panics_denies_that_text_only() {
         for _ in 0..3 {
             assert_eq!(
                 policy.scan(REQUEST, "gold in a trap", &mut Budget::unlimited()),
-                Err(Fault::Panicked)
+                Err(EvaluationError::Panicked)
             );
             assert_eq!(policy.ids("gold in a mine"), ["gold"]);
         }
@@ -62,7 +62,7 @@ fn after_a_fault_the_results_of_other_texts_are_as_they_were() {
             scratch,
             &mut found,
         );
-        assert_eq!(ended, Err(Fault::Panicked));
+        assert_eq!(ended, Err(EvaluationError::Panicked));
         assert_eq!(found, before);
     });
 }
@@ -89,17 +89,20 @@ fn a_stream_stays_denied_after_a_panic() {
             )
         };
         assert!(push("a tr").is_ok());
-        assert_eq!(push("ap ahead"), Err(Fault::Panicked));
-        assert_eq!(push("nothing"), Err(Fault::Panicked));
+        assert_eq!(push("ap ahead"), Err(EvaluationError::Panicked));
+        assert_eq!(push("nothing"), Err(EvaluationError::Panicked));
     });
 }
 
 #[test]
 fn a_rule_that_outlasts_the_budget_denies_that_text_only() {
     let mut policy = trapped("spin-for-tests");
-    let mut budget = Budget::of(Duration::from_millis(1));
-    assert_eq!(policy.scan(REQUEST, "a trap", &mut budget), Err(Fault::Budget));
-    let mut enough = Budget::of(Duration::from_secs(60));
+    let mut budget = Budget::new(Duration::from_millis(1));
+    assert_eq!(
+        policy.scan(REQUEST, "a trap", &mut budget),
+        Err(EvaluationError::BudgetExceeded)
+    );
+    let mut enough = Budget::new(Duration::from_secs(60));
     assert_eq!(policy.scan(REQUEST, "no gold", &mut enough).unwrap().len(), 1);
 }
 
@@ -107,7 +110,10 @@ fn a_rule_that_outlasts_the_budget_denies_that_text_only() {
 fn a_long_text_is_given_up_when_the_budget_is_used_up() {
     let mut policy = Policy::built_in();
     let text = "A word, and another one. ".repeat(100_000);
-    assert_eq!(policy.scan(REQUEST, &text, &mut used_up()), Err(Fault::Budget));
+    assert_eq!(
+        policy.scan(REQUEST, &text, &mut used_up()),
+        Err(EvaluationError::BudgetExceeded)
+    );
 }
 
 #[test]
@@ -121,7 +127,7 @@ fn a_profile_of_another_engine_is_a_fault() {
     let (mut one, other) = (trapped("Luhn"), trapped("Luhn"));
     one.profile = other.profile;
     let ended = one.scan(REQUEST, "gold", &mut Budget::unlimited());
-    assert!(matches!(ended, Err(Fault::Internal(_))));
+    assert!(matches!(ended, Err(EvaluationError::Internal(_))));
 }
 
 #[test]
@@ -139,11 +145,19 @@ fn a_scratch_serves_one_engine_after_another() {
 fn a_stream_that_would_hold_too_much_is_denied() {
     let mut policy = Policy::rule(json!({"literals": ["gold"]}));
     let hidden = format!("go{}", "\u{200b}".repeat(40_000));
-    assert_eq!(policy.stream(REQUEST, [hidden.as_str()]), Err(Fault::Budget));
+    assert_eq!(
+        policy.stream(REQUEST, [hidden.as_str()]),
+        Err(EvaluationError::BudgetExceeded)
+    );
 }
 
 #[test]
 fn every_fault_has_a_code() {
-    let codes = [Fault::Budget, Fault::Panicked, Fault::Internal("x")].map(Fault::code);
+    let codes = [
+        EvaluationError::BudgetExceeded,
+        EvaluationError::Panicked,
+        EvaluationError::Internal("x"),
+    ]
+    .map(EvaluationError::code);
     assert_eq!(codes, ["policy_budget", "policy_panic", "policy_internal"]);
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use proofgate_policy::{
     Action, Budget, Decision, Engine, Judgement, MessageJudgement, Pack, PolicyConfig, PolicyError, Scope,
-    likeness,
+    linear_score,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -116,7 +116,7 @@ fn python_computes_the_same_scores() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("linear_scores.json")).unwrap();
     assert!(cases.len() > 30);
     for case in cases {
-        let score = likeness(case["text"].as_str().unwrap()).unwrap();
+        let score = linear_score(case["text"].as_str().unwrap()).unwrap();
         assert_eq!(json!(score), case["score"], "{case}");
     }
 }
@@ -176,7 +176,7 @@ fn judge(policy: &mut Policy, text: &str) -> Judgement {
     found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
     let mut message = MessageJudgement::default();
     for found in &found {
-        message.note(&policy.profile, Scope::User, found.rule);
+        message.record(&policy.profile, Scope::User, found.rule);
     }
     message.count(&policy.engine, &policy.profile, Scope::User, &found);
     let mut judgement = Judgement::new();
@@ -209,7 +209,7 @@ fn the_score_is_for_the_built_in_pack() {
     assert!(
         matches!(
             refused,
-            Some(PolicyError::Rule {
+            Some(PolicyError::InvalidRule {
                 field: "likeness",
                 ..
             })
@@ -239,7 +239,7 @@ fn a_flood_of_attacks_is_no_fault() {
 fn the_budget_bounds_it() {
     let mut policy = policy();
     let text = "word ".repeat(1 << 20);
-    let mut budget = Budget::of(std::time::Duration::from_nanos(1));
+    let mut budget = Budget::new(std::time::Duration::from_nanos(1));
     assert!(policy.scan(Scope::User, &text, &mut budget).is_err());
 }
 
@@ -272,7 +272,7 @@ proptest! {
             static POLICY: std::cell::RefCell<Policy> = std::cell::RefCell::new(policy());
         }
         let highest = windows(&text).iter().map(|window| window.2).max();
-        prop_assert_eq!(likeness(&text).unwrap(), highest);
+        prop_assert_eq!(linear_score(&text).unwrap(), highest);
         let scanned = POLICY.with_borrow_mut(|policy| parts(policy, Scope::ToolResult, &text));
         prop_assert_eq!(scanned, found(&text));
     }

@@ -8,7 +8,7 @@ use support::Policy;
 
 fn scope(target: Target) -> Scope {
     match target {
-        Target::Response => Scope::Answer,
+        Target::Response => Scope::Response,
         Target::Request | Target::Both => Scope::User,
     }
 }

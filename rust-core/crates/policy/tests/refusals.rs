@@ -13,7 +13,7 @@ fn refused(rule: Value, said: &str) -> &'static str {
     let text = error.to_string();
     assert!(text.contains(said), "{text}");
     match error {
-        PolicyError::Rule { rule, field, .. } => {
+        PolicyError::InvalidRule { rule, field, .. } => {
             assert!(text.starts_with(&format!("rule {rule}: {field}: ")), "{text}");
             field
         }

@@ -34,7 +34,7 @@ fn judge(policy: &mut Policy, messages: &[&str]) -> Judgement {
         let mut found = policy.scan(Scope::User, text, &mut Budget::unlimited()).unwrap();
         found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
         for found in &found {
-            message.note(&policy.profile, Scope::User, found.rule);
+            message.record(&policy.profile, Scope::User, found.rule);
         }
         message.count(&policy.engine, &policy.profile, Scope::User, &found);
         judgement.add(&policy.profile, number, Scope::User, &message);

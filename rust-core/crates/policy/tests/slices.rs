@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_policy::{Budget, Fault, Match, Pack, Scan, Scope, Step, pack_names};
+use proofgate_policy::{Budget, EvaluationError, Match, Pack, Scan, Scope, Step, pack_names};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
@@ -14,7 +14,11 @@ use support::{Policy, base64};
 const REQUEST: Scope = Scope::User;
 
 /// Takes one step after another, each of the least size if `patient` says so, and scans another text in between.
-fn in_slices(policy: &mut Policy, text: &str, patient: &[bool]) -> Result<(Vec<Match>, usize), Fault> {
+fn in_slices(
+    policy: &mut Policy,
+    text: &str,
+    patient: &[bool],
+) -> Result<(Vec<Match>, usize), EvaluationError> {
     let Policy {
         engine,
         profile,
@@ -72,7 +76,7 @@ fn all_steps_share_one_budget() {
     // Each window holds one trap, which takes 20 ms.
     let text = format!("trap {}", "word ".repeat(6_000)).repeat(10);
     let (mut scan, mut found) = (Scan::new(), Vec::new());
-    let mut budget = Budget::of(Duration::from_millis(90));
+    let mut budget = Budget::new(Duration::from_millis(90));
     let mut step = || {
         let slice = Duration::ZERO;
         scan.step(
@@ -90,7 +94,7 @@ fn all_steps_share_one_budget() {
         .take_while(|step| *step == Ok(Step::Pending))
         .collect();
     assert!(!outcomes.is_empty());
-    assert_eq!([step(), step()], [Err(Fault::Budget); 2]);
+    assert_eq!([step(), step()], [Err(EvaluationError::BudgetExceeded); 2]);
 }
 
 fn texts() -> impl Strategy<Value = String> {

@@ -3,11 +3,11 @@
 
 mod support;
 
-use proofgate_policy::{Budget, Fault, Scope};
+use proofgate_policy::{Budget, EvaluationError, Scope};
 use serde_json::json;
 use support::{Policy, base64, hex, with_defaults};
 
-const RESPONSE: Scope = Scope::Answer;
+const RESPONSE: Scope = Scope::Response;
 
 fn one_by_one(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices()
@@ -88,10 +88,13 @@ fn a_long_run_of_white_space_is_held_only_behind_an_undecided_match() {
 
     let undecided: &'static str = spread(200_000).leak();
     let mut budget = Budget::unlimited();
-    assert_eq!(policy.scan(RESPONSE, undecided, &mut budget), Err(Fault::Budget));
+    assert_eq!(
+        policy.scan(RESPONSE, undecided, &mut budget),
+        Err(EvaluationError::BudgetExceeded)
+    );
     assert_eq!(
         policy.stream(RESPONSE, pieces(undecided)).err(),
-        Some(Fault::Budget)
+        Some(EvaluationError::BudgetExceeded)
     );
 }
 

@@ -28,8 +28,8 @@ fn judge_in(policy: &mut Policy, scope: Scope, text: &str) -> Judgement {
     found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
     let (mut message, mut judgement) = (MessageJudgement::default(), Judgement::new());
     for found in &found {
-        message.note(&policy.profile, scope, found.rule);
-        judgement.note(found.rule);
+        message.record(&policy.profile, scope, found.rule);
+        judgement.record(found.rule);
     }
     message.count(&policy.engine, &policy.profile, scope, &found);
     judgement.add(&policy.profile, 0, scope, &message);
@@ -107,8 +107,8 @@ fn an_action_can_be_set_for_one_rule_in_some_scopes() {
     assert_eq!(decision(&mut policy, "bomb gold"), Some(Decision::Redact));
     let decided = |policy: &mut Policy, scope| judge_in(policy, scope, "bomb").decision();
     assert_eq!(decided(&mut policy, Scope::ToolResult), Some(Decision::Flag));
-    assert_eq!(decided(&mut policy, Scope::Answer), Some(Decision::Redact));
-    for scope in [Scope::User, Scope::ToolArguments, Scope::AnswerArguments] {
+    assert_eq!(decided(&mut policy, Scope::Response), Some(Decision::Redact));
+    for scope in [Scope::User, Scope::ToolArguments, Scope::ResponseArguments] {
         assert_eq!(judge_in(&mut policy, scope, "gold").decision(), None);
     }
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_dry_run_only_flags_and_remembers_what_it_would_have_done() {
     let judgement = judge(&mut policy, "silver bomb");
     assert_eq!(judgement.decision(), Some(Decision::Flag));
     assert!(judgement.would_block());
-    assert_eq!(judgement.if_enforced(), block(&mut policy, "bomb", false));
+    assert_eq!(judgement.enforced_decision(), block(&mut policy, "bomb", false));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_tenant_can_enforce_what_the_policy_only_tries() {
 fn a_rule_looks_at_the_direction_of_its_target_only() {
     let mut policy = Policy::rule(json!({"literals": ["gold"], "target": "Response"}));
     assert!(policy.found(Scope::User, "gold").is_empty());
-    assert_eq!(policy.found(Scope::Answer, "gold").len(), 1);
+    assert_eq!(policy.found(Scope::Response, "gold").len(), 1);
     assert!(policy.profile.is_idle(Direction::Request) && !policy.profile.is_idle(Direction::Response));
 }
 
@@ -208,5 +208,5 @@ fn a_profile_says_what_each_rule_does() {
         .unwrap();
     assert_eq!(profile.action(gold, Scope::User), Some(Action::Flag));
     assert_eq!(profile.action(silver, Scope::User), None);
-    assert_eq!(profile.action(silver, Scope::Answer), Some(Action::Redact));
+    assert_eq!(profile.action(silver, Scope::Response), Some(Action::Redact));
 }

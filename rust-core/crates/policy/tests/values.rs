@@ -98,7 +98,7 @@ fn a_value_in_an_encoding_is_reported_where_the_encoding_stands() {
 fn a_stream_holds_what_may_become_a_value_and_reports_it() {
     let mut policy = policy(json!({}));
     let pieces = ["the pass", "word", ": \"hunt", "er", "2", "\" and"];
-    let (found, cleared) = policy.stream(Scope::Answer, pieces).unwrap();
+    let (found, cleared) = policy.stream(Scope::Response, pieces).unwrap();
     let start = pieces.concat().find("hunter2").unwrap();
     let value = ("a-rule".to_owned(), start, start + "hunter2".len());
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [value]);

@@ -15,7 +15,7 @@ pub enum DecimalError {
 }
 
 /// A decimal number times 10^`places`, at most `most`.
-pub(crate) fn scaled(text: &str, places: u32, most: u64) -> Result<u64, DecimalError> {
+pub(crate) fn parse_scaled(text: &str, places: u32, most: u64) -> Result<u64, DecimalError> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {
@@ -63,7 +63,7 @@ mod tests {
             ("1001", Err(DecimalError::TooLarge)),
             ("99999999999999999999", Err(DecimalError::TooLarge)),
         ] {
-            assert_eq!(scaled(text, 6, 1_000_000_000), expected, "{text}");
+            assert_eq!(parse_scaled(text, 6, 1_000_000_000), expected, "{text}");
         }
     }
 }

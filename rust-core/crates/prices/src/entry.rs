@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::decimal::{DecimalError, scaled};
+use crate::decimal::{DecimalError, parse_scaled};
 use crate::price::{Bands, Price};
 use crate::rates::{MAX_PER_REQUEST, MAX_PER_TOKEN, Rates};
 
 /// A price as a configuration says it: dollars for a million tokens, as decimal numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct PriceEntry {
     /// The provider by its name in the configuration; any when it is absent.
     #[serde(default)]
     pub provider: Option<String>,
@@ -54,10 +54,10 @@ pub struct Entry {
     pub tools: BTreeMap<String, String>,
     /// Of long prompts.
     #[serde(default)]
-    pub above: Vec<Level>,
+    pub above: Vec<PriceLevel>,
     /// Of other tiers of service than the standard one, by their names.
     #[serde(default)]
-    pub tiers: BTreeMap<String, Level>,
+    pub tiers: BTreeMap<String, PriceLevel>,
     /// The most tokens that a prompt may have.
     #[serde(default)]
     pub max_input_tokens: Option<u64>,
@@ -70,25 +70,25 @@ pub struct Entry {
 /// is written to a cache and of audio are no less than they are without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Level {
+pub struct PriceLevel {
     /// Of prompts with more tokens than this; only of long prompts.
     pub prompt_tokens: Option<u64>,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub input: String,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub cached_input: Option<String>,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub cache_write: Option<String>,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub cache_write_1h: Option<String>,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub audio_input: Option<String>,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub output: String,
-    /// As of an [`Entry`].
+    /// As of an [`PriceEntry`].
     pub audio_output: Option<String>,
     /// Of long prompts in this tier; only of a tier.
-    pub above: Vec<Level>,
+    pub above: Vec<PriceLevel>,
 }
 
 /// A price that cannot be believed.
@@ -96,7 +96,7 @@ pub struct Level {
 pub enum PriceError {
     /// A number of it is none, or cannot be kept exactly.
     #[error("the price of {model:?}: {field} {reason}")]
-    Decimal {
+    InvalidDecimal {
         /// The model's name there.
         model: String,
         /// Which number.
@@ -106,13 +106,13 @@ pub enum PriceError {
     },
     /// Two hold for the same from the same moment on.
     #[error("the price of {model:?} is given twice for the same provider and date")]
-    Twice {
+    Duplicate {
         /// The model's name there.
         model: String,
     },
     /// A `*` that is not at its end, or no name at all.
     #[error("the price of {model:?}: the name must not be empty, and may have only one *, at its end")]
-    Pattern {
+    InvalidPattern {
         /// The model's name there.
         model: String,
     },
@@ -120,14 +120,14 @@ pub enum PriceError {
     #[error(
         "the price of {model:?}: above must have ascending promptTokens without repetition, and must not be nested"
     )]
-    Above {
+    InvalidAbove {
         /// The model's name there.
         model: String,
     },
 }
 
 /// The numbers of a price as they are written.
-struct Written<'e> {
+struct RawRates<'e> {
     input: &'e str,
     cached_input: Option<&'e str>,
     cache_write: Option<&'e str>,
@@ -137,13 +137,13 @@ struct Written<'e> {
     audio_output: Option<&'e str>,
 }
 
-impl Entry {
+impl PriceEntry {
     /// Its price.
     ///
     /// # Errors
     /// [`PriceError`] for the first number that is none, and for prices of long prompts in a wrong order.
     pub(crate) fn price(&self) -> Result<Price, PriceError> {
-        let written = Written {
+        let written = RawRates {
             input: &self.input,
             cached_input: self.cached_input.as_deref(),
             cache_write: self.cache_write.as_deref(),
@@ -157,13 +157,13 @@ impl Entry {
             if level.prompt_tokens.is_some() {
                 return Err(self.above_error());
             }
-            let of_tier = self.rates(&level.written(), base)?;
+            let of_tier = self.rates(&level.raw_rates(), base)?;
             let bands = self.bands(of_tier, &level.above)?;
             Ok((name.as_str().into(), bands))
         });
         let tiers = tiers.collect::<Result<_, PriceError>>()?;
         let tools = self.tools.iter().map(|(kind, amount)| {
-            let amount = self.read("tools", amount, 12, MAX_PER_REQUEST)?;
+            let amount = self.parse_number("tools", amount, 12, MAX_PER_REQUEST)?;
             Ok((kind.as_str().into(), amount))
         });
         let tools = tools.collect::<Result<_, PriceError>>()?;
@@ -171,14 +171,14 @@ impl Entry {
         Ok(Price {
             standard: self.bands(base, &self.above)?,
             tiers,
-            per_request: self.read("perRequest", per_request, 12, MAX_PER_REQUEST)?,
+            per_request: self.parse_number("perRequest", per_request, 12, MAX_PER_REQUEST)?,
             tools,
             max_input_tokens: self.max_input_tokens,
             max_output_tokens: self.max_output_tokens,
         })
     }
 
-    fn bands(&self, base: Rates, levels: &[Level]) -> Result<Bands, PriceError> {
+    fn bands(&self, base: Rates, levels: &[PriceLevel]) -> Result<Bands, PriceError> {
         let mut above: Vec<(u64, Rates)> = Vec::with_capacity(levels.len());
         for level in levels {
             let tokens = level.prompt_tokens.ok_or_else(|| self.above_error())?;
@@ -186,15 +186,15 @@ impl Entry {
             if !is_next || !level.above.is_empty() {
                 return Err(self.above_error());
             }
-            above.push((tokens, self.rates(&level.written(), base)?));
+            above.push((tokens, self.rates(&level.raw_rates(), base)?));
         }
         Ok(Bands { base, above })
     }
 
     /// `least`: what tokens cost at least that have no price of their own here, but one without this level.
-    fn rates(&self, written: &Written<'_>, least: Rates) -> Result<Rates, PriceError> {
+    fn rates(&self, written: &RawRates<'_>, least: Rates) -> Result<Rates, PriceError> {
         // Dollars for a million tokens are microdollars for each.
-        let per_token = |field, text: &str| self.read(field, text, 6, MAX_PER_TOKEN);
+        let per_token = |field, text: &str| self.parse_number(field, text, 6, MAX_PER_TOKEN);
         let or =
             |field, text: Option<&str>, otherwise| text.map_or(Ok(otherwise), |text| per_token(field, text));
         let input = per_token("input", written.input)?;
@@ -216,8 +216,14 @@ impl Entry {
         })
     }
 
-    fn read(&self, field: &'static str, text: &str, places: u32, most: u64) -> Result<u64, PriceError> {
-        scaled(text, places, most).map_err(|reason| PriceError::Decimal {
+    fn parse_number(
+        &self,
+        field: &'static str,
+        text: &str,
+        places: u32,
+        most: u64,
+    ) -> Result<u64, PriceError> {
+        parse_scaled(text, places, most).map_err(|reason| PriceError::InvalidDecimal {
             model: self.model.clone(),
             field,
             reason,
@@ -225,15 +231,15 @@ impl Entry {
     }
 
     fn above_error(&self) -> PriceError {
-        PriceError::Above {
+        PriceError::InvalidAbove {
             model: self.model.clone(),
         }
     }
 }
 
-impl Level {
-    fn written(&self) -> Written<'_> {
-        Written {
+impl PriceLevel {
+    fn raw_rates(&self) -> RawRates<'_> {
+        RawRates {
             input: &self.input,
             cached_input: self.cached_input.as_deref(),
             cache_write: self.cache_write.as_deref(),

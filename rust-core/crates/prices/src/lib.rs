@@ -14,10 +14,10 @@ mod rates;
 mod table;
 
 pub use decimal::DecimalError;
-pub use entry::{Entry, Level, PriceError};
-pub use price::{Bands, Most, Price, Served};
+pub use entry::{PriceEntry, PriceError, PriceLevel};
+pub use price::{Bands, MaxUsage, Price, ServedTier};
 pub use rates::{MAX_COST, Rates, Tokens};
-pub use table::{InForce, PriceTable, Schedule, Seller};
+pub use table::{EffectivePrice, PriceTable, Schedule, Seller};
 
 /// Nanodollars in a dollar.
-pub const NANODOLLARS: u64 = 1_000_000_000;
+pub const NANODOLLARS_PER_DOLLAR: u64 = 1_000_000_000;

@@ -4,7 +4,7 @@ use crate::rates::{Rates, Tokens};
 
 /// Tiers that no provider sells for more than the standard one: without a price of their own they cost as much (OpenAI, "Flex
 /// processing" and "Batch"; Google, "Flex inference").
-const NOT_DEARER: [&str; 2] = ["flex", "batch"];
+const DISCOUNT_TIERS: [&str; 2] = ["flex", "batch"];
 
 /// What a model costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Bands {
 
 /// What a request can use at most.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Most<'t> {
+pub struct MaxUsage<'t> {
     /// Tokens of its prompt.
     pub prompt: u64,
     /// Tokens of its answers.
@@ -42,38 +42,38 @@ pub struct Most<'t> {
     /// The tier that it asks for; `None` for the standard one.
     pub tier: Option<&'t str>,
     /// Whether it asks for a cache that keeps what is written for longer than five minutes.
-    pub is_kept_longer: bool,
+    pub has_extended_cache: bool,
     /// Picodollars of tools that the provider runs.
     pub tools: u128,
 }
 
 /// Which tier an answer says has served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served<'t> {
+pub enum ServedTier<'t> {
     /// It says nothing.
-    Untold,
+    Unreported,
     /// The standard one.
     Standard,
     /// Another one.
-    Tier(&'t str),
+    Other(&'t str),
 }
 
 impl Bands {
     /// The rates of a prompt of so many tokens.
-    fn at(&self, prompt: u64) -> Rates {
-        self.band(prompt).unwrap_or(self.base)
+    fn rates_for(&self, prompt: u64) -> Rates {
+        self.long_prompt_rates(prompt).unwrap_or(self.base)
     }
 
     /// Those of a long prompt, if it is one.
-    fn band(&self, prompt: u64) -> Option<Rates> {
+    fn long_prompt_rates(&self, prompt: u64) -> Option<Rates> {
         let reached = self.above.partition_point(|(tokens, _)| *tokens < prompt);
         reached.checked_sub(1).map(|last| self.above[last].1)
     }
 
     /// The dearest rates of a prompt of at most so many tokens.
-    fn dearest(&self, prompt: u64) -> Rates {
+    fn max_rates(&self, prompt: u64) -> Rates {
         let reached = self.above.iter().take_while(|(tokens, _)| *tokens < prompt);
-        reached.fold(self.base, |dearest, (_, rates)| dearest.or_dearer(*rates))
+        reached.fold(self.base, |dearest, (_, rates)| dearest.max_each(*rates))
     }
 }
 
@@ -90,43 +90,39 @@ impl Price {
     /// providers repeat in an answer what a client has written. Where the answer says nothing, the dearer of the tier that
     /// was asked for and the standard one holds; for a tier without a price, the dearest price that the model has.
     #[must_use]
-    pub fn rates(&self, asked: Option<&str>, served: Served<'_>, prompt: u64) -> Rates {
-        let standard = self.standard.at(prompt);
+    pub fn rates(&self, asked: Option<&str>, served: ServedTier<'_>, prompt: u64) -> Rates {
+        let standard = self.standard.rates_for(prompt);
         let (name, is_asked) = match served {
-            Served::Standard => return standard,
-            Served::Tier(name) => (name, asked == Some(name)),
-            Served::Untold => match asked {
+            ServedTier::Standard => return standard,
+            ServedTier::Other(name) => (name, asked == Some(name)),
+            ServedTier::Unreported => match asked {
                 None => return standard,
                 Some(name) => (name, false),
             },
         };
         let Some(bands) = self.tier(name) else {
-            if NOT_DEARER.contains(&name) {
+            if DISCOUNT_TIERS.contains(&name) {
                 return standard;
             }
-            let tiers = self.tiers.iter().map(|(_, bands)| self.of_tier(bands, prompt));
-            return tiers.fold(standard, Rates::or_dearer);
+            let tiers = self.tiers.iter().map(|(_, bands)| self.tier_rates(bands, prompt));
+            return tiers.fold(standard, Rates::max_each);
         };
-        let rates = self.of_tier(bands, prompt);
-        if is_asked {
-            rates
-        } else {
-            rates.or_dearer(standard)
-        }
+        let rates = self.tier_rates(bands, prompt);
+        if is_asked { rates } else { rates.max_each(standard) }
     }
 
     /// A tier's rates. One without prices for long prompts is not cheaper there than the standard one.
-    fn of_tier(&self, tier: &Bands, prompt: u64) -> Rates {
-        match (tier.above.is_empty(), self.standard.band(prompt)) {
-            (true, Some(long)) => tier.base.or_dearer(long),
-            _ => tier.at(prompt),
+    fn tier_rates(&self, tier: &Bands, prompt: u64) -> Rates {
+        match (tier.above.is_empty(), self.standard.long_prompt_rates(prompt)) {
+            (true, Some(long)) => tier.base.max_each(long),
+            _ => tier.rates_for(prompt),
         }
     }
 
     /// Picodollars for one call of a tool that the provider runs: of this kind, or of the kind without the date behind it.
     /// `None` where neither has a price.
     #[must_use]
-    pub fn tool(&self, kind: &str, undated: &str) -> Option<u64> {
+    pub fn tool_price(&self, kind: &str, undated: &str) -> Option<u64> {
         let of = |name: &str| self.tools.iter().find(|(tool, _)| **tool == *name);
         of(kind).or_else(|| of(undated)).map(|(_, price)| *price)
     }
@@ -134,13 +130,13 @@ impl Price {
     /// What an exchange costs, in nanodollars, at [these rates](Price::rates). `tools`: picodollars of the tools that the
     /// provider has run.
     #[must_use]
-    pub fn cost(&self, asked: Option<&str>, served: Served<'_>, tokens: &Tokens, tools: u128) -> u64 {
+    pub fn cost(&self, asked: Option<&str>, served: ServedTier<'_>, tokens: &Tokens, tools: u128) -> u64 {
         self.rates(asked, served, tokens.prompt)
-            .cost(self.besides(tools), tokens)
+            .cost(self.extra_cost(tools), tokens)
     }
 
     /// Picodollars of an exchange besides its tokens.
-    fn besides(&self, tools: u128) -> u128 {
+    fn extra_cost(&self, tools: u128) -> u128 {
         tools.saturating_add(u128::from(self.per_request))
     }
 
@@ -148,22 +144,22 @@ impl Price {
     /// and the dearest of all prices that a prompt of its length or a shorter one may have. `None` for a tier without a
     /// price, which may be dearer.
     #[must_use]
-    pub fn most(&self, most: Most<'_>) -> Option<u64> {
-        let mut rates = self.standard.dearest(most.prompt);
+    pub fn max_cost(&self, most: MaxUsage<'_>) -> Option<u64> {
+        let mut rates = self.standard.max_rates(most.prompt);
         if let Some(name) = most.tier {
             rates = match self.tier(name) {
-                Some(tier) => rates.or_dearer(tier.dearest(most.prompt)),
-                None if NOT_DEARER.contains(&name) => rates,
+                Some(tier) => rates.max_each(tier.max_rates(most.prompt)),
+                None if DISCOUNT_TIERS.contains(&name) => rates,
                 None => return None,
             };
         }
-        let Most {
+        let MaxUsage {
             prompt,
             completion,
-            is_kept_longer,
+            has_extended_cache: is_kept_longer,
             tools,
             ..
         } = most;
-        Some(rates.most(self.besides(tools), prompt, completion, is_kept_longer))
+        Some(rates.max_cost(self.extra_cost(tools), prompt, completion, is_kept_longer))
     }
 }

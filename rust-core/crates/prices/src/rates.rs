@@ -9,7 +9,7 @@ pub(crate) const MAX_PER_TOKEN: u64 = 1_000_000_000_000;
 /// The largest price of a request: a thousand dollars.
 pub(crate) const MAX_PER_REQUEST: u64 = 1_000 * MAX_PER_TOKEN;
 
-const PICODOLLARS_IN_NANODOLLAR: u128 = 1000;
+const PICODOLLARS_PER_NANODOLLAR: u128 = 1000;
 
 /// What tokens cost, in picodollars (10⁻¹² USD) each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Tokens {
 impl Rates {
     /// The dearer of each rate.
     #[must_use]
-    pub fn or_dearer(self, other: Self) -> Self {
+    pub fn max_each(self, other: Self) -> Self {
         Self {
             input: self.input.max(other.input),
             cached_input: self.cached_input.max(other.cached_input),
@@ -87,27 +87,27 @@ impl Rates {
             (audio_completion, self.audio_output),
             (tokens.completion - audio_completion, self.output),
         ];
-        sum(besides, parts)
+        total_cost(besides, parts)
     }
 
     /// The most that an exchange of so many tokens can cost, in nanodollars: all of its prompt at the dearest price of a
     /// prompt's tokens, all of its answer at the dearest of an answer's. `is_kept_longer`: whether the request asks for a
     /// cache that keeps what is written for longer than five minutes.
     #[must_use]
-    pub(crate) fn most(&self, besides: u128, prompt: u64, completion: u64, is_kept_longer: bool) -> u64 {
+    pub(crate) fn max_cost(&self, besides: u128, prompt: u64, completion: u64, is_kept_longer: bool) -> u64 {
         let input = self.input.max(self.cached_input);
         let input = input.max(self.cache_write).max(self.audio_input);
         let longer = if is_kept_longer { self.cache_write_1h } else { 0 };
         let output = self.output.max(self.audio_output);
-        sum(besides, [(prompt, input.max(longer)), (completion, output)])
+        total_cost(besides, [(prompt, input.max(longer)), (completion, output)])
     }
 }
 
 /// 64 bits of tokens times 41 bits of a price fit into 128 bits however often they are added here.
-fn sum<const N: usize>(besides: u128, parts: [(u64, u64); N]) -> u64 {
+fn total_cost<const N: usize>(besides: u128, parts: [(u64, u64); N]) -> u64 {
     let sum = parts.iter().fold(besides, |sum, &(tokens, price)| {
         sum.saturating_add(u128::from(tokens) * u128::from(price))
     });
-    let nanodollars = sum.div_ceil(PICODOLLARS_IN_NANODOLLAR);
+    let nanodollars = sum.div_ceil(PICODOLLARS_PER_NANODOLLAR);
     u64::try_from(nanodollars).unwrap_or(u64::MAX).min(MAX_COST)
 }

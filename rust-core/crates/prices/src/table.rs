@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::entry::{Entry, PriceError};
+use crate::entry::{PriceEntry, PriceError};
 use crate::price::Price;
 
-const MICROS: u64 = 1_000_000;
+const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// Who answers for a model, as prices name it.
 #[derive(Clone, Copy, Debug)]
@@ -18,24 +18,24 @@ pub struct Seller<'s> {
 
 /// All prices of a configuration.
 #[derive(Clone, Debug, Default)]
-pub struct PriceTable(Vec<(Entry, Arc<Price>)>);
+pub struct PriceTable(Vec<(PriceEntry, Arc<Price>)>);
 
 /// A price and since when it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InForce {
+pub struct EffectivePrice {
     /// The price.
     pub price: Arc<Price>,
     /// Unix seconds of its `effective_from`.
-    pub since: u64,
+    pub effective_from: u64,
     /// Whether it is of the table that comes with the gateway.
-    pub default: bool,
+    pub is_default: bool,
 }
 
 /// The prices of one model at one provider, by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// From which unix second on, oldest first.
-    steps: Vec<(u64, InForce)>,
+    steps: Vec<(u64, EffectivePrice)>,
 }
 
 impl PriceTable {
@@ -43,22 +43,22 @@ impl PriceTable {
     ///
     /// # Errors
     /// [`PriceError`] for the first entry that cannot be believed.
-    pub fn new(entries: &[Entry]) -> Result<Self, PriceError> {
-        let mut read: Vec<(Entry, Arc<Price>)> = Vec::with_capacity(entries.len());
+    pub fn new(entries: &[PriceEntry]) -> Result<Self, PriceError> {
+        let mut read: Vec<(PriceEntry, Arc<Price>)> = Vec::with_capacity(entries.len());
         for entry in entries {
             let price = Arc::new(entry.price()?);
             let model = || entry.model.clone();
             let name = entry.model.strip_suffix('*').unwrap_or(&entry.model);
             if entry.model.is_empty() || name.contains('*') {
-                return Err(PriceError::Pattern { model: model() });
+                return Err(PriceError::InvalidPattern { model: model() });
             }
-            let same = |other: &Entry| {
+            let same = |other: &PriceEntry| {
                 let named = (&other.provider, &other.host) == (&entry.provider, &entry.host);
                 let dated = (other.effective_from, other.default) == (entry.effective_from, entry.default);
                 named && dated && other.model == entry.model
             };
             if read.iter().any(|(other, _)| same(other)) {
-                return Err(PriceError::Twice { model: model() });
+                return Err(PriceError::Duplicate { model: model() });
             }
             read.push((entry.clone(), price));
         }
@@ -73,20 +73,20 @@ impl PriceTable {
         let fitting: Vec<_> = self
             .0
             .iter()
-            .filter(|(entry, _)| entry.fits(seller, model))
+            .filter(|(entry, _)| entry.applies_to(seller, model))
             .collect();
         let mut dates: Vec<u64> = fitting.iter().map(|(entry, _)| entry.effective_from).collect();
         dates.sort_unstable();
         dates.dedup();
-        let mut steps: Vec<(u64, InForce)> = Vec::new();
+        let mut steps: Vec<(u64, EffectivePrice)> = Vec::new();
         for date in dates {
             let holding = fitting.iter().filter(|(entry, _)| entry.effective_from <= date);
             let best = holding.max_by_key(|(entry, _)| (entry.rank(), entry.effective_from));
             let Some((entry, price)) = best else { continue };
-            let new = InForce {
+            let new = EffectivePrice {
                 price: Arc::clone(price),
-                since: entry.effective_from,
-                default: entry.default,
+                effective_from: entry.effective_from,
+                is_default: entry.default,
             };
             if steps.last().map(|(_, before)| before) != Some(&new) {
                 steps.push((date, new));
@@ -100,7 +100,7 @@ impl PriceTable {
     pub fn models<'t>(&'t self, seller: Seller<'t>) -> impl Iterator<Item = &'t str> {
         let names = self.0.iter().map(|(entry, _)| entry);
         let names =
-            names.filter(move |entry| !entry.model.ends_with('*') && entry.fits(seller, &entry.model));
+            names.filter(move |entry| !entry.model.ends_with('*') && entry.applies_to(seller, &entry.model));
         names.map(|entry| entry.model.as_str())
     }
 }
@@ -108,10 +108,10 @@ impl PriceTable {
 impl Schedule {
     /// What holds at a time, in unix microseconds; `None` when no price is known.
     #[must_use]
-    pub fn at(&self, now: u64) -> Option<&InForce> {
+    pub fn at(&self, now: u64) -> Option<&EffectivePrice> {
         let past = self
             .steps
-            .partition_point(|(from, _)| from.saturating_mul(MICROS) <= now);
+            .partition_point(|(from, _)| from.saturating_mul(MICROS_PER_SECOND) <= now);
         self.steps.get(past.checked_sub(1)?).map(|(_, price)| price)
     }
 
@@ -120,19 +120,22 @@ impl Schedule {
     pub fn next_change(&self, now: u64) -> Option<u64> {
         let past = self
             .steps
-            .partition_point(|(from, _)| from.saturating_mul(MICROS) <= now);
+            .partition_point(|(from, _)| from.saturating_mul(MICROS_PER_SECOND) <= now);
         self.steps.get(past).map(|(from, _)| *from)
     }
 }
 
-impl Entry {
-    fn fits(&self, seller: Seller<'_>, model: &str) -> bool {
+impl PriceEntry {
+    fn applies_to(&self, seller: Seller<'_>, model: &str) -> bool {
         let names = |name: &Option<String>, is: &str| name.as_deref().is_none_or(|name| name == is);
         let named = match self.model.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning),
             None => model == self.model,
         };
-        let is_there = self.host.as_deref().is_none_or(|host| is_host(host, seller.host));
+        let is_there = self
+            .host
+            .as_deref()
+            .is_none_or(|host| host_matches(host, seller.host));
         named && names(&self.provider, seller.provider) && is_there
     }
 
@@ -143,7 +146,7 @@ impl Entry {
 }
 
 /// Whether a host is the one that `pattern` means, in which one `*` stands for any part of a name.
-fn is_host(pattern: &str, host: &str) -> bool {
+fn host_matches(pattern: &str, host: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == host,
         Some((before, after)) => {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_prices::{
-    Bands, Entry, MAX_COST, Most, Price, PriceError, PriceTable, Rates, Seller, Served, Tokens,
+    Bands, MAX_COST, MaxUsage, Price, PriceEntry, PriceError, PriceTable, Rates, Seller, ServedTier, Tokens,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,7 +12,7 @@ const VENDOR: Seller<'_> = Seller {
     host: "api.vendor.example",
 };
 
-fn entry(value: serde_json::Value) -> Entry {
+fn entry(value: serde_json::Value) -> PriceEntry {
     let mut entry = json!({"model": "large", "effective_from": 0, "input": "1", "output": "2"});
     for (name, value) in value.as_object().unwrap() {
         entry[name] = value.clone();
@@ -28,7 +28,7 @@ fn priced(value: serde_json::Value) -> Price {
 
 /// What an exchange costs in the standard tier.
 fn ordinary(price: &Price, tokens: &Tokens) -> u64 {
-    price.cost(None, Served::Untold, tokens, 0)
+    price.cost(None, ServedTier::Unreported, tokens, 0)
 }
 
 fn prompt(prompt: u64) -> Tokens {
@@ -105,7 +105,7 @@ fn a_request_has_its_own_price_besides() {
     let price = &schedule.at(0).unwrap().price;
     assert_eq!(price.per_request, 1);
     assert_eq!(ordinary(price, &Tokens::default()), 1);
-    assert_eq!(price.most(Most::default()), Some(1));
+    assert_eq!(price.max_cost(MaxUsage::default()), Some(1));
 }
 
 #[test]
@@ -174,15 +174,15 @@ fn a_price_that_cannot_be_believed_is_refused() {
     };
     assert!(matches!(
         refused(&[json!({"input": "-1"})]),
-        PriceError::Decimal { field: "input", .. }
+        PriceError::InvalidDecimal { field: "input", .. }
     ));
     assert!(matches!(
         refused(&[json!({"model": "a*b"})]),
-        PriceError::Pattern { .. }
+        PriceError::InvalidPattern { .. }
     ));
     assert!(matches!(
         refused(&[json!({}), json!({"input": "5"})]),
-        PriceError::Twice { .. }
+        PriceError::Duplicate { .. }
     ));
     let level = |tokens: u64| json!({"prompt_tokens": tokens, "input": "1", "output": "1"});
     let nested = json!({"prompt_tokens": 5, "input": "1", "output": "1", "above": [level(9)]});
@@ -193,7 +193,7 @@ fn a_price_that_cannot_be_believed_is_refused() {
         json!({"above": [nested]}),
         json!({"tiers": {"priority": level(5)}}),
     ] {
-        assert!(matches!(refused(&[wrong]), PriceError::Above { .. }));
+        assert!(matches!(refused(&[wrong]), PriceError::InvalidAbove { .. }));
     }
 }
 
@@ -245,9 +245,9 @@ fn all_of_a_long_prompt_and_its_answer_cost_what_long_prompts_do() {
         "it has no price of its own there"
     );
     let most = |prompt| {
-        price.most(Most {
+        price.max_cost(MaxUsage {
             prompt,
-            ..Most::default()
+            ..MaxUsage::default()
         })
     };
     assert_eq!(most(200_000), Some(200_000_000));
@@ -265,22 +265,25 @@ fn a_call_of_a_hosted_tool_costs_what_its_kind_does_with_or_without_a_date() {
         ("web_fetch", "web_fetch", Some(0)),
         ("code_execution_20250825", "code_execution", None),
     ] {
-        assert_eq!(price.tool(kind, undated), each, "{kind}");
+        assert_eq!(price.tool_price(kind, undated), each, "{kind}");
     }
     let tools = 3 * u128::from(cent);
     assert_eq!(
-        price.cost(None, Served::Untold, &prompt(1000), tools),
+        price.cost(None, ServedTier::Unreported, &prompt(1000), tools),
         31_000_000,
         "a millidollar of tokens and three cents"
     );
-    let most = Most {
+    let most = MaxUsage {
         prompt: 1000,
         tools: u128::MAX,
-        ..Most::default()
+        ..MaxUsage::default()
     };
-    assert_eq!(price.most(most), Some(MAX_COST));
+    assert_eq!(price.max_cost(most), Some(MAX_COST));
     let wrong = PriceTable::new(&[entry(json!({"tools": {"web_search": "a cent"}}))]);
-    assert!(matches!(wrong, Err(PriceError::Decimal { field: "tools", .. })));
+    assert!(matches!(
+        wrong,
+        Err(PriceError::InvalidDecimal { field: "tools", .. })
+    ));
 }
 
 #[test]
@@ -290,18 +293,18 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
         "flex": {"input": "0.5", "cache_write": "0.6", "output": "1"}}}));
     let cost = |asked, served| price.cost(asked, served, &prompt(1000), 0);
     let (priority, flex) = (Some("priority"), Some("flex"));
-    assert_eq!(cost(None, Served::Untold), 1_000_000);
-    assert_eq!(cost(priority, Served::Tier("priority")), 2_000_000);
+    assert_eq!(cost(None, ServedTier::Unreported), 1_000_000);
+    assert_eq!(cost(priority, ServedTier::Other("priority")), 2_000_000);
     // A provider may serve less than what was asked for (OpenAI, "Priority processing").
-    assert_eq!(cost(priority, Served::Standard), 1_000_000);
-    assert_eq!(cost(priority, Served::Untold), 2_000_000);
-    assert_eq!(cost(flex, Served::Tier("flex")), 500_000);
-    assert_eq!(cost(flex, Served::Untold), 1_000_000);
+    assert_eq!(cost(priority, ServedTier::Standard), 1_000_000);
+    assert_eq!(cost(priority, ServedTier::Unreported), 2_000_000);
+    assert_eq!(cost(flex, ServedTier::Other("flex")), 500_000);
+    assert_eq!(cost(flex, ServedTier::Unreported), 1_000_000);
     // What nobody asked for makes nothing cheaper.
-    assert_eq!(cost(None, Served::Tier("flex")), 1_000_000);
-    assert_eq!(cost(None, Served::Tier("priority")), 2_000_000);
+    assert_eq!(cost(None, ServedTier::Other("flex")), 1_000_000);
+    assert_eq!(cost(None, ServedTier::Other("priority")), 2_000_000);
     assert_eq!(
-        cost(None, Served::Tier("turbo")),
+        cost(None, ServedTier::Other("turbo")),
         2_000_000,
         "the dearest that is known"
     );
@@ -310,15 +313,15 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
         ..prompt(1000)
     };
     assert_eq!(
-        price.cost(priority, Served::Tier("priority"), &written, 0),
+        price.cost(priority, ServedTier::Other("priority"), &written, 0),
         2_000_000
     );
-    assert_eq!(price.cost(flex, Served::Tier("flex"), &written, 0), 600_000);
+    assert_eq!(price.cost(flex, ServedTier::Other("flex"), &written, 0), 600_000);
     let most = |tier| {
-        price.most(Most {
+        price.max_cost(MaxUsage {
             prompt: 1000,
             tier,
-            ..Most::default()
+            ..MaxUsage::default()
         })
     };
     assert_eq!(
@@ -327,13 +330,13 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
     );
     let plain = priced(json!({"tiers": {"priority": {"input": "2", "output": "4"}}}));
     assert_eq!(
-        plain.cost(flex, Served::Tier("flex"), &prompt(1000), 0),
+        plain.cost(flex, ServedTier::Other("flex"), &prompt(1000), 0),
         1_000_000,
         "it is not dearer than none"
     );
-    let of_flex = plain.most(Most {
+    let of_flex = plain.max_cost(MaxUsage {
         tier: flex,
-        ..Most::default()
+        ..MaxUsage::default()
     });
     assert_eq!(of_flex, Some(0));
 }
@@ -344,7 +347,7 @@ fn a_tier_without_prices_of_long_prompts_is_no_cheaper_there_than_the_standard_o
         "above": [{"prompt_tokens": 1000, "input": "3", "output": "6"}],
         "tiers": {"priority": {"input": "2", "output": "4"}, "flex": {"input": "0.5", "output": "1",
             "above": [{"prompt_tokens": 1000, "input": "1.5", "output": "3"}]}}}));
-    let cost = |tier, tokens| price.cost(Some(tier), Served::Tier(tier), &prompt(tokens), 0);
+    let cost = |tier, tokens| price.cost(Some(tier), ServedTier::Other(tier), &prompt(tokens), 0);
     assert_eq!(cost("priority", 1000), 2_000_000);
     assert_eq!(cost("priority", 2000), 6_000_000);
     assert_eq!((cost("flex", 1000), cost("flex", 2000)), (500_000, 3_000_000));
@@ -477,19 +480,19 @@ proptest! {
         let price = Price { standard: of(0, 1), tiers: vec![("priority".into(), of(2, 3))], ..Price::default() };
         // A tier without a price is refused, so none is asked for.
         let tier = [None, None, Some("priority")][asked];
-        let most = price.most(Most {
+        let most = price.max_cost(MaxUsage {
             prompt: tokens.prompt.saturating_add(more.0),
             completion: tokens.completion.saturating_add(more.1),
             tier,
-            is_kept_longer,
+            has_extended_cache: is_kept_longer,
             tools: u128::from(more.0),
         });
         let tokens = Tokens { cache_write_1h: if is_kept_longer { tokens.cache_write_1h } else { 0 }, ..tokens };
         // No provider serves a dearer tier than was asked for.
         let served = match (tier, served) {
-            (_, 0) => Served::Untold,
-            (Some(tier), 1) => Served::Tier(tier),
-            _ => Served::Standard,
+            (_, 0) => ServedTier::Unreported,
+            (Some(tier), 1) => ServedTier::Other(tier),
+            _ => ServedTier::Standard,
         };
         prop_assert!(price.cost(tier, served, &tokens, u128::from(more.0)) <= most.unwrap());
     }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_json::{Event, Reader, Workspace};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use sha2::{Digest, Sha256};
 
 const SERIES: usize = 5;
@@ -42,18 +42,20 @@ fn main() {
             false => Dialect::Chat,
         };
         println!("{file}: {} bytes", body.len());
-        let checked = Call::text_of(&body).unwrap();
+        let checked = ParsedRequest::body_as_str(&body).unwrap();
         measure("UTF-8", body.len(), || {
-            black_box(Call::text_of(black_box(&body)).unwrap());
+            black_box(ParsedRequest::body_as_str(black_box(&body)).unwrap());
         });
         measure("every event", body.len(), || {
-            let mut reader = Reader::of_text(black_box(checked), &mut workspace).unwrap();
+            let mut reader = Reader::from_text(black_box(checked), &mut workspace).unwrap();
             while let Some(event) = reader.next().unwrap() {
                 black_box(matches!(event, Event::Null));
             }
         });
         measure("the whole request", body.len(), || {
-            black_box(Call::read_text(dialect, black_box(checked), &mut workspace, &mut text).unwrap());
+            black_box(
+                ParsedRequest::read_text(dialect, black_box(checked), &mut workspace, &mut text).unwrap(),
+            );
         });
         measure("SHA-256", body.len(), || {
             black_box(Sha256::digest(black_box(&body)));

@@ -1,6 +1,6 @@
 use proofgate_json::JsonError;
 
-use crate::body_text::MOST_STRINGS;
+use crate::body_text::MAX_STRINGS;
 
 /// A field of the request body whose type is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,27 +100,27 @@ pub enum BadRequest {
     ModelInBody,
     /// A body names another model than its path.
     #[error("The model in the path differs from \"model\" in the request body.")]
-    OtherModel,
+    ModelMismatch,
     /// A field stands for something that the provider keeps or does on its own.
     #[error(
         "\"{0}\" is not served here: it refers to content that all tenants share at the provider, or to work of the provider that no rule can inspect. Send the content itself."
     )]
-    UnservedField(&'static str),
+    UnsupportedField(&'static str),
     /// A field names what the provider keeps, and its account is not the tenant's alone.
     #[error(
         "\"{0}\" refers to content that the provider stores for all tenants of this gateway. Send the content itself, as clients do with \"store\": false, or ask the gateway administrator for a separate account (objectsOf)."
     )]
-    KeptByProvider(&'static str),
+    ProviderStoredReference(&'static str),
     /// One tool is the client's and the provider's, or the provider runs too many.
     #[error(
         "An object in \"tools\" defines both a client tool and a hosted tool, or there are more than 128 hosted tools. Send each tool in its own object."
     )]
-    UnservedTool,
+    UnsupportedTool,
     /// Several images are asked for in one stream, whose end is that of one.
     #[error("\"n\" must be 1 when \"stream\" is true.")]
-    SeveralInStream,
+    MultipleImagesInStream,
     /// The body has more strings than are read.
-    #[error("The request body has more than {MOST_STRINGS} strings.")]
+    #[error("The request body has more than {MAX_STRINGS} strings.")]
     TooManyStrings,
 }
 
@@ -130,11 +130,11 @@ impl BadRequest {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject => "invalid_json",
             BadRequest::MissingModel => "missing_model",
-            BadRequest::InvalidField(_) | BadRequest::SeveralInStream => "invalid_value",
+            BadRequest::InvalidField(_) | BadRequest::MultipleImagesInStream => "invalid_value",
             BadRequest::AmbiguousName(_) => "ambiguous_name",
-            BadRequest::ModelInBody | BadRequest::OtherModel => "ambiguous_model",
-            BadRequest::UnservedField(_) | BadRequest::KeptByProvider(_) => "unserved_field",
-            BadRequest::UnservedTool => "unserved_tool",
+            BadRequest::ModelInBody | BadRequest::ModelMismatch => "ambiguous_model",
+            BadRequest::UnsupportedField(_) | BadRequest::ProviderStoredReference(_) => "unserved_field",
+            BadRequest::UnsupportedTool => "unserved_tool",
             BadRequest::TooManyStrings => "too_many_strings",
         }
     }
@@ -143,13 +143,13 @@ impl BadRequest {
     pub fn param(self) -> Option<&'static str> {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,
-            BadRequest::MissingModel | BadRequest::ModelInBody | BadRequest::OtherModel => Some("model"),
+            BadRequest::MissingModel | BadRequest::ModelInBody | BadRequest::ModelMismatch => Some("model"),
             BadRequest::InvalidField(field) => Some(field.name()),
             BadRequest::AmbiguousName(name)
-            | BadRequest::UnservedField(name)
-            | BadRequest::KeptByProvider(name) => Some(name),
-            BadRequest::UnservedTool => Some("tools"),
-            BadRequest::SeveralInStream => Some("n"),
+            | BadRequest::UnsupportedField(name)
+            | BadRequest::ProviderStoredReference(name) => Some(name),
+            BadRequest::UnsupportedTool => Some("tools"),
+            BadRequest::MultipleImagesInStream => Some("n"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a request for a batch says, and a line of its input.
 
-use proofgate_json::{Event, Reader, Workspace, equals_but_for_case};
+use proofgate_json::{Event, Reader, Workspace, equals_ignore_case};
 
 use crate::bad_request::BadRequest;
 use crate::dialect::{Dialect, Family};
@@ -8,7 +8,7 @@ use crate::stored::is_object_id;
 
 /// What is wrong with a request for a batch, or with a line of its input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadBatch {
+pub enum InvalidBatch {
     /// It is not the JSON that it should be, or says something twice.
     #[error(transparent)]
     Body(#[from] BadRequest),
@@ -19,7 +19,7 @@ pub enum BadBatch {
     #[error(
         "A line of a batch may only have \"custom_id\", \"method\", \"url\" and \"body\". Remove the other fields."
     )]
-    Unknown,
+    UnknownEndpoint,
     /// A carriage return within a line, where some readers end it (Python's text files, for one): behind it could stand a
     /// request that nobody has judged.
     #[error(
@@ -28,46 +28,46 @@ pub enum BadBatch {
     CarriageReturn,
 }
 
-impl BadBatch {
+impl InvalidBatch {
     /// A stable machine code.
     pub fn code(&self) -> &'static str {
         match self {
-            BadBatch::Body(bad) => bad.code(),
-            BadBatch::Field(..) => "invalid_value",
-            BadBatch::Unknown => "unserved_field",
-            BadBatch::CarriageReturn => "ambiguous_line",
+            InvalidBatch::Body(bad) => bad.code(),
+            InvalidBatch::Field(..) => "invalid_value",
+            InvalidBatch::UnknownEndpoint => "unserved_field",
+            InvalidBatch::CarriageReturn => "ambiguous_line",
         }
     }
 
     /// The field that is wrong, if it is one.
     pub fn param(&self) -> Option<&'static str> {
         match self {
-            BadBatch::Body(bad) => bad.param(),
-            BadBatch::Field(name, _) => Some(name),
-            BadBatch::Unknown | BadBatch::CarriageReturn => None,
+            InvalidBatch::Body(bad) => bad.param(),
+            InvalidBatch::Field(name, _) => Some(name),
+            InvalidBatch::UnknownEndpoint | InvalidBatch::CarriageReturn => None,
         }
     }
 }
 
-impl From<proofgate_json::JsonError> for BadBatch {
+impl From<proofgate_json::JsonError> for InvalidBatch {
     fn from(error: proofgate_json::JsonError) -> Self {
-        BadBatch::Body(BadRequest::from(error))
+        InvalidBatch::Body(BadRequest::from(error))
     }
 }
 
-const ENDPOINT: &str = "the path of an OpenAI endpoint that accepts JSON and is served here, such as \
+const ENDPOINT_DESCRIPTION: &str = "the path of an OpenAI endpoint that accepts JSON and is served here, such as \
                         /v1/chat/completions";
 
 /// The endpoint of a batch: one of OpenAI's whose requests are JSON.
 fn endpoint(path: &str) -> Option<Dialect> {
-    Dialect::at(path).filter(|dialect| dialect.family() == Family::OpenAi && !dialect.has_form())
+    Dialect::from_path(path).filter(|dialect| dialect.family() == Family::OpenAi && !dialect.has_form())
 }
 
 /// A member of an object by one of these names, in which parsers that ignore case may not find another one.
-fn member(name: &str, names: &[&'static str]) -> Result<Option<&'static str>, BadBatch> {
+fn member(name: &str, names: &[&'static str]) -> Result<Option<&'static str>, InvalidBatch> {
     match names.iter().find(|known| **known == name) {
         Some(known) => Ok(Some(known)),
-        None => match names.iter().find(|known| equals_but_for_case(name, known)) {
+        None => match names.iter().find(|known| equals_ignore_case(name, known)) {
             Some(known) => Err(BadRequest::AmbiguousName(known).into()),
             None => Ok(None),
         },
@@ -77,68 +77,68 @@ fn member(name: &str, names: &[&'static str]) -> Result<Option<&'static str>, Ba
 /// Reads what a request for a batch says of its endpoint: `POST /v1/batches`.
 ///
 /// # Errors
-/// [`BadBatch`] when it is not a JSON object, names no file or no endpoint that is served.
-pub fn batch_endpoint(body: &[u8], workspace: &mut Workspace) -> Result<Dialect, BadBatch> {
+/// [`InvalidBatch`] when it is not a JSON object, names no file or no endpoint that is served.
+pub fn batch_endpoint(body: &[u8], workspace: &mut Workspace) -> Result<Dialect, InvalidBatch> {
     let mut reader = Reader::new(body, workspace)?;
-    if reader.read()? != Event::ObjectStart {
+    if reader.read_event()? != Event::ObjectStart {
         return Err(BadRequest::NotAnObject.into());
     }
     let (mut found, mut has_input) = (None, false);
     let (mut name, mut value) = (String::new(), String::new());
-    while let Event::Key(key) = reader.read()? {
-        let known = member(key.decoded(&mut name), &["endpoint", "input_file_id"])?;
-        let event = reader.read()?;
+    while let Event::Key(key) = reader.read_event()? {
+        let known = member(key.decode(&mut name), &["endpoint", "input_file_id"])?;
+        let event = reader.read_event()?;
         match (known, event) {
-            (Some("endpoint"), Event::String(path)) => found = endpoint(path.decoded(&mut value)),
-            (Some("input_file_id"), Event::String(id)) => has_input = is_object_id(id.decoded(&mut value)),
+            (Some("endpoint"), Event::String(path)) => found = endpoint(path.decode(&mut value)),
+            (Some("input_file_id"), Event::String(id)) => has_input = is_object_id(id.decode(&mut value)),
             _ => reader.skip(event)?,
         }
     }
     reader.finish()?;
     if !has_input {
         let what = "the id of a file: 1 to 128 letters, digits, - and _";
-        return Err(BadBatch::Field("input_file_id", what));
+        return Err(InvalidBatch::Field("input_file_id", what));
     }
-    found.ok_or(BadBatch::Field("endpoint", ENDPOINT))
+    found.ok_or(InvalidBatch::Field("endpoint", ENDPOINT_DESCRIPTION))
 }
 
 /// Reads what a line of a batch's input says of its endpoint.
 ///
 /// # Errors
-/// [`BadBatch`] when it is not a JSON object with `custom_id`, `method` (`POST`), `url` (an endpoint that is served) and `body`
+/// [`InvalidBatch`] when it is not a JSON object with `custom_id`, `method` (`POST`), `url` (an endpoint that is served) and `body`
 /// (an object) alone, or holds a carriage return elsewhere than at its end.
-pub fn line_endpoint(line: &[u8], workspace: &mut Workspace) -> Result<Dialect, BadBatch> {
+pub fn line_endpoint(line: &[u8], workspace: &mut Workspace) -> Result<Dialect, InvalidBatch> {
     let text = line.strip_suffix(b"\r").unwrap_or(line);
     if memchr::memchr(b'\r', text).is_some() {
-        return Err(BadBatch::CarriageReturn);
+        return Err(InvalidBatch::CarriageReturn);
     }
     let mut reader = Reader::new(line, workspace)?;
-    if reader.read()? != Event::ObjectStart {
+    if reader.read_event()? != Event::ObjectStart {
         return Err(BadRequest::NotAnObject.into());
     }
     let (mut found, mut has_id, mut posts, mut has_body) = (None, false, false, false);
     let (mut name, mut value) = (String::new(), String::new());
-    while let Event::Key(key) = reader.read()? {
-        let known = member(key.decoded(&mut name), &["custom_id", "method", "url", "body"])?;
-        let event = reader.read()?;
+    while let Event::Key(key) = reader.read_event()? {
+        let known = member(key.decode(&mut name), &["custom_id", "method", "url", "body"])?;
+        let event = reader.read_event()?;
         match (known, event) {
             (Some("custom_id"), Event::String(_)) => has_id = true,
-            (Some("method"), Event::String(method)) => posts = method.decoded(&mut value) == "POST",
-            (Some("url"), Event::String(path)) => found = endpoint(path.decoded(&mut value)),
+            (Some("method"), Event::String(method)) => posts = method.decode(&mut value) == "POST",
+            (Some("url"), Event::String(path)) => found = endpoint(path.decode(&mut value)),
             (Some("body"), Event::ObjectStart) => {
                 has_body = true;
                 reader.skip(event)?;
             }
             (Some(_), _) => reader.skip(event)?,
-            (None, _) => return Err(BadBatch::Unknown),
+            (None, _) => return Err(InvalidBatch::UnknownEndpoint),
         }
     }
     reader.finish()?;
     match (has_id, posts, found, has_body) {
-        (false, ..) => Err(BadBatch::Field("custom_id", "a string")),
-        (_, false, ..) => Err(BadBatch::Field("method", "\"POST\"")),
-        (_, _, None, _) => Err(BadBatch::Field("url", ENDPOINT)),
-        (.., false) => Err(BadBatch::Field("body", "an object")),
+        (false, ..) => Err(InvalidBatch::Field("custom_id", "a string")),
+        (_, false, ..) => Err(InvalidBatch::Field("method", "\"POST\"")),
+        (_, _, None, _) => Err(InvalidBatch::Field("url", ENDPOINT_DESCRIPTION)),
+        (.., false) => Err(InvalidBatch::Field("body", "an object")),
         (.., Some(dialect), true) => Ok(dialect),
     }
 }

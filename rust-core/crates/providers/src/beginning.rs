@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::body_kind::{BYTE_ORDER_MARK, BodyKind};
 use crate::dialect::Dialect;
-use crate::frame_events::EXCEPTION;
-use crate::growth::Growth;
-use crate::stream_events::{EventEnds, EventMeaning, event_parts};
+use crate::frame_events::EXCEPTION_PREFIX;
+use crate::growth::GrowthCheck;
+use crate::stream_events::{EventBoundaries, EventMeaning, event_parts};
 
 /// What the first bytes of an answer of success say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beginning {
+pub enum ResponseStart {
     /// Nothing yet.
     Unknown,
     /// That it is an answer.
-    Answer,
+    Success,
     /// That its provider failed.
     Failure {
         /// The status with which the provider's API says the same in a head.
@@ -27,26 +27,26 @@ pub enum Beginning {
 /// Looks at the beginning of a body as it comes: at each event once, and at what is no stream of them [as it
 /// grows](Growth).
 #[derive(Debug)]
-pub struct BeginningReader {
+pub struct ResponseStartReader {
     dialect: Dialect,
-    is_of_events: bool,
-    growth: Growth,
-    ends: EventEnds,
+    is_event_stream: bool,
+    growth_check: GrowthCheck,
+    event_boundaries: EventBoundaries,
     /// Where the event at hand begins, and how far it has been searched for its end.
-    event: usize,
+    event_start: usize,
     searched: usize,
 }
 
-impl BeginningReader {
+impl ResponseStartReader {
     /// A reader of a body in `dialect`.
     #[must_use]
     pub fn new(dialect: Dialect) -> Self {
-        BeginningReader {
+        ResponseStartReader {
             dialect,
-            is_of_events: false,
-            growth: Growth::default(),
-            ends: EventEnds::default(),
-            event: 0,
+            is_event_stream: false,
+            growth_check: GrowthCheck::default(),
+            event_boundaries: EventBoundaries::default(),
+            event_start: 0,
             searched: 0,
         }
     }
@@ -57,78 +57,80 @@ impl BeginningReader {
     /// Comments, pings and the events that announce an answer before anything of it (`message_start`, `response.created`) say
     /// nothing.
     #[must_use]
-    pub fn look(&mut self, begin: &[u8], is_whole: bool) -> Beginning {
-        let found = if self.is_of_events {
-            self.of_events(begin)
-        } else if self.growth.is_due(begin.len()) || is_whole {
-            self.of_any(begin)
+    pub fn inspect(&mut self, begin: &[u8], is_whole: bool) -> ResponseStart {
+        let found = if self.is_event_stream {
+            self.inspect_events(begin)
+        } else if self.growth_check.check_due(begin.len()) || is_whole {
+            self.inspect_any(begin)
         } else {
-            Beginning::Unknown
+            ResponseStart::Unknown
         };
         match found {
-            Beginning::Unknown if is_whole => Beginning::Answer,
+            ResponseStart::Unknown if is_whole => ResponseStart::Success,
             found => found,
         }
     }
 
-    fn of_any(&mut self, begin: &[u8]) -> Beginning {
-        match BodyKind::of(begin) {
-            None => Beginning::Unknown,
+    fn inspect_any(&mut self, begin: &[u8]) -> ResponseStart {
+        match BodyKind::detect(begin) {
+            None => ResponseStart::Unknown,
             Some(BodyKind::Events) => {
-                self.is_of_events = true;
+                self.is_event_stream = true;
                 if begin.starts_with(BYTE_ORDER_MARK) {
-                    (self.event, self.searched) = (BYTE_ORDER_MARK.len(), BYTE_ORDER_MARK.len());
+                    (self.event_start, self.searched) = (BYTE_ORDER_MARK.len(), BYTE_ORDER_MARK.len());
                 }
-                self.of_events(begin)
+                self.inspect_events(begin)
             }
-            Some(BodyKind::Object) => of_object(self.dialect, begin),
+            Some(BodyKind::Object) => classify_object(self.dialect, begin),
             // Google's compatible endpoints put an error into a list.
             Some(BodyKind::Other) => match begin.trim_ascii().strip_prefix(b"[") {
                 Some(list) if !list.trim_ascii_start().starts_with(b"{") && !list.is_empty() => {
-                    Beginning::Answer
+                    ResponseStart::Success
                 }
-                Some(list) => of_object(self.dialect, list.strip_suffix(b"]").unwrap_or(list).trim_ascii()),
-                None => Beginning::Answer,
+                Some(list) => {
+                    classify_object(self.dialect, list.strip_suffix(b"]").unwrap_or(list).trim_ascii())
+                }
+                None => ResponseStart::Success,
             },
         }
     }
 
-    fn of_events(&mut self, begin: &[u8]) -> Beginning {
-        while let Some(length) = self.ends.next_end(&begin[self.searched..]) {
+    fn inspect_events(&mut self, begin: &[u8]) -> ResponseStart {
+        while let Some(length) = self.event_boundaries.next_boundary(&begin[self.searched..]) {
             let end = self.searched + length;
-            let event = &begin[self.event..end];
-            (self.event, self.searched) = (end, end);
-            if let Some(found) = of_event(self.dialect, event) {
+            let event = &begin[self.event_start..end];
+            (self.event_start, self.searched) = (end, end);
+            if let Some(found) = classify_event(self.dialect, event) {
                 return found;
             }
         }
         self.searched = begin.len();
-        Beginning::Unknown
+        ResponseStart::Unknown
     }
 }
 
 /// What an event says, if it says anything.
-fn of_event(dialect: Dialect, event: &[u8]) -> Option<Beginning> {
+fn classify_event(dialect: Dialect, event: &[u8]) -> Option<ResponseStart> {
     let (name, data) = event_parts(event);
-    if let Some(exception) = name.strip_prefix(EXCEPTION) {
-        return Some(Beginning::Failure {
-            status: status_of_exception(exception),
+    if let Some(exception) = name.strip_prefix(EXCEPTION_PREFIX) {
+        return Some(ResponseStart::Failure {
+            status: exception_status(exception),
         });
     }
-    if data.trim_ascii().is_empty() || is_announcement(dialect, name, &data) {
+    if data.trim_ascii().is_empty() || is_preamble_event(dialect, name, &data) {
         return None;
     }
     let says_error = match dialect {
-        Dialect::Invoke => EventMeaning::of(Dialect::Messages, event) == EventMeaning::Failure,
+        Dialect::Invoke => EventMeaning::classify(Dialect::Messages, event) == EventMeaning::Failure,
         Dialect::Gemini => true,
-        _ => EventMeaning::of(dialect, event) == EventMeaning::Failure,
+        _ => EventMeaning::classify(dialect, event) == EventMeaning::Failure,
     };
-    let status = says_error.then(|| status_of_error(&data)).flatten();
-    Some(status.map_or(Beginning::Answer, |status| Beginning::Failure { status }))
+    let status = says_error.then(|| error_document_status(&data)).flatten();
+    Some(status.map_or(ResponseStart::Success, |status| ResponseStart::Failure { status }))
 }
 
 /// Whether an event comes before anything of the answer.
-fn is_announcement(dialect: Dialect, name: &str, data: &[u8]) -> bool {
+fn is_preamble_event(dialect: Dialect, name: &str, data: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Typed {
         r#type: String,
@@ -144,7 +146,7 @@ fn is_announcement(dialect: Dialect, name: &str, data: &[u8]) -> bool {
 }
 
 /// Of an object whose first member is no error, more is not read.
-fn of_object(dialect: Dialect, begin: &[u8]) -> Beginning {
+fn classify_object(dialect: Dialect, begin: &[u8]) -> ResponseStart {
     let firsts: &[&[u8]] = match dialect {
         Dialect::Messages => &[b"\"error\":", b"\"type\":\"error\""],
         _ => &[b"\"error\":"],
@@ -155,20 +157,20 @@ fn of_object(dialect: Dialect, begin: &[u8]) -> Beginning {
     let is_error = firsts.iter().any(|error| first.starts_with(error));
     let may_be_error = firsts.iter().any(|error| error.starts_with(&first));
     match is_error {
-        false if !may_be_error => Beginning::Answer,
+        false if !may_be_error => ResponseStart::Success,
         true if serde_json::from_slice::<IgnoredAny>(begin.trim_ascii()).is_ok() => {
-            match status_of_error(begin) {
-                Some(status) => Beginning::Failure { status },
-                None => Beginning::Answer,
+            match error_document_status(begin) {
+                Some(status) => ResponseStart::Failure { status },
+                None => ResponseStart::Success,
             }
         }
-        _ => Beginning::Unknown,
+        _ => ResponseStart::Unknown,
     }
 }
 
 /// The status of the error that a document is, if it is one: `{"error": {…}}` with a number for its code, or names for what it is; of
 /// a response's stream, also the event itself and the response in it.
-fn status_of_error(document: &[u8]) -> Option<u16> {
+fn error_document_status(document: &[u8]) -> Option<u16> {
     let document: Value = serde_json::from_slice(document).ok()?;
     let is_flat = document["type"] == "error" && !document["error"].is_object();
     let error = match is_flat {
@@ -184,12 +186,12 @@ fn status_of_error(document: &[u8]) -> Option<u16> {
     };
     let told = number(&error["code"]).or_else(|| number(&error["status"]));
     let names = [&error["code"], &error["type"], &error["status"]];
-    let named = || names.iter().find_map(|name| status_of_name(name.as_str()?));
+    let named = || names.iter().find_map(|name| error_name_status(name.as_str()?));
     Some(told.or_else(named).unwrap_or(500))
 }
 
 /// What OpenAI, Anthropic and Google call their errors; those of no name that is known are failures of the provider.
-fn status_of_name(name: &str) -> Option<u16> {
+fn error_name_status(name: &str) -> Option<u16> {
     Some(match name.to_ascii_lowercase().as_str() {
         "invalid_request_error" | "invalid_argument" | "failed_precondition" | "context_length_exceeded" => {
             400
@@ -212,7 +214,7 @@ fn status_of_name(name: &str) -> Option<u16> {
 }
 
 /// The status of Bedrock's errors. Source: botocore 1.44.5, errors of ConverseStream and InvokeModelWithResponseStream.
-fn status_of_exception(name: &str) -> u16 {
+fn exception_status(name: &str) -> u16 {
     let name = name.strip_suffix("Exception").unwrap_or(name);
     match name.to_ascii_lowercase().as_str() {
         "validation" | "servicequotaexceeded" => 400,
@@ -228,26 +230,26 @@ fn status_of_exception(name: &str) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::Beginning::{self, Answer, Unknown};
-    use super::BeginningReader;
+    use super::ResponseStart::{self, Success, Unknown};
+    use super::ResponseStartReader;
     use crate::dialect::Dialect;
 
     /// What a beginning says, which is the same in one piece and byte by byte.
-    fn of(dialect: Dialect, begin: &str) -> Beginning {
+    fn of(dialect: Dialect, begin: &str) -> ResponseStart {
         let found = look(dialect, begin, false);
-        let mut reader = BeginningReader::new(dialect);
-        let mut looks = (1..=begin.len()).map(|length| reader.look(&begin.as_bytes()[..length], false));
+        let mut reader = ResponseStartReader::new(dialect);
+        let mut looks = (1..=begin.len()).map(|length| reader.inspect(&begin.as_bytes()[..length], false));
         let first = looks.find(|found| *found != Unknown);
         assert!(first.is_none_or(|first| first == found), "{begin}");
         found
     }
 
-    fn look(dialect: Dialect, begin: &str, is_whole: bool) -> Beginning {
-        BeginningReader::new(dialect).look(begin.as_bytes(), is_whole)
+    fn look(dialect: Dialect, begin: &str, is_whole: bool) -> ResponseStart {
+        ResponseStartReader::new(dialect).inspect(begin.as_bytes(), is_whole)
     }
 
-    fn failure(status: u16) -> Beginning {
-        Beginning::Failure { status }
+    fn failure(status: u16) -> ResponseStart {
+        ResponseStart::Failure { status }
     }
 
     #[test]
@@ -285,13 +287,13 @@ mod tests {
                 failure(429),
             ),
             (Chat, "data: {\"error\":\"broken\"}", failure(500)),
-            (Chat, "data: {\"error\":null,\"choices\":[]}", Answer),
+            (Chat, "data: {\"error\":null,\"choices\":[]}", Success),
             (
                 Chat,
                 "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}",
-                Answer,
+                Success,
             ),
-            (Chat, "data: [DONE]", Answer),
+            (Chat, "data: [DONE]", Success),
             (
                 Responses,
                 "event: error\ndata: {\"type\":\"error\",\"code\":\"server_is_overloaded\",\"message\":\"m\"}",
@@ -307,7 +309,7 @@ mod tests {
                 "data: {\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\"}}",
                 failure(503),
             ),
-            (Gemini, "data: {\"candidates\":[]}", Answer),
+            (Gemini, "data: {\"candidates\":[]}", Success),
             (
                 Converse,
                 "event: exception:throttlingException\ndata: {\"message\":\"m\"}",
@@ -321,7 +323,7 @@ mod tests {
             (
                 Converse,
                 "event: contentBlockDelta\ndata: {\"delta\":{\"text\":\"Hi\"}}",
-                Answer,
+                Success,
             ),
             (
                 Invoke,
@@ -356,7 +358,7 @@ mod tests {
             ),
         ] {
             assert_eq!(of(dialect, before), Unknown, "{before}");
-            assert_eq!(look(dialect, before, true), Answer, "nothing follows");
+            assert_eq!(look(dialect, before, true), Success, "nothing follows");
             if dialect != Dialect::Converse {
                 assert_eq!(of(dialect, &format!("{before}{error}")), failure(529), "{before}");
             }
@@ -375,16 +377,16 @@ mod tests {
                 "{ \"error\": {\"code\":429,\"message\":\"m\"},\"user_id\":\"u\"}\n",
                 failure(429),
             ),
-            (Dialect::Chat, "{\"error\":null}", Answer),
-            (Dialect::Chat, "{\"id\":\"x\",\"error\":{}", Answer),
-            (Dialect::Chat, "plain", Answer),
+            (Dialect::Chat, "{\"error\":null}", Success),
+            (Dialect::Chat, "{\"id\":\"x\",\"error\":{}", Success),
+            (Dialect::Chat, "plain", Success),
             (Dialect::Messages, "{\"type\": \"err", Unknown),
             (
                 Dialect::Messages,
                 "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}",
                 failure(529),
             ),
-            (Dialect::Messages, "{\"type\":\"message\",", Answer),
+            (Dialect::Messages, "{\"type\":\"message\",", Success),
             (Dialect::Gemini, "[{\n  \"error\": {\"code\": 503", Unknown),
             (
                 Dialect::Gemini,
@@ -396,7 +398,7 @@ mod tests {
                 "{\"error\": {\"status\": \"RESOURCE_EXHAUSTED\"}}",
                 failure(429),
             ),
-            (Dialect::Embeddings, "[1]", Answer),
+            (Dialect::Embeddings, "[1]", Success),
         ] {
             assert_eq!(of(dialect, begin), found, "{begin}");
         }

@@ -7,63 +7,63 @@ use crate::members::{Members, ObjectWriter};
 
 /// A field of a body: a member at its top, or a member of that one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Path {
-    top: &'static str,
-    within: Option<&'static str>,
+struct FieldPath {
+    top_level: &'static str,
+    nested: Option<&'static str>,
     /// What it is called where it is told that it was left out.
-    name: &'static str,
+    reported_name: &'static str,
 }
 
-const fn top(name: &'static str) -> Path {
-    Path {
-        top: name,
-        within: None,
-        name,
+const fn top_level(name: &'static str) -> FieldPath {
+    FieldPath {
+        top_level: name,
+        nested: None,
+        reported_name: name,
     }
 }
 
-const fn of_output_config(within: &'static str, name: &'static str) -> Path {
-    Path {
-        top: "output_config",
-        within: Some(within),
-        name,
+const fn in_output_config(within: &'static str, name: &'static str) -> FieldPath {
+    FieldPath {
+        top_level: "output_config",
+        nested: Some(within),
+        reported_name: name,
     }
 }
 
 /// Names of betas without their dates, and the fields that belong to them: of Claude Code's requests (2.1.197), and of
 /// `anthropic.types.beta` (anthropic-sdk-python 2.12.0).
-const FEATURES: &[(&str, &[Path])] = &[
-    ("context-management", &[top("context_management")]),
-    ("compact", &[top("context_management")]),
-    ("effort", &[of_output_config("effort", "output_config.effort")]),
+const FEATURES: &[(&str, &[FieldPath])] = &[
+    ("context-management", &[top_level("context_management")]),
+    ("compact", &[top_level("context_management")]),
+    ("effort", &[in_output_config("effort", "output_config.effort")]),
     (
         "task-budgets",
-        &[of_output_config("task_budget", "output_config.task_budget")],
+        &[in_output_config("task_budget", "output_config.task_budget")],
     ),
     (
         "structured-outputs",
         &[
-            top("output_format"),
-            of_output_config("format", "output_config.format"),
+            top_level("output_format"),
+            in_output_config("format", "output_config.format"),
         ],
     ),
-    ("fast-mode", &[top("speed")]),
-    ("mcp-client", &[top("mcp_servers")]),
-    ("skills", &[top("container")]),
-    ("server-side-fallback", &[top("fallbacks")]),
-    ("message-threads", &[top("thread")]),
+    ("fast-mode", &[top_level("speed")]),
+    ("mcp-client", &[top_level("mcp_servers")]),
+    ("skills", &[top_level("container")]),
+    ("server-side-fallback", &[top_level("fallbacks")]),
+    ("message-threads", &[top_level("thread")]),
 ];
 
 /// The name of a beta without the date at its end.
-fn undated(beta: &str) -> &str {
-    const DATE: &[u8; 11] = b"-0000-00-00";
-    let Some(at) = beta.len().checked_sub(DATE.len()) else {
+fn without_date(beta: &str) -> &str {
+    const DATE_PATTERN: &[u8; 11] = b"-0000-00-00";
+    let Some(at) = beta.len().checked_sub(DATE_PATTERN.len()) else {
         return beta;
     };
     let Some((name, date)) = beta.split_at_checked(at) else {
         return beta;
     };
-    let mut bytes = date.bytes().zip(DATE);
+    let mut bytes = date.bytes().zip(DATE_PATTERN);
     match bytes.all(|(byte, form)| byte == *form || (*form == b'0' && byte.is_ascii_digit())) {
         true => name,
         false => beta,
@@ -71,17 +71,17 @@ fn undated(beta: &str) -> &str {
 }
 
 /// Whether a value of `anthropic-beta` is the feature called `name`, with or without the date behind it.
-pub fn is_beta(value: &str, name: &str) -> bool {
-    value == name || undated(value) == name
+pub fn is_beta_feature(value: &str, name: &str) -> bool {
+    value == name || without_date(value) == name
 }
 
 /// Writes the object `body` without the fields of the features that these names, with or without a date, stand for, and returns
 /// which it had; nothing is written when it had none, or is no object. All else stays as it is, byte for byte but for space
 /// between members.
-pub fn leave_out_features(body: &[u8], names: &[String], out: &mut Vec<u8>) -> Vec<&'static str> {
+pub fn remove_feature_fields(body: &[u8], names: &[String], out: &mut Vec<u8>) -> Vec<&'static str> {
     let mut left_out = Vec::new();
-    let of = |name: &String| FEATURES.iter().find(|(known, _)| *known == undated(name));
-    let paths: Vec<&Path> = names
+    let of = |name: &String| FEATURES.iter().find(|(known, _)| *known == without_date(name));
+    let paths: Vec<&FieldPath> = names
         .iter()
         .filter_map(of)
         .flat_map(|(_, paths)| *paths)
@@ -95,13 +95,13 @@ pub fn leave_out_features(body: &[u8], names: &[String], out: &mut Vec<u8>) -> V
     let begin = out.len();
     let mut kept = ObjectWriter::new(out);
     for member in members.iter() {
-        let mut of_member = paths.iter().filter(|path| path.top == member.name);
-        let mut note = |path: &Path| {
-            if !left_out.contains(&path.name) {
-                left_out.push(path.name);
+        let mut of_member = paths.iter().filter(|path| path.top_level == member.name);
+        let mut note = |path: &FieldPath| {
+            if !left_out.contains(&path.reported_name) {
+                left_out.push(path.reported_name);
             }
         };
-        if let Some(path) = of_member.clone().find(|path| path.within.is_none()) {
+        if let Some(path) = of_member.clone().find(|path| path.nested.is_none()) {
             note(path);
             continue;
         }
@@ -111,23 +111,23 @@ pub fn leave_out_features(body: &[u8], names: &[String], out: &mut Vec<u8>) -> V
             None => None,
         };
         let Some(inner) = inner else {
-            kept.member(member);
+            kept.write_member(member);
             continue;
         };
         let mut inside = ObjectWriter::new(&mut without);
         for one in inner.iter() {
-            let is_of = |path: &&&Path| path.top == member.name && path.within == Some(&*one.name);
+            let is_of = |path: &&&FieldPath| path.top_level == member.name && path.nested == Some(&*one.name);
             match paths.iter().find(is_of) {
                 Some(path) => note(path),
-                None => inside.member(one),
+                None => inside.write_member(one),
             }
         }
         if !inside.is_empty() {
-            inside.end();
-            kept.named(member, &without);
+            inside.finish();
+            kept.member_with_value(member, &without);
         }
     }
-    kept.end();
+    kept.finish();
     if left_out.is_empty() {
         out.truncate(begin);
     }
@@ -142,18 +142,21 @@ mod tests {
     fn without(body: &str, names: &[&str]) -> (String, Vec<&'static str>) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut out = Vec::new();
-        let left_out = leave_out_features(body.as_bytes(), &names, &mut out);
+        let left_out = remove_feature_fields(body.as_bytes(), &names, &mut out);
         (String::from_utf8(out).unwrap(), left_out)
     }
 
     #[test]
     fn a_beta_is_named_with_or_without_its_date() {
-        assert!(is_beta("context-management-2025-06-27", "context-management"));
-        assert!(is_beta(
+        assert!(is_beta_feature(
+            "context-management-2025-06-27",
+            "context-management"
+        ));
+        assert!(is_beta_feature(
             "context-management-2025-06-27",
             "context-management-2025-06-27"
         ));
-        assert!(is_beta("oauth", "oauth"));
+        assert!(is_beta_feature("oauth", "oauth"));
         for value in [
             "context-management-2025-6-27",
             "context-management-x025-06-27",
@@ -162,9 +165,9 @@ mod tests {
             "",
             "é-2025-06-27x",
         ] {
-            assert!(!is_beta(value, "context-management"), "{value}");
+            assert!(!is_beta_feature(value, "context-management"), "{value}");
         }
-        assert!(!is_beta("effort-2025-11-24", "effort-2026-01-01"));
+        assert!(!is_beta_feature("effort-2025-11-24", "effort-2026-01-01"));
     }
 
     #[test]

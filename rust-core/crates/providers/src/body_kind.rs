@@ -11,11 +11,11 @@ pub enum BodyKind {
 
 /// What may stand before a stream of events (WHATWG HTML, 9.2.5) or a document, and is no part of it.
 pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
+const EVENT_FIELD_PREFIXES: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
 
 impl BodyKind {
     /// Looks at the beginning of a body; `None` while there is too little of it.
-    pub fn of(begin: &[u8]) -> Option<BodyKind> {
+    pub fn detect(begin: &[u8]) -> Option<BodyKind> {
         let begin = match begin.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) => rest,
             None if BYTE_ORDER_MARK.starts_with(begin) => return None,
@@ -30,10 +30,10 @@ impl BodyKind {
         }
         let line_begins =
             begin.len() == text.len() || matches!(begin[begin.len() - text.len() - 1], b'\n' | b'\r');
-        if line_begins && FIELDS.iter().any(|field| text.starts_with(field)) {
+        if line_begins && EVENT_FIELD_PREFIXES.iter().any(|field| text.starts_with(field)) {
             return Some(BodyKind::Events);
         }
-        let undecided = line_begins && FIELDS.iter().any(|field| field.starts_with(text));
+        let undecided = line_begins && EVENT_FIELD_PREFIXES.iter().any(|field| field.starts_with(text));
         (!undecided).then_some(BodyKind::Other)
     }
 }

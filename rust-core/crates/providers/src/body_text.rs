@@ -4,30 +4,30 @@ use std::ops::Range;
 use proofgate_json::{Event, JsonError, Reader, Str, Workspace, escape_into};
 use proofgate_policy::Scope;
 
-use crate::attachment::{Attachments, is_left_out};
-use crate::json_edits::{KeyNames, settled, within_json};
-use crate::passages::{Mark, MessagePlace, Passage, Passages};
-use crate::segment::{Kind, Segment};
-use crate::splice::{Offsets, Place, Rewriter};
+use crate::attachment::{AttachmentPolicy, is_skipped_attachment};
+use crate::json_edits::{UniqueKeyNames, align_to_escapes, edits_within_json};
+use crate::passages::{MessageLocation, Passage, PassageStart, Passages};
+use crate::segment::{Segment, SegmentKind};
+use crate::splice::{OffsetMapper, Rewriter, StringLocation};
 
 /// How many strings and long numbers a document may have: what is noted of them takes 32 MiB at most, whatever the document's
 /// size.
-pub const MOST_STRINGS: usize = 1 << 20;
+pub const MAX_STRINGS: usize = 1 << 20;
 
 /// Fewest characters of a number that is looked at: of a social security number.
-pub(crate) const LEAST_DIGITS: usize = 9;
+pub(crate) const MIN_DIGITS: usize = 9;
 
 /// The strings of a document, and its long numbers, as one text, unescaped and joined by line feeds, and where each of them
 /// stands.
 ///
-/// The buffers are kept from document to document, until [`BodyText::give_back`].
+/// The buffers are kept from document to document, until [`BodyText::release_memory`].
 #[derive(Debug, Default)]
 pub struct BodyText {
     text: String,
     segments: Vec<Segment>,
     /// The value of `model` in the document, quotes included; empty if it has none.
     model: Range<usize>,
-    attachments: Attachments,
+    attachments: AttachmentPolicy,
     passages: Passages,
     overflowed: bool,
 }
@@ -46,7 +46,7 @@ impl BodyText {
     /// The part of the text with this number, of those that belong to one message each. They cover the text in order, but for
     /// a line feed between two of them.
     pub fn passage(&self, number: usize) -> Option<Passage> {
-        self.passages.get(number, self.text.len())
+        self.passages.passage(number, self.text.len())
     }
 
     /// All of them.
@@ -56,36 +56,36 @@ impl BodyText {
 
     /// The number of the one that an offset lies in.
     pub fn passage_at(&self, offset: usize) -> Option<usize> {
-        self.passages.at(offset)
+        self.passages.index_at(offset)
     }
 
     /// Where a message stands in the document.
-    pub fn place_of(&self, message: u32) -> Option<MessagePlace> {
-        self.passages.place_of(message)
+    pub fn message_location(&self, message: u32) -> Option<MessageLocation> {
+        self.passages.message_location(message)
     }
 
     /// The strings and long numbers that the text is joined of, in the order of the document.
-    pub fn strings(&self) -> impl Iterator<Item = (Range<usize>, Kind)> + '_ {
+    pub fn strings(&self) -> impl Iterator<Item = (Range<usize>, SegmentKind)> + '_ {
         (self.segments.iter().enumerate())
-            .filter_map(|(index, segment)| Some((self.string(index)?, segment.kind())))
+            .filter_map(|(index, segment)| Some((self.string_range(index)?, segment.kind())))
     }
 
     /// Says what is to become of attachments in the documents that follow.
-    pub fn set_attachments(&mut self, attachments: Attachments) {
+    pub fn set_attachments(&mut self, attachments: AttachmentPolicy) {
         self.attachments = attachments;
     }
 
-    /// Whether the document has more than [`MOST_STRINGS`] strings and long numbers: what was taken of it is not all.
+    /// Whether the document has more than [`MAX_STRINGS`] strings and long numbers: what was taken of it is not all.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
     /// Forgets the document, and gives back the memory of a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
+    pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.text.shrink_to(most);
         self.segments.shrink_to(most / size_of::<Segment>());
-        self.passages.give_back(most);
+        self.passages.release_memory(most);
     }
 
     /// Bytes of memory that the document at hand needs.
@@ -101,15 +101,15 @@ impl BodyText {
     /// Has the memory ready for the text of a document of so many bytes, a piece at each step of the iterator: the system
     /// gives a page when it is first written to, and all those of a long document take it milliseconds. Memory that a
     /// document before it has left is ready. The text is empty then.
-    pub fn make_ready(&mut self, bytes: usize) -> impl Iterator<Item = ()> + '_ {
-        const PIECE: usize = 64 << 10;
-        static ZEROS: [u8; PIECE] = [0; PIECE];
+    pub fn reserve_steps(&mut self, bytes: usize) -> impl Iterator<Item = ()> + '_ {
+        const RESERVE_CHUNK: usize = 64 << 10;
+        static ZEROS: [u8; RESERVE_CHUNK] = [0; RESERVE_CHUNK];
         self.clear();
         let missing = if bytes > self.text.capacity() { bytes } else { 0 };
         self.text.reserve_exact(missing);
         std::iter::from_fn(move || {
             let left = missing - self.text.len();
-            let zeros = std::str::from_utf8(&ZEROS[..left.min(PIECE)]).unwrap_or_default();
+            let zeros = std::str::from_utf8(&ZEROS[..left.min(RESERVE_CHUNK)]).unwrap_or_default();
             self.text.push_str(zeros);
             if zeros.is_empty() {
                 self.clear();
@@ -121,7 +121,7 @@ impl BodyText {
 
     /// Gives back the memory that the text at hand does not need: of a document that is one picture, nearly all that was made
     /// ready.
-    pub fn shrink(&mut self) {
+    pub fn shrink_to_used(&mut self) {
         self.text.shrink_to_fit();
     }
 
@@ -131,14 +131,14 @@ impl BodyText {
     /// [`JsonError`] when the document is not JSON.
     pub fn collect(&mut self, document: &[u8], workspace: &mut Workspace) -> Result<(), JsonError> {
         self.clear();
-        self.begin_message(Scope::Other, "", None);
+        self.start_message(Scope::Other, "", None);
         let mut reader = Reader::new(document, workspace)?;
         while let Some(event) = reader.next()? {
             match event {
                 Event::Key(key) => self.push_key(key),
                 Event::String(string) => self.push(string),
                 // What it is to be is not known: it stays a number.
-                Event::Number(number) => self.push_number(number, reader.offset(), Kind::Setting),
+                Event::Number(number) => self.push_number(number, reader.offset(), SegmentKind::ApiNumber),
                 _ => {}
             }
         }
@@ -146,14 +146,14 @@ impl BodyText {
     }
 
     /// Takes a document that is not JSON, as it is, for what a user says.
-    pub fn plain(&mut self, document: &str) {
+    pub fn collect_plain_text(&mut self, document: &str) {
         self.clear();
-        self.begin_message(Scope::User, "", None);
-        let place = Place {
+        self.start_message(Scope::User, "", None);
+        let place = StringLocation {
             raw: 0..document.len(),
-            escaped: false,
+            has_escapes: false,
         };
-        if self.add(&place, Kind::Text) {
+        if self.add_segment(&place, SegmentKind::Text) {
             self.text.push_str(document);
         }
     }
@@ -167,50 +167,50 @@ impl BodyText {
     }
 
     /// Takes a number, if it has as many digits as a number that rules look for. `end`: where it ends in the document.
-    pub(crate) fn push_number(&mut self, number: &str, end: usize, kind: Kind) {
-        if number.len() < LEAST_DIGITS {
+    pub(crate) fn push_number(&mut self, number: &str, end: usize, kind: SegmentKind) {
+        if number.len() < MIN_DIGITS {
             return;
         }
-        let place = Place {
+        let place = StringLocation {
             raw: end - number.len()..end,
-            escaped: false,
+            has_escapes: false,
         };
-        self.separate();
-        if self.add(&place, kind) {
+        self.push_separator();
+        if self.add_segment(&place, kind) {
             self.text.push_str(number);
         }
     }
 
     pub(crate) fn push_key(&mut self, key: Str<'_>) {
-        self.push_string(key, Kind::Key);
+        self.push_string(key, SegmentKind::Key);
     }
 
     pub(crate) fn push(&mut self, string: Str<'_>) {
-        self.push_string(string, Kind::Text);
+        self.push_string(string, SegmentKind::Text);
     }
 
-    fn push_string(&mut self, string: Str<'_>, kind: Kind) {
-        self.separate();
-        if self.add(&Place::from(string), kind) {
+    fn push_string(&mut self, string: Str<'_>, kind: SegmentKind) {
+        self.push_separator();
+        if self.add_segment(&StringLocation::from(string), kind) {
             string.unescape_into(&mut self.text);
         }
     }
 
-    fn separate(&mut self) {
+    fn push_separator(&mut self) {
         if !self.segments.is_empty() && !self.overflowed {
             self.text.push('\n');
         }
     }
 
     /// Notes a string whose value is at the end of the text; `false` when there are too many.
-    fn add(&mut self, place: &Place, kind: Kind) -> bool {
-        let segment = match self.overflowed || self.segments.len() >= MOST_STRINGS {
+    fn add_segment(&mut self, place: &StringLocation, kind: SegmentKind) -> bool {
+        let segment = match self.overflowed || self.segments.len() >= MAX_STRINGS {
             true => None,
             false => Segment::new(self.text.len(), place, kind),
         };
         self.overflowed = segment.is_none();
         if self.segments.len() == self.segments.capacity() {
-            let left = MOST_STRINGS - self.segments.len();
+            let left = MAX_STRINGS - self.segments.len();
             self.segments.reserve_exact(left.min(self.segments.len().max(64)));
         }
         self.segments.extend(segment);
@@ -219,8 +219,8 @@ impl BodyText {
 
     /// Takes a string where an attachment is taken, unless it is data that rules do not look at; whether it was taken.
     /// `says_text`: what stands beside it says that it decodes to a text.
-    pub(crate) fn push_unless_data(&mut self, string: Str<'_>, says_text: bool) -> bool {
-        if !string.is_escaped() && is_left_out(string.raw(), says_text, self.attachments) {
+    pub(crate) fn push_unless_attachment(&mut self, string: Str<'_>, says_text: bool) -> bool {
+        if !string.is_escaped() && is_skipped_attachment(string.raw(), says_text, self.attachments) {
             return false;
         }
         let known = (self.text.len(), self.segments.len());
@@ -230,7 +230,7 @@ impl BodyText {
         }
         let start = self.segments.last().map_or(0, |segment| segment.start());
         // Some write each `/` of base64 as `\/`.
-        if string.is_escaped() && is_left_out(&self.text[start..], says_text, self.attachments) {
+        if string.is_escaped() && is_skipped_attachment(&self.text[start..], says_text, self.attachments) {
             self.text.truncate(known.0);
             self.segments.truncate(known.1);
             return false;
@@ -244,24 +244,26 @@ impl BodyText {
     }
 
     /// Begins a message with the next string; `field` and `index` say where it stands in the document.
-    pub(crate) fn begin_message(&mut self, scope: Scope, field: &str, index: Option<usize>) -> Mark {
-        self.passages.begin(self.next_start(), scope, field, index)
+    pub(crate) fn start_message(&mut self, scope: Scope, field: &str, index: Option<usize>) -> PassageStart {
+        self.passages
+            .start_message(self.next_start(), scope, field, index)
     }
 
     /// Begins a message of its own with the next string, within another one.
-    pub(crate) fn begin_within(&mut self, scope: Scope, outer: Mark) {
-        self.passages.begin_within(self.next_start(), scope, outer);
+    pub(crate) fn start_nested_message(&mut self, scope: Scope, outer: PassageStart) {
+        self.passages
+            .start_nested_message(self.next_start(), scope, outer);
     }
 
     /// Says that the text from `start` on was a message of its own, within `outer`, which goes on with the next string.
-    pub(crate) fn set_apart(&mut self, start: usize, scope: Scope, outer: Mark) {
-        self.passages.begin_within(start, scope, outer);
-        self.go_on(outer);
+    pub(crate) fn mark_nested_message(&mut self, start: usize, scope: Scope, outer: PassageStart) {
+        self.passages.start_nested_message(start, scope, outer);
+        self.resume_message(outer);
     }
 
     /// Goes on with a message, behind one that stood within it.
-    pub(crate) fn go_on(&mut self, message: Mark) {
-        self.passages.go_on(self.next_start(), message);
+    pub(crate) fn resume_message(&mut self, message: PassageStart) {
+        self.passages.resume_message(self.next_start(), message);
     }
 
     /// The number of the passage that the last message began with.
@@ -270,7 +272,7 @@ impl BodyText {
     }
 
     /// Says what a message is, once that is known. `first`: the number of its first passage.
-    pub(crate) fn set_scope(&mut self, first: usize, message: Mark, scope: Scope) {
+    pub(crate) fn set_scope(&mut self, first: usize, message: PassageStart, scope: Scope) {
         self.passages.set_scope(first, message, scope);
     }
 
@@ -280,10 +282,10 @@ impl BodyText {
 
     /// Writes the document with parts of its text replaced, every other byte as it came.
     ///
-    /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order, with
+    /// `body` is the document that the text was read from. `edits` are ranges of [`text_state`](BodyText::text), in order, with
     /// what takes their place: it is escaped as JSON needs it. A range that spans several strings has its first part
     /// replaced and the rest removed, inside each string. A string that is a JSON object or array itself stays one. A number
-    /// becomes a string, and one that the API needs as a number ([`Kind::Setting`]) stays as it is. Keys that are changed are
+    /// becomes a string, and one that the API needs as a number ([`SegmentKind::ApiNumber`]) stays as it is. Keys that are changed are
     /// numbered from the second one on (`#2`), so that no two become the same. A
     /// range that cuts through a character takes the whole of it; what an earlier range covers is left out of a later one.
     /// `out` is emptied first.
@@ -293,17 +295,17 @@ impl BodyText {
         out.clear();
         let mut writer = Rewriter::new(body, out);
         let (mut removed, mut added) = (0, 0);
-        let mut keys = KeyNames::default();
+        let mut keys = UniqueKeyNames::default();
         let mut written = 0;
-        for (index, first, behind) in self.touched(edits) {
-            let (Some(segment), Some(string)) = (self.segments.get(index), self.string(index)) else {
+        for (index, first, behind) in self.touched_strings(edits) {
+            let (Some(segment), Some(string)) = (self.segments.get(index), self.string_range(index)) else {
                 continue;
             };
             let mut local = Vec::new();
             let mut covered = string.start;
             for (number, (range, replacement)) in edits.iter().enumerate().take(behind).skip(first) {
-                let start = character_start(&self.text, range.start).max(covered);
-                let end = character_end(&self.text, range.end).min(string.end);
+                let start = floor_char_boundary(&self.text, range.start).max(covered);
+                let end = ceil_char_boundary(&self.text, range.end).min(string.end);
                 if start >= end {
                     continue;
                 }
@@ -312,32 +314,32 @@ impl BodyText {
                 written = written.max(number + 1);
                 let replacement = Cow::Borrowed(*replacement);
                 let replacement = match (is_begun, segment.kind()) {
-                    (_, Kind::Setting) => {
+                    (_, SegmentKind::ApiNumber) => {
                         local.clear();
                         break;
                     }
-                    (_, Kind::Number) => {
+                    (_, SegmentKind::Number) => {
                         local = vec![(0..string.len(), replacement)];
                         break;
                     }
-                    (_, Kind::Key) => keys.distinct(&replacement),
-                    (true, Kind::Text) => Cow::Borrowed(""),
-                    (false, Kind::Text) => replacement,
+                    (_, SegmentKind::Key) => keys.make_unique(&replacement),
+                    (true, SegmentKind::Text) => Cow::Borrowed(""),
+                    (false, SegmentKind::Text) => replacement,
                 };
                 local.push((start - string.start..end - string.start, replacement));
             }
             let inner = match segment.kind() {
-                Kind::Text => within_json(&self.text[string], &local),
+                SegmentKind::Text => edits_within_json(&self.text[string], &local),
                 _ => None,
             };
-            let quote: &[u8] = if segment.kind() == Kind::Number {
+            let quote: &[u8] = if segment.kind() == SegmentKind::Number {
                 b"\""
             } else {
                 b""
             };
-            let mut offsets = Offsets::new(body, &segment.place());
+            let mut offsets = OffsetMapper::new(body, &segment.location());
             for (range, replacement) in inner.unwrap_or(local) {
-                let raw = offsets.find(range.start)..offsets.find(range.end);
+                let raw = offsets.raw_offset(range.start)..offsets.raw_offset(range.end);
                 let (before_model, length) = (raw.end <= self.model.start, raw.len());
                 writer.replace(raw, |out| {
                     let length_before = out.len();
@@ -356,7 +358,7 @@ impl BodyText {
     }
 
     /// The strings that the edits touch, in order, each with the first edit of it and the one behind its last.
-    fn touched(&self, edits: &[(Range<usize>, &str)]) -> impl Iterator<Item = (usize, usize, usize)> {
+    fn touched_strings(&self, edits: &[(Range<usize>, &str)]) -> impl Iterator<Item = (usize, usize, usize)> {
         let mut next = 0;
         let mut first = 0;
         std::iter::from_fn(move || {
@@ -365,7 +367,7 @@ impl BodyText {
                 .segments
                 .partition_point(|segment| segment.start() <= edit.0.start);
             let index = at.saturating_sub(1).max(next);
-            let end = self.string(index)?.end;
+            let end = self.string_range(index)?.end;
             let behind = first + edits[first..].partition_point(|(range, _)| range.start < end);
             next = index + 1;
             let reaches_on = |edit: &(Range<usize>, &str)| edit.0.end > end + 1;
@@ -388,7 +390,7 @@ impl BodyText {
 
     /// In no more parts than this, of strings and of keys in them, does [`rewrite`](BodyText::rewrite) replace a range of the
     /// text: one for each string, and one for each quote, which a key in a string that is JSON begins with.
-    pub fn most_parts(&self, range: &Range<usize>) -> usize {
+    pub fn max_replacements(&self, range: &Range<usize>) -> usize {
         let strings_until = |end| self.segments.partition_point(|segment| segment.start() < end);
         let strings = strings_until(range.end).saturating_sub(strings_until(range.start + 1)) + 1;
         let covered = self.text.as_bytes().get(range.clone()).unwrap_or_default();
@@ -396,11 +398,11 @@ impl BodyText {
     }
 
     /// A part of the text, moved off the escapes that it cuts through, where it lies in a string that is JSON itself.
-    pub fn settled(&self, part: Range<usize>) -> Range<usize> {
+    pub fn align_to_escapes(&self, part: Range<usize>) -> Range<usize> {
         let behind = self
             .segments
             .partition_point(|segment| segment.start() <= part.start);
-        let string = behind.checked_sub(1).and_then(|index| self.string(index));
+        let string = behind.checked_sub(1).and_then(|index| self.string_range(index));
         let is_json = |text: &&str| text.trim_ascii_start().starts_with(['{', '[']);
         let Some(string) = string.filter(|string| part.end <= string.end) else {
             return part;
@@ -408,24 +410,26 @@ impl BodyText {
         let Some(text) = self.text.get(string.clone()).filter(is_json) else {
             return part;
         };
-        let settled = settled(text, part.start - string.start..part.end - string.start);
+        let settled = align_to_escapes(text, part.start - string.start..part.end - string.start);
         settled.start + string.start..settled.end + string.start
     }
 
     /// Whether a part of the text lies in a number that the API needs as one, so that it cannot be replaced.
-    pub fn is_setting(&self, part: &Range<usize>) -> bool {
+    pub fn is_required_number(&self, part: &Range<usize>) -> bool {
         let behind = self
             .segments
             .partition_point(|segment| segment.start() <= part.start);
         let Some(index) = behind.checked_sub(1) else {
             return false;
         };
-        self.segments[index].kind() == Kind::Setting
-            && self.string(index).is_some_and(|string| part.end <= string.end)
+        self.segments[index].kind() == SegmentKind::ApiNumber
+            && self
+                .string_range(index)
+                .is_some_and(|string| part.end <= string.end)
     }
 
     /// Where the string with this number stands in the text.
-    fn string(&self, index: usize) -> Option<Range<usize>> {
+    fn string_range(&self, index: usize) -> Option<Range<usize>> {
         let start = self.segments.get(index)?.start();
         let end = match self.segments.get(index + 1) {
             Some(next) => next.start() - 1,
@@ -435,12 +439,12 @@ impl BodyText {
     }
 }
 
-fn character_start(text: &str, at: usize) -> usize {
+fn floor_char_boundary(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-fn character_end(text: &str, at: usize) -> usize {
+fn ceil_char_boundary(text: &str, at: usize) -> usize {
     (at..text.len())
         .find(|&at| text.is_char_boundary(at))
         .unwrap_or(text.len())

@@ -13,19 +13,19 @@ use proofgate_policy::Scope;
 
 use crate::bad_request::{BadRequest, Field};
 use crate::body_text::BodyText;
-use crate::call_fields::{Fields, Read, boolean, field, integer, is_short};
+use crate::call_fields::{FieldPurpose, Fields, boolean, field_purpose, integer, is_short_retention};
 use crate::client_ids::{ClientIds, IdField, IdObject};
 use crate::dialect::Dialect;
-use crate::field_names::{Meaning, meaning};
+use crate::field_names::{KeyMeaning, key_meaning};
 use crate::hosted_tools::Tools;
-use crate::prompt_size::{ATTACHMENT, PromptSize, has_additions};
-use crate::service_tier::AskedTier;
+use crate::prompt_size::{MAX_ATTACHMENT_ESTIMATE_BYTES, PromptSize, causes_additions};
+use crate::service_tier::RequestedTier;
 use stream_options::StreamOptions;
 use walk::Walk;
 
 /// What is read from the body of a request to route it and to limit it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Call<'b> {
+pub struct ParsedRequest<'b> {
     /// What the body is written in.
     pub dialect: Dialect,
     /// The model that the client asks for; empty where the path [names it](Dialect::has_model_in_path).
@@ -39,32 +39,32 @@ pub struct Call<'b> {
     /// How many tokens the answer may have; the largest where several fields say it.
     pub max_tokens: Option<u64>,
     /// How many answers are asked for, or made to choose from.
-    pub n: u32,
+    pub choice_count: u32,
     /// How many prompts a completion has, each of which has answers of its own.
-    pub prompts: usize,
+    pub prompt_count: usize,
     /// How many messages there are.
-    pub messages: usize,
+    pub message_count: usize,
     /// A field whose text is there as the numbers of its tokens, which no rule can read.
     pub token_ids: Option<&'static str>,
     /// Its tools, as far as it matters who runs them.
     pub tools: Tools,
     /// The tier of service that is asked for.
-    pub tier: AskedTier<'b>,
+    pub tier: RequestedTier<'b>,
     /// Whether a cache is asked for that keeps what is written for longer than five minutes.
-    pub is_kept_longer: bool,
+    pub is_long_cache_requested: bool,
     /// The first field that names what the provider keeps, in OpenAI's dialects: it may go only where the account is the
     /// tenant's alone. In the others such a field is refused.
-    pub kept: Option<&'static str>,
+    pub stored_reference: Option<&'static str>,
     /// Whom it is for, as it says.
-    pub ids: ClientIds<'b>,
+    pub client_ids: ClientIds<'b>,
     /// What bounds the tokens of its prompt.
-    size: PromptSize,
+    prompt_size: PromptSize,
     model_value: Range<usize>,
-    /// Bytes of the text and of the attachments, each of these counted with at most [`ATTACHMENT`].
+    /// Bytes of the text and of the attachments, each of these counted with at most [`MAX_ATTACHMENT_ESTIMATE_BYTES`].
     counted_bytes: usize,
 }
 
-impl<'b> Call<'b> {
+impl<'b> ParsedRequest<'b> {
     /// Reads a request body without keeping its text.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl<'b> Call<'b> {
     ///
     /// # Errors
     /// [`BadRequest`] when the body is not a JSON object with a model (without one, where the path names it), when it has more than
-    /// [`MOST_STRINGS`](crate::MOST_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
+    /// [`MAX_STRINGS`](crate::MOST_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
     /// such a field but for its case. A field that is `null` counts as absent, except `model` and `messages`.
     pub fn read(
         dialect: Dialect,
@@ -88,15 +88,15 @@ impl<'b> Call<'b> {
         workspace: &mut Workspace,
         text: &mut BodyText,
     ) -> Result<Self, BadRequest> {
-        Self::read_text(dialect, Self::text_of(body)?, workspace, text)
+        Self::read_text(dialect, Self::body_as_str(body)?, workspace, text)
     }
 
     /// A request that is a [form](Dialect::has_form), by what its fields say. `model_value`: where the model's name stands in
     /// it. `n`: how many answers it asks for. `counted_bytes`: those of its text, and what its files count for.
     ///
     /// # Errors
-    /// [`BadRequest::SeveralInStream`].
-    pub fn of_form(
+    /// [`BadRequest::MultipleImagesInStream`].
+    pub fn from_form(
         dialect: Dialect,
         model: &'b str,
         model_value: Range<usize>,
@@ -104,14 +104,14 @@ impl<'b> Call<'b> {
         n: u32,
         counted_bytes: usize,
     ) -> Result<Self, BadRequest> {
-        let request = Call {
+        let request = ParsedRequest {
             model: Cow::Borrowed(model),
             stream,
-            n,
+            choice_count: n,
             model_value,
             counted_bytes,
-            size: PromptSize::of_form(dialect, counted_bytes, ATTACHMENT),
-            ..Call::without_body(dialect)
+            prompt_size: PromptSize::from_form(dialect, counted_bytes, MAX_ATTACHMENT_ESTIMATE_BYTES),
+            ..ParsedRequest::without_body(dialect)
         };
         request.check_stream()?;
         Ok(request)
@@ -120,23 +120,23 @@ impl<'b> Call<'b> {
     /// A request that says nothing besides its path.
     #[must_use]
     pub fn without_body(dialect: Dialect) -> Self {
-        Call {
+        ParsedRequest {
             dialect,
             model: Cow::Borrowed(""),
             stream: false,
             include_usage: false,
             stream_options: StreamOptions::Absent,
             max_tokens: None,
-            n: 1,
-            prompts: 1,
-            messages: 0,
+            choice_count: 1,
+            prompt_count: 1,
+            message_count: 0,
             token_ids: None,
             tools: Tools::default(),
-            tier: AskedTier::Standard,
-            is_kept_longer: false,
-            kept: None,
-            ids: ClientIds::default(),
-            size: PromptSize::default(),
+            tier: RequestedTier::Standard,
+            is_long_cache_requested: false,
+            stored_reference: None,
+            client_ids: ClientIds::default(),
+            prompt_size: PromptSize::default(),
             model_value: 0..0,
             counted_bytes: 0,
         }
@@ -145,8 +145,8 @@ impl<'b> Call<'b> {
     /// Checks that a stream of images is one of a single image.
     fn check_stream(&self) -> Result<(), BadRequest> {
         let is_of_images = matches!(self.dialect, Dialect::Images | Dialect::ImageEdits);
-        match is_of_images && self.stream && self.n > 1 {
-            true => Err(BadRequest::SeveralInStream),
+        match is_of_images && self.stream && self.choice_count > 1 {
+            true => Err(BadRequest::MultipleImagesInStream),
             false => Ok(()),
         }
     }
@@ -155,7 +155,7 @@ impl<'b> Call<'b> {
     ///
     /// # Errors
     /// [`BadRequest`] when it is not UTF-8.
-    pub fn text_of(body: &'b [u8]) -> Result<&'b str, BadRequest> {
+    pub fn body_as_str(body: &'b [u8]) -> Result<&'b str, BadRequest> {
         std::str::from_utf8(body).map_err(|error| {
             let at = error.valid_up_to();
             BadRequest::InvalidJson(JsonError::InvalidUtf8 { at })
@@ -172,9 +172,9 @@ impl<'b> Call<'b> {
         workspace: &mut Workspace,
         text: &mut BodyText,
     ) -> Result<Self, BadRequest> {
-        let mut walk = Walk::begin(dialect, body, workspace, text)?;
-        let mut request = Call::without_body(dialect);
-        request.members(&mut walk, dialect.fields())?;
+        let mut walk = Walk::start(dialect, body, workspace, text)?;
+        let mut request = ParsedRequest::without_body(dialect);
+        request.read_members(&mut walk, dialect.fields())?;
         request.finish(walk)
     }
 
@@ -189,21 +189,21 @@ impl<'b> Call<'b> {
         workspace: &mut Workspace,
         text: &mut BodyText,
     ) -> Result<Self, BadRequest> {
-        let mut walk = Walk::begin(dialect, line, workspace, text)?;
-        let mut request = Call::without_body(dialect);
-        while let Event::Key(key) = walk.reader.read()? {
-            let mut name = std::mem::take(&mut walk.name);
-            let decoded = key.decoded(&mut name);
-            let event = walk.reader.read()?;
+        let mut walk = Walk::start(dialect, line, workspace, text)?;
+        let mut request = ParsedRequest::without_body(dialect);
+        while let Event::Key(key) = walk.reader.read_event()? {
+            let mut name = std::mem::take(&mut walk.key_buffer);
+            let decoded = key.decode(&mut name);
+            let event = walk.reader.read_event()?;
             match (decoded, event) {
-                ("body", Event::ObjectStart) => request.members(&mut walk, dialect.fields())?,
+                ("body", Event::ObjectStart) => request.read_members(&mut walk, dialect.fields())?,
                 ("custom_id", _) => {
-                    walk.text.begin_message(Scope::Other, "", None);
-                    walk.collect(event, Meaning::Field)?;
+                    walk.text.start_message(Scope::Other, "", None);
+                    walk.collect(event, KeyMeaning::Field)?;
                 }
                 _ => walk.reader.skip(event)?,
             }
-            walk.name = name;
+            walk.key_buffer = name;
         }
         request.finish(walk)
     }
@@ -213,18 +213,18 @@ impl<'b> Call<'b> {
         let Walk {
             reader,
             text,
-            left_out,
+            uncollected_bytes: left_out,
             tools,
-            kept,
-            ids,
-            is_kept_longer,
-            size,
+            stored_reference: kept,
+            client_ids: ids,
+            is_long_cache_requested: is_kept_longer,
+            prompt_size: size,
             ..
         } = walk;
         let mut request = self;
-        (request.tools, request.kept, request.ids) = (tools, kept, ids);
-        request.is_kept_longer = is_kept_longer;
-        request.size = size;
+        (request.tools, request.stored_reference, request.client_ids) = (tools, kept, ids);
+        request.is_long_cache_requested = is_kept_longer;
+        request.prompt_size = size;
         request.counted_bytes = text.text().len() + left_out;
         reader.finish()?;
         if text.overflowed() {
@@ -240,94 +240,103 @@ impl<'b> Call<'b> {
     }
 
     /// Reads an object that has begun.
-    fn members(&mut self, walk: &mut Walk<'b, '_, '_>, fields: Fields) -> Result<(), BadRequest> {
-        while let Event::Key(key) = walk.reader.read()? {
-            let mut name = std::mem::take(&mut walk.name);
-            let decoded = key.decoded(&mut name);
-            let meaning = meaning(decoded);
-            walk.text.begin_message(Scope::Other, decoded, None);
-            if has_additions(decoded) {
-                walk.size.add_tools();
+    fn read_members(&mut self, walk: &mut Walk<'b, '_, '_>, fields: Fields) -> Result<(), BadRequest> {
+        while let Event::Key(key) = walk.reader.read_event()? {
+            let mut name = std::mem::take(&mut walk.key_buffer);
+            let decoded = key.decode(&mut name);
+            let meaning = key_meaning(decoded);
+            walk.text.start_message(Scope::Other, decoded, None);
+            if causes_additions(decoded) {
+                walk.prompt_size.add_tools();
             }
-            if meaning == Meaning::Unknown {
+            if meaning == KeyMeaning::Unknown {
                 walk.text.push_key(key);
             }
             let begin = key.range().start - 1;
-            let event = walk.reader.read()?;
-            self.member(walk, field(fields, decoded)?, (decoded, begin), event, meaning)?;
-            walk.name = name;
+            let event = walk.reader.read_event()?;
+            self.read_member(
+                walk,
+                field_purpose(fields, decoded)?,
+                (decoded, begin),
+                event,
+                meaning,
+            )?;
+            walk.key_buffer = name;
         }
         Ok(())
     }
 
     /// Reads a member by its name, which begins at `begin`.
-    fn member(
+    fn read_member(
         &mut self,
         walk: &mut Walk<'b, '_, '_>,
-        read: Read,
+        read: FieldPurpose,
         (name, begin): (&str, usize),
         event: Event<'b>,
-        meaning: Meaning,
+        meaning: KeyMeaning,
     ) -> Result<(), BadRequest> {
         match read {
-            Read::Model => {
+            FieldPurpose::Model => {
                 let Event::String(model) = event else {
                     return Err(BadRequest::MissingModel);
                 };
                 self.model_value = model.range().start - 1..model.range().end + 1;
                 self.model = if model.is_escaped() {
-                    Cow::Owned(model.decoded(&mut String::new()).to_owned())
+                    Cow::Owned(model.decode(&mut String::new()).to_owned())
                 } else {
                     Cow::Borrowed(model.raw())
                 };
             }
-            Read::Turns if event != Event::ArrayStart => {
+            FieldPurpose::Messages if event != Event::ArrayStart => {
                 return Err(BadRequest::InvalidField(Field::Messages));
             }
-            Read::Turns | Read::TurnsOrText => self.messages += walk.turns(event, name)?,
-            Read::TextOrTokens(field) => {
-                walk.text.begin_message(Scope::User, field, None);
-                let (has_tokens, texts) = walk.text_or_tokens(event, field)?;
+            FieldPurpose::Messages | FieldPurpose::MessagesOrText => {
+                self.message_count += walk.read_messages(event, name)?
+            }
+            FieldPurpose::TextOrTokens(field) => {
+                walk.text.start_message(Scope::User, field, None);
+                let (has_tokens, texts) = walk.read_text_or_tokens(event, field)?;
                 if has_tokens {
                     self.token_ids = Some(field);
                 }
                 if self.dialect == Dialect::Completions {
-                    self.prompts = texts.max(1);
+                    self.prompt_count = texts.max(1);
                 }
             }
-            Read::Instructions => walk.instructions(event, name)?,
-            Read::Prompt => {
-                walk.text.begin_message(Scope::User, name, None);
+            FieldPurpose::Instructions => walk.read_instructions(event, name)?,
+            FieldPurpose::Prompt => {
+                walk.text.start_message(Scope::User, name, None);
                 walk.collect(event, meaning)?;
             }
-            Read::Descriptions => walk.descriptions(event, name)?,
-            Read::Stream => self.stream = boolean(event, Field::Stream)?,
-            Read::StreamFormat => {
+            FieldPurpose::ToolDescriptions => walk.read_tool_descriptions(event, name)?,
+            FieldPurpose::Stream => self.stream = boolean(event, Field::Stream)?,
+            FieldPurpose::StreamFormat => {
                 self.stream = match event {
-                    Event::String(format) => format.decoded(&mut walk.name) == "sse",
+                    Event::String(format) => format.decode(&mut walk.key_buffer) == "sse",
                     Event::Null => false,
                     _ => return Err(BadRequest::InvalidField(Field::StreamFormat)),
                 };
                 walk.collect(event, meaning)?;
             }
-            Read::ServiceTier => {
+            FieldPurpose::ServiceTier => {
                 let asked = std::mem::take(&mut self.tier);
                 self.tier = match event {
                     Event::Null => asked,
                     Event::String(tier) if tier.is_escaped() => {
-                        asked.and(Cow::Owned(tier.decoded(&mut walk.name).to_owned()))
+                        asked.combine(Cow::Owned(tier.decode(&mut walk.key_buffer).to_owned()))
                     }
-                    Event::String(tier) => asked.and(Cow::Borrowed(tier.raw())),
-                    _ => AskedTier::Unclear,
+                    Event::String(tier) => asked.combine(Cow::Borrowed(tier.raw())),
+                    _ => RequestedTier::Ambiguous,
                 };
                 walk.collect(event, meaning)?;
             }
-            Read::CacheRetention => {
-                walk.is_kept_longer |= matches!(event, Event::String(kept) if !is_short(kept.raw()));
+            FieldPurpose::CacheRetention => {
+                walk.is_long_cache_requested |=
+                    matches!(event, Event::String(kept) if !is_short_retention(kept.raw()));
                 walk.collect(event, meaning)?;
             }
-            Read::StreamOptions => match event {
-                Event::Null => self.stream_options = StreamOptions::Null(walk.behind("null")),
+            FieldPurpose::StreamOptions => match event {
+                Event::Null => self.stream_options = StreamOptions::Null(walk.last_word_range("null")),
                 Event::ObjectStart => {
                     let (options, include_usage) = StreamOptions::read(walk)?;
                     self.stream_options = options;
@@ -335,49 +344,50 @@ impl<'b> Call<'b> {
                 }
                 _ => return Err(BadRequest::InvalidField(Field::StreamOptions)),
             },
-            Read::MaxTokens(field) => {
+            FieldPurpose::MaxTokens(field) => {
                 // Zero is no limit to some (Ollama).
                 let least = u64::from(matches!(self.dialect, Dialect::Chat | Dialect::Completions));
                 let most = integer(event, field)?.filter(|&most| most >= least);
                 self.max_tokens = self.max_tokens.max(most);
             }
-            Read::Count(field) => {
+            FieldPurpose::Count(field) => {
                 if let Some(n) = integer(event, field)? {
                     let n = u32::try_from(n).ok().filter(|&n| n >= 1);
-                    self.n = self.n.max(n.ok_or(BadRequest::InvalidField(field))?);
+                    self.choice_count = self.choice_count.max(n.ok_or(BadRequest::InvalidField(field))?);
                 }
             }
-            Read::Tools => walk.tools(event)?,
-            Read::Hosted(kind) => walk.hosted_member(kind, begin, event)?,
-            Read::ToolCalls => {
-                walk.tools.untold_calls = (event == Event::Null).then(|| walk.behind("null"));
-                walk.tools.most_calls = integer(event, Field::MaxToolCalls)?;
+            FieldPurpose::Tools => walk.read_tools(event)?,
+            FieldPurpose::HostedTool(kind) => walk.note_hosted_tool(kind, begin, event)?,
+            FieldPurpose::ToolCalls => {
+                walk.tools.null_max_calls_range =
+                    (event == Event::Null).then(|| walk.last_word_range("null"));
+                walk.tools.max_calls = integer(event, Field::MaxToolCalls)?;
             }
-            Read::Object(fields, field) => match event {
+            FieldPurpose::Object(fields, field) => match event {
                 Event::Null => {}
-                Event::ObjectStart => self.members(walk, fields)?,
+                Event::ObjectStart => self.read_members(walk, fields)?,
                 _ => return Err(BadRequest::InvalidField(field)),
             },
-            Read::ModelInPath if event == Event::Null => {}
-            Read::ModelInPath => return Err(BadRequest::ModelInBody),
-            Read::Unserved(field) => walk.nothing(event, field)?,
-            Read::Kept(field) => {
-                walk.note_kept(Some(field), event)?;
+            FieldPurpose::ModelInPath if event == Event::Null => {}
+            FieldPurpose::ModelInPath => return Err(BadRequest::ModelInBody),
+            FieldPurpose::Unsupported(field) => walk.require_empty(event, field)?,
+            FieldPurpose::StoredReference(field) => {
+                walk.note_stored_reference(Some(field), event)?;
                 if field == "conversation"
                     && let Event::String(id) = event
                 {
-                    walk.ids.note(IdField::Conversation, id);
+                    walk.client_ids.note(IdField::Conversation, id);
                 }
                 walk.collect_ids(IdObject::Conversation, event, meaning)?;
             }
-            Read::Id(field) => {
+            FieldPurpose::ClientId(field) => {
                 if let Event::String(id) = event {
-                    walk.ids.note(field, id);
+                    walk.client_ids.note(field, id);
                 }
                 walk.collect(event, meaning)?;
             }
-            Read::Ids(object) => walk.collect_ids(object, event, meaning)?,
-            Read::Text => walk.collect(event, meaning)?,
+            FieldPurpose::ClientIdObject(object) => walk.collect_ids(object, event, meaning)?,
+            FieldPurpose::Text => walk.collect(event, meaning)?,
         }
         Ok(())
     }
@@ -391,8 +401,8 @@ impl<'b> Call<'b> {
     ///
     /// Of a text and of images it is a bound, whatever the provider's tokenizer; of documents, recordings and films only where
     /// it is known what the model takes.
-    pub fn most_prompt_tokens(&self, most: Option<u64>) -> u64 {
-        self.size.most_tokens(self.estimated_prompt_tokens(), most)
+    pub fn max_prompt_tokens(&self, most: Option<u64>) -> u64 {
+        self.prompt_size.max_tokens(self.estimated_prompt_tokens(), most)
     }
 
     /// About how many tokens the prompt has: one for every four bytes of its text, and four for every message.
@@ -401,7 +411,7 @@ impl<'b> Call<'b> {
     /// or four tokens (OpenAI, "How to count tokens with tiktoken"). It serves to reserve tokens before the provider
     /// says what the request cost.
     pub fn estimated_prompt_tokens(&self) -> u64 {
-        let messages = (self.messages as u64).saturating_mul(4);
+        let messages = (self.message_count as u64).saturating_mul(4);
         (self.counted_bytes as u64).div_ceil(4).saturating_add(messages)
     }
 }

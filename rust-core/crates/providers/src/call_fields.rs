@@ -1,6 +1,6 @@
 //! What is read of a request's body, by the names of its fields.
 
-use proofgate_json::{Event, equals_but_for_case};
+use proofgate_json::{Event, equals_ignore_case};
 
 use crate::bad_request::{BadRequest, Field};
 use crate::client_ids::{IdField, IdObject};
@@ -8,12 +8,12 @@ use crate::dialect::{Dialect, Family};
 
 /// What a field at the top of a body is read for.
 #[derive(Clone, Copy)]
-pub(crate) enum Read {
+pub(crate) enum FieldPurpose {
     Model,
     /// The messages or items of a conversation, in an array.
-    Turns,
+    Messages,
     /// The same, or a text alone.
-    TurnsOrText,
+    MessagesOrText,
     /// Texts, each of which may be there as the numbers of its tokens.
     TextOrTokens(&'static str),
     /// What the model takes for its instructions.
@@ -21,7 +21,7 @@ pub(crate) enum Read {
     /// What a user says, in any shape.
     Prompt,
     /// Tools, of which nothing else matters than what they say.
-    Descriptions,
+    ToolDescriptions,
     Stream,
     /// How an answer is to come that is no stream of events unless this is `sse`.
     StreamFormat,
@@ -34,7 +34,7 @@ pub(crate) enum Read {
     Count(Field),
     Tools,
     /// A field for which the provider runs a tool: the kind of that.
-    Hosted(&'static str),
+    HostedTool(&'static str),
     /// How often the provider may call the tools that it runs.
     ToolCalls,
     /// An object in which these fields are read.
@@ -43,50 +43,59 @@ pub(crate) enum Read {
     ModelInPath,
     /// What the provider keeps for all tenants of the gateway alike, or does on its own: not served unless it is `null`,
     /// `false` or an empty array.
-    Unserved(&'static str),
+    Unsupported(&'static str),
     /// The id of what the provider keeps: it may go where the account is the tenant's alone.
-    Kept(&'static str),
+    StoredReference(&'static str),
     /// Who sends the request, or in which session: noted, and else text like any other.
-    Id(IdField),
+    ClientId(IdField),
     /// An object that says so.
-    Ids(IdObject),
+    ClientIdObject(IdObject),
     /// Text like any other.
     Text,
 }
 
-impl Read {
+impl FieldPurpose {
     /// Whether nothing but what is noted depends on it: a name that is it but for its case is another field then.
-    fn is_only_noted(self) -> bool {
+    fn is_advisory(self) -> bool {
         matches!(
             self,
-            Read::Id(_) | Read::Ids(_) | Read::Prompt | Read::Descriptions
+            FieldPurpose::ClientId(_)
+                | FieldPurpose::ClientIdObject(_)
+                | FieldPurpose::Prompt
+                | FieldPurpose::ToolDescriptions
         )
     }
 }
 
-pub(crate) type Fields = &'static [(&'static str, Read)];
+pub(crate) type Fields = &'static [(&'static str, FieldPurpose)];
 
-const USER: (&str, Read) = ("user", Read::Id(IdField::User));
-const SAFETY_IDENTIFIER: (&str, Read) = ("safety_identifier", Read::Id(IdField::SafetyIdentifier));
-const CACHE_KEY: (&str, Read) = ("prompt_cache_key", Read::Id(IdField::CacheKey));
-const METADATA: (&str, Read) = ("metadata", Read::Ids(IdObject::Metadata));
+const USER: (&str, FieldPurpose) = ("user", FieldPurpose::ClientId(IdField::User));
+const SAFETY_IDENTIFIER: (&str, FieldPurpose) = (
+    "safety_identifier",
+    FieldPurpose::ClientId(IdField::SafetyIdentifier),
+);
+const CACHE_KEY: (&str, FieldPurpose) = ("prompt_cache_key", FieldPurpose::ClientId(IdField::CacheKey));
+const METADATA: (&str, FieldPurpose) = ("metadata", FieldPurpose::ClientIdObject(IdObject::Metadata));
 
 const CHAT: Fields = &[
-    ("model", Read::Model),
-    ("messages", Read::Turns),
-    ("stream", Read::Stream),
-    ("stream_options", Read::StreamOptions),
-    ("max_tokens", Read::MaxTokens(Field::MaxTokens)),
+    ("model", FieldPurpose::Model),
+    ("messages", FieldPurpose::Messages),
+    ("stream", FieldPurpose::Stream),
+    ("stream_options", FieldPurpose::StreamOptions),
+    ("max_tokens", FieldPurpose::MaxTokens(Field::MaxTokens)),
     (
         "max_completion_tokens",
-        Read::MaxTokens(Field::MaxCompletionTokens),
+        FieldPurpose::MaxTokens(Field::MaxCompletionTokens),
     ),
-    ("n", Read::Count(Field::N)),
-    ("service_tier", Read::ServiceTier),
-    ("prompt_cache_retention", Read::CacheRetention),
-    ("web_search_options", Read::Hosted("web_search_options")),
-    ("tools", Read::Descriptions),
-    ("functions", Read::Descriptions),
+    ("n", FieldPurpose::Count(Field::N)),
+    ("service_tier", FieldPurpose::ServiceTier),
+    ("prompt_cache_retention", FieldPurpose::CacheRetention),
+    (
+        "web_search_options",
+        FieldPurpose::HostedTool("web_search_options"),
+    ),
+    ("tools", FieldPurpose::ToolDescriptions),
+    ("functions", FieldPurpose::ToolDescriptions),
     USER,
     SAFETY_IDENTIFIER,
     CACHE_KEY,
@@ -94,118 +103,142 @@ const CHAT: Fields = &[
 ];
 
 const COMPLETIONS: Fields = &[
-    ("model", Read::Model),
-    ("prompt", Read::TextOrTokens("prompt")),
-    ("stream", Read::Stream),
-    ("stream_options", Read::StreamOptions),
-    ("max_tokens", Read::MaxTokens(Field::MaxTokens)),
-    ("n", Read::Count(Field::N)),
-    ("service_tier", Read::ServiceTier),
-    ("best_of", Read::Count(Field::BestOf)),
-    ("suffix", Read::Prompt),
+    ("model", FieldPurpose::Model),
+    ("prompt", FieldPurpose::TextOrTokens("prompt")),
+    ("stream", FieldPurpose::Stream),
+    ("stream_options", FieldPurpose::StreamOptions),
+    ("max_tokens", FieldPurpose::MaxTokens(Field::MaxTokens)),
+    ("n", FieldPurpose::Count(Field::N)),
+    ("service_tier", FieldPurpose::ServiceTier),
+    ("best_of", FieldPurpose::Count(Field::BestOf)),
+    ("suffix", FieldPurpose::Prompt),
     USER,
 ];
 
 const RESPONSES: Fields = &[
-    ("model", Read::Model),
-    ("input", Read::TurnsOrText),
-    ("instructions", Read::Instructions),
-    ("stream", Read::Stream),
-    ("max_output_tokens", Read::MaxTokens(Field::MaxOutputTokens)),
-    ("tools", Read::Tools),
-    ("max_tool_calls", Read::ToolCalls),
-    ("service_tier", Read::ServiceTier),
-    ("prompt_cache_retention", Read::CacheRetention),
-    ("previous_response_id", Read::Kept("previous_response_id")),
-    ("conversation", Read::Kept("conversation")),
-    ("prompt", Read::Unserved("prompt")),
-    ("background", Read::Unserved("background")),
+    ("model", FieldPurpose::Model),
+    ("input", FieldPurpose::MessagesOrText),
+    ("instructions", FieldPurpose::Instructions),
+    ("stream", FieldPurpose::Stream),
+    (
+        "max_output_tokens",
+        FieldPurpose::MaxTokens(Field::MaxOutputTokens),
+    ),
+    ("tools", FieldPurpose::Tools),
+    ("max_tool_calls", FieldPurpose::ToolCalls),
+    ("service_tier", FieldPurpose::ServiceTier),
+    ("prompt_cache_retention", FieldPurpose::CacheRetention),
+    (
+        "previous_response_id",
+        FieldPurpose::StoredReference("previous_response_id"),
+    ),
+    ("conversation", FieldPurpose::StoredReference("conversation")),
+    ("prompt", FieldPurpose::Unsupported("prompt")),
+    ("background", FieldPurpose::Unsupported("background")),
     USER,
     SAFETY_IDENTIFIER,
     CACHE_KEY,
     METADATA,
-    ("client_metadata", Read::Ids(IdObject::Metadata)),
+    (
+        "client_metadata",
+        FieldPurpose::ClientIdObject(IdObject::Metadata),
+    ),
 ];
 
 const EMBEDDINGS: Fields = &[
-    ("model", Read::Model),
-    ("input", Read::TextOrTokens("input")),
+    ("model", FieldPurpose::Model),
+    ("input", FieldPurpose::TextOrTokens("input")),
     USER,
 ];
 
-const MODERATIONS: Fields = &[("model", Read::Model), ("input", Read::Prompt)];
+const MODERATIONS: Fields = &[("model", FieldPurpose::Model), ("input", FieldPurpose::Prompt)];
 
 const IMAGES: Fields = &[
-    ("model", Read::Model),
-    ("stream", Read::Stream),
-    ("n", Read::Count(Field::N)),
-    ("prompt", Read::Prompt),
+    ("model", FieldPurpose::Model),
+    ("stream", FieldPurpose::Stream),
+    ("n", FieldPurpose::Count(Field::N)),
+    ("prompt", FieldPurpose::Prompt),
     USER,
 ];
 
 const SPEECH: Fields = &[
-    ("model", Read::Model),
-    ("input", Read::Prompt),
-    ("stream_format", Read::StreamFormat),
+    ("model", FieldPurpose::Model),
+    ("input", FieldPurpose::Prompt),
+    ("stream_format", FieldPurpose::StreamFormat),
 ];
 
 const MESSAGES: Fields = &[
-    ("model", Read::Model),
-    ("messages", Read::Turns),
-    ("system", Read::Instructions),
-    ("stream", Read::Stream),
-    ("max_tokens", Read::MaxTokens(Field::MaxTokens)),
-    ("tools", Read::Tools),
-    ("service_tier", Read::ServiceTier),
-    ("speed", Read::ServiceTier),
-    ("inference_geo", Read::ServiceTier),
-    ("mcp_servers", Read::Unserved("mcp_servers")),
-    ("container", Read::Unserved("container")),
-    ("thread", Read::Unserved("thread")),
-    ("fallbacks", Read::Unserved("fallbacks")),
+    ("model", FieldPurpose::Model),
+    ("messages", FieldPurpose::Messages),
+    ("system", FieldPurpose::Instructions),
+    ("stream", FieldPurpose::Stream),
+    ("max_tokens", FieldPurpose::MaxTokens(Field::MaxTokens)),
+    ("tools", FieldPurpose::Tools),
+    ("service_tier", FieldPurpose::ServiceTier),
+    ("speed", FieldPurpose::ServiceTier),
+    ("inference_geo", FieldPurpose::ServiceTier),
+    ("mcp_servers", FieldPurpose::Unsupported("mcp_servers")),
+    ("container", FieldPurpose::Unsupported("container")),
+    ("thread", FieldPurpose::Unsupported("thread")),
+    ("fallbacks", FieldPurpose::Unsupported("fallbacks")),
     METADATA,
 ];
 
 /// Google's parsers take the names of Protocol Buffers as well as those of JSON (Protocol Buffers, "ProtoJSON Format").
 const GEMINI: Fields = &[
-    ("model", Read::ModelInPath),
-    ("contents", Read::TurnsOrText),
-    ("systemInstruction", Read::Instructions),
-    ("system_instruction", Read::Instructions),
+    ("model", FieldPurpose::ModelInPath),
+    ("contents", FieldPurpose::MessagesOrText),
+    ("systemInstruction", FieldPurpose::Instructions),
+    ("system_instruction", FieldPurpose::Instructions),
     ("generationConfig", GENERATION_CONFIG),
     ("generation_config", GENERATION_CONFIG),
-    ("tools", Read::Tools),
-    ("serviceTier", Read::ServiceTier),
-    ("service_tier", Read::ServiceTier),
-    ("cachedContent", Read::Unserved("cachedContent")),
-    ("cached_content", Read::Unserved("cachedContent")),
+    ("tools", FieldPurpose::Tools),
+    ("serviceTier", FieldPurpose::ServiceTier),
+    ("service_tier", FieldPurpose::ServiceTier),
+    ("cachedContent", FieldPurpose::Unsupported("cachedContent")),
+    ("cached_content", FieldPurpose::Unsupported("cachedContent")),
 ];
 
-const GENERATION_CONFIG: Read = Read::Object(
+const GENERATION_CONFIG: FieldPurpose = FieldPurpose::Object(
     &[
-        ("maxOutputTokens", Read::MaxTokens(Field::GeminiMaxOutputTokens)),
-        ("max_output_tokens", Read::MaxTokens(Field::GeminiMaxOutputTokens)),
-        ("candidateCount", Read::Count(Field::CandidateCount)),
-        ("candidate_count", Read::Count(Field::CandidateCount)),
+        (
+            "maxOutputTokens",
+            FieldPurpose::MaxTokens(Field::GeminiMaxOutputTokens),
+        ),
+        (
+            "max_output_tokens",
+            FieldPurpose::MaxTokens(Field::GeminiMaxOutputTokens),
+        ),
+        ("candidateCount", FieldPurpose::Count(Field::CandidateCount)),
+        ("candidate_count", FieldPurpose::Count(Field::CandidateCount)),
     ],
     Field::GenerationConfig,
 );
 
 /// `generateContentRequest` is a request in the request, with a model of its own.
 const GEMINI_TOKENS: Fields = &[
-    ("model", Read::ModelInPath),
-    ("contents", Read::TurnsOrText),
-    ("generateContentRequest", Read::Unserved("generateContentRequest")),
+    ("model", FieldPurpose::ModelInPath),
+    ("contents", FieldPurpose::MessagesOrText),
+    (
+        "generateContentRequest",
+        FieldPurpose::Unsupported("generateContentRequest"),
+    ),
     (
         "generate_content_request",
-        Read::Unserved("generateContentRequest"),
+        FieldPurpose::Unsupported("generateContentRequest"),
     ),
 ];
 
-const GEMINI_EMBEDDING: Fields = &[("model", Read::ModelInPath), ("content", Read::TurnsOrText)];
+const GEMINI_EMBEDDING: Fields = &[
+    ("model", FieldPurpose::ModelInPath),
+    ("content", FieldPurpose::MessagesOrText),
+];
 
 /// Each of the requests has a model of its own, which has to be that of the path.
-const GEMINI_EMBEDDINGS: Fields = &[("model", Read::ModelInPath), ("requests", Read::TurnsOrText)];
+const GEMINI_EMBEDDINGS: Fields = &[
+    ("model", FieldPurpose::ModelInPath),
+    ("requests", FieldPurpose::MessagesOrText),
+];
 
 impl Dialect {
     pub(crate) fn fields(self) -> Fields {
@@ -216,7 +249,7 @@ impl Dialect {
             Dialect::Embeddings => EMBEDDINGS,
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
-            Dialect::Stored(_) => &[],
+            Dialect::Storage(_) => &[],
             // Of the others no body is read here: they are forms, or no client speaks them.
             Dialect::Moderations
             | Dialect::Transcriptions
@@ -236,7 +269,7 @@ impl Dialect {
 
     /// Whether a tool of this type is run by the client, or is one that the client describes. All others are run by the
     /// provider: they reach the network, cost what no token counts, or keep state, and no rule sees what they do.
-    pub(crate) fn is_tool_of_the_client(self, kind: &str) -> bool {
+    pub(crate) fn is_client_tool(self, kind: &str) -> bool {
         match self {
             Dialect::Responses | Dialect::ResponseTokens => matches!(
                 kind,
@@ -250,7 +283,7 @@ impl Dialect {
                     | "tool_search"
             ),
             Dialect::Messages | Dialect::CountTokens => {
-                const CLIENT: [&str; 6] = [
+                const CLIENT_TOOLS: [&str; 6] = [
                     "bash_",
                     "text_editor_",
                     "memory_",
@@ -258,7 +291,7 @@ impl Dialect {
                     "browser_",
                     "tool_search_tool_",
                 ];
-                kind == "custom" || CLIENT.iter().any(|begin| kind.starts_with(begin))
+                kind == "custom" || CLIENT_TOOLS.iter().any(|begin| kind.starts_with(begin))
             }
             _ => true,
         }
@@ -276,16 +309,16 @@ impl Dialect {
     }
 
     /// The name of a field that holds the id or the address of what the provider keeps, also to parsers that ignore case.
-    pub(crate) fn kept_by_provider(self, name: &str) -> Option<&'static str> {
+    pub(crate) fn stored_field_name(self, name: &str) -> Option<&'static str> {
         let names: &[&'static str] = match self.family() {
             Family::Google => &["fileUri", "file_uri"],
             _ => &["file_id"],
         };
-        names.iter().copied().find(|kept| equals_but_for_case(name, kept))
+        names.iter().copied().find(|kept| equals_ignore_case(name, kept))
     }
 
     /// Whether a field of a conversation holds what a tool was called with, or what it gave: any names may stand there.
-    pub(crate) fn is_of_a_tool(self, name: &str) -> bool {
+    pub(crate) fn is_tool_data_field(self, name: &str) -> bool {
         match self.family() {
             Family::Google => matches!(name, "args" | "response"),
             // Anthropic's `tool_use`.
@@ -295,7 +328,7 @@ impl Dialect {
 
     /// Whether ids of what the provider keeps, such as files and items, are refused in a conversation: whoever knows one
     /// reads what another tenant of the gateway has put there.
-    pub(crate) fn refuses_ids(self) -> bool {
+    pub(crate) fn refuses_stored_ids(self) -> bool {
         matches!(
             self,
             Dialect::Chat
@@ -315,20 +348,20 @@ impl Dialect {
 ///
 /// # Errors
 /// [`BadRequest::AmbiguousName`] when it is the name of one that is read but for its case.
-pub(crate) fn field(fields: Fields, name: &str) -> Result<Read, BadRequest> {
+pub(crate) fn field_purpose(fields: Fields, name: &str) -> Result<FieldPurpose, BadRequest> {
     if let Some((_, read)) = fields.iter().find(|(field, _)| *field == name) {
         return Ok(*read);
     }
-    let mut alike = fields.iter().filter(|(_, read)| !read.is_only_noted());
-    match alike.find(|(field, _)| equals_but_for_case(name, field)) {
+    let mut alike = fields.iter().filter(|(_, read)| !read.is_advisory());
+    match alike.find(|(field, _)| equals_ignore_case(name, field)) {
         Some((field, _)) => Err(BadRequest::AmbiguousName(field)),
-        None => Ok(Read::Text),
+        None => Ok(FieldPurpose::Text),
     }
 }
 
 /// Whether what is written to a cache is kept no longer than at the price of every write: Anthropic's five minutes, OpenAI's
 /// half an hour and its memory.
-pub(crate) fn is_short(kept: &str) -> bool {
+pub(crate) fn is_short_retention(kept: &str) -> bool {
     matches!(kept, "5m" | "30m" | "in_memory" | "in-memory")
 }
 

@@ -13,7 +13,7 @@ pub struct CalledTool {
     /// ones belong to one call, and their names are joined.
     pub call: (u64, u64),
     /// Whether the name is all there; `false` where other events may go on with it.
-    pub is_whole: bool,
+    pub is_complete: bool,
     /// Whether it brings something that the tool is called with.
     pub has_arguments: bool,
     name: Range<usize>,
@@ -29,7 +29,7 @@ pub struct CalledTools {
     names: String,
     calls: Vec<CalledTool>,
     finished: Vec<u64>,
-    room: String,
+    group_buffer: String,
 }
 
 /// The index that the calls of the field `function_call` have, which is one and no element of an array.
@@ -43,7 +43,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 ];
 
 /// Types of items that say nothing of which tool is called.
-const TYPES_OF_NAMED: [&str; 3] = ["function_call", "custom_tool_call", "mcp_call"];
+const UNNAMED_CALL_TYPES: [&str; 3] = ["function_call", "custom_tool_call", "mcp_call"];
 
 impl CalledTools {
     /// Reads a JSON document of an answer in `dialect`. In other dialects than those named above nothing is called.
@@ -60,23 +60,23 @@ impl CalledTools {
         self.calls.clear();
         self.finished.clear();
         let mut reader = Reader::new(document, workspace)?;
-        match reader.read()? {
-            Event::ObjectStart => self.document(dialect, &mut reader)?,
+        match reader.read_event()? {
+            Event::ObjectStart => self.read_document(dialect, &mut reader)?,
             // As Google's streams have it that are no events.
-            Event::ArrayStart => {
-                self.elements(&mut reader, |tools, reader, _| tools.document(dialect, reader))?
-            }
+            Event::ArrayStart => self.read_elements(&mut reader, |tools, reader, _| {
+                tools.read_document(dialect, reader)
+            })?,
             other => reader.skip(other)?,
         }
         reader.finish()
     }
 
-    fn document(&mut self, dialect: Dialect, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+    fn read_document(&mut self, dialect: Dialect, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         match dialect {
-            Dialect::Chat => self.each_of(reader, "choices", Self::choice),
-            Dialect::Messages => self.message(reader),
-            Dialect::Responses => self.response(reader),
-            Dialect::Gemini => self.each_of(reader, "candidates", Self::candidate),
+            Dialect::Chat => self.read_each_object(reader, "choices", Self::read_choice),
+            Dialect::Messages => self.read_message(reader),
+            Dialect::Responses => self.read_response(reader),
+            Dialect::Gemini => self.read_each_object(reader, "candidates", Self::read_candidate),
             _ => reader.skip(Event::ObjectStart),
         }
     }
@@ -94,33 +94,33 @@ impl CalledTools {
 
     /// Bytes of memory that the buffers take, for the most part.
     pub fn capacity(&self) -> usize {
-        self.names.capacity() + self.room.capacity() + self.calls.capacity() * size_of::<CalledTool>()
+        self.names.capacity() + self.group_buffer.capacity() + self.calls.capacity() * size_of::<CalledTool>()
     }
 
     /// Calls `read` with every object in the array `field` of an object that has begun, and its position.
-    fn each_of(
+    fn read_each_object(
         &mut self,
         reader: &mut Reader<'_, '_>,
         field: &str,
         read: impl Fn(&mut Self, &mut Reader<'_, '_>, u64) -> Result<(), JsonError> + Copy,
     ) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let is_field = key.decoded(&mut self.room) == field;
-            match reader.read()? {
-                Event::ArrayStart if is_field => self.elements(reader, read)?,
+        while let Event::Key(key) = reader.read_event()? {
+            let is_field = key.decode(&mut self.group_buffer) == field;
+            match reader.read_event()? {
+                Event::ArrayStart if is_field => self.read_elements(reader, read)?,
                 value => reader.skip(value)?,
             }
         }
         Ok(())
     }
 
-    fn elements(
+    fn read_elements(
         &mut self,
         reader: &mut Reader<'_, '_>,
         read: impl Fn(&mut Self, &mut Reader<'_, '_>, u64) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         for position in 0.. {
-            match reader.read()? {
+            match reader.read_event()? {
                 Event::ArrayEnd => break,
                 Event::ObjectStart => read(self, reader, position)?,
                 other => reader.skip(other)?,
@@ -129,14 +129,14 @@ impl CalledTools {
         Ok(())
     }
 
-    fn choice(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
+    fn read_choice(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
         let (first, mut index, mut is_finished) = (self.calls.len(), position, false);
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
                 ("index", Event::Number(number)) => index = number.parse().unwrap_or(position),
                 ("finish_reason", Event::String(_)) => is_finished = true,
-                ("message" | "delta", Event::ObjectStart) => self.chat_message(reader)?,
+                ("message" | "delta", Event::ObjectStart) => self.read_chat_message(reader)?,
                 (_, value) => reader.skip(value)?,
             }
         }
@@ -148,12 +148,12 @@ impl CalledTools {
         Ok(())
     }
 
-    fn chat_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
-                ("tool_calls", Event::ArrayStart) => self.elements(reader, Self::tool_call)?,
-                ("function_call", Event::ObjectStart) => self.tool_call(reader, LEGACY)?,
+    fn read_chat_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
+                ("tool_calls", Event::ArrayStart) => self.read_elements(reader, Self::read_tool_call)?,
+                ("function_call", Event::ObjectStart) => self.read_tool_call(reader, LEGACY)?,
                 (_, value) => reader.skip(value)?,
             }
         }
@@ -161,30 +161,30 @@ impl CalledTools {
     }
 
     /// A call, or the function that is called. It has a name in each of its objects, whatever these are called.
-    fn tool_call(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
+    fn read_tool_call(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
         let (first, mut index, mut has_arguments) = (self.calls.len(), position, false);
-        self.call_fields(reader, &mut index, &mut has_arguments, true)?;
+        self.read_call_fields(reader, &mut index, &mut has_arguments, true)?;
         if self.calls.len() == first {
             self.push_name(None);
         }
         for call in self.calls.iter_mut().skip(first) {
             call.call.1 = index;
             call.has_arguments = has_arguments;
-            call.is_whole = false;
+            call.is_complete = false;
         }
         Ok(())
     }
 
-    fn call_fields(
+    fn read_call_fields(
         &mut self,
         reader: &mut Reader<'_, '_>,
         index: &mut u64,
         has_arguments: &mut bool,
         is_outer: bool,
     ) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
                 ("index", Event::Number(number)) if is_outer => *index = number.parse().unwrap_or(*index),
                 ("name", Event::String(name)) => self.push_name(Some(name)),
                 ("arguments" | "input", Event::String(string)) => *has_arguments |= !string.raw().is_empty(),
@@ -193,7 +193,7 @@ impl CalledTools {
                     reader.skip(value)?;
                 }
                 (_, Event::ObjectStart) if is_outer => {
-                    self.call_fields(reader, index, has_arguments, false)?;
+                    self.read_call_fields(reader, index, has_arguments, false)?;
                 }
                 (_, value) => reader.skip(value)?,
             }
@@ -202,13 +202,15 @@ impl CalledTools {
     }
 
     /// A message, or an event.
-    fn message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
-                ("content", Event::ArrayStart) => self.elements(reader, Self::block)?,
-                ("message", Event::ObjectStart) => self.each_of(reader, "content", Self::block)?,
-                ("content_block", Event::ObjectStart) => self.block(reader, 0)?,
+    fn read_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
+                ("content", Event::ArrayStart) => self.read_elements(reader, Self::read_block)?,
+                ("message", Event::ObjectStart) => {
+                    self.read_each_object(reader, "content", Self::read_block)?
+                }
+                ("content_block", Event::ObjectStart) => self.read_block(reader, 0)?,
                 (_, value) => reader.skip(value)?,
             }
         }
@@ -216,28 +218,30 @@ impl CalledTools {
     }
 
     /// A block: only calls have a name.
-    fn block(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
+    fn read_block(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
         let (first, mut groups) = (self.calls.len(), Vec::new());
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
                 ("name", Event::String(name)) => self.push_name(Some(name)),
-                (field, Event::String(group)) => groups.extend(group_of(field, group)),
+                (field, Event::String(group)) => groups.extend(tool_group(field, group)),
                 (_, value) => reader.skip(value)?,
             }
         }
-        self.push_grouped(first, &groups);
+        self.push_grouped_names(first, &groups);
         Ok(())
     }
 
     /// A response, or an event, which may name the tool besides its item.
-    fn response(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
-                ("output", Event::ArrayStart) => self.elements(reader, Self::item)?,
-                ("item", Event::ObjectStart) => self.item(reader, 0)?,
-                ("response", Event::ObjectStart) => self.each_of(reader, "output", Self::item)?,
+    fn read_response(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
+                ("output", Event::ArrayStart) => self.read_elements(reader, Self::read_item)?,
+                ("item", Event::ObjectStart) => self.read_item(reader, 0)?,
+                ("response", Event::ObjectStart) => {
+                    self.read_each_object(reader, "output", Self::read_item)?
+                }
                 ("name", Event::String(name)) => self.push_name(Some(name)),
                 (_, value) => reader.skip(value)?,
             }
@@ -245,34 +249,34 @@ impl CalledTools {
         Ok(())
     }
 
-    fn item(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
+    fn read_item(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
         let (first, mut groups) = (self.calls.len(), Vec::new());
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
                 ("name", Event::String(name)) => self.push_name(Some(name)),
                 ("type", Event::String(kind)) => {
-                    let kind = kind.decoded(&mut self.room);
+                    let kind = kind.decode(&mut self.group_buffer);
                     let tool = kind.strip_suffix("_call");
-                    if let Some(tool) = tool.filter(|_| !TYPES_OF_NAMED.contains(&kind)) {
+                    if let Some(tool) = tool.filter(|_| !UNNAMED_CALL_TYPES.contains(&kind)) {
                         let start = self.names.len();
                         self.names.push_str(tool);
                         self.push(start);
                     }
                 }
-                (field, Event::String(group)) => groups.extend(group_of(field, group)),
+                (field, Event::String(group)) => groups.extend(tool_group(field, group)),
                 (_, value) => reader.skip(value)?,
             }
         }
-        self.push_grouped(first, &groups);
+        self.push_grouped_names(first, &groups);
         Ok(())
     }
 
-    fn candidate(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
-                ("content", Event::ObjectStart) => self.each_of(reader, "parts", Self::part)?,
+    fn read_candidate(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
+                ("content", Event::ObjectStart) => self.read_each_object(reader, "parts", Self::read_part)?,
                 (_, value) => reader.skip(value)?,
             }
         }
@@ -280,11 +284,11 @@ impl CalledTools {
     }
 
     /// A part of Gemini's content; its fields may be written in either way that Protocol Buffers allow in JSON.
-    fn part(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.room), value) {
-                ("functionCall" | "function_call", Event::ObjectStart) => self.block(reader, 0)?,
+    fn read_part(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.group_buffer), value) {
+                ("functionCall" | "function_call", Event::ObjectStart) => self.read_block(reader, 0)?,
                 (_, value) => reader.skip(value)?,
             }
         }
@@ -300,7 +304,7 @@ impl CalledTools {
     }
 
     /// Takes the calls from the one with the number `first` on once more, by their names with those of their groups.
-    fn push_grouped(&mut self, first: usize, groups: &[(&[&str], String)]) {
+    fn push_grouped_names(&mut self, first: usize, groups: &[(&[&str], String)]) {
         let end = self.calls.len();
         for (before, group) in groups {
             for call in first..end {
@@ -320,7 +324,7 @@ impl CalledTools {
     fn push(&mut self, start: usize) {
         self.calls.push(CalledTool {
             call: (0, 0),
-            is_whole: true,
+            is_complete: true,
             has_arguments: true,
             name: start..self.names.len(),
         });
@@ -328,7 +332,7 @@ impl CalledTools {
 }
 
 /// A group that a call names, if this field does that: what is written before it, and its name.
-fn group_of(field: &str, group: Str<'_>) -> Option<(&'static [&'static str], String)> {
+fn tool_group(field: &str, group: Str<'_>) -> Option<(&'static [&'static str], String)> {
     let (_, before) = GROUPS.iter().find(|(name, _)| *name == field)?;
     let mut name = String::new();
     group.unescape_into(&mut name);

@@ -4,7 +4,7 @@ use proofgate_json::Str;
 use serde::Deserialize;
 
 /// A value with more bytes than these, as it is written, is passed over.
-const LONGEST: usize = 1024;
+const MAX_ID_BYTES: usize = 1024;
 
 /// A field that names a session or an end user. Of several for the same the greatest is taken: the more a field is made for
 /// that, the greater it is.
@@ -33,7 +33,7 @@ pub(crate) enum IdObject {
 
 impl IdObject {
     /// What the member `name` says.
-    pub(crate) fn member(self, name: &str) -> Option<IdField> {
+    pub(crate) fn member_field(self, name: &str) -> Option<IdField> {
         match (self, name) {
             (Self::Metadata, "user_id") => Some(IdField::MetadataUser),
             (Self::Metadata, "session_id") => Some(IdField::MetadataSession),
@@ -59,7 +59,7 @@ impl<'b> ClientIds<'b> {
         } else {
             &mut self.end_user
         };
-        let is_usable = (1..=LONGEST).contains(&value.raw().len());
+        let is_usable = (1..=MAX_ID_BYTES).contains(&value.raw().len());
         if is_usable && known.is_none_or(|(before, _)| before <= field) {
             *known = Some((field, value));
         }
@@ -72,20 +72,20 @@ impl<'b> ClientIds<'b> {
     }
 
     /// Gives the session and the end user to `take`. `buffer` is room for what has to be unescaped.
-    pub fn read(&self, buffer: &mut String, take: impl FnOnce(Option<&str>, Option<&str>)) {
+    pub fn with_ids(&self, buffer: &mut String, take: impl FnOnce(Option<&str>, Option<&str>)) {
         let mut of_session = String::new();
         let session = self
             .session
-            .map(|(field, value)| (field, value.decoded(&mut of_session)));
+            .map(|(field, value)| (field, value.decode(&mut of_session)));
         let Some((field, value)) = self.end_user else {
             return take(session.map(|(_, session)| session), None);
         };
-        let end_user = value.decoded(buffer);
+        let end_user = value.decode(buffer);
         let UserId {
             user,
             session: packed,
         } = match field {
-            IdField::MetadataUser => UserId::of(end_user),
+            IdField::MetadataUser => UserId::parse(end_user),
             _ => UserId {
                 user: Some(end_user),
                 session: None,
@@ -105,7 +105,7 @@ struct UserId<'t> {
 
 /// How Claude Code packs it since version 2.1.78.
 #[derive(Deserialize)]
-struct Packed<'t> {
+struct PackedUserId<'t> {
     #[serde(default)]
     account_uuid: &'t str,
     #[serde(default)]
@@ -116,10 +116,10 @@ struct Packed<'t> {
 
 impl<'t> UserId<'t> {
     /// Takes apart what Claude Code packs: its user is the account, else the device. What others write there names a user.
-    fn of(text: &'t str) -> Self {
+    fn parse(text: &'t str) -> Self {
         let some = |text: &'t str| (!text.is_empty()).then_some(text);
         if text.starts_with('{')
-            && let Ok(packed) = serde_json::from_str::<Packed<'t>>(text)
+            && let Ok(packed) = serde_json::from_str::<PackedUserId<'t>>(text)
         {
             return UserId {
                 user: some(packed.account_uuid).or(some(packed.device_id)),
@@ -169,7 +169,7 @@ mod tests {
             ("user_d0_account_a1_session_s2", of("a1", "s2")),
             ("user_d0_account__session_s2", of("d0", "s2")),
         ] {
-            assert_eq!(UserId::of(text), unpacked, "{text}");
+            assert_eq!(UserId::parse(text), unpacked, "{text}");
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
             "user_a_account_b",
             "{\"a",
         ] {
-            assert_eq!(UserId::of(text), of(text, ""), "{text}");
+            assert_eq!(UserId::parse(text), of(text, ""), "{text}");
         }
     }
 }

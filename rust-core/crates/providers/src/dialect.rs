@@ -1,5 +1,5 @@
 use crate::sigv4::encode_segment;
-use crate::stored::Stored;
+use crate::stored::StorageOperation;
 
 /// What is spoken on one path: how its requests are read, and its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub enum Dialect {
     /// OpenAI's `POST /v1/images/variations`.
     ImageVariations,
     /// What is asked of OpenAI's files and batches.
-    Stored(Stored),
+    Storage(StorageOperation),
     /// Anthropic's `POST /v1/messages`.
     Messages,
     /// Anthropic's `POST /v1/messages/count_tokens`.
@@ -132,7 +132,7 @@ impl Dialect {
             Dialect::Translations => "/v1/audio/translations",
             Dialect::ImageEdits => "/v1/images/edits",
             Dialect::ImageVariations => "/v1/images/variations",
-            Dialect::Stored(stored) => stored.name(),
+            Dialect::Storage(stored) => stored.name(),
             Dialect::Messages => "/v1/messages",
             Dialect::CountTokens => "/v1/messages/count_tokens",
             Dialect::Gemini => "/v1beta/models/{model}:generateContent",
@@ -144,9 +144,9 @@ impl Dialect {
     }
 
     /// The path below the base of its providers; of a dialect that has the model there, what stands before it.
-    pub fn path_upstream(self) -> &'static str {
+    pub fn upstream_path(self) -> &'static str {
         match (self, self.family()) {
-            (Dialect::Stored(stored), _) => stored.path_upstream(),
+            (Dialect::Storage(stored), _) => stored.upstream_path(),
             (_, Family::Google) => "/models",
             _ => self.path().trim_start_matches("/v1"),
         }
@@ -165,14 +165,14 @@ impl Dialect {
                 | Dialect::Translations
                 | Dialect::ImageEdits
                 | Dialect::ImageVariations
-                | Dialect::Stored(Stored::FileUpload)
+                | Dialect::Storage(StorageOperation::FileUpload)
         )
     }
 
     /// Whether its requests have a body.
     pub fn has_body(self) -> bool {
         match self {
-            Dialect::Stored(stored) => stored.has_body(),
+            Dialect::Storage(stored) => stored.has_body(),
             _ => true,
         }
     }
@@ -180,24 +180,24 @@ impl Dialect {
     /// The method of its requests.
     pub fn method(self) -> &'static str {
         match self {
-            Dialect::Stored(stored) => stored.method(),
+            Dialect::Storage(stored) => stored.method(),
             _ => "POST",
         }
     }
 
     /// Whether its requests name a model in their bodies.
     pub(crate) fn has_model_in_body(self) -> bool {
-        !self.has_model_in_path() && !matches!(self, Dialect::Stored(_))
+        !self.has_model_in_path() && !matches!(self, Dialect::Storage(_))
     }
 
     /// Whether its answers can be plain text.
-    pub fn answers_text(self) -> bool {
+    pub fn can_respond_with_text(self) -> bool {
         matches!(self, Dialect::Transcriptions | Dialect::Translations)
     }
 
     /// What the path of a request upstream ends in where the model stands there, percent-encoded, with its query; empty
     /// elsewhere.
-    pub fn model_in_path(self, model: &str, stream: bool) -> String {
+    pub fn upstream_model_path(self, model: &str, stream: bool) -> String {
         let method = match (self, stream) {
             (Dialect::Gemini, false) => ":generateContent",
             (Dialect::Gemini, true) => ":streamGenerateContent?alt=sse",
@@ -213,7 +213,7 @@ impl Dialect {
     }
 
     /// The dialect that is spoken at a path.
-    pub fn at(path: &str) -> Option<Dialect> {
+    pub fn from_path(path: &str) -> Option<Dialect> {
         Dialect::ALL.into_iter().find(|dialect| dialect.path() == path)
     }
 
@@ -231,7 +231,7 @@ impl Dialect {
     }
 
     /// Whether its answers can be streams of events.
-    pub fn streams(self) -> bool {
+    pub fn supports_streaming(self) -> bool {
         !matches!(
             self,
             Dialect::Embeddings
@@ -243,22 +243,22 @@ impl Dialect {
                 | Dialect::GeminiEmbeddings
                 | Dialect::Translations
                 | Dialect::ImageVariations
-                | Dialect::Stored(_)
+                | Dialect::Storage(_)
         )
     }
 
     /// Whether the provider generates something, for which tokens have to be set aside.
-    pub fn generates(self) -> bool {
-        self.streams() || self.has_form()
+    pub fn generates_output(self) -> bool {
+        self.supports_streaming() || self.has_form()
     }
 
     /// Whether its requests are those of OpenAI's Responses.
-    pub fn asks_as_responses(self) -> bool {
+    pub fn uses_responses_format(self) -> bool {
         matches!(self, Dialect::Responses | Dialect::ResponseTokens)
     }
 
     /// Whether it asks for nothing but how many tokens a prompt has.
-    pub fn counts_tokens(self) -> bool {
+    pub fn only_counts_tokens(self) -> bool {
         matches!(
             self,
             Dialect::ResponseTokens | Dialect::CountTokens | Dialect::GeminiTokens
@@ -266,7 +266,7 @@ impl Dialect {
     }
 
     /// Whether the provider charges tokens for it at all.
-    pub fn costs_tokens(self) -> bool {
+    pub fn consumes_tokens(self) -> bool {
         !matches!(
             self,
             Dialect::Moderations
@@ -274,7 +274,7 @@ impl Dialect {
                 | Dialect::CountTokens
                 | Dialect::GeminiTokens
                 | Dialect::InvokeTokens
-                | Dialect::Stored(_)
+                | Dialect::Storage(_)
         )
     }
 

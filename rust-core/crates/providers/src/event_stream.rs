@@ -4,15 +4,15 @@
 //! before; numbers are big endian. Source: "Event stream encoding" of the Amazon Transcribe developer guide, and botocore.
 
 /// Bytes that headers may have.
-pub const MOST_HEADER_BYTES: usize = 128 << 10;
+pub const MAX_HEADER_BYTES: usize = 128 << 10;
 /// Bytes that a payload may have.
-pub const MOST_PAYLOAD_BYTES: usize = 24 << 20;
+pub const MAX_PAYLOAD_BYTES: usize = 24 << 20;
 /// Headers that a frame may have. Bedrock sends three.
-const MOST_HEADERS: usize = 32;
+const MAX_HEADERS: usize = 32;
 
 /// Two lengths and their checksum.
-const PRELUDE: usize = 12;
-const CHECKSUM: usize = 4;
+const PRELUDE_BYTES: usize = 12;
+const CHECKSUM_BYTES: usize = 4;
 
 /// Why what was received is no stream of frames. There is no way to find the next frame behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum FrameError {
     Payload,
     /// The stream ended within a frame.
     #[error("the stream ended within a frame")]
-    CutShort,
+    Truncated,
 }
 
 /// One frame. Of its headers those that say what it is.
@@ -62,19 +62,19 @@ pub struct FrameReader {
     buffer: Vec<u8>,
     /// Where the frame at hand begins.
     start: usize,
-    most_payload: usize,
+    max_payload: usize,
     failed: Option<FrameError>,
 }
 
 impl FrameReader {
-    /// A reader at the start of a stream whose payloads have at most `most_payload` bytes, and never more than
-    /// [`MOST_PAYLOAD_BYTES`].
+    /// A reader at the start of a stream whose payloads have at most `max_payload` bytes, and never more than
+    /// [`MAX_PAYLOAD_BYTES`].
     #[must_use]
     pub fn new(most_payload: usize) -> Self {
         FrameReader {
             buffer: Vec::new(),
             start: 0,
-            most_payload: most_payload.min(MOST_PAYLOAD_BYTES),
+            max_payload: most_payload.min(MAX_PAYLOAD_BYTES),
             failed: None,
         }
     }
@@ -87,7 +87,7 @@ impl FrameReader {
     }
 
     /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
+    pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.buffer.shrink_to(most);
     }
@@ -132,7 +132,7 @@ impl FrameReader {
             return Err(error);
         }
         let begin = self.start;
-        match self.whole_frame() {
+        match self.complete_frame() {
             Ok(None) => Ok(None),
             Ok(Some((length, headers))) => {
                 self.start = begin + length;
@@ -149,38 +149,38 @@ impl FrameReader {
     /// What the end of the stream means.
     ///
     /// # Errors
-    /// [`FrameError::CutShort`] if a frame has begun and not ended, else what was wrong before.
+    /// [`FrameError::Truncated`] if a frame has begun and not ended, else what was wrong before.
     pub fn finish(&self) -> Result<(), FrameError> {
         match self.failed {
             Some(error) => Err(error),
-            None if self.pending() > 0 => Err(FrameError::CutShort),
+            None if self.pending() > 0 => Err(FrameError::Truncated),
             None => Ok(()),
         }
     }
 
     /// The length of the frame at hand and that of its headers, when it is there and its checksums are right.
-    fn whole_frame(&self) -> Result<Option<(usize, usize)>, FrameError> {
+    fn complete_frame(&self) -> Result<Option<(usize, usize)>, FrameError> {
         let rest = &self.buffer[self.start..];
-        let Some(prelude) = rest.first_chunk::<PRELUDE>() else {
+        let Some(prelude) = rest.first_chunk::<PRELUDE_BYTES>() else {
             return Ok(None);
         };
         if crc32(&prelude[..8]) != number(&prelude[8..]) {
             return Err(FrameError::Checksum);
         }
         let [length, headers] = [&prelude[..4], &prelude[4..8]].map(|bytes| number(bytes) as usize);
-        if headers > MOST_HEADER_BYTES {
+        if headers > MAX_HEADER_BYTES {
             return Err(FrameError::TooLarge);
         }
-        let Some(payload) = length.checked_sub(PRELUDE + headers + CHECKSUM) else {
+        let Some(payload) = length.checked_sub(PRELUDE_BYTES + headers + CHECKSUM_BYTES) else {
             return Err(FrameError::Lengths);
         };
-        if payload > self.most_payload {
+        if payload > self.max_payload {
             return Err(FrameError::TooLarge);
         }
         let Some(frame) = rest.get(..length) else {
             return Ok(None);
         };
-        let (checked, checksum) = frame.split_at(length - CHECKSUM);
+        let (checked, checksum) = frame.split_at(length - CHECKSUM_BYTES);
         if crc32(checked) != number(checksum) {
             return Err(FrameError::Checksum);
         }
@@ -196,14 +196,14 @@ fn number(bytes: &[u8]) -> u32 {
 }
 
 fn read(frame: &[u8], header_bytes: usize) -> Result<Option<Frame<'_>>, FrameError> {
-    let (headers, payload) = frame[PRELUDE..frame.len() - CHECKSUM].split_at(header_bytes);
+    let (headers, payload) = frame[PRELUDE_BYTES..frame.len() - CHECKSUM_BYTES].split_at(header_bytes);
     let mut read = Frame {
         payload,
         ..Frame::default()
     };
-    let mut names: [&[u8]; MOST_HEADERS] = [&[]; MOST_HEADERS];
+    let mut names: [&[u8]; MAX_HEADERS] = [&[]; MAX_HEADERS];
     let mut count = 0;
-    let mut rest = Bytes(headers);
+    let mut rest = ByteCursor(headers);
     while !rest.0.is_empty() {
         let (name, value) = header(&mut rest).ok_or(FrameError::Headers)?;
         if names[..count].contains(&name) {
@@ -226,9 +226,9 @@ fn read(frame: &[u8], header_bytes: usize) -> Result<Option<Frame<'_>>, FrameErr
     Ok(Some(read))
 }
 
-struct Bytes<'r>(&'r [u8]);
+struct ByteCursor<'r>(&'r [u8]);
 
-impl<'r> Bytes<'r> {
+impl<'r> ByteCursor<'r> {
     fn take(&mut self, length: usize) -> Option<&'r [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -241,7 +241,7 @@ impl<'r> Bytes<'r> {
 }
 
 /// The name of a header, and its value if that is a string.
-fn header<'r>(rest: &mut Bytes<'r>) -> Option<(&'r [u8], Option<&'r [u8]>)> {
+fn header<'r>(rest: &mut ByteCursor<'r>) -> Option<(&'r [u8], Option<&'r [u8]>)> {
     const BYTE_ARRAY: u8 = 6;
     const STRING: u8 = 7;
     let name_length = rest.byte()?;

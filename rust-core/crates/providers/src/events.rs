@@ -21,15 +21,15 @@ pub struct EventReader {
     /// Where the event at hand begins.
     start: usize,
     /// Where its line at hand begins, and how far that has been searched for its end.
-    line: usize,
+    line_start: usize,
     searched: usize,
     /// Values of the event's `data` lines, counted from the event's begin.
     data: Vec<Range<usize>>,
     joined: Vec<u8>,
-    unknown_fields: bool,
+    has_unknown_fields: bool,
     /// Whether the event at hand has been returned.
     returned: bool,
-    begun: bool,
+    is_started: bool,
 }
 
 /// One event, or what stands between two of them, as it came.
@@ -40,13 +40,13 @@ pub struct StreamEvent<'r> {
     /// The value of its `data`: its lines joined by line feeds. `None` if it has none, as a comment.
     pub data: Option<&'r [u8]>,
     /// Whether it has a line that is no comment and no field of the specification.
-    pub unknown_fields: bool,
+    pub has_unknown_fields: bool,
     lines: &'r [Range<usize>],
 }
 
 impl StreamEvent<'_> {
     /// Where in `raw` an offset of `data` stands.
-    pub fn locate(&self, data_offset: usize) -> usize {
+    pub fn raw_offset(&self, data_offset: usize) -> usize {
         let mut before = 0;
         for line in self.lines {
             let inside = data_offset - before;
@@ -66,26 +66,26 @@ impl EventReader {
             buffer: Vec::new(),
             limit,
             start: 0,
-            line: 0,
+            line_start: 0,
             searched: 0,
             data: Vec::new(),
             joined: Vec::new(),
-            unknown_fields: false,
+            has_unknown_fields: false,
             returned: false,
-            begun: false,
+            is_started: false,
         }
     }
 
     /// Forgets everything, for the next stream; keeps the buffers.
     pub fn clear(&mut self) {
         self.buffer.clear();
-        self.begun = false;
+        self.is_started = false;
         self.returned = false;
-        self.begin_event(0);
+        self.start_event(0);
     }
 
     /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
+    pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.buffer.shrink_to(most);
         self.joined.shrink_to(most);
@@ -102,7 +102,7 @@ impl EventReader {
     pub fn push(&mut self, piece: &[u8]) {
         self.drop_returned();
         self.buffer.drain(..self.start);
-        self.line -= self.start;
+        self.line_start -= self.start;
         self.searched -= self.start;
         self.start = 0;
         self.buffer.extend_from_slice(piece);
@@ -124,19 +124,19 @@ impl EventReader {
             let length = match (self.buffer[end], self.buffer.get(end + 1)) {
                 (b'\r', Some(b'\n')) => 2,
                 // The line feed that may belong to it has not arrived.
-                (b'\r', None) => return self.within_limit().map(|()| None),
+                (b'\r', None) => return self.check_limit().map(|()| None),
                 _ => 1,
             };
             let empty = self.take_line(end);
-            self.line = end + length;
-            self.searched = self.line;
+            self.line_start = end + length;
+            self.searched = self.line_start;
             if empty {
-                self.within_limit()?;
+                self.check_limit()?;
                 return Ok(Some(self.event()));
             }
         }
         self.searched = self.buffer.len();
-        self.within_limit().map(|()| None)
+        self.check_limit().map(|()| None)
     }
 
     /// What is left at the end of the stream: an event without its empty line. A lenient client could still read it.
@@ -149,22 +149,27 @@ impl EventReader {
             return Ok(None);
         }
         let end = self.buffer.len() - usize::from(self.buffer.ends_with(b"\r"));
-        if end > self.line {
+        if end > self.line_start {
             self.take_line(end);
         }
-        self.line = self.buffer.len();
-        self.searched = self.line;
-        self.within_limit()?;
+        self.line_start = self.buffer.len();
+        self.searched = self.line_start;
+        self.check_limit()?;
         Ok(Some(self.event()))
     }
 
     /// How many bytes wait for the rest of their event.
     pub fn pending(&self) -> usize {
-        self.buffer.len() - if self.returned { self.line } else { self.start }
+        self.buffer.len()
+            - if self.returned {
+                self.line_start
+            } else {
+                self.start
+            }
     }
 
-    fn within_limit(&self) -> Result<(), EventTooLarge> {
-        let end = self.line.max(self.searched);
+    fn check_limit(&self) -> Result<(), EventTooLarge> {
+        let end = self.line_start.max(self.searched);
         if end - self.start > self.limit {
             return Err(EventTooLarge { limit: self.limit });
         }
@@ -173,9 +178,9 @@ impl EventReader {
 
     /// Notes the field of the line that ends at `end`; whether the line is empty.
     fn take_line(&mut self, end: usize) -> bool {
-        let mut line = &self.buffer[self.line..end];
-        if !self.begun {
-            self.begun = true;
+        let mut line = &self.buffer[self.line_start..end];
+        if !self.is_started {
+            self.is_started = true;
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {
@@ -192,7 +197,7 @@ impl EventReader {
                 self.data.push(end - value.len()..end);
             }
             b"" | b"event" | b"id" | b"retry" => {}
-            _ => self.unknown_fields = true,
+            _ => self.has_unknown_fields = true,
         }
         false
     }
@@ -200,7 +205,7 @@ impl EventReader {
     /// The event that ends where the line at hand begins.
     fn event(&mut self) -> StreamEvent<'_> {
         self.returned = true;
-        let raw = &self.buffer[self.start..self.line];
+        let raw = &self.buffer[self.start..self.line_start];
         let data = match &self.data[..] {
             [] => None,
             [line] => Some(&raw[line.clone()]),
@@ -218,7 +223,7 @@ impl EventReader {
         StreamEvent {
             raw,
             data,
-            unknown_fields: self.unknown_fields,
+            has_unknown_fields: self.has_unknown_fields,
             lines: &self.data,
         }
     }
@@ -226,15 +231,15 @@ impl EventReader {
     fn drop_returned(&mut self) {
         if self.returned {
             self.returned = false;
-            self.begin_event(self.line);
+            self.start_event(self.line_start);
         }
     }
 
-    fn begin_event(&mut self, start: usize) {
+    fn start_event(&mut self, start: usize) {
         self.start = start;
-        self.line = start;
+        self.line_start = start;
         self.searched = start;
         self.data.clear();
-        self.unknown_fields = false;
+        self.has_unknown_fields = false;
     }
 }

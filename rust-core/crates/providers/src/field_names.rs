@@ -5,7 +5,7 @@
 
 /// What a key says about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum KeyMeaning {
     /// The key is a text itself.
     Unknown,
     /// A field of the API.
@@ -16,22 +16,22 @@ pub(crate) enum Meaning {
     /// encrypted.
     Attachment,
     /// A field that may hold such a one, and whose value may be a text.
-    Holder,
+    AttachmentContainer,
 }
 
-pub(crate) fn meaning(key: &str) -> Meaning {
+pub(crate) fn key_meaning(key: &str) -> KeyMeaning {
     match key {
-        "role" | "type" => Meaning::Word,
+        "role" | "type" => KeyMeaning::Word,
         "url" | "data" | "file_data" | "image_url" | "signature" | "encrypted_content"
-        | "thoughtSignature" | "thought_signature" => Meaning::Attachment,
-        "source" => Meaning::Holder,
-        _ if is_field(key) => Meaning::Field,
-        _ => Meaning::Unknown,
+        | "thoughtSignature" | "thought_signature" => KeyMeaning::Attachment,
+        "source" => KeyMeaning::AttachmentContainer,
+        _ if is_api_field(key) => KeyMeaning::Field,
+        _ => KeyMeaning::Unknown,
     }
 }
 
 #[rustfmt::skip]
-fn is_field(key: &str) -> bool {
+fn is_api_field(key: &str) -> bool {
     match key.len() {
         1 => key == "n",
         2 => key == "id",
@@ -60,7 +60,7 @@ fn is_field(key: &str) -> bool {
 
 /// Whether below this key the names are those of a client or a model, not the API's: what a tool takes, is called with and
 /// gives back, schemas, and whatever the client keeps beside a request.
-pub(crate) fn is_free(key: &str) -> bool {
+pub(crate) fn is_free_form(key: &str) -> bool {
     matches!(
         key,
         "input"
@@ -89,14 +89,16 @@ pub(crate) fn is_free(key: &str) -> bool {
 
 /// Whether this is one of JSON Schema's types (JSON Schema, Validation, 6.1.1), in either case: Google writes them large.
 pub(crate) fn is_schema_type(value: &str) -> bool {
-    const TYPES: [&str; 7] = [
+    const JSON_SCHEMA_TYPES: [&str; 7] = [
         "object", "string", "number", "integer", "boolean", "array", "null",
     ];
-    TYPES.iter().any(|name| value.eq_ignore_ascii_case(name))
+    JSON_SCHEMA_TYPES
+        .iter()
+        .any(|name| value.eq_ignore_ascii_case(name))
 }
 
-/// Whether the value of a [`Meaning::Word`] is a word of the API, such as `json_object`, and no text of its own.
-pub(crate) fn is_word(value: &str) -> bool {
+/// Whether the value of a [`KeyMeaning::Word`] is a word of the API, such as `json_object`, and no text of its own.
+pub(crate) fn is_api_word(value: &str) -> bool {
     value.len() <= 24
         && value
             .bytes()

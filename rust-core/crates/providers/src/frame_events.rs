@@ -1,7 +1,7 @@
 //! Bedrock's frames as server-sent events, which is how everything behind them reads a stream.
 //!
 //! A frame of Converse becomes an event of its type with its payload. One of a model that is invoked carries an event of the
-//! model's own API, in base64, and becomes that. An exception becomes an event whose name begins with [`EXCEPTION`].
+//! model's own API, in base64, and becomes that. An exception becomes an event whose name begins with [`EXCEPTION_PREFIX`].
 
 use std::borrow::Cow;
 
@@ -14,22 +14,22 @@ use crate::event_stream::{Frame, FrameError, FrameReader};
 
 /// What the name of an event begins with that stands for an exception; what it is called stands behind. No event's own name
 /// has a colon.
-pub const EXCEPTION: &str = "exception:";
+pub const EXCEPTION_PREFIX: &str = "exception:";
 /// The longest name of an event or an exception, in bytes.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// Reads frames, however the stream is cut into pieces, and writes the events that they stand for.
 #[derive(Debug)]
-pub struct FrameEvents {
+pub struct FrameDecoder {
     reader: FrameReader,
     dialect: Dialect,
 }
 
-impl FrameEvents {
+impl FrameDecoder {
     /// A reader at the start of a stream in a dialect of Bedrock's, whose payloads have at most `most_payload` bytes.
     #[must_use]
     pub fn new(dialect: Dialect, most_payload: usize) -> Self {
-        FrameEvents {
+        FrameDecoder {
             reader: FrameReader::new(most_payload),
             dialect,
         }
@@ -37,7 +37,7 @@ impl FrameEvents {
 
     /// Bytes of memory that it takes once the next `more` bytes have been pushed, at most.
     #[must_use]
-    pub fn size_with(&self, more: usize) -> usize {
+    pub fn max_size_after(&self, more: usize) -> usize {
         self.reader.pending().saturating_add(more)
     }
 
@@ -61,10 +61,15 @@ impl FrameEvents {
         };
         match frame.message_type {
             Some("event") => match self.dialect {
-                Dialect::Invoke => write_carried(&frame, out)?,
-                _ => write_event(out, "", named(frame.event_type)?, frame.payload),
+                Dialect::Invoke => write_payload_event(&frame, out)?,
+                _ => write_event(out, "", checked_name(frame.event_type)?, frame.payload),
             },
-            Some("exception") => write_event(out, EXCEPTION, named(frame.exception_type)?, frame.payload),
+            Some("exception") => write_event(
+                out,
+                EXCEPTION_PREFIX,
+                checked_name(frame.exception_type)?,
+                frame.payload,
+            ),
             Some("error") => write_error(&frame, out),
             _ => return Err(FrameError::Headers),
         }
@@ -73,10 +78,10 @@ impl FrameEvents {
 }
 
 /// A name that cannot be taken for anything else in an event.
-fn named(name: Option<&str>) -> Result<&str, FrameError> {
+fn checked_name(name: Option<&str>) -> Result<&str, FrameError> {
     let is_name = |name: &&str| {
         let mut bytes = name.bytes();
-        (1..=LONGEST_NAME).contains(&name.len())
+        (1..=MAX_NAME_BYTES).contains(&name.len())
             && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
     };
     name.filter(is_name).ok_or(FrameError::Headers)
@@ -100,13 +105,13 @@ fn write_event(out: &mut Vec<u8>, before: &str, name: &str, data: &[u8]) {
 
 /// An error of the connection, which says in headers what an exception says in its payload.
 fn write_error(frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let name = named(frame.error_code).unwrap_or("error");
+    let name = checked_name(frame.error_code).unwrap_or("error");
     let said = serde_json::json!({ "message": frame.error_message });
-    write_event(out, EXCEPTION, name, said.to_string().as_bytes());
+    write_event(out, EXCEPTION_PREFIX, name, said.to_string().as_bytes());
 }
 
 /// Writes the event of the model's own API that a frame carries. Source: botocore 1.44.5, shape `PayloadPart`.
-fn write_carried(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
+fn write_payload_event(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
     #[derive(Deserialize)]
     struct Payload<'p> {
         #[serde(borrow)]
@@ -119,14 +124,14 @@ fn write_carried(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), FrameError>
     }
     if frame.event_type != Some("chunk") {
         // One that is not known says nothing.
-        write_event(out, "", named(frame.event_type)?, b"");
+        write_event(out, "", checked_name(frame.event_type)?, b"");
         return Ok(());
     }
     let payload: Payload<'_> = serde_json::from_slice(frame.payload).map_err(|_| FrameError::Payload)?;
     let event = BASE64_STANDARD.decode(payload.bytes.as_bytes());
     let event = event.map_err(|_| FrameError::Payload)?;
     let said: Event<'_> = serde_json::from_slice(&event).map_err(|_| FrameError::Payload)?;
-    let name = named(Some(&said.r#type)).map_err(|_| FrameError::Payload)?;
+    let name = checked_name(Some(&said.r#type)).map_err(|_| FrameError::Payload)?;
     write_event(out, "", name, &event);
     Ok(())
 }

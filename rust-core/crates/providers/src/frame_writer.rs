@@ -1,5 +1,5 @@
 //! Anthropic's events in the frames of Amazon's event streams, as Bedrock's `InvokeModelWithResponseStream` carries them: the other
-//! way round than [`FrameEvents`](crate::FrameEvents).
+//! way round than [`FrameDecoder`](crate::FrameEvents).
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::event_stream::crc32;
-use crate::stream_events::{EventEnds, event_parts};
+use crate::stream_events::{EventBoundaries, event_parts};
 
 /// Two lengths and their checksum, and the one behind the payload.
-const AROUND: usize = 16;
+const FRAME_OVERHEAD: usize = 16;
 /// The type of a header's value that is a string.
 const STRING: u8 = 7;
 
 /// Writes the frames of one stream, however its events are cut into pieces.
 #[derive(Debug, Default)]
 pub struct FrameWriter {
-    ends: EventEnds,
+    event_boundaries: EventBoundaries,
     /// What has come of an event that is not whole.
     partial: Vec<u8>,
 }
@@ -26,13 +26,13 @@ pub struct FrameWriter {
 impl FrameWriter {
     /// Takes the next piece of a stream of events, and appends the frames of those that are whole.
     pub fn push(&mut self, mut piece: &[u8], out: &mut Vec<u8>) {
-        while let Some(end) = self.ends.next_end(piece) {
+        while let Some(end) = self.event_boundaries.next_boundary(piece) {
             let (event, rest) = piece.split_at(end);
             if self.partial.is_empty() {
-                write(event, out);
+                write_event_frame(event, out);
             } else {
                 self.partial.extend_from_slice(event);
-                write(&self.partial, out);
+                write_event_frame(&self.partial, out);
                 self.partial.clear();
             }
             piece = rest;
@@ -42,7 +42,7 @@ impl FrameWriter {
 
     /// Takes the end of the stream: the last event may lack its empty line.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        write(&std::mem::take(&mut self.partial), out);
+        write_event_frame(&std::mem::take(&mut self.partial), out);
     }
 
     /// Bytes that wait for the rest of their event.
@@ -54,7 +54,7 @@ impl FrameWriter {
 
 /// Appends the frame of an event. One without data has none, and a ping neither: Bedrock sends none, and its clients take the
 /// first frame for the begin of the message.
-fn write(event: &[u8], out: &mut Vec<u8>) {
+fn write_event_frame(event: &[u8], out: &mut Vec<u8>) {
     let (name, data) = event_parts(event);
     match name {
         _ if data.is_empty() => {}
@@ -71,7 +71,7 @@ fn write(event: &[u8], out: &mut Vec<u8>) {
 fn write_exception(data: &[u8], out: &mut Vec<u8>) {
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Told<'d> {
+    struct ErrorEvent<'d> {
         #[serde(borrow)]
         error: Error<'d>,
     }
@@ -87,7 +87,7 @@ fn write_exception(data: &[u8], out: &mut Vec<u8>) {
     struct Exception<'e> {
         message: &'e str,
     }
-    let told: Told<'_> = serde_json::from_slice(data).unwrap_or_default();
+    let told: ErrorEvent<'_> = serde_json::from_slice(data).unwrap_or_default();
     let name = match &*told.error.r#type {
         "rate_limit_error" | "overloaded_error" => "throttlingException",
         "invalid_request_error" | "request_too_large" | "not_found_error" => "validationException",
@@ -118,7 +118,10 @@ fn write_frame(headers: &[(&str, &str)], message_type: &str, payload: &[u8], out
         fields.extend_from_slice(&length.to_be_bytes());
         fields.extend_from_slice(value.as_bytes());
     }
-    let all = fields.len().saturating_add(payload.len()).saturating_add(AROUND);
+    let all = fields
+        .len()
+        .saturating_add(payload.len())
+        .saturating_add(FRAME_OVERHEAD);
     let (Ok(all), Ok(of_fields)) = (u32::try_from(all), u32::try_from(fields.len())) else {
         return;
     };

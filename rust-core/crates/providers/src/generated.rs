@@ -15,8 +15,8 @@ use proofgate_json::{Event, JsonError, Reader, Str, Workspace};
 use proofgate_policy::Scope;
 
 use crate::dialect::Dialect;
-use crate::splice::Place;
-use paths::Paths;
+use crate::splice::StringLocation;
+use paths::NodePaths;
 
 /// What a document of an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +30,12 @@ pub enum Shape {
 /// The strings that a model generated, read from an answer or from one event of a streamed one.
 ///
 /// Strings with the same key belong to one text, unless they are [whole](Part::whole): what a stream delivers in pieces has
-/// the key that it has in a whole answer. The buffers are kept from document to document, until [`GeneratedText::give_back`].
+/// the key that it has in a whole answer. The buffers are kept from document to document, until [`GeneratedText::release_memory`].
 #[derive(Debug, Default)]
 pub struct GeneratedText {
     text: String,
     parts: Vec<Part>,
-    paths: Paths,
+    paths: NodePaths,
     name: String,
     /// What an event says that it is.
     kind: String,
@@ -46,7 +46,7 @@ pub struct GeneratedText {
 
 /// How a part is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum PartEncoding {
     /// As a string.
     String,
     /// As the key of an object that a tool is called with.
@@ -59,11 +59,11 @@ pub enum Written {
 #[derive(Debug)]
 pub struct Part {
     /// Where it stands in the document.
-    pub place: Place,
+    pub place: StringLocation,
     /// How it is written there.
-    pub written: Written,
+    pub encoding: PartEncoding,
     /// Whether it is a text of its own: nothing else of the answer belongs to it.
-    pub whole: bool,
+    pub is_complete: bool,
     value: Range<usize>,
     node: usize,
 }
@@ -86,7 +86,7 @@ impl GeneratedText {
     ) -> Result<Shape, JsonError> {
         self.clear();
         let mut reader = Reader::new(document, workspace)?;
-        let first = reader.read()?;
+        let first = reader.read_event()?;
         let shape = match dialect {
             _ if first != Event::ObjectStart => {
                 reader.skip(first)?;
@@ -102,7 +102,7 @@ impl GeneratedText {
             | Dialect::Translations
             | Dialect::ImageEdits
             | Dialect::ImageVariations
-            | Dialect::Stored(_) => {
+            | Dialect::Storage(_) => {
                 reader.skip(first)?;
                 Shape::Other
             }
@@ -118,7 +118,7 @@ impl GeneratedText {
             | Dialect::CountTokens
             | Dialect::GeminiTokens
             | Dialect::GeminiEmbedding
-            | Dialect::GeminiEmbeddings => self.read_silent(dialect, &mut reader)?,
+            | Dialect::GeminiEmbeddings => self.read_non_generating(dialect, &mut reader)?,
         };
         reader.finish()?;
         if shape == Shape::Other {
@@ -133,13 +133,13 @@ impl GeneratedText {
     }
 
     /// Forgets the document, and gives back the memory of a buffer that has more than `most` bytes.
-    pub fn give_back(&mut self, most: usize) {
+    pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.text.shrink_to(most);
         self.name.shrink_to(most);
         self.kind.shrink_to(most);
         self.parts.shrink_to(most / size_of::<Part>());
-        self.paths.give_back(most);
+        self.paths.release_memory(most);
         self.logprobs.shrink_to(most / size_of::<Range<usize>>());
         self.finished.shrink_to(most / size_of::<usize>());
     }
@@ -169,7 +169,7 @@ impl GeneratedText {
     /// What a part is: what a tool is to be called with, or what the model answers.
     pub fn scope(&self, part: &Part) -> Scope {
         // Names of the API: what a model names itself stands below one of these.
-        const CALLS: [&str; 14] = [
+        const TOOL_CALL_FIELDS: [&str; 14] = [
             "tool_calls",
             "function_call",
             "input",
@@ -185,9 +185,9 @@ impl GeneratedText {
             "executableCode",
             "executable_code",
         ];
-        match self.paths.has_field(part.node, &CALLS) {
-            true => Scope::AnswerArguments,
-            false => Scope::Answer,
+        match self.paths.has_field(part.node, &TOOL_CALL_FIELDS) {
+            true => Scope::ResponseArguments,
+            false => Scope::Response,
         }
     }
 
@@ -218,16 +218,16 @@ impl GeneratedText {
     }
 
     /// Takes a string of which other events may bring more.
-    fn piece(&mut self, string: Str<'_>, node: usize) {
+    fn push_fragment(&mut self, string: Str<'_>, node: usize) {
         if self.paths.overflowed() {
             return;
         }
         let start = self.text.len();
         string.unescape_into(&mut self.text);
         self.parts.push(Part {
-            place: Place::from(string),
-            written: Written::String,
-            whole: false,
+            place: StringLocation::from(string),
+            encoding: PartEncoding::String,
+            is_complete: false,
             value: start..self.text.len(),
             node,
         });

@@ -3,22 +3,22 @@
 /// It is due to be looked at again once it has grown by a 32nd. So all looks together cost no more than a fixed number of looks
 /// at the whole, however small the pieces are that it comes in.
 #[derive(Debug, Default)]
-pub struct Growth {
-    seen: usize,
+pub struct GrowthCheck {
+    checked_len: usize,
 }
 
-impl Growth {
+impl GrowthCheck {
     /// Whether what has `length` bytes by now has grown since it was looked at.
     #[must_use]
-    pub fn is_unseen(&self, length: usize) -> bool {
-        length > self.seen
+    pub fn has_grown(&self, length: usize) -> bool {
+        length > self.checked_len
     }
 
     /// Whether what has `length` bytes by now is due. Then it counts as looked at.
-    pub fn is_due(&mut self, length: usize) -> bool {
-        let is_due = length.saturating_sub(self.seen) > length / 32;
+    pub fn check_due(&mut self, length: usize) -> bool {
+        let is_due = length.saturating_sub(self.checked_len) > length / 32;
         if is_due {
-            self.seen = length;
+            self.checked_len = length;
         }
         is_due
     }
@@ -26,26 +26,26 @@ impl Growth {
 
 #[cfg(test)]
 mod tests {
-    use super::Growth;
+    use super::GrowthCheck;
 
     const LENGTH: usize = 64 * 1024;
 
     #[test]
     fn all_looks_together_cost_a_fixed_number_of_looks_at_the_whole_whatever_the_pieces_are() {
         for piece in [1, 7, 1000, LENGTH] {
-            let mut growth = Growth::default();
+            let mut growth = GrowthCheck::default();
             let lengths = (1..=LENGTH).filter(|length| length % piece == 0);
-            let looked_at: usize = lengths.filter(|length| growth.is_due(*length)).sum();
+            let looked_at: usize = lengths.filter(|length| growth.check_due(*length)).sum();
             assert!(looked_at <= 34 * LENGTH, "{piece}: {looked_at}");
         }
     }
 
     #[test]
     fn what_is_short_and_what_has_come_in_one_piece_is_looked_at_at_once() {
-        let mut growth = Growth::default();
-        assert!((1..32).all(|length| growth.is_due(length)));
-        assert!(Growth::default().is_due(LENGTH));
-        assert!(!growth.is_due(31), "nothing has come");
-        assert!(!growth.is_due(31) && !growth.is_unseen(31) && growth.is_unseen(32));
+        let mut growth = GrowthCheck::default();
+        assert!((1..32).all(|length| growth.check_due(length)));
+        assert!(GrowthCheck::default().check_due(LENGTH));
+        assert!(!growth.check_due(31), "nothing has come");
+        assert!(!growth.check_due(31) && !growth.has_grown(31) && growth.has_grown(32));
     }
 }

@@ -8,30 +8,30 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::json_walk::{JsonWalk, Token};
+use crate::json_walk::{JsonTokenKind, JsonTokenizer};
 
 /// A part of a text and what takes its place.
 pub type Edit<'r> = (Range<usize>, Cow<'r, str>);
 
 /// A part of a text that has to be replaced to carry out an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct TextReplacement {
     /// The part.
     pub range: Range<usize>,
     /// The number of the edit.
-    pub edit: usize,
+    pub edit_index: usize,
     /// Whether it is the first part of the edit.
     pub is_first: bool,
-    kind: Option<Token>,
+    kind: Option<JsonTokenKind>,
 }
 
-impl Cut {
+impl TextReplacement {
     /// What takes the place of the part, where `by` takes that of all of the edit: the first part becomes it, others are left
     /// out; of a key it is the name, and a number becomes a string.
-    pub fn replacement<'r>(&self, by: &Cow<'r, str>, keys: &mut KeyNames) -> Cow<'r, str> {
+    pub fn replacement_text<'r>(&self, by: &Cow<'r, str>, keys: &mut UniqueKeyNames) -> Cow<'r, str> {
         match (self.kind, self.is_first) {
-            (Some(Token::Key), _) => keys.distinct(by),
-            (Some(Token::Number), _) => format!("\"{by}\"").into(),
+            (Some(JsonTokenKind::Key), _) => keys.make_unique(by),
+            (Some(JsonTokenKind::Number), _) => format!("\"{by}\"").into(),
             (_, true) => by.clone(),
             (_, false) => Cow::Borrowed(""),
         }
@@ -40,76 +40,85 @@ impl Cut {
 
 /// What of a text, which may be JSON and arrives in pieces, can be replaced where.
 #[derive(Debug, Default)]
-pub struct JsonText {
-    walk: JsonWalk,
+pub struct JsonEditTracker {
+    walk: JsonTokenizer,
     /// Keys, strings and numbers that are over.
-    tokens: VecDeque<(Token, Range<usize>)>,
+    finished_tokens: VecDeque<(JsonTokenKind, Range<usize>)>,
     escapes: VecDeque<Range<usize>>,
 }
 
-impl JsonText {
+impl JsonEditTracker {
     /// The tokens of a whole text that edits touch.
-    pub fn of(text: &str, edits: &[Edit<'_>]) -> Self {
-        let mut json = JsonText::default();
-        let JsonText {
+    pub fn from_edits(text: &str, edits: &[Edit<'_>]) -> Self {
+        let mut json = JsonEditTracker::default();
+        let JsonEditTracker {
             walk,
-            tokens,
+            finished_tokens: tokens,
             escapes,
         } = &mut json;
         let mut take = |token, range: Range<usize>| {
             let next = edits.partition_point(|(edit, _)| edit.end <= range.start);
             if edits.get(next).is_some_and(|(edit, _)| edit.start < range.end) {
-                note(tokens, escapes, token, range);
+                record_token(tokens, escapes, token, range);
             }
         };
         walk.push(text, &mut take);
-        walk.end(take);
+        walk.finish(take);
         json
     }
 
     /// Takes the next piece.
     pub fn push(&mut self, piece: &str) {
-        let (tokens, escapes) = (&mut self.tokens, &mut self.escapes);
+        let (tokens, escapes) = (&mut self.finished_tokens, &mut self.escapes);
         self.walk
-            .push(piece, |token, range| note(tokens, escapes, token, range));
+            .push(piece, |token, range| record_token(tokens, escapes, token, range));
     }
 
     /// Ends the text.
-    pub fn end(&mut self) {
-        let (tokens, escapes) = (&mut self.tokens, &mut self.escapes);
-        self.walk.end(|token, range| note(tokens, escapes, token, range));
+    pub fn finish(&mut self) {
+        let (tokens, escapes) = (&mut self.finished_tokens, &mut self.escapes);
+        self.walk
+            .finish(|token, range| record_token(tokens, escapes, token, range));
     }
 
     /// Whether nothing of the text so far is JSON.
-    pub fn is_other(&self) -> bool {
-        self.walk.json_end() == Some(0)
+    pub fn is_not_json(&self) -> bool {
+        self.walk.valid_json_end() == Some(0)
     }
 
     /// The last place, at or before `place`, that lies in no number and no escape: either can only be replaced as a whole.
-    pub fn floor(&self, place: usize) -> usize {
-        if let Some(start) = self.walk.unended_unit().filter(|start| *start < place) {
+    pub fn floor_boundary(&self, place: usize) -> usize {
+        if let Some(start) = self.walk.unfinished_unit_start().filter(|start| *start < place) {
             return start;
         }
-        let number = self.tokens.partition_point(|(_, token)| token.end <= place);
-        match self.tokens.get(number) {
-            Some((Token::Number, number)) if number.start < place => number.start,
-            _ => self.around(place..place).start,
+        let number = self
+            .finished_tokens
+            .partition_point(|(_, token)| token.end <= place);
+        match self.finished_tokens.get(number) {
+            Some((JsonTokenKind::Number, number)) if number.start < place => number.start,
+            _ => self.expand_to_escapes(place..place).start,
         }
     }
 
     /// The first place, at or behind `place`, that lies in no number and no escape.
-    pub fn ceiling(&self, place: usize) -> usize {
-        let number = self.tokens.partition_point(|(_, token)| token.end <= place);
-        match self.tokens.get(number) {
-            Some((Token::Number, number)) if number.start < place => number.end,
-            _ => self.around(place..place).end,
+    pub fn ceil_boundary(&self, place: usize) -> usize {
+        let number = self
+            .finished_tokens
+            .partition_point(|(_, token)| token.end <= place);
+        match self.finished_tokens.get(number) {
+            Some((JsonTokenKind::Number, number)) if number.start < place => number.end,
+            _ => self.expand_to_escapes(place..place).end,
         }
     }
 
     /// Forgets what ends before `place`, of which no edit can be asked any more.
-    pub fn forget(&mut self, place: usize) {
-        while self.tokens.front().is_some_and(|(_, token)| token.end <= place) {
-            self.tokens.pop_front();
+    pub fn discard_before(&mut self, place: usize) {
+        while self
+            .finished_tokens
+            .front()
+            .is_some_and(|(_, token)| token.end <= place)
+        {
+            self.finished_tokens.pop_front();
         }
         while self.escapes.front().is_some_and(|escape| escape.end <= place) {
             self.escapes.pop_front();
@@ -118,23 +127,23 @@ impl JsonText {
 
     /// Bytes of memory that is taken, for the most part.
     pub fn capacity(&self) -> usize {
-        self.tokens.capacity() * size_of::<(Token, Range<usize>)>()
+        self.finished_tokens.capacity() * size_of::<(JsonTokenKind, Range<usize>)>()
             + self.escapes.capacity() * size_of::<Range<usize>>()
     }
 
     /// The parts to replace, in order and without overlaps, for edits that are so themselves.
-    pub fn cuts(&self, edits: impl Iterator<Item = Range<usize>>) -> Vec<Cut> {
-        let mut cuts: Vec<Cut> = Vec::new();
+    pub fn replacements(&self, edits: impl Iterator<Item = Range<usize>>) -> Vec<TextReplacement> {
+        let mut cuts: Vec<TextReplacement> = Vec::new();
         let mut covered = 0;
-        let json_end = self.walk.json_end().unwrap_or(usize::MAX);
+        let json_end = self.walk.valid_json_end().unwrap_or(usize::MAX);
         for (number, edit) in edits.enumerate() {
             let mut is_first = true;
             let mut cut = |range: Range<usize>, kind| {
                 if range.start < range.end {
                     covered = range.end;
-                    cuts.push(Cut {
+                    cuts.push(TextReplacement {
                         range,
-                        edit: number,
+                        edit_index: number,
                         is_first: std::mem::take(&mut is_first),
                         kind,
                     });
@@ -142,22 +151,28 @@ impl JsonText {
                 covered
             };
             let mut from = cut(0..0, None);
-            let first = self.tokens.partition_point(|(_, token)| token.end <= edit.start);
-            let tokens = self.tokens.range(first..).cloned().chain(self.walk.unended());
+            let first = self
+                .finished_tokens
+                .partition_point(|(_, token)| token.end <= edit.start);
+            let tokens = self
+                .finished_tokens
+                .range(first..)
+                .cloned()
+                .chain(self.walk.unfinished_token());
             for (token, place) in tokens.take_while(|(_, place)| place.start < edit.end) {
                 let range = match token {
-                    Token::Number if edit.start < place.end => place,
-                    Token::Number => continue,
+                    JsonTokenKind::Number if edit.start < place.end => place,
+                    JsonTokenKind::Number => continue,
                     _ => {
                         let part = edit.start.max(place.start)..edit.end.min(place.end);
                         if part.start >= part.end {
                             continue;
                         }
-                        self.fit(part)
+                        self.shrink_to_escapes(part)
                     }
                 };
                 // A number that an edit before has replaced is replaced.
-                let is_number = token == Token::Number;
+                let is_number = token == JsonTokenKind::Number;
                 if !is_number || range.start >= from {
                     from = cut(range.start.max(from)..range.end, Some(token));
                 }
@@ -167,28 +182,33 @@ impl JsonText {
         cuts
     }
 
-    /// Moves the ends of a part so that it cuts through no escape, as [`settled`] does.
-    fn fit(&self, part: Range<usize>) -> Range<usize> {
-        let around = self.around(part.clone());
+    /// Moves the ends of a part so that it cuts through no escape, as [`align_to_escapes`] does.
+    fn shrink_to_escapes(&self, part: Range<usize>) -> Range<usize> {
+        let around = self.expand_to_escapes(part.clone());
         let holding = |from: usize, to: usize| {
             let next = self.escapes.partition_point(|escape| escape.end <= from);
             self.escapes
                 .get(next)
                 .filter(|escape| escape.start <= from && to <= escape.end)
         };
-        let is_sign = |escape: Option<&Range<usize>>| escape.is_some_and(|escape| escape.len() == SIGN);
+        let is_sign =
+            |escape: Option<&Range<usize>>| escape.is_some_and(|escape| escape.len() == SHORT_ESCAPE_LEN);
         let cuts_first = around.start < part.start && is_sign(holding(around.start, part.start));
         let cuts_last = part.end < around.end && is_sign(holding(part.end, around.end));
         let start = if cuts_first {
-            around.start + SIGN
+            around.start + SHORT_ESCAPE_LEN
         } else {
             around.start
         };
-        start..if cuts_last { around.end - SIGN } else { around.end }
+        start..if cuts_last {
+            around.end - SHORT_ESCAPE_LEN
+        } else {
+            around.end
+        }
     }
 
     /// Widens a part so that it cuts through no escape.
-    fn around(&self, part: Range<usize>) -> Range<usize> {
+    fn expand_to_escapes(&self, part: Range<usize>) -> Range<usize> {
         let holding = |place: usize| {
             let next = self.escapes.partition_point(|escape| escape.end <= place);
             self.escapes.get(next).filter(|escape| escape.start < place)
@@ -199,21 +219,21 @@ impl JsonText {
 }
 
 /// Bytes of an escape that stands for a quote, a backslash, a slash or a control, such as `\n`.
-const SIGN: usize = 2;
+const SHORT_ESCAPE_LEN: usize = 2;
 /// Bytes of one that stands for a code unit.
-const UNIT: usize = 6;
+const UNICODE_ESCAPE_LEN: usize = 6;
 
 /// Moves the ends of a part of a text that is JSON so that it cuts through no escape: what cuts through a line break or a
 /// quote begins behind it or ends before it, and of what is written as a code unit it takes all.
-pub(crate) fn settled(text: &str, part: Range<usize>) -> Range<usize> {
+pub(crate) fn align_to_escapes(text: &str, part: Range<usize>) -> Range<usize> {
     let bytes = text.as_bytes();
-    let start = match escape_over(bytes, part.start) {
-        Some(escape) if escape.len() == SIGN => escape.end,
+    let start = match escape_spanning(bytes, part.start) {
+        Some(escape) if escape.len() == SHORT_ESCAPE_LEN => escape.end,
         Some(escape) => escape.start,
         None => part.start,
     };
-    let end = match escape_over(bytes, part.end) {
-        Some(escape) if escape.len() == SIGN => escape.start,
+    let end = match escape_spanning(bytes, part.end) {
+        Some(escape) if escape.len() == SHORT_ESCAPE_LEN => escape.start,
         Some(escape) => escape.end,
         None => part.end,
     };
@@ -221,8 +241,8 @@ pub(crate) fn settled(text: &str, part: Range<usize>) -> Range<usize> {
 }
 
 /// The escape of a string that begins before `place` and ends behind it.
-fn escape_over(text: &[u8], place: usize) -> Option<Range<usize>> {
-    (place.saturating_sub(UNIT - 1)..place).find_map(|start| {
+fn escape_spanning(text: &[u8], place: usize) -> Option<Range<usize>> {
+    (place.saturating_sub(UNICODE_ESCAPE_LEN - 1)..place).find_map(|start| {
         let backslashes = |end: usize| {
             text[..end]
                 .iter()
@@ -234,37 +254,37 @@ fn escape_over(text: &[u8], place: usize) -> Option<Range<usize>> {
             return None;
         }
         let length = match text.get(start + 1)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => SIGN,
-            b'u' => UNIT,
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => SHORT_ESCAPE_LEN,
+            b'u' => UNICODE_ESCAPE_LEN,
             _ => return None,
         };
         (place < start + length).then_some(start..start + length)
     })
 }
 
-fn note(
-    tokens: &mut VecDeque<(Token, Range<usize>)>,
+fn record_token(
+    finished_tokens: &mut VecDeque<(JsonTokenKind, Range<usize>)>,
     escapes: &mut VecDeque<Range<usize>>,
-    token: Token,
+    token: JsonTokenKind,
     range: Range<usize>,
 ) {
     match token {
-        Token::Escape => escapes.push_back(range),
-        _ => tokens.push_back((token, range)),
+        JsonTokenKind::Escape => escapes.push_back(range),
+        _ => finished_tokens.push_back((token, range)),
     }
 }
 
 /// The edits that carry out `edits` (in order, without overlaps) in `value` and leave it JSON as far as it is; `None` if
 /// nothing of it is.
-pub fn within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>> {
+pub fn edits_within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>> {
     if edits.is_empty() || !value.trim_ascii_start().starts_with(['{', '[']) {
         return None;
     }
-    let json = JsonText::of(value, edits);
-    let mut keys = KeyNames::default();
-    let cuts = json.cuts(edits.iter().map(|(range, _)| range.clone()));
+    let json = JsonEditTracker::from_edits(value, edits);
+    let mut keys = UniqueKeyNames::default();
+    let cuts = json.replacements(edits.iter().map(|(range, _)| range.clone()));
     let edits = cuts.into_iter().map(|cut| {
-        let by = cut.replacement(&edits[cut.edit].1, &mut keys);
+        let by = cut.replacement_text(&edits[cut.edit_index].1, &mut keys);
         (cut.range, by)
     });
     Some(edits.collect())
@@ -272,19 +292,19 @@ pub fn within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>>
 
 /// The names that changed keys get.
 #[derive(Debug, Default)]
-pub struct KeyNames {
-    given: usize,
+pub struct UniqueKeyNames {
+    used_count: usize,
 }
 
-impl KeyNames {
+impl UniqueKeyNames {
     /// `name`, with the number of the key from the second one on: two keys of an object never become the same. One that stands
     /// for a single value is kept, so that it can be put back.
-    pub fn distinct<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
+    pub fn make_unique<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
         if is_placeholder(name) {
             return name.clone();
         }
-        self.given += 1;
-        match self.given {
+        self.used_count += 1;
+        match self.used_count {
             1 => name.clone(),
             number => format!("{name}#{number}").into(),
         }
@@ -305,7 +325,7 @@ fn is_placeholder(name: &str) -> bool {
 mod tests {
     use std::borrow::Cow;
 
-    use super::{settled, within_json};
+    use super::{align_to_escapes, edits_within_json};
 
     /// Replaces `words` in `value` by `[x]`, as a rule would.
     fn redacted(value: &str, words: &[&str]) -> String {
@@ -316,7 +336,7 @@ mod tests {
             .collect();
         edits.sort_by_key(|(range, _)| range.start);
         let mut out = value.to_owned();
-        for (range, replacement) in within_json(value, &edits).unwrap().iter().rev() {
+        for (range, replacement) in edits_within_json(value, &edits).unwrap().iter().rev() {
             out.replace_range(range.clone(), replacement);
         }
         out
@@ -376,7 +396,7 @@ mod tests {
             ("ab", 0..2, 0..2),
             (r"\n", 1..2, 1..2),
         ] {
-            assert_eq!(settled(text, part), expected, "{text}");
+            assert_eq!(align_to_escapes(text, part), expected, "{text}");
         }
     }
 
@@ -400,7 +420,7 @@ mod tests {
     #[test]
     fn what_is_no_json_is_left_to_others() {
         let edits = [(0..1, Cow::Borrowed("[x]"))];
-        assert!(within_json("\"text\"", &edits).is_none());
-        assert!(within_json("a [bracket]", &edits).is_none());
+        assert!(edits_within_json("\"text\"", &edits).is_none());
+        assert!(edits_within_json("a [bracket]", &edits).is_none());
     }
 }

@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 /// Characters of the longest number that is taken for one: no number is held back for longer.
-const LONGEST_NUMBER: usize = 1024;
+const MAX_NUMBER_LEN: usize = 1024;
 /// Objects and arrays within each other.
-const DEEPEST: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 /// What of JSON can be replaced in whole or in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum JsonTokenKind {
     /// The characters of a key, without its quotes.
     Key,
     /// Those of a string.
@@ -26,10 +26,10 @@ pub(crate) enum Token {
 
 /// How far a text is read.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct JsonWalk {
+pub(crate) struct JsonTokenizer {
     state: State,
     /// For each object or array that is open, whether it is an object.
-    open: Vec<bool>,
+    open_containers: Vec<bool>,
     /// Bytes so far.
     length: usize,
 }
@@ -38,38 +38,38 @@ pub(crate) struct JsonWalk {
 enum State {
     /// Before a document.
     #[default]
-    Begin,
+    BeforeDocument,
     /// Before a value, or the end of an array that has just begun.
-    Value { or_end: bool },
+    BeforeValue { or_end: bool },
     /// Before a key, or the end of an object that has just begun.
-    Key { or_end: bool },
+    BeforeKey { or_end: bool },
     /// Behind a key.
-    Colon,
+    BeforeColon,
     /// Behind a value.
-    Behind,
+    AfterValue,
     /// In a key or a string that begins at `from`.
     Text {
         is_key: bool,
         from: usize,
-        escape: Escape,
+        escape: EscapeState,
     },
     /// In a number that begins at `from`.
-    Number { from: usize, part: Part },
+    Number { from: usize, part: NumberPart },
     /// In `true`, `false` or `null`.
-    Word { rest: &'static [u8] },
+    Literal { rest: &'static [u8] },
     /// Behind what is JSON, which ends at `from`.
-    Broken { from: usize },
+    Invalid { from: usize },
 }
 
 /// Where in a character of a string. `at`: where its escape begins.
 #[derive(Debug, Clone, Copy)]
-enum Escape {
+enum EscapeState {
     None,
     Backslash {
         at: usize,
         high: bool,
     },
-    Unit {
+    UnicodeEscape {
         at: usize,
         high: bool,
         digits: u8,
@@ -83,7 +83,7 @@ enum Escape {
 
 /// Where in a number (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum NumberPart {
     Minus,
     Zero,
     Digits,
@@ -94,7 +94,7 @@ enum Part {
     Exponent,
 }
 
-impl Part {
+impl NumberPart {
     fn next(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Minus, b'0') => Some(Self::Zero),
@@ -113,189 +113,204 @@ impl Part {
     }
 }
 
-impl JsonWalk {
+impl JsonTokenizer {
     /// Reads the next piece, and calls `found` with each token that ends in it.
-    pub(crate) fn push(&mut self, piece: &str, mut found: impl FnMut(Token, Range<usize>)) {
+    pub(crate) fn push(&mut self, piece: &str, mut found: impl FnMut(JsonTokenKind, Range<usize>)) {
         for (place, byte) in piece.bytes().enumerate() {
-            if let State::Broken { .. } = self.state {
+            if let State::Invalid { .. } = self.state {
                 self.length += piece.len() - place;
                 return;
             }
-            self.state = self.after(byte, &mut found);
+            self.state = self.next_state(byte, &mut found);
             self.length += 1;
         }
     }
 
     /// Ends the text.
-    pub(crate) fn end(&mut self, mut found: impl FnMut(Token, Range<usize>)) {
+    pub(crate) fn finish(&mut self, mut found: impl FnMut(JsonTokenKind, Range<usize>)) {
         if let State::Number { from, part } = self.state {
             self.state = match part.can_end() {
                 true => {
-                    found(Token::Number, from..self.length);
-                    State::Behind
+                    found(JsonTokenKind::Number, from..self.length);
+                    State::AfterValue
                 }
-                false => State::Broken { from },
+                false => State::Invalid { from },
             };
         }
     }
 
     /// Where what is JSON ends, if that is before the end of what was read; 0 if nothing of it is.
-    pub(crate) fn json_end(&self) -> Option<usize> {
+    pub(crate) fn valid_json_end(&self) -> Option<usize> {
         match self.state {
-            State::Begin => Some(0),
-            State::Broken { from } => Some(from),
+            State::BeforeDocument => Some(0),
+            State::Invalid { from } => Some(from),
             _ => None,
         }
     }
 
     /// The token that is not over yet.
-    pub(crate) fn unended(&self) -> Option<(Token, Range<usize>)> {
+    pub(crate) fn unfinished_token(&self) -> Option<(JsonTokenKind, Range<usize>)> {
         match self.state {
             State::Text { is_key, from, .. } => {
-                let token = if is_key { Token::Key } else { Token::String };
+                let token = if is_key {
+                    JsonTokenKind::Key
+                } else {
+                    JsonTokenKind::String
+                };
                 Some((token, from..self.length))
             }
-            State::Number { from, part } if part.can_end() => Some((Token::Number, from..self.length)),
+            State::Number { from, part } if part.can_end() => {
+                Some((JsonTokenKind::Number, from..self.length))
+            }
             _ => None,
         }
     }
 
     /// Where the number or the escape begins that is not over yet: it can only be replaced as a whole.
-    pub(crate) fn unended_unit(&self) -> Option<usize> {
+    pub(crate) fn unfinished_unit_start(&self) -> Option<usize> {
         match self.state {
             State::Number { from, .. } => Some(from),
             State::Text { escape, .. } => match escape {
-                Escape::None => None,
-                Escape::Backslash { at, .. } | Escape::Unit { at, .. } | Escape::High { at } => Some(at),
+                EscapeState::None => None,
+                EscapeState::Backslash { at, .. }
+                | EscapeState::UnicodeEscape { at, .. }
+                | EscapeState::High { at } => Some(at),
             },
             _ => None,
         }
     }
 
-    fn after(&mut self, byte: u8, found: &mut impl FnMut(Token, Range<usize>)) -> State {
+    fn next_state(&mut self, byte: u8, found: &mut impl FnMut(JsonTokenKind, Range<usize>)) -> State {
         let at = self.length;
-        let broken = State::Broken { from: at };
+        let broken = State::Invalid { from: at };
         match self.state {
-            State::Text { is_key, from, escape } => in_text(is_key, from, escape, byte, at, found),
+            State::Text { is_key, from, escape } => next_text_state(is_key, from, escape, byte, at, found),
             State::Number { from, part } => match part.next(byte) {
-                Some(part) if at - from < LONGEST_NUMBER => State::Number { from, part },
+                Some(part) if at - from < MAX_NUMBER_LEN => State::Number { from, part },
                 None if part.can_end()
                     && matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b']' | b'}') =>
                 {
-                    found(Token::Number, from..at);
-                    self.behind(byte)
+                    found(JsonTokenKind::Number, from..at);
+                    self.state_after_value(byte)
                 }
-                _ => State::Broken { from },
+                _ => State::Invalid { from },
             },
-            State::Word { rest } => match rest.split_first() {
-                Some((next, [])) if *next == byte => State::Behind,
-                Some((next, rest)) if *next == byte => State::Word { rest },
+            State::Literal { rest } => match rest.split_first() {
+                Some((next, [])) if *next == byte => State::AfterValue,
+                Some((next, rest)) if *next == byte => State::Literal { rest },
                 _ => broken,
             },
             state if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') => state,
-            State::Begin if matches!(byte, b'{' | b'[') => self.begin(byte),
-            State::Begin => State::Broken { from: 0 },
-            State::Value { or_end } => match byte {
-                b'{' | b'[' => self.begin(byte),
-                b']' if or_end => self.behind(byte),
-                b'"' => text(false, at),
+            State::BeforeDocument if matches!(byte, b'{' | b'[') => self.start_value(byte),
+            State::BeforeDocument => State::Invalid { from: 0 },
+            State::BeforeValue { or_end } => match byte {
+                b'{' | b'[' => self.start_value(byte),
+                b']' if or_end => self.state_after_value(byte),
+                b'"' => text_state(false, at),
                 b'-' => State::Number {
                     from: at,
-                    part: Part::Minus,
+                    part: NumberPart::Minus,
                 },
                 b'0' => State::Number {
                     from: at,
-                    part: Part::Zero,
+                    part: NumberPart::Zero,
                 },
                 b'1'..=b'9' => State::Number {
                     from: at,
-                    part: Part::Digits,
+                    part: NumberPart::Digits,
                 },
-                b't' => State::Word { rest: b"rue" },
-                b'f' => State::Word { rest: b"alse" },
-                b'n' => State::Word { rest: b"ull" },
+                b't' => State::Literal { rest: b"rue" },
+                b'f' => State::Literal { rest: b"alse" },
+                b'n' => State::Literal { rest: b"ull" },
                 _ => broken,
             },
-            State::Key { or_end } => match byte {
-                b'"' => text(true, at),
-                b'}' if or_end => self.behind(byte),
+            State::BeforeKey { or_end } => match byte {
+                b'"' => text_state(true, at),
+                b'}' if or_end => self.state_after_value(byte),
                 _ => broken,
             },
-            State::Colon if byte == b':' => State::Value { or_end: false },
-            State::Colon => broken,
-            State::Behind => self.behind(byte),
-            State::Broken { .. } => self.state,
+            State::BeforeColon if byte == b':' => State::BeforeValue { or_end: false },
+            State::BeforeColon => broken,
+            State::AfterValue => self.state_after_value(byte),
+            State::Invalid { .. } => self.state,
         }
     }
 
-    fn begin(&mut self, byte: u8) -> State {
-        if self.open.len() == DEEPEST {
-            return State::Broken { from: self.length };
+    fn start_value(&mut self, byte: u8) -> State {
+        if self.open_containers.len() == MAX_DEPTH {
+            return State::Invalid { from: self.length };
         }
-        self.open.push(byte == b'{');
+        self.open_containers.push(byte == b'{');
         match byte {
-            b'{' => State::Key { or_end: true },
-            _ => State::Value { or_end: true },
+            b'{' => State::BeforeKey { or_end: true },
+            _ => State::BeforeValue { or_end: true },
         }
     }
 
-    fn behind(&mut self, byte: u8) -> State {
-        match (byte, self.open.last()) {
-            (b' ' | b'\t' | b'\n' | b'\r', _) => State::Behind,
-            (b',', Some(true)) => State::Key { or_end: false },
-            (b',', Some(false)) => State::Value { or_end: false },
+    fn state_after_value(&mut self, byte: u8) -> State {
+        match (byte, self.open_containers.last()) {
+            (b' ' | b'\t' | b'\n' | b'\r', _) => State::AfterValue,
+            (b',', Some(true)) => State::BeforeKey { or_end: false },
+            (b',', Some(false)) => State::BeforeValue { or_end: false },
             (b'}', Some(true)) | (b']', Some(false)) => {
-                self.open.pop();
-                State::Behind
+                self.open_containers.pop();
+                State::AfterValue
             }
-            (b'{' | b'[', None) => self.begin(byte),
-            _ => State::Broken { from: self.length },
+            (b'{' | b'[', None) => self.start_value(byte),
+            _ => State::Invalid { from: self.length },
         }
     }
 }
 
-fn text(is_key: bool, quote: usize) -> State {
+fn text_state(is_key: bool, quote: usize) -> State {
     State::Text {
         is_key,
         from: quote + 1,
-        escape: Escape::None,
+        escape: EscapeState::None,
     }
 }
 
 /// What a byte of a key or a string leads to.
-fn in_text(
+fn next_text_state(
     is_key: bool,
     from: usize,
-    escape: Escape,
+    escape: EscapeState,
     byte: u8,
     at: usize,
-    found: &mut impl FnMut(Token, Range<usize>),
+    found: &mut impl FnMut(JsonTokenKind, Range<usize>),
 ) -> State {
-    let token = if is_key { Token::Key } else { Token::String };
+    let token = if is_key {
+        JsonTokenKind::Key
+    } else {
+        JsonTokenKind::String
+    };
     let next = |escape| State::Text { is_key, from, escape };
     match (escape, byte) {
-        (Escape::High { at }, b'\\') => return next(Escape::Backslash { at, high: true }),
+        (EscapeState::High { at }, b'\\') => return next(EscapeState::Backslash { at, high: true }),
         // Half a character, which some readers take.
-        (Escape::High { at: escaped }, _) => found(Token::Escape, escaped..at),
-        (Escape::Backslash { at, high }, b'u') => {
-            return next(Escape::Unit {
+        (EscapeState::High { at: escaped }, _) => found(JsonTokenKind::Escape, escaped..at),
+        (EscapeState::Backslash { at, high }, b'u') => {
+            return next(EscapeState::UnicodeEscape {
                 at,
                 high,
                 digits: 0,
                 unit: 0,
             });
         }
-        (Escape::Backslash { at: escaped, high }, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+        (
+            EscapeState::Backslash { at: escaped, high },
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+        ) => {
             // Behind half a character stands one of its own.
             let start = if high { at - 1 } else { escaped };
             if high {
-                found(Token::Escape, escaped..start);
+                found(JsonTokenKind::Escape, escaped..start);
             }
-            found(Token::Escape, start..at + 1);
-            return next(Escape::None);
+            found(JsonTokenKind::Escape, start..at + 1);
+            return next(EscapeState::None);
         }
         (
-            Escape::Unit {
+            EscapeState::UnicodeEscape {
                 at: escaped,
                 high,
                 digits,
@@ -306,87 +321,94 @@ fn in_text(
             let digit = char::from(byte).to_digit(16).unwrap_or_default();
             let unit = unit << 4 | u16::try_from(digit).unwrap_or_default();
             return next(match digits {
-                0..3 => Escape::Unit {
+                0..3 => EscapeState::UnicodeEscape {
                     at: escaped,
                     high,
                     digits: digits + 1,
                     unit,
                 },
-                _ => unit_ended(escaped, high, unit, at + 1, found),
+                _ => finish_unicode_escape(escaped, high, unit, at + 1, found),
             });
         }
-        (Escape::Backslash { at: escaped, .. } | Escape::Unit { at: escaped, .. }, _) => {
+        (EscapeState::Backslash { at: escaped, .. } | EscapeState::UnicodeEscape { at: escaped, .. }, _) => {
             found(token, from..escaped);
-            return State::Broken { from: escaped };
+            return State::Invalid { from: escaped };
         }
-        (Escape::None, _) => {}
+        (EscapeState::None, _) => {}
     }
     match byte {
         b'"' => {
             found(token, from..at);
-            if is_key { State::Colon } else { State::Behind }
+            if is_key {
+                State::BeforeColon
+            } else {
+                State::AfterValue
+            }
         }
-        b'\\' => next(Escape::Backslash { at, high: false }),
+        b'\\' => next(EscapeState::Backslash { at, high: false }),
         0..b' ' => {
             found(token, from..at);
-            State::Broken { from: at }
+            State::Invalid { from: at }
         }
-        _ => next(Escape::None),
+        _ => next(EscapeState::None),
     }
 }
 
 /// What follows an escape of a code unit, which begins at `escaped` or is the second one of those that do, and ends at `end`.
-fn unit_ended(
+fn finish_unicode_escape(
     escaped: usize,
     high: bool,
     unit: u16,
     end: usize,
-    found: &mut impl FnMut(Token, Range<usize>),
-) -> Escape {
-    const UNIT: usize = 6;
+    found: &mut impl FnMut(JsonTokenKind, Range<usize>),
+) -> EscapeState {
+    const UNICODE_ESCAPE_LEN: usize = 6;
     let is_low = (0xdc00..0xe000).contains(&unit);
     let mut start = escaped;
     if high && !is_low {
-        start = end - UNIT;
-        found(Token::Escape, escaped..start);
+        start = end - UNICODE_ESCAPE_LEN;
+        found(JsonTokenKind::Escape, escaped..start);
     }
     if (0xd800..0xdc00).contains(&unit) {
-        return Escape::High { at: start };
+        return EscapeState::High { at: start };
     }
-    found(Token::Escape, start..end);
-    Escape::None
+    found(JsonTokenKind::Escape, start..end);
+    EscapeState::None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{JsonWalk, Token};
+    use super::{JsonTokenKind, JsonTokenizer};
 
     /// The tokens of a text, and what of it is JSON.
-    fn tokens(text: &str) -> (Vec<(Token, &str)>, &str) {
-        let (mut walk, mut ranges) = (JsonWalk::default(), Vec::new());
+    fn tokens(text: &str) -> (Vec<(JsonTokenKind, &str)>, &str) {
+        let (mut walk, mut ranges) = (JsonTokenizer::default(), Vec::new());
         for character in text.chars() {
             walk.push(character.encode_utf8(&mut [0; 4]), |token, range| {
                 ranges.push((token, range))
             });
         }
-        walk.end(|token, range| ranges.push((token, range)));
+        walk.finish(|token, range| ranges.push((token, range)));
         let tokens = ranges.into_iter().map(|(token, range)| (token, &text[range]));
-        (tokens.collect(), &text[..walk.json_end().unwrap_or(text.len())])
+        (
+            tokens.collect(),
+            &text[..walk.valid_json_end().unwrap_or(text.len())],
+        )
     }
 
     #[test]
     fn keys_strings_numbers_and_escapes_are_found() {
         let text = r#" {"a\n": [-1.5e+3, 0, true, null, "\u00e9\ud83d\ude00\ud83dx"], "b": {}} "#;
         let expected = [
-            (Token::Escape, r"\n"),
-            (Token::Key, r"a\n"),
-            (Token::Number, "-1.5e+3"),
-            (Token::Number, "0"),
-            (Token::Escape, r"\u00e9"),
-            (Token::Escape, r"\ud83d\ude00"),
-            (Token::Escape, r"\ud83d"),
-            (Token::String, r"\u00e9\ud83d\ude00\ud83dx"),
-            (Token::Key, "b"),
+            (JsonTokenKind::Escape, r"\n"),
+            (JsonTokenKind::Key, r"a\n"),
+            (JsonTokenKind::Number, "-1.5e+3"),
+            (JsonTokenKind::Number, "0"),
+            (JsonTokenKind::Escape, r"\u00e9"),
+            (JsonTokenKind::Escape, r"\ud83d\ude00"),
+            (JsonTokenKind::Escape, r"\ud83d"),
+            (JsonTokenKind::String, r"\u00e9\ud83d\ude00\ud83dx"),
+            (JsonTokenKind::Key, "b"),
         ];
         assert_eq!(tokens(text), (expected.to_vec(), text));
     }

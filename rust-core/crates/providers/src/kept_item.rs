@@ -1,12 +1,12 @@
 //! Items of a conversation of OpenAI's Responses that stand for what the provider keeps.
 
-use proofgate_json::{Event, equals_but_for_case};
+use proofgate_json::{Event, equals_ignore_case};
 
 /// What an item is that has nothing but the id of another one. Its type may be absent (openai-python 2,
 /// `types/responses/response_input_item_param.py`: `ItemReference`).
-const REFERENCE: &str = "item_reference";
+const ITEM_REFERENCE_TYPE: &str = "item_reference";
 /// An image that was made before; without it, the item stands for the one of its id (OpenAI, "Image generation", multi-turn).
-const IMAGE: &str = "image_generation_call";
+const IMAGE_GENERATION_TYPE: &str = "image_generation_call";
 
 /// A member of an item that tells what it stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Member {
 
 impl Member {
     /// The member of this name, also to parsers that ignore case.
-    pub(crate) fn of(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         const NAMES: [(&str, Member); 4] = [
             ("type", Member::Type),
             ("id", Member::Id),
@@ -30,14 +30,14 @@ impl Member {
             ("result", Member::Result),
         ];
         let mut names = NAMES.into_iter();
-        let found = names.find(|(known, _)| equals_but_for_case(name, known));
+        let found = names.find(|(known, _)| equals_ignore_case(name, known));
         found.map_or(Member::Other, |(_, member)| member)
     }
 }
 
 /// What is known of an item.
 #[derive(Default)]
-pub(crate) struct Item {
+pub(crate) struct ItemSummary {
     kind: Kind,
     has_id: bool,
     has_content: bool,
@@ -48,21 +48,21 @@ pub(crate) struct Item {
 enum Kind {
     /// It says none.
     #[default]
-    Untold,
+    Unspecified,
     Reference,
     Image,
     Other,
 }
 
-impl Item {
+impl ItemSummary {
     /// Notes a member and the value that begins. `room`: for a text that has to be unescaped.
     pub(crate) fn note(&mut self, member: Member, value: Event<'_>, room: &mut String) {
         let is_told = value != Event::Null;
         match (member, value) {
             (Member::Type, Event::String(word)) => {
-                self.kind = match word.decoded(room) {
-                    REFERENCE => Kind::Reference,
-                    IMAGE => Kind::Image,
+                self.kind = match word.decode(room) {
+                    ITEM_REFERENCE_TYPE => Kind::Reference,
+                    IMAGE_GENERATION_TYPE => Kind::Image,
                     _ => Kind::Other,
                 };
             }
@@ -74,12 +74,12 @@ impl Item {
     }
 
     /// What it names of what the provider keeps.
-    pub(crate) fn kept(&self) -> Option<&'static str> {
+    pub(crate) fn stored_reference(&self) -> Option<&'static str> {
         match self.kind {
-            Kind::Reference => Some(REFERENCE),
-            Kind::Untold if self.has_id && !self.has_content => Some(REFERENCE),
-            Kind::Image if self.has_id && !self.has_result => Some(IMAGE),
-            Kind::Untold | Kind::Image | Kind::Other => None,
+            Kind::Reference => Some(ITEM_REFERENCE_TYPE),
+            Kind::Unspecified if self.has_id && !self.has_content => Some(ITEM_REFERENCE_TYPE),
+            Kind::Image if self.has_id && !self.has_result => Some(IMAGE_GENERATION_TYPE),
+            Kind::Unspecified | Kind::Image | Kind::Other => None,
         }
     }
 }

@@ -6,7 +6,7 @@
 //! [`Rewriter`] changes nothing else.
 //!
 //! Amazon Bedrock wants requests signed ([`sigv4`]) and streams its answers in frames ([`event_stream`]), which are read as
-//! events ([`FrameEvents`]).
+//! events ([`FrameDecoder`]).
 #![forbid(unsafe_code)]
 
 mod attachment;
@@ -52,35 +52,35 @@ mod upstream;
 mod upstream_body;
 mod usage;
 
-pub use attachment::Attachments;
+pub use attachment::AttachmentPolicy;
 pub use bad_request::{BadRequest, Field};
-pub use batch::{BadBatch, batch_endpoint, line_endpoint};
-pub use beginning::{Beginning, BeginningReader};
-pub use beta_features::{is_beta, leave_out_features};
+pub use batch::{InvalidBatch, batch_endpoint, line_endpoint};
+pub use beginning::{ResponseStart, ResponseStartReader};
+pub use beta_features::{is_beta_feature, remove_feature_fields};
 pub use body_kind::{BYTE_ORDER_MARK, BodyKind};
-pub use body_text::{BodyText, MOST_STRINGS};
-pub use call::Call;
+pub use body_text::{BodyText, MAX_STRINGS};
+pub use call::ParsedRequest;
 pub use called_tools::{CalledTool, CalledTools};
-pub use candidate_ends::CandidateEnds;
+pub use candidate_ends::CandidateProgress;
 pub use client_ids::ClientIds;
 pub use dialect::{Dialect, Family};
 pub use events::{EventReader, EventTooLarge, StreamEvent};
-pub use frame_events::{EXCEPTION, FrameEvents};
+pub use frame_events::{EXCEPTION_PREFIX, FrameDecoder};
 pub use frame_writer::FrameWriter;
-pub use generated::{GeneratedText, Part, Shape, Written};
-pub use growth::Growth;
-pub use hosted_tools::{CallBound, HostedTool, Tools};
-pub use json_edits::{Cut, Edit, JsonText, KeyNames, within_json};
-pub use passages::{MessagePlace, Passage};
-pub use refused_key::says_key_is_refused;
-pub use segment::Kind as StringKind;
-pub use service_tier::{AskedTier, ServiceTier};
+pub use generated::{GeneratedText, Part, PartEncoding, Shape};
+pub use growth::GrowthCheck;
+pub use hosted_tools::{CallLimit, HostedTool, Tools};
+pub use json_edits::{Edit, JsonEditTracker, TextReplacement, UniqueKeyNames, edits_within_json};
+pub use passages::{MessageLocation, Passage};
+pub use refused_key::is_key_rejection;
+pub use segment::SegmentKind as StringKind;
+pub use service_tier::{RequestedTier, ServiceTier};
 pub use set_fields::SetFields;
-pub use splice::{Offsets, Place, Rewriter};
-pub use stored::{Stored, is_object_id};
-pub use stream_events::{EventEnds, EventMeaning, event_parts, is_usage_alone};
-pub use stream_finish::StreamFinish;
-pub use too_long::says_prompt_is_too_long;
+pub use splice::{OffsetMapper, Rewriter, StringLocation};
+pub use stored::{StorageOperation, is_object_id};
+pub use stream_events::{EventBoundaries, EventMeaning, event_parts, is_usage_only};
+pub use stream_finish::FinishTracker;
+pub use too_long::is_prompt_too_long;
 pub use upstream::{BaseUrl, BaseUrlError, CONTENT_TYPE, ProviderKey, RequestTemplate};
 pub use upstream_body::UpstreamBody;
 pub use usage::{Usage, UsageReader};

@@ -42,17 +42,17 @@ impl<'o> ObjectWriter<'o> {
     }
 
     /// Writes a member as it is.
-    pub(crate) fn member(&mut self, member: &Member<'_>) {
-        self.named(member, member.value.get().as_bytes());
+    pub(crate) fn write_member(&mut self, member: &Member<'_>) {
+        self.member_with_value(member, member.value.get().as_bytes());
     }
 
     /// Writes a member with another value.
-    pub(crate) fn named(&mut self, member: &Member<'_>, value: &[u8]) {
-        self.raw(&[member.key.get().as_bytes(), b":", value]);
+    pub(crate) fn member_with_value(&mut self, member: &Member<'_>, value: &[u8]) {
+        self.raw_members(&[member.key.get().as_bytes(), b":", value]);
     }
 
     /// Writes members that are JSON already, in pieces.
-    pub(crate) fn raw(&mut self, pieces: &[&[u8]]) {
+    pub(crate) fn raw_members(&mut self, pieces: &[&[u8]]) {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');
         }
@@ -60,7 +60,7 @@ impl<'o> ObjectWriter<'o> {
     }
 
     /// Ends it.
-    pub(crate) fn end(self) {
+    pub(crate) fn finish(self) {
         self.out.push(b'}');
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proofgate_policy::Scope;
 
 /// Fields of requests that hold messages, texts or tools, as denials and records name them.
-const FIELDS: [&str; 15] = [
+const REPORTED_FIELDS: [&str; 15] = [
     "",
     "messages",
     "input",
@@ -26,22 +26,22 @@ const FIELDS: [&str; 15] = [
 
 /// Where a message stands in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MessagePlace {
+pub struct MessageLocation {
     /// The field at the top of the body; empty for a field whose name is nobody's concern.
     pub field: &'static str,
     /// Its position, where the field is an array.
     pub index: Option<u32>,
 }
 
-impl MessagePlace {
+impl MessageLocation {
     /// A place without a name.
-    pub const UNNAMED: MessagePlace = MessagePlace {
+    pub const UNKNOWN: MessageLocation = MessageLocation {
         field: "",
         index: None,
     };
 }
 
-impl fmt::Display for MessagePlace {
+impl fmt::Display for MessageLocation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.field, self.index) {
             ("", _) => out.write_str("another field"),
@@ -62,17 +62,17 @@ pub struct Passage {
     /// tool, or one other field. What stands on both sides of another message has the same number.
     pub message: u32,
     /// Where its message stands.
-    pub place: MessagePlace,
+    pub location: MessageLocation,
 }
 
 const NO_INDEX: u32 = u32::MAX;
 
 /// How many passages more there is room for at most than there are.
-const MOST_GROWTH: usize = 1 << 16;
+const MAX_EXTRA_CAPACITY: usize = 1 << 16;
 
 /// Where a passage begins; it ends where the next one begins.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct PassageStart {
     start: u32,
     message: u32,
     index: u32,
@@ -83,7 +83,7 @@ pub(crate) struct Mark {
 /// The passages of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Passages {
-    marks: Vec<Mark>,
+    marks: Vec<PassageStart>,
     messages: u32,
 }
 
@@ -93,17 +93,17 @@ impl Passages {
         self.messages = 0;
     }
 
-    pub(crate) fn give_back(&mut self, most: usize) {
+    pub(crate) fn release_memory(&mut self, most: usize) {
         self.clear();
-        self.marks.shrink_to(most / size_of::<Mark>());
+        self.marks.shrink_to(most / size_of::<PassageStart>());
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.marks.len() * size_of::<Mark>()
+        self.marks.len() * size_of::<PassageStart>()
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.marks.capacity() * size_of::<Mark>()
+        self.marks.capacity() * size_of::<PassageStart>()
     }
 
     /// How many passages have begun: the number of the next one.
@@ -112,54 +112,69 @@ impl Passages {
     }
 
     /// Begins a message at `start`.
-    pub(crate) fn begin(&mut self, start: usize, scope: Scope, field: &str, index: Option<usize>) -> Mark {
-        let field = FIELDS.iter().position(|known| *known == field).unwrap_or(0);
+    pub(crate) fn start_message(
+        &mut self,
+        start: usize,
+        scope: Scope,
+        field: &str,
+        index: Option<usize>,
+    ) -> PassageStart {
+        let field = REPORTED_FIELDS
+            .iter()
+            .position(|known| *known == field)
+            .unwrap_or(0);
         let index = index
             .and_then(|index| u32::try_from(index).ok())
             .unwrap_or(NO_INDEX);
-        let place = Mark {
+        let place = PassageStart {
             start: 0,
             message: 0,
             index,
             scope,
             field: field as u8,
         };
-        self.begin_within(start, scope, place)
+        self.start_nested_message(start, scope, place)
     }
 
     /// Begins a message of its own at `start`, which stands within another one.
-    pub(crate) fn begin_within(&mut self, start: usize, scope: Scope, outer: Mark) -> Mark {
+    pub(crate) fn start_nested_message(
+        &mut self,
+        start: usize,
+        scope: Scope,
+        outer: PassageStart,
+    ) -> PassageStart {
         let message = self.messages;
         self.messages = self.messages.saturating_add(1);
-        let mark = Mark {
+        let mark = PassageStart {
             message,
             scope,
             ..outer
         };
-        self.go_on(start, mark);
+        self.resume_message(start, mark);
         mark
     }
 
     /// Goes on with a message at `start`, behind another one that stood within it.
-    pub(crate) fn go_on(&mut self, start: usize, message: Mark) {
+    pub(crate) fn resume_message(&mut self, start: usize, message: PassageStart) {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         // One that has no text is none.
         self.marks.pop_if(|last| last.start >= start);
         if self.marks.len() == self.marks.capacity() {
-            self.marks.reserve_exact(self.marks.len().clamp(16, MOST_GROWTH));
+            self.marks
+                .reserve_exact(self.marks.len().clamp(16, MAX_EXTRA_CAPACITY));
         }
-        self.marks.push(Mark { start, ..message });
+        self.marks.push(PassageStart { start, ..message });
     }
 
     /// Says what a message is, once that is known. Its first passage has at least the number `first`.
-    pub(crate) fn set_scope(&mut self, first: usize, message: Mark, scope: Scope) {
+    pub(crate) fn set_scope(&mut self, first: usize, message: PassageStart, scope: Scope) {
         let marks = self.marks.get_mut(first..).unwrap_or_default();
         let of_it = marks.iter_mut().filter(|mark| mark.message == message.message);
         of_it.for_each(|mark| mark.scope = scope);
     }
 
     /// The passage with this number, of a text of so many bytes whose strings are joined by one byte.
-    pub(crate) fn get(&self, number: usize, length: usize) -> Option<Passage> {
+    pub(crate) fn passage(&self, number: usize, length: usize) -> Option<Passage> {
         let mark = self
             .marks
             .get(number)
@@ -172,33 +187,36 @@ impl Passages {
     }
 
     /// The number of the passage that an offset lies in.
-    pub(crate) fn at(&self, offset: usize) -> Option<usize> {
+    pub(crate) fn index_at(&self, offset: usize) -> Option<usize> {
         let behind = self.marks.partition_point(|mark| mark.start as usize <= offset);
         behind.checked_sub(1)
     }
 
     /// Where a message stands.
-    pub(crate) fn place_of(&self, message: u32) -> Option<MessagePlace> {
+    pub(crate) fn message_location(&self, message: u32) -> Option<MessageLocation> {
         let mut marks = self.marks.iter();
         marks
             .find(|mark| mark.message == message)
-            .map(|mark| mark.place())
+            .map(|mark| mark.location())
     }
 }
 
-impl Mark {
+impl PassageStart {
     fn passage(&self, end: usize) -> Passage {
         Passage {
             range: self.start as usize..end,
             scope: self.scope,
             message: self.message,
-            place: self.place(),
+            location: self.location(),
         }
     }
 
-    fn place(&self) -> MessagePlace {
-        MessagePlace {
-            field: FIELDS.get(usize::from(self.field)).copied().unwrap_or_default(),
+    fn location(&self) -> MessageLocation {
+        MessageLocation {
+            field: REPORTED_FIELDS
+                .get(usize::from(self.field))
+                .copied()
+                .unwrap_or_default(),
             index: (self.index != NO_INDEX).then_some(self.index),
         }
     }

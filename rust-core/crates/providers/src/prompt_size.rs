@@ -5,16 +5,16 @@ use crate::dialect::Dialect;
 
 /// The most tokens that one image comes to. Source: OpenAI, "Images and vision" (10,000 patches at `detail: original`); others
 /// bound one at fewer (Anthropic, "Vision": 4,784).
-const MOST_OF_IMAGE: u64 = 10_000;
+const MAX_IMAGE_TOKENS: u64 = 10_000;
 /// The most tokens that a provider adds to a prompt with tools or a schema for its answer (Anthropic, "Tool use": some 700).
-const MOST_ADDED: u64 = 1024;
+const MAX_ADDED_TOKENS: u64 = 1024;
 
 /// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
-pub(crate) const ATTACHMENT: usize = 8_000;
+pub(crate) const MAX_ATTACHMENT_ESTIMATE_BYTES: usize = 8_000;
 
 /// Fields of a request for which a provider adds instructions of its own to the prompt.
-const WITH_ADDITIONS: [&str; 9] = [
+const FIELDS_WITH_ADDITIONS: [&str; 9] = [
     "tools",
     "web_search_options",
     "functions",
@@ -27,23 +27,23 @@ const WITH_ADDITIONS: [&str; 9] = [
 ];
 
 /// Whether a field of a request is one for which a provider adds instructions of its own to the prompt.
-pub(crate) fn has_additions(name: &str) -> bool {
-    WITH_ADDITIONS.contains(&name)
+pub(crate) fn causes_additions(name: &str) -> bool {
+    FIELDS_WITH_ADDITIONS.contains(&name)
 }
 
 /// What a string is that stands where a request has its attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attached {
+pub(crate) enum AttachmentKind {
     /// An image, by its first bytes.
     Image,
     /// Anything else that is not said to be a text: it may look like one all the same, as a PDF may.
     Document,
 }
 
-impl Attached {
+impl AttachmentKind {
     /// What `data` is, as it stands in a body; `None` for a text and for an address. `says_text`: what stands beside it says
     /// that it is one.
-    pub(crate) fn of(data: &str, says_text: bool) -> Option<Self> {
+    pub(crate) fn detect(data: &str, says_text: bool) -> Option<Self> {
         let (says_text, encoded) = match data.get(..5) {
             Some(scheme) if scheme.eq_ignore_ascii_case("data:") => {
                 let (media_type, encoded) = data[5..].split_once([';', ',']).unwrap_or_default();
@@ -53,9 +53,9 @@ impl Attached {
             _ => (says_text, data),
         };
         if is_image(encoded) {
-            return Some(Attached::Image);
+            return Some(AttachmentKind::Image);
         }
-        (!says_text).then_some(Attached::Document)
+        (!says_text).then_some(AttachmentKind::Document)
     }
 }
 
@@ -97,7 +97,7 @@ pub struct PromptSize {
 
 impl PromptSize {
     /// Of a body of so many bytes without attachments.
-    pub(crate) fn of_body(bytes: usize) -> Self {
+    pub(crate) fn from_body(bytes: usize) -> Self {
         Self {
             bytes: bytes as u64,
             ..Self::default()
@@ -105,7 +105,7 @@ impl PromptSize {
     }
 
     /// Of a form whose text and files count for so many bytes, each file for `each` at most.
-    pub(crate) fn of_form(dialect: Dialect, counted: usize, each: usize) -> Self {
+    pub(crate) fn from_form(dialect: Dialect, counted: usize, each: usize) -> Self {
         let takes_images = matches!(dialect, Dialect::ImageEdits | Dialect::ImageVariations);
         Self {
             images: if takes_images {
@@ -114,7 +114,7 @@ impl PromptSize {
                 0
             },
             has_documents: !takes_images,
-            ..Self::of_body(counted)
+            ..Self::from_body(counted)
         }
     }
 
@@ -124,7 +124,7 @@ impl PromptSize {
     }
 
     /// Takes note of an attachment, which has so many bytes of the body.
-    pub(crate) fn attach(&mut self, is_image: bool, bytes: usize) {
+    pub(crate) fn add_attachment(&mut self, is_image: bool, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
         match is_image {
             true => self.images = self.images.saturating_add(1),
@@ -136,9 +136,9 @@ impl PromptSize {
     ///
     /// With documents it is as much as the model takes; where that is not known, it is no bound, but what is known of the rest.
     #[must_use]
-    pub fn most_tokens(&self, estimate: u64, most: Option<u64>) -> u64 {
-        let images = self.images.saturating_mul(MOST_OF_IMAGE);
-        let added = if self.has_additions { MOST_ADDED } else { 0 };
+    pub fn max_tokens(&self, estimate: u64, most: Option<u64>) -> u64 {
+        let images = self.images.saturating_mul(MAX_IMAGE_TOKENS);
+        let added = if self.has_additions { MAX_ADDED_TOKENS } else { 0 };
         let bound = self
             .bytes
             .saturating_add(images)

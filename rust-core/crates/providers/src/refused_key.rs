@@ -19,7 +19,7 @@ struct Detail {
 
 /// Whether the body of an error of Google's says that the key is none: it does so with 400, and not with 401.
 #[must_use]
-pub fn says_key_is_refused(error: &[u8]) -> bool {
+pub fn is_key_rejection(error: &[u8]) -> bool {
     let is_key = |detail: &Detail| detail.reason.as_deref() == Some("API_KEY_INVALID");
     serde_json::from_slice::<Report>(error).is_ok_and(|report| report.error.details.iter().any(is_key))
 }

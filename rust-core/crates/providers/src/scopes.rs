@@ -5,7 +5,7 @@ use proofgate_policy::Scope;
 use crate::dialect::{Dialect, Family};
 
 /// What a message of a role is. A role that is not known is a user's: nothing is overlooked for a word.
-pub(crate) fn scope_of_role(role: &str) -> Scope {
+pub(crate) fn role_scope(role: &str) -> Scope {
     match role {
         "system" | "developer" => Scope::Instructions,
         "assistant" | "model" => Scope::Assistant,
@@ -16,8 +16,8 @@ pub(crate) fn scope_of_role(role: &str) -> Scope {
 
 impl Dialect {
     /// What an item of a conversation is by its type; `None` where its role says it.
-    pub(crate) fn scope_of_item(self, kind: &str) -> Option<Scope> {
-        if !self.asks_as_responses() {
+    pub(crate) fn item_scope(self, kind: &str) -> Option<Scope> {
+        if !self.uses_responses_format() {
             return None;
         }
         match kind {
@@ -35,7 +35,7 @@ impl Dialect {
     }
 
     /// What a block of a message's content is by its type; `None` for a part of the message.
-    pub(crate) fn scope_of_block(self, kind: &str) -> Option<Scope> {
+    pub(crate) fn block_scope(self, kind: &str) -> Option<Scope> {
         match self.family() {
             Family::Anthropic if kind.ends_with("tool_result") || kind == "search_result" => {
                 Some(Scope::ToolResult)
@@ -46,7 +46,7 @@ impl Dialect {
     }
 
     /// What the value of a field is in a part of a message's content; `None` for a part of the message.
-    pub(crate) fn scope_of_part(self, field: &str) -> Option<Scope> {
+    pub(crate) fn part_scope(self, field: &str) -> Option<Scope> {
         match (self.family(), field) {
             (Family::Google, "functionCall" | "function_call" | "executableCode" | "executable_code") => {
                 Some(Scope::ToolArguments)
@@ -60,7 +60,7 @@ impl Dialect {
     }
 
     /// Whether a field of a message holds calls of tools, each of which is a message of its own.
-    pub(crate) fn holds_calls(self, field: &str) -> bool {
+    pub(crate) fn contains_tool_calls(self, field: &str) -> bool {
         self == Dialect::Chat && matches!(field, "tool_calls" | "function_call")
     }
 }

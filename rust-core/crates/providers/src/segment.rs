@@ -1,8 +1,8 @@
-use crate::splice::Place;
+use crate::splice::StringLocation;
 
 /// What a part of a text is in its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SegmentKind {
     /// The value of a string.
     Text,
     /// The key of an object.
@@ -10,7 +10,7 @@ pub enum Kind {
     /// A long number, as it is written, that can as well be a string: data of a tool or of the client.
     Number,
     /// A long number of a field of the API.
-    Setting,
+    ApiNumber,
 }
 
 /// One string or number of a document, in 12 bytes.
@@ -19,32 +19,32 @@ pub(crate) struct Segment {
     /// Where it begins in the text.
     start: u32,
     /// Where its characters begin in the document; the highest bit says that they hold escapes.
-    raw: u32,
+    raw_start: u32,
     /// Their length in bytes; the two highest bits say of which kind it is.
     length: u32,
 }
 
-const ESCAPED: u32 = 1 << 31;
-const KEY: u32 = 1 << 31;
-const NUMBER: u32 = 1 << 30;
+const ESCAPED_FLAG: u32 = 1 << 31;
+const KEY_FLAG: u32 = 1 << 31;
+const NUMBER_FLAG: u32 = 1 << 30;
 
 impl Segment {
     /// `None` when it begins at 2 GiB of the document or behind, or has 1 GiB or more.
-    pub(crate) fn new(start: usize, place: &Place, kind: Kind) -> Option<Self> {
+    pub(crate) fn new(start: usize, place: &StringLocation, kind: SegmentKind) -> Option<Self> {
         let raw = u32::try_from(place.raw.start).ok()?;
         let length = u32::try_from(place.raw.len()).ok()?;
-        if raw & ESCAPED != 0 || length & (KEY | NUMBER) != 0 {
+        if raw & ESCAPED_FLAG != 0 || length & (KEY_FLAG | NUMBER_FLAG) != 0 {
             return None;
         }
         let kind = match kind {
-            Kind::Text => 0,
-            Kind::Key => KEY,
-            Kind::Number => NUMBER,
-            Kind::Setting => KEY | NUMBER,
+            SegmentKind::Text => 0,
+            SegmentKind::Key => KEY_FLAG,
+            SegmentKind::Number => NUMBER_FLAG,
+            SegmentKind::ApiNumber => KEY_FLAG | NUMBER_FLAG,
         };
         Some(Segment {
             start: u32::try_from(start).ok()?,
-            raw: raw | if place.escaped { ESCAPED } else { 0 },
+            raw_start: raw | if place.has_escapes { ESCAPED_FLAG } else { 0 },
             length: length | kind,
         })
     }
@@ -53,47 +53,52 @@ impl Segment {
         self.start as usize
     }
 
-    pub(crate) fn kind(self) -> Kind {
-        match self.length & (KEY | NUMBER) {
-            0 => Kind::Text,
-            NUMBER => Kind::Number,
-            KEY => Kind::Key,
-            _ => Kind::Setting,
+    pub(crate) fn kind(self) -> SegmentKind {
+        match self.length & (KEY_FLAG | NUMBER_FLAG) {
+            0 => SegmentKind::Text,
+            NUMBER_FLAG => SegmentKind::Number,
+            KEY_FLAG => SegmentKind::Key,
+            _ => SegmentKind::ApiNumber,
         }
     }
 
-    pub(crate) fn place(self) -> Place {
-        let start = (self.raw & !ESCAPED) as usize;
-        Place {
-            raw: start..start + (self.length & !(KEY | NUMBER)) as usize,
-            escaped: self.raw & ESCAPED != 0,
+    pub(crate) fn location(self) -> StringLocation {
+        let start = (self.raw_start & !ESCAPED_FLAG) as usize;
+        StringLocation {
+            raw: start..start + (self.length & !(KEY_FLAG | NUMBER_FLAG)) as usize,
+            has_escapes: self.raw_start & ESCAPED_FLAG != 0,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Segment};
-    use crate::splice::Place;
+    use super::{Segment, SegmentKind};
+    use crate::splice::StringLocation;
 
     #[test]
     fn what_is_packed_is_what_was_given_up_to_the_bounds() {
         let largest = (1 << 31) - 1;
-        for kind in [Kind::Text, Kind::Key, Kind::Number, Kind::Setting] {
+        for kind in [
+            SegmentKind::Text,
+            SegmentKind::Key,
+            SegmentKind::Number,
+            SegmentKind::ApiNumber,
+        ] {
             for (start, raw) in [
                 (0, 0..0),
                 (7, 9..12),
                 (u32::MAX as usize, largest..largest + (1 << 30) - 1),
             ] {
                 for escaped in [false, true] {
-                    let place = Place {
+                    let place = StringLocation {
                         raw: raw.clone(),
-                        escaped,
+                        has_escapes: escaped,
                     };
                     let segment = Segment::new(start, &place, kind).unwrap();
-                    let unpacked = segment.place();
+                    let unpacked = segment.location();
                     assert_eq!((segment.start(), segment.kind()), (start, kind));
-                    assert_eq!((unpacked.raw, unpacked.escaped), (place.raw, escaped));
+                    assert_eq!((unpacked.raw, unpacked.has_escapes), (place.raw, escaped));
                 }
             }
         }
@@ -106,8 +111,11 @@ mod tests {
             (0, 0..1 << 30),
             (u32::MAX as usize + 1, 0..1),
         ] {
-            let place = Place { raw, escaped: false };
-            assert!(Segment::new(start, &place, Kind::Text).is_none());
+            let place = StringLocation {
+                raw,
+                has_escapes: false,
+            };
+            assert!(Segment::new(start, &place, SegmentKind::Text).is_none());
         }
     }
 }

@@ -25,20 +25,20 @@ const PREFIXES: [&str; 2] = ["service_tier_", "on_demand_"];
 
 /// The tier that a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum AskedTier<'b> {
+pub enum RequestedTier<'b> {
     /// The standard one, or what the provider's account is set to.
     #[default]
     Standard,
     /// Another one.
     Named(Cow<'b, str>),
     /// Several at once, or what is no name.
-    Unclear,
+    Ambiguous,
 }
 
-impl<'b> AskedTier<'b> {
+impl<'b> RequestedTier<'b> {
     /// The same when a field asks for a tier, too.
-    pub(crate) fn and(self, name: Cow<'b, str>) -> Self {
-        let name = match plain(&name) {
+    pub(crate) fn combine(self, name: Cow<'b, str>) -> Self {
+        let name = match strip_enum_prefix(&name) {
             Some(plain) => Cow::Owned(plain),
             None => name,
         };
@@ -46,14 +46,14 @@ impl<'b> AskedTier<'b> {
             return self;
         }
         match self {
-            AskedTier::Standard => AskedTier::Named(name),
-            _ => AskedTier::Unclear,
+            RequestedTier::Standard => RequestedTier::Named(name),
+            _ => RequestedTier::Ambiguous,
         }
     }
 }
 
 /// The name without what makes it one of an enumeration; `None` when it is none.
-fn plain(name: &str) -> Option<String> {
+fn strip_enum_prefix(name: &str) -> Option<String> {
     if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
     }
@@ -62,21 +62,21 @@ fn plain(name: &str) -> Option<String> {
     Some(rest.map_or(lower.clone(), str::to_owned))
 }
 
-/// The tier that an answer says has served it, in at most [`ServiceTier::LONGEST`] bytes.
+/// The tier that an answer says has served it, in at most [`ServiceTier::MAX_LEN`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ServiceTier {
-    name: [u8; Self::LONGEST],
+    name: [u8; Self::MAX_LEN],
     length: u8,
 }
 
 impl ServiceTier {
     /// The longest name, in bytes; a longer one is cut.
-    pub const LONGEST: usize = 31;
+    pub const MAX_LEN: usize = 31;
     /// The standard one.
-    pub const STANDARD: Self = Self::short(b"standard");
+    pub const STANDARD: Self = Self::from_short_name(b"standard");
 
-    const fn short(name: &[u8]) -> Self {
-        let mut bytes = [0; Self::LONGEST];
+    const fn from_short_name(name: &[u8]) -> Self {
+        let mut bytes = [0; Self::MAX_LEN];
         let mut at = 0;
         while at < name.len() {
             bytes[at] = name[at];
@@ -91,16 +91,16 @@ impl ServiceTier {
     /// The tier of this name: a standard one by whatever name it has.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let plain = plain(name);
+        let plain = strip_enum_prefix(name);
         let name = plain.as_deref().unwrap_or(name);
         if name.is_empty() || STANDARD.contains(&name) {
             return Self::STANDARD;
         }
-        let mut end = name.len().min(Self::LONGEST);
+        let mut end = name.len().min(Self::MAX_LEN);
         while !name.is_char_boundary(end) {
             end -= 1;
         }
-        Self::short(&name.as_bytes()[..end])
+        Self::from_short_name(&name.as_bytes()[..end])
     }
 
     /// Its name; `standard` for the standard one.
@@ -119,7 +119,7 @@ impl ServiceTier {
     }
 
     /// The same together with another one: what is served in two tiers at once has a name that no price has.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(crate) fn combine(self, other: Self) -> Self {
         match (self.is_standard(), other.is_standard()) {
             (_, true) => self,
             (true, false) => other,
@@ -142,7 +142,7 @@ impl<'de> Deserialize<'de> for ServiceTier {
 
 #[cfg(test)]
 mod tests {
-    use super::{AskedTier, ServiceTier};
+    use super::{RequestedTier, ServiceTier};
 
     #[test]
     fn what_costs_as_much_as_none_is_the_standard_tier() {
@@ -164,8 +164,8 @@ mod tests {
         ] {
             assert_eq!(ServiceTier::new(name).as_str(), plain);
             assert_eq!(
-                AskedTier::Standard.and(name.into()),
-                AskedTier::Named(plain.into())
+                RequestedTier::Standard.combine(name.into()),
+                RequestedTier::Named(plain.into())
             );
         }
         assert_eq!(ServiceTier::new(&"é".repeat(40)).as_str().len(), 30);
@@ -173,11 +173,11 @@ mod tests {
 
     #[test]
     fn two_tiers_at_once_are_none_that_has_a_price() {
-        let fast = AskedTier::Standard.and("fast".into());
-        assert_eq!(fast.clone().and("auto".into()), fast);
-        assert_eq!(fast.and("us".into()), AskedTier::Unclear);
-        let both = ServiceTier::new("fast").and(ServiceTier::new("us"));
+        let fast = RequestedTier::Standard.combine("fast".into());
+        assert_eq!(fast.clone().combine("auto".into()), fast);
+        assert_eq!(fast.combine("us".into()), RequestedTier::Ambiguous);
+        let both = ServiceTier::new("fast").combine(ServiceTier::new("us"));
         assert_eq!(both.as_str(), "fast+us");
-        assert_eq!(ServiceTier::STANDARD.and(both), both);
+        assert_eq!(ServiceTier::STANDARD.combine(both), both);
     }
 }

@@ -40,7 +40,7 @@ impl SetFields {
     }
 
     /// Bytes that a body of `length` has with them, at most.
-    pub fn most_bytes(&self, length: usize) -> usize {
+    pub fn max_bytes(&self, length: usize) -> usize {
         // A client's member becomes longer by its comma alone, where spaces stood in its place.
         length.saturating_add(self.members.len()).saturating_add(3)
     }
@@ -53,13 +53,13 @@ impl SetFields {
         let mut object = ObjectWriter::new(out);
         for member in members.iter() {
             match self.names.iter().find(|set| ***set == *member.name) {
-                None => object.member(member),
+                None => object.write_member(member),
                 Some(set) if replaced.contains(&&**set) => {}
                 Some(set) => replaced.push(&**set),
             }
         }
-        object.raw(&[&self.members]);
-        object.end();
+        object.raw_members(&[&self.members]);
+        object.finish();
         Some(replaced)
     }
 }
@@ -73,7 +73,7 @@ mod tests {
         let set = SetFields::new(fields.iter().copied()).unwrap();
         let mut out = Vec::new();
         let replaced = set.write(body.as_bytes(), &mut out).unwrap();
-        assert!(out.len() <= set.most_bytes(body.len()), "{body}");
+        assert!(out.len() <= set.max_bytes(body.len()), "{body}");
         (
             String::from_utf8(out).unwrap(),
             replaced.into_iter().map(str::to_owned).collect(),

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// 9999-12-31T23:59:59Z: a later year has five digits, which the format of a date cannot hold.
-const LAST_SECOND: u64 = 253_402_300_799;
-const SECONDS_OF_A_DAY: u64 = 86_400;
+const MAX_TIMESTAMP: u64 = 253_402_300_799;
+const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Headers that a proxy may change or add to, and those that the signer writes itself.
 const NEVER_SIGNED: [&str; 20] = [
@@ -55,7 +55,7 @@ pub struct Credentials<'c> {
     pub session_token: Option<&'c str>,
 }
 
-/// The key that signs for one day, region and service. It may be kept while [`is_for`](SigningKey::is_for) holds. It has no
+/// The key that signs for one day, region and service. It may be kept while [`is_valid_for`](SigningKey::is_for) holds. It has no
 /// `Debug`.
 ///
 /// ```compile_fail
@@ -141,7 +141,7 @@ impl SigningKey {
 
     /// Whether it is the key of this day (`at` in Unix seconds), region and service, for the same secret.
     #[must_use]
-    pub fn is_for(&self, at: u64, region: &str, service: &str) -> bool {
+    pub fn is_valid_for(&self, at: u64, region: &str, service: &str) -> bool {
         self.day == day_of(at) && self.region == region && self.service == service
     }
 
@@ -220,10 +220,10 @@ pub fn canonical_request(
 /// Appends a segment of a path as it stands on the wire: all but `A-Z a-z 0-9 - . _ ~` percent-encoded, so that a model's
 /// `:` becomes `%3A` and an ARN's `/` becomes `%2F`.
 pub fn encode_segment(out: &mut String, segment: &str) {
-    encode(out, segment.bytes());
+    percent_encode(out, segment.bytes());
 }
 
-fn encode(out: &mut String, bytes: impl Iterator<Item = u8>) {
+fn percent_encode(out: &mut String, bytes: impl Iterator<Item = u8>) {
     for byte in bytes {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
@@ -246,7 +246,7 @@ fn write_path(out: &mut String, path: &str) {
     }
     for segment in &segments {
         out.push('/');
-        encode(out, segment.bytes());
+        percent_encode(out, segment.bytes());
     }
     if segments.is_empty() || path.ends_with('/') {
         out.push('/');
@@ -257,7 +257,7 @@ fn write_path(out: &mut String, path: &str) {
 fn write_query(out: &mut String, query: &str) {
     let encoded = |text: &str| {
         let mut written = String::with_capacity(text.len());
-        encode(&mut written, Decoded(text.as_bytes()));
+        percent_encode(&mut written, PercentDecoder(text.as_bytes()));
         written
     };
     let mut pairs: Vec<(String, String)> = query
@@ -276,9 +276,9 @@ fn write_query(out: &mut String, query: &str) {
 }
 
 /// The bytes of a percent-encoded text; a `%` without two digits stands for itself.
-struct Decoded<'t>(&'t [u8]);
+struct PercentDecoder<'t>(&'t [u8]);
 
-impl Iterator for Decoded<'_> {
+impl Iterator for PercentDecoder<'_> {
     type Item = u8;
 
     fn next(&mut self) -> Option<u8> {
@@ -324,14 +324,14 @@ fn hex(bytes: &[u8; 32]) -> String {
 }
 
 fn day_of(at: u64) -> u64 {
-    at.min(LAST_SECOND) / SECONDS_OF_A_DAY
+    at.min(MAX_TIMESTAMP) / SECONDS_PER_DAY
 }
 
 /// `20261120T120000Z`, of Unix seconds.
 fn timestamp(at: u64) -> String {
-    let at = at.min(LAST_SECOND);
-    let (year, month, day) = date_of(at / SECONDS_OF_A_DAY);
-    let second = at % SECONDS_OF_A_DAY;
+    let at = at.min(MAX_TIMESTAMP);
+    let (year, month, day) = date_of(at / SECONDS_PER_DAY);
+    let second = at % SECONDS_PER_DAY;
     format!(
         "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z",
         second / 3600,

@@ -2,46 +2,46 @@
 
 use std::ops::Range;
 
-use proofgate_json::{Piece, Pieces, Str};
+use proofgate_json::{Str, StrSegment, StrSegments};
 
 /// Where a string stands in its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct StringLocation {
     /// The characters between its quotes, in bytes of the document.
     pub raw: Range<usize>,
     /// Whether they hold escapes.
-    pub escaped: bool,
+    pub has_escapes: bool,
 }
 
-impl From<Str<'_>> for Place {
+impl From<Str<'_>> for StringLocation {
     fn from(string: Str<'_>) -> Self {
-        Place {
+        StringLocation {
             raw: string.range(),
-            escaped: string.is_escaped(),
+            has_escapes: string.is_escaped(),
         }
     }
 }
 
 /// Walks along one string and finds where offsets of its value stand in the document.
 #[derive(Debug)]
-pub struct Offsets<'d> {
+pub struct OffsetMapper<'d> {
     /// What follows the piece at hand; `None` for a string without escapes.
-    pieces: Option<Pieces<'d>>,
-    piece: Option<Piece<'d>>,
+    pieces: Option<StrSegments<'d>>,
+    piece: Option<StrSegment<'d>>,
     /// Where the piece at hand begins in the document and in the value.
     raw: usize,
     value: usize,
     end: usize,
 }
 
-impl<'d> Offsets<'d> {
+impl<'d> OffsetMapper<'d> {
     /// Begins at the start of the string that stands at `place` in `document`.
-    pub fn new(document: &'d [u8], place: &Place) -> Self {
+    pub fn new(document: &'d [u8], place: &StringLocation) -> Self {
         let raw = document.get(place.raw.clone()).unwrap_or_default();
         let mut pieces = place
-            .escaped
-            .then(|| Pieces::of(std::str::from_utf8(raw).unwrap_or_default()));
-        Offsets {
+            .has_escapes
+            .then(|| StrSegments::new(std::str::from_utf8(raw).unwrap_or_default()));
+        OffsetMapper {
             piece: pieces.as_mut().and_then(Iterator::next),
             pieces,
             raw: place.raw.start,
@@ -53,20 +53,20 @@ impl<'d> Offsets<'d> {
     /// The offset in the document of an offset in the value; the offsets asked for must not decrease.
     ///
     /// What lies inside an escaped character is moved to its beginning, what lies behind the string to its end.
-    pub fn find(&mut self, value: usize) -> usize {
+    pub fn raw_offset(&mut self, value: usize) -> usize {
         let Some(pieces) = &mut self.pieces else {
             return (self.raw + value).min(self.end);
         };
         while let Some(piece) = self.piece {
             let (raw_length, value_length) = match piece {
-                Piece::Plain(plain) => (plain.len(), plain.len()),
-                Piece::Escape { decoded, length } => (length, decoded.len_utf8()),
+                StrSegment::Plain(plain) => (plain.len(), plain.len()),
+                StrSegment::Escape { decoded, length } => (length, decoded.len_utf8()),
             };
             let inside = value.saturating_sub(self.value);
             if inside < value_length {
                 return match piece {
-                    Piece::Plain(_) => self.raw + inside,
-                    Piece::Escape { .. } => self.raw,
+                    StrSegment::Plain(_) => self.raw + inside,
+                    StrSegment::Escape { .. } => self.raw,
                 };
             }
             self.raw += raw_length;

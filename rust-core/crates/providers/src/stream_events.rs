@@ -15,45 +15,45 @@ use crate::dialect::Dialect;
 ///
 /// Lines end with LF, CRLF or CR; an empty line ends an event (WHATWG HTML, section 9.2.5 and 9.2.6).
 #[derive(Debug)]
-pub struct EventEnds {
+pub struct EventBoundaries {
     line_is_empty: bool,
     /// Whether the last byte was a CR: a LF behind it ends no line of its own.
-    after_return: bool,
+    is_after_cr: bool,
 }
 
-impl Default for EventEnds {
+impl Default for EventBoundaries {
     fn default() -> Self {
-        EventEnds {
+        EventBoundaries {
             line_is_empty: true,
-            after_return: false,
+            is_after_cr: false,
         }
     }
 }
 
-impl EventEnds {
+impl EventBoundaries {
     /// Looks at the next bytes of the stream and returns how many of them complete an event; `None`, and all of them
     /// are taken, when they complete none.
-    pub fn next_end(&mut self, bytes: &[u8]) -> Option<usize> {
+    pub fn next_boundary(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
             let Some(offset) = memchr::memchr2(b'\n', b'\r', &bytes[at..]) else {
                 self.line_is_empty = false;
-                self.after_return = false;
+                self.is_after_cr = false;
                 return None;
             };
             let end = at + offset;
             let in_line = offset > 0;
             at = end + 1;
-            if bytes[end] == b'\n' && !in_line && std::mem::take(&mut self.after_return) {
+            if bytes[end] == b'\n' && !in_line && std::mem::take(&mut self.is_after_cr) {
                 continue;
             }
             let ends_event = self.line_is_empty && !in_line;
             self.line_is_empty = true;
-            self.after_return = bytes[end] == b'\r';
+            self.is_after_cr = bytes[end] == b'\r';
             if ends_event {
                 // The LF of a CRLF belongs to the same end, if it is there.
-                if self.after_return && bytes.get(at) == Some(&b'\n') {
-                    self.after_return = false;
+                if self.is_after_cr && bytes.get(at) == Some(&b'\n') {
+                    self.is_after_cr = false;
                     at += 1;
                 }
                 return Some(at);
@@ -69,7 +69,7 @@ pub enum EventMeaning {
     /// A part of it.
     Part,
     /// Its good end: what its provider sends last when all went well.
-    GoodEnd,
+    SuccessfulEnd,
     /// Its provider says that it failed.
     Failure,
 }
@@ -78,37 +78,37 @@ impl EventMeaning {
     /// What an event of a stream in this dialect means. The empty line behind the event may be missing.
     ///
     /// Text inside an event is JSON, where quotes and line breaks are escaped, so no model output can imitate another one.
-    pub fn of(dialect: Dialect, event: &[u8]) -> EventMeaning {
+    pub fn classify(dialect: Dialect, event: &[u8]) -> EventMeaning {
         match dialect {
             Dialect::Chat | Dialect::Completions => {
                 if is_done(event) {
-                    EventMeaning::GoodEnd
+                    EventMeaning::SuccessfulEnd
                 } else if has_error(event) {
                     EventMeaning::Failure
                 } else {
                     EventMeaning::Part
                 }
             }
-            Dialect::Responses => meaning_by_type(event, &RESPONSE_ENDS, |kind| match kind {
-                "response.completed" | "response.incomplete" => EventMeaning::GoodEnd,
+            Dialect::Responses => meaning_by_type(event, &RESPONSE_END_TYPES, |kind| match kind {
+                "response.completed" | "response.incomplete" => EventMeaning::SuccessfulEnd,
                 "response.failed" | "error" => EventMeaning::Failure,
                 _ => EventMeaning::Part,
             }),
             Dialect::Messages => meaning_by_type(event, &[b"message_stop", b"error"], |kind| match kind {
-                "message_stop" => EventMeaning::GoodEnd,
+                "message_stop" => EventMeaning::SuccessfulEnd,
                 "error" => EventMeaning::Failure,
                 _ => EventMeaning::Part,
             }),
-            Dialect::Images => meaning_of_media(event, IMAGE),
-            Dialect::Speech => meaning_of_media(event, SPEECH),
-            Dialect::ImageEdits => meaning_of_media(event, EDITED_IMAGE),
-            Dialect::Transcriptions => meaning_of_media(event, TRANSCRIPT),
-            // Only all events of a stream of Gemini's together tell its end: see `CandidateEnds`.
+            Dialect::Images => media_event_meaning(event, IMAGE_COMPLETED),
+            Dialect::Speech => media_event_meaning(event, SPEECH_DONE),
+            Dialect::ImageEdits => media_event_meaning(event, IMAGE_EDIT_COMPLETED),
+            Dialect::Transcriptions => media_event_meaning(event, TRANSCRIPT_DONE),
+            // Only all events of a stream of Gemini's together tell its end: see `CandidateProgress`.
             Dialect::Embeddings
             | Dialect::Moderations
             | Dialect::Translations
             | Dialect::ImageVariations
-            | Dialect::Stored(_)
+            | Dialect::Storage(_)
             | Dialect::ResponseTokens
             | Dialect::CountTokens
             | Dialect::Gemini
@@ -124,7 +124,7 @@ impl EventMeaning {
     /// What an event that is too large to be kept will mean, by its begin: its name, the type that its data begins with, and
     /// whether its first member is an error. The last event of a response, which repeats all of it, and those with an image are
     /// that large, and what else a provider makes so.
-    pub fn of_begin(dialect: Dialect, begin: &[u8]) -> EventMeaning {
+    pub fn classify_prefix(dialect: Dialect, begin: &[u8]) -> EventMeaning {
         let (good_ends, failures): (&[&str], &[&str]) = match dialect {
             Dialect::Chat | Dialect::Completions => (&[], &[]),
             Dialect::Responses => (
@@ -132,18 +132,18 @@ impl EventMeaning {
                 &["response.failed", "error"],
             ),
             Dialect::Messages => (&[], &["error"]),
-            Dialect::Images => (&[IMAGE], &["error"]),
-            Dialect::ImageEdits => (&[EDITED_IMAGE], &["error"]),
-            Dialect::Speech => (&[SPEECH], &["error"]),
-            Dialect::Transcriptions => (&[TRANSCRIPT], &["error"]),
+            Dialect::Images => (&[IMAGE_COMPLETED], &["error"]),
+            Dialect::ImageEdits => (&[IMAGE_EDIT_COMPLETED], &["error"]),
+            Dialect::Speech => (&[SPEECH_DONE], &["error"]),
+            Dialect::Transcriptions => (&[TRANSCRIPT_DONE], &["error"]),
             _ => return EventMeaning::Part,
         };
-        let said = [event_name(begin), type_at_begin(begin)];
+        let said = [event_name(begin), leading_type(begin)];
         let says = |words: &[&str]| words.iter().any(|word| said.contains(&Some(word.as_bytes())));
-        if says(failures) || error_at_begin(begin) {
+        if says(failures) || starts_with_error(begin) {
             EventMeaning::Failure
         } else if says(good_ends) {
-            EventMeaning::GoodEnd
+            EventMeaning::SuccessfulEnd
         } else {
             EventMeaning::Part
         }
@@ -151,17 +151,17 @@ impl EventMeaning {
 }
 
 /// The types of the events that bring a whole image.
-const IMAGE: &str = "image_generation.completed";
-const EDITED_IMAGE: &str = "image_edit.completed";
+const IMAGE_COMPLETED: &str = "image_generation.completed";
+const IMAGE_EDIT_COMPLETED: &str = "image_edit.completed";
 /// Those of the last events of speech and of a transcript.
-const SPEECH: &str = "speech.audio.done";
-const TRANSCRIPT: &str = "transcript.text.done";
+const SPEECH_DONE: &str = "speech.audio.done";
+const TRANSCRIPT_DONE: &str = "transcript.text.done";
 
 /// What an event of a stream of images, speech or a transcript means, whose last one has the type `end`.
-fn meaning_of_media(event: &[u8], end: &str) -> EventMeaning {
+fn media_event_meaning(event: &[u8], end: &str) -> EventMeaning {
     let meaning = meaning_by_type(event, &[end.as_bytes(), b"error"], |kind| match kind {
         "error" => EventMeaning::Failure,
-        kind if kind == end => EventMeaning::GoodEnd,
+        kind if kind == end => EventMeaning::SuccessfulEnd,
         _ => EventMeaning::Part,
     });
     match meaning {
@@ -171,18 +171,18 @@ fn meaning_of_media(event: &[u8], end: &str) -> EventMeaning {
 }
 
 /// The type that the data of an event begins with, where it begins with one.
-fn type_at_begin(begin: &[u8]) -> Option<&[u8]> {
-    let value = first_member(begin, b"\"type\"")?.strip_prefix(b"\"")?;
+fn leading_type(begin: &[u8]) -> Option<&[u8]> {
+    let value = first_member_value(begin, b"\"type\"")?.strip_prefix(b"\"")?;
     value.split(|byte| *byte == b'"').next()
 }
 
 /// Whether the data of an event begins with an error.
-fn error_at_begin(begin: &[u8]) -> bool {
-    first_member(begin, b"\"error\"").is_some_and(|error| !error.starts_with(b"null"))
+fn starts_with_error(begin: &[u8]) -> bool {
+    first_member_value(begin, b"\"error\"").is_some_and(|error| !error.starts_with(b"null"))
 }
 
 /// What stands from the value of the first member on in the data of an event, where that has this name.
-fn first_member<'e>(begin: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
+fn first_member_value<'e>(begin: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     let data = data_lines(begin).next()?;
     let data = data.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
     let value = data.strip_prefix(name)?.trim_ascii_start();
@@ -190,7 +190,7 @@ fn first_member<'e>(begin: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
 }
 
 /// The words of events that end a response.
-const RESPONSE_ENDS: [&[u8]; 4] = [
+const RESPONSE_END_TYPES: [&[u8]; 4] = [
     b"response.completed",
     b"response.incomplete",
     b"response.failed",
@@ -210,7 +210,7 @@ fn is_done(event: &[u8]) -> bool {
 /// Whether an event is an object with an error, its own or in the member of Groq's.
 fn has_error(event: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Document<'d> {
+    struct ErrorDocument<'d> {
         error: Option<IgnoredAny>,
         #[serde(borrow)]
         x_groq: Option<&'d RawValue>,
@@ -219,12 +219,12 @@ fn has_error(event: &[u8]) -> bool {
     struct Groq {
         error: Option<IgnoredAny>,
     }
-    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
-    if FINDER.find(event).is_none() {
+    static ERROR_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"error\""));
+    if ERROR_FINDER.find(event).is_none() {
         return false;
     }
-    let data = data_of(event);
-    serde_json::from_slice::<Document<'_>>(&data).is_ok_and(|document| {
+    let data = event_data(event);
+    serde_json::from_slice::<ErrorDocument<'_>>(&data).is_ok_and(|document| {
         let groq = document
             .x_groq
             .and_then(|groq| serde_json::from_str::<Groq>(groq.get()).ok());
@@ -235,7 +235,7 @@ fn has_error(event: &[u8]) -> bool {
 /// What the type of an event's data makes of it, if any of these words is in it.
 fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> EventMeaning) -> EventMeaning {
     #[derive(Deserialize)]
-    struct Document<'d> {
+    struct ErrorDocument<'d> {
         #[serde(borrow)]
         r#type: Cow<'d, str>,
     }
@@ -245,8 +245,8 @@ fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> Even
     {
         return EventMeaning::Part;
     }
-    let data = data_of(event);
-    match serde_json::from_slice::<Document<'_>>(&data) {
+    let data = event_data(event);
+    match serde_json::from_slice::<ErrorDocument<'_>>(&data) {
         Ok(document) => meaning(&document.r#type),
         Err(_) if event_name(event) == Some(b"error") => EventMeaning::Failure,
         Err(_) => EventMeaning::Part,
@@ -255,7 +255,7 @@ fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> Even
 
 /// Whether an event of a chat completion brings nothing but the usage of the whole answer, as the one that
 /// `stream_options.include_usage` adds: its `choices` are empty.
-pub fn is_usage_alone(event: &[u8]) -> bool {
+pub fn is_usage_only(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Chunk {
         // Some leave them out there (ROCm/ATOM#1711).
@@ -278,11 +278,11 @@ pub fn is_usage_alone(event: &[u8]) -> bool {
 /// The name and the data of an event, both empty where it has none.
 pub fn event_parts(event: &[u8]) -> (&str, Cow<'_, [u8]>) {
     let name = event_name(event).and_then(|name| std::str::from_utf8(name).ok());
-    (name.unwrap_or_default(), data_of(event))
+    (name.unwrap_or_default(), event_data(event))
 }
 
 /// The data of an event: the values of its `data` lines, joined by line feeds.
-pub(crate) fn data_of(event: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn event_data(event: &[u8]) -> Cow<'_, [u8]> {
     let mut lines = data_lines(event);
     match (lines.next(), lines.next()) {
         (None, _) => Cow::Borrowed(b""),
@@ -296,15 +296,15 @@ pub(crate) fn data_of(event: &[u8]) -> Cow<'_, [u8]> {
 
 /// The name of an event.
 fn event_name(event: &[u8]) -> Option<&[u8]> {
-    lines_of(event, b"event:").last()
+    field_lines(event, b"event:").last()
 }
 
 /// The values of an event's `data` lines.
 fn data_lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
-    lines_of(event, b"data:")
+    field_lines(event, b"data:")
 }
 
-fn lines_of<'e>(event: &'e [u8], field: &'static [u8]) -> impl Iterator<Item = &'e [u8]> {
+fn field_lines<'e>(event: &'e [u8], field: &'static [u8]) -> impl Iterator<Item = &'e [u8]> {
     let lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
     lines.filter_map(move |line| {
         let value = line.strip_prefix(field)?;

@@ -6,17 +6,17 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::dialect::Dialect;
-use crate::stream_events::{EventMeaning, data_of};
+use crate::stream_events::{EventMeaning, event_data};
 
 /// Whether a stream has told why each of its choices finished: with that, and the good end of its body, it is whole also
 /// without the mark at its end, which some providers leave out (`data: [DONE]`, `message_stop`).
 ///
 /// Only events that give a reason are parsed.
 #[derive(Debug)]
-pub struct StreamFinish {
+pub struct FinishTracker {
     dialect: Dialect,
     /// Answers that were asked for.
-    choices: u64,
+    choice_count: u64,
     /// Which of them have finished, a bit for each index.
     finished: u64,
 }
@@ -46,32 +46,34 @@ struct MessageDelta {
     stop_reason: Option<IgnoredAny>,
 }
 
-impl StreamFinish {
+impl FinishTracker {
     /// A stream at its begin, for a request that asks for so many answers.
     #[must_use]
     pub fn new(dialect: Dialect, choices: u64) -> Self {
-        StreamFinish {
+        FinishTracker {
             dialect,
-            choices: choices.max(1),
+            choice_count: choices.max(1),
             finished: 0,
         }
     }
 
     /// Takes a whole event.
-    pub fn event(&mut self, event: &[u8]) {
-        static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
-        static STOP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"stop_reason\""));
+    pub fn read_event(&mut self, event: &[u8]) {
+        static FINISH_REASON_FINDER: LazyLock<Finder<'static>> =
+            LazyLock::new(|| Finder::new(b"\"finish_reason\""));
+        static STOP_REASON_FINDER: LazyLock<Finder<'static>> =
+            LazyLock::new(|| Finder::new(b"\"stop_reason\""));
         match self.dialect {
-            Dialect::Chat | Dialect::Completions if gives(event, &FINISH) => {
-                let chunk = serde_json::from_slice::<Chunk>(&data_of(event));
+            Dialect::Chat | Dialect::Completions if has_non_null_member(event, &FINISH_REASON_FINDER) => {
+                let chunk = serde_json::from_slice::<Chunk>(&event_data(event));
                 for choice in chunk.into_iter().flat_map(|chunk| chunk.choices) {
                     if choice.finish_reason.is_some() {
                         self.finished |= 1u64.checked_shl(choice.index).unwrap_or(0);
                     }
                 }
             }
-            Dialect::Messages | Dialect::Invoke if gives(event, &STOP) => {
-                let data = data_of(event);
+            Dialect::Messages | Dialect::Invoke if has_non_null_member(event, &STOP_REASON_FINDER) => {
+                let data = event_data(event);
                 let event = serde_json::from_slice::<MessageEvent<'_>>(&data).ok();
                 let event = event.filter(|event| event.r#type == "message_delta");
                 let reason = event.and_then(|event| event.delta?.stop_reason);
@@ -83,21 +85,21 @@ impl StreamFinish {
 
     /// Whether the answer is whole, should its body end well behind `rest`, an event without the empty line at its end, or
     /// nothing.
-    pub fn is_whole_with(&mut self, rest: &[u8]) -> bool {
+    pub fn is_complete_with(&mut self, rest: &[u8]) -> bool {
         let rest = rest.trim_ascii();
         if !rest.is_empty() {
-            let is_event = serde_json::from_slice::<IgnoredAny>(&data_of(rest)).is_ok();
-            if !is_event || EventMeaning::of(self.dialect, rest) == EventMeaning::Failure {
+            let is_event = serde_json::from_slice::<IgnoredAny>(&event_data(rest)).is_ok();
+            if !is_event || EventMeaning::classify(self.dialect, rest) == EventMeaning::Failure {
                 return false;
             }
-            self.event(rest);
+            self.read_event(rest);
         }
-        u64::from(self.finished.count_ones()) >= self.choices
+        u64::from(self.finished.count_ones()) >= self.choice_count
     }
 }
 
 /// Whether an event gives a member of this name another value than `null`.
-fn gives(event: &[u8], name: &Finder<'_>) -> bool {
+fn has_non_null_member(event: &[u8], name: &Finder<'_>) -> bool {
     name.find_iter(event).any(|at| {
         let value = event.get(at + name.needle().len()..).unwrap_or_default();
         let value = value.trim_ascii_start().strip_prefix(b":");
@@ -110,9 +112,11 @@ mod tests {
     use super::*;
 
     fn finished(dialect: Dialect, choices: u64, events: &[&str], rest: &str) -> bool {
-        let mut finish = StreamFinish::new(dialect, choices);
-        events.iter().for_each(|event| finish.event(event.as_bytes()));
-        finish.is_whole_with(rest.as_bytes())
+        let mut finish = FinishTracker::new(dialect, choices);
+        events
+            .iter()
+            .for_each(|event| finish.read_event(event.as_bytes()));
+        finish.is_complete_with(rest.as_bytes())
     }
 
     #[test]

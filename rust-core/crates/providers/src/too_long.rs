@@ -1,6 +1,6 @@
 /// What providers write when a prompt does not fit into the model's context, in lower case: OpenAI and its kin by a code or in words (vLLM,
 /// Mistral, DeepSeek), Anthropic, Gemini and Bedrock in words alone.
-const SAYINGS: [&[u8]; 7] = [
+const TOO_LONG_MESSAGES: [&[u8]; 7] = [
     b"context_length_exceeded",
     b"maximum context length",
     b"prompt is too long",
@@ -12,17 +12,17 @@ const SAYINGS: [&[u8]; 7] = [
 
 /// Whether the body of an error, of status 400 or 413, says that the prompt does not fit into the model's context.
 #[must_use]
-pub fn says_prompt_is_too_long(error: &[u8]) -> bool {
+pub fn is_prompt_too_long(error: &[u8]) -> bool {
     let says = |saying: &&[u8]| {
         let mut places = error.windows(saying.len());
         places.any(|place| place.eq_ignore_ascii_case(saying))
     };
-    SAYINGS.iter().any(says)
+    TOO_LONG_MESSAGES.iter().any(says)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::says_prompt_is_too_long;
+    use super::is_prompt_too_long;
 
     #[test]
     fn a_prompt_that_is_too_long_is_known_by_the_words_of_each_family() {
@@ -34,7 +34,7 @@ mod tests {
             r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}"#,
             r#"{"message":"Input is too long for requested model."}"#,
         ] {
-            assert!(says_prompt_is_too_long(error.as_bytes()), "{error}");
+            assert!(is_prompt_too_long(error.as_bytes()), "{error}");
         }
     }
 
@@ -45,7 +45,7 @@ mod tests {
             "{}",
             r#"{"error":{"message":"Invalid value for max_tokens","code":"invalid_value"}}"#,
         ] {
-            assert!(!says_prompt_is_too_long(error.as_bytes()), "{error}");
+            assert!(!is_prompt_too_long(error.as_bytes()), "{error}");
         }
     }
 }

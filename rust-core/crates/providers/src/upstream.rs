@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::dialect::{Dialect, Family};
-use crate::stored::Stored;
+use crate::stored::StorageOperation;
 
 /// Why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -94,7 +94,7 @@ pub const CONTENT_TYPE: &str = "application/json";
 #[derive(Clone, Copy)]
 pub struct ProviderKey<'k> {
     /// The field's name and what stands before the key in it, such as `Authorization: Bearer `.
-    pub field: &'static str,
+    pub header_prefix: &'static str,
     /// The key.
     pub key: &'k str,
 }
@@ -114,17 +114,22 @@ pub struct RequestTemplate {
 impl RequestTemplate {
     /// Prepares requests to the dialect's path below `base`, which stands for the `/v1` of clients.
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
-        RequestTemplate::at(base, dialect.path_upstream(), dialect, api_key)
+        RequestTemplate::for_endpoint(base, dialect.upstream_path(), dialect, api_key)
     }
 
     /// Prepares requests to another path below `base`.
-    pub fn at(base: &BaseUrl, endpoint: &str, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
+    pub fn for_endpoint(
+        base: &BaseUrl,
+        endpoint: &str,
+        dialect: Dialect,
+        api_key: Option<ProviderKey<'_>>,
+    ) -> Self {
         let BaseUrl { path, authority, .. } = base;
         let accept = match dialect {
             // Its answers are recordings of any type.
             Dialect::Speech => "*/*",
-            Dialect::Stored(Stored::FileContent) => "*/*",
-            Dialect::Stored(_) => "application/json",
+            Dialect::Storage(StorageOperation::FileContent) => "*/*",
+            Dialect::Storage(_) => "application/json",
             _ if dialect.has_form() => "*/*",
             // It answers with another type where it streams.
             _ if dialect.family() == Family::Amazon => "*/*",
@@ -141,7 +146,11 @@ impl RequestTemplate {
             head.push_str(CONTENT_TYPE);
             head.push_str("\r\n");
         }
-        if let Some(ProviderKey { field, key }) = api_key {
+        if let Some(ProviderKey {
+            header_prefix: field,
+            key,
+        }) = api_key
+        {
             for part in [field, key, "\r\n"] {
                 head.push_str(part);
             }
@@ -157,7 +166,7 @@ impl RequestTemplate {
 
     /// The same with more header lines, each with its line end.
     #[must_use]
-    pub fn with_lines(mut self, lines: &[u8]) -> Self {
+    pub fn with_header_lines(mut self, lines: &[u8]) -> Self {
         self.before_fields.extend_from_slice(lines);
         self
     }
@@ -175,11 +184,11 @@ impl RequestTemplate {
     /// Writes the head of one request whose body has `length` bytes. `fields`: header lines of this request alone.
     /// `model`: what the path ends in where the model stands there, percent-encoded.
     pub fn write(&self, request_id: &str, length: usize, model: &str, fields: &[u8], out: &mut Vec<u8>) {
-        self.write_with(request_id, Some(length as u64), model, fields, out);
+        self.write_with_framing(request_id, Some(length as u64), model, fields, out);
     }
 
     /// The same for a body that is still coming: without a length it comes in chunks (RFC 9112 section 7.1).
-    pub fn write_with(
+    pub fn write_with_framing(
         &self,
         request_id: &str,
         length: Option<u64>,

@@ -17,7 +17,7 @@ fn check(dialect: Dialect, document: &str, expected: &[Call]) {
         .calls()
         .map(|(called, name)| {
             let (choice, call) = called.call;
-            (choice, call, name, called.is_whole, called.has_arguments)
+            (choice, call, name, called.is_complete, called.has_arguments)
         })
         .collect();
     assert_eq!(found, expected, "{document}");

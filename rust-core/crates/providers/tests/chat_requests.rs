@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::{JsonError, Workspace};
-use proofgate_providers::{BadRequest, BodyText, Call, Dialect, Field, MOST_STRINGS, UpstreamBody};
+use proofgate_providers::{BadRequest, BodyText, Dialect, Field, MAX_STRINGS, ParsedRequest, UpstreamBody};
 use proptest::prelude::*;
 
-fn read(body: &str) -> Result<(Call<'_>, String), BadRequest> {
+fn read(body: &str) -> Result<(ParsedRequest<'_>, String), BadRequest> {
     let mut text = BodyText::new();
-    let request = Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text)?;
+    let request = ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text)?;
     Ok((request, text.text().to_owned()))
 }
 
@@ -20,9 +20,12 @@ fn the_fields_that_route_and_limit_a_request_are_read() {
     assert!(request.stream);
     assert!(request.include_usage);
     assert_eq!(request.max_tokens, Some(20));
-    assert_eq!(request.n, 3);
-    assert_eq!(request.messages, 2);
-    assert_eq!(Call::parse(Dialect::Chat, body.as_bytes()).unwrap(), request);
+    assert_eq!(request.choice_count, 3);
+    assert_eq!(request.message_count, 2);
+    assert_eq!(
+        ParsedRequest::parse(Dialect::Chat, body.as_bytes()).unwrap(),
+        request
+    );
 }
 
 #[test]
@@ -31,19 +34,22 @@ fn absent_and_null_fields_have_their_defaults() {
     for body in [r#"{"model":"a"}"#, null] {
         let (request, _) = read(body).unwrap();
         assert!(!request.stream && !request.include_usage);
-        assert_eq!((request.max_tokens, request.n, request.messages), (None, 1, 0));
+        assert_eq!(
+            (request.max_tokens, request.choice_count, request.message_count),
+            (None, 1, 0)
+        );
     }
 }
 
 #[test]
 fn the_models_value_is_found_where_it_stands() {
     let body = br#"{"metadata":{"model":"decoy"},"model":"gp\u0074","stream":false}"#;
-    let request = Call::parse(Dialect::Chat, body).unwrap();
+    let request = ParsedRequest::parse(Dialect::Chat, body).unwrap();
     assert_eq!(request.model, "gpt");
     assert_eq!(&body[request.model_value()], br#""gp\u0074""#);
     let body = br#"{"mod\u0065l":"gpt"}"#;
     assert_eq!(
-        &body[Call::parse(Dialect::Chat, body).unwrap().model_value()],
+        &body[ParsedRequest::parse(Dialect::Chat, body).unwrap().model_value()],
         br#""gpt""#
     );
 }
@@ -63,7 +69,7 @@ fn a_body_that_is_not_one_json_object_is_refused() {
         b"\xef\xbb\xbf{\"model\":\"a\"}",
     ];
     for body in bodies {
-        let bad = Call::parse(Dialect::Chat, body).unwrap_err();
+        let bad = ParsedRequest::parse(Dialect::Chat, body).unwrap_err();
         assert_eq!((bad.code(), bad.param()), ("invalid_json", None), "{body:?}");
     }
 }
@@ -194,14 +200,14 @@ fn a_body_text_is_used_again_for_the_next_body() {
         r#"{"model":"a","messages":"#,
         r#"{"model":"a"}"#,
     ] {
-        let _ = Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
+        let _ = ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
     }
     assert_eq!(text.text(), "");
 }
 
 /// The body as it goes upstream when a stream is asked for its usage.
 fn asking(body: &str) -> String {
-    let request = Call::parse(Dialect::Chat, body.as_bytes()).unwrap();
+    let request = ParsedRequest::parse(Dialect::Chat, body.as_bytes()).unwrap();
     let edit = request.usage_edit(&request.model_value());
     let body = UpstreamBody::new(body.as_bytes(), [edit, None]);
     let parts = body.parts().concat();
@@ -240,7 +246,7 @@ fn a_stream_is_asked_for_its_usage_and_every_other_byte_stays() {
     for (body, asked) in cases {
         assert_eq!(asking(body), asked);
         assert!(
-            Call::parse(Dialect::Chat, asked.as_bytes())
+            ParsedRequest::parse(Dialect::Chat, asked.as_bytes())
                 .unwrap()
                 .include_usage,
             "{asked}"
@@ -388,8 +394,8 @@ fn with_strings(count: usize) -> String {
 
 #[test]
 fn a_body_with_more_strings_than_are_read_is_refused() {
-    assert!(read(&with_strings(MOST_STRINGS)).is_ok());
-    let refused = read(&with_strings(MOST_STRINGS + 1)).unwrap_err();
+    assert!(read(&with_strings(MAX_STRINGS)).is_ok());
+    let refused = read(&with_strings(MAX_STRINGS + 1)).unwrap_err();
     assert_eq!(
         (refused, refused.code()),
         (BadRequest::TooManyStrings, "too_many_strings")
@@ -398,7 +404,7 @@ fn a_body_with_more_strings_than_are_read_is_refused() {
 
 #[test]
 fn long_numbers_and_images_count_among_the_strings_as_far_as_they_are_noted() {
-    let strings = with_strings(MOST_STRINGS);
+    let strings = with_strings(MAX_STRINGS);
     let short = strings.replacen("[", "[123,", 1);
     assert!(read(&short).is_ok());
     let long = strings.replacen("[", "[123456789,", 1);
@@ -411,25 +417,25 @@ fn long_numbers_and_images_count_among_the_strings_as_far_as_they_are_noted() {
 #[test]
 fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
     let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
-    let bodies = [with_strings(MOST_STRINGS), with_strings(3 * MOST_STRINGS)];
+    let bodies = [with_strings(MAX_STRINGS), with_strings(3 * MAX_STRINGS)];
     for body in bodies {
-        let _ = Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
+        let _ = ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
         // Twelve bytes for each string, sixteen for each message, and as many line feeds as there are strings.
         assert!(
-            text.capacity() <= (12 + 16 + 4) * MOST_STRINGS,
+            text.capacity() <= (12 + 16 + 4) * MAX_STRINGS,
             "{}",
             text.capacity()
         );
-        text.give_back(1000);
+        text.release_memory(1000);
         // So much of each of the three: texts, strings, messages.
         assert!(text.capacity() <= 3000, "{}", text.capacity());
         assert_eq!(text.text(), "");
     }
     let keys: Vec<String> = (0..10_000).map(|number| format!(r#""{number}":0"#)).collect();
     let body = format!(r#"{{"model":"a",{}}}"#, keys.join(","));
-    Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text).unwrap();
     assert!(workspace.capacity() > 100_000);
-    workspace.give_back(1000);
+    workspace.release_memory(1000);
     assert!(workspace.capacity() <= 2000, "{}", workspace.capacity());
 }
 
@@ -438,10 +444,13 @@ fn memory_that_was_made_ready_holds_the_text_and_the_rest_of_it_goes_back() {
     let mut text = BodyText::new();
     let picture = format!("data:image/png;base64,iVBORw0KGgo{}", "A".repeat(1 << 20));
     let body = chat_with_picture(&picture);
-    assert_eq!(text.make_ready(body.len()).count(), body.len().div_ceil(64 << 10));
+    assert_eq!(
+        text.reserve_steps(body.len()).count(),
+        body.len().div_ceil(64 << 10)
+    );
     assert!(text.text().is_empty() && text.capacity() >= body.len());
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-    text.shrink();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    text.shrink_to_used();
     assert!(text.capacity() < 16 << 10, "{}", text.capacity());
     assert!(text.text().contains("what is this"), "{}", text.text());
 }
@@ -449,11 +458,11 @@ fn memory_that_was_made_ready_holds_the_text_and_the_rest_of_it_goes_back() {
 #[test]
 fn memory_that_a_document_has_left_is_ready_for_the_next_one() {
     let mut text = BodyText::new();
-    assert_eq!(text.make_ready(300_000).count(), 5);
-    text.plain("a document");
-    assert_eq!(text.make_ready(300_000).count(), 0);
+    assert_eq!(text.reserve_steps(300_000).count(), 5);
+    text.collect_plain_text("a document");
+    assert_eq!(text.reserve_steps(300_000).count(), 0);
     assert!(text.text().is_empty() && text.capacity() >= 300_000);
-    assert_eq!(text.make_ready(400_000).count(), 7);
+    assert_eq!(text.reserve_steps(400_000).count(), 7);
 }
 
 fn chat_with_picture(url: &str) -> String {

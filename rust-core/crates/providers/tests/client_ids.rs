@@ -1,13 +1,13 @@
 //! What a request's body says of its session and its end user.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_providers::{Call, Dialect};
+use proofgate_providers::{Dialect, ParsedRequest};
 
 /// The session and the end user that a body names.
 fn ids(dialect: Dialect, body: &str) -> (Option<String>, Option<String>) {
-    let call = Call::parse(dialect, body.as_bytes()).unwrap();
+    let call = ParsedRequest::parse(dialect, body.as_bytes()).unwrap();
     let mut found = (None, None);
-    call.ids.read(&mut String::new(), |session, user| {
+    call.client_ids.with_ids(&mut String::new(), |session, user| {
         found = (session.map(str::to_owned), user.map(str::to_owned));
     });
     found

@@ -2,7 +2,7 @@
 
 use proofgate_json::Workspace;
 use proofgate_policy::Scope;
-use proofgate_providers::{Attachments, BadRequest, BodyText, Call, Dialect};
+use proofgate_providers::{AttachmentPolicy, BadRequest, BodyText, Dialect, ParsedRequest};
 
 #[path = "support/reading.rs"]
 mod reading;
@@ -26,12 +26,15 @@ fn the_texts_of_a_response_are_read_wherever_they_hide() {
         "text":{"format":{"type":"json_schema","schema":{"description":"five"}}},
         "max_output_tokens":9,"stream":true,"previous_response_id":null,"background":false}"#;
     let (call, text) = read(Dialect::Responses, body).unwrap();
-    assert_eq!((call.stream, call.max_tokens, call.messages), (true, Some(9), 3));
+    assert_eq!(
+        (call.stream, call.max_tokens, call.message_count),
+        (true, Some(9), 3)
+    );
     for word in ["be kind", "one", "{\"two\":2}", "three", "four", "five"] {
         assert!(text.lines().any(|line| line == word), "{word}: {text}");
     }
     let (call, text) = read(Dialect::Responses, r#"{"model":"m","input":"hello"}"#).unwrap();
-    assert_eq!((call.messages, text.as_str()), (1, "hello"));
+    assert_eq!((call.message_count, text.as_str()), (1, "hello"));
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn the_texts_of_a_message_are_read_wherever_they_hide() {
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"four"}]}],
         "tools":[{"name":"f","input_schema":{"type":"object","description":"five"}},{"type":"bash_20250124","name":"bash"}]}"#;
     let (call, text) = read(Dialect::Messages, body).unwrap();
-    assert_eq!((call.max_tokens, call.messages), (Some(5), 3));
+    assert_eq!((call.max_tokens, call.message_count), (Some(5), 3));
     for word in ["be kind", "one", "two", "three", "four", "five"] {
         assert!(text.lines().any(|line| line == word), "{word}: {text}");
     }
@@ -65,7 +68,7 @@ fn what_the_model_takes_for_its_instructions_is_known_in_each_dialect() {
         ),
     ] {
         let mut text = BodyText::new();
-        Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        ParsedRequest::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
         let rules = text.text().find("rules").unwrap();
         let user = text.text().find("user").unwrap();
         let scope_at = |at| text.passage(text.passage_at(at).unwrap()).unwrap().scope;
@@ -104,7 +107,7 @@ fn what_a_provider_keeps_for_all_tenants_is_not_served() {
         ),
     ] {
         let bad = refused(dialect, body);
-        assert_eq!(bad, BadRequest::UnservedField(field), "{body}");
+        assert_eq!(bad, BadRequest::UnsupportedField(field), "{body}");
         assert_eq!(bad.param(), Some(field));
     }
     let nothing = r#"{"model":"m","messages":[],"mcp_servers":[],"container":null}"#;
@@ -207,8 +210,8 @@ fn what_an_account_of_openai_keeps_is_noted_by_name() {
             None,
         ),
     ] {
-        let call = Call::parse(dialect, body.as_bytes()).unwrap();
-        assert_eq!(call.kept, field, "{body}");
+        let call = ParsedRequest::parse(dialect, body.as_bytes()).unwrap();
+        assert_eq!(call.stored_reference, field, "{body}");
     }
 }
 
@@ -307,11 +310,11 @@ fn words_are_read_wherever_an_attachment_may_stand() {
             encoded,
         ),
     ] {
-        for attachments in [Attachments::ScanText, Attachments::Skip] {
+        for attachments in [AttachmentPolicy::ScanText, AttachmentPolicy::Skip] {
             let mut text = BodyText::new();
             text.set_attachments(attachments);
-            Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
-            let is_left_out = words == encoded && attachments == Attachments::Skip;
+            ParsedRequest::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+            let is_left_out = words == encoded && attachments == AttachmentPolicy::Skip;
             assert_eq!(text.text().contains(words), !is_left_out, "{body}: {}", text.text());
         }
     }

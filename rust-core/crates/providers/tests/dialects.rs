@@ -17,10 +17,10 @@ fn refused(dialect: Dialect, body: &str) -> BadRequest {
 #[test]
 fn each_path_speaks_its_dialect() {
     for dialect in Dialect::ALL {
-        assert_eq!(Dialect::at(dialect.path()), Some(dialect));
+        assert_eq!(Dialect::from_path(dialect.path()), Some(dialect));
     }
-    assert_eq!(Dialect::at("/v1/chat/completions/"), None);
-    assert_eq!(Dialect::at("/v1"), None);
+    assert_eq!(Dialect::from_path("/v1/chat/completions/"), None);
+    assert_eq!(Dialect::from_path("/v1"), None);
 }
 
 #[test]
@@ -42,8 +42,15 @@ fn a_request_goes_to_its_path_with_the_key_as_its_provider_wants_it() {
         let key = format!("\r\n{field}k\r\n");
         let mut head = Vec::new();
         let fields = b"anthropic-version: 2023-06-01\r\n";
-        RequestTemplate::new(&base, dialect, Some(ProviderKey { field, key: "k" }))
-            .write("req_1", 7, "", fields, &mut head);
+        RequestTemplate::new(
+            &base,
+            dialect,
+            Some(ProviderKey {
+                header_prefix: field,
+                key: "k",
+            }),
+        )
+        .write("req_1", 7, "", fields, &mut head);
         let head = String::from_utf8(head).unwrap();
         assert!(head.starts_with(begin) && head.contains(&key), "{head}");
         let end = "\r\nanthropic-version: 2023-06-01\r\nX-Request-Id: req_1\r\nContent-Length: 7\r\n\r\n";
@@ -97,7 +104,7 @@ fn tokens_in_the_place_of_text_are_told() {
 #[test]
 fn a_completion_may_be_chosen_from_several() {
     let body = r#"{"model":"m","prompt":"a","n":2,"best_of":5}"#;
-    assert_eq!(read(Dialect::Completions, body).unwrap().0.n, 5);
+    assert_eq!(read(Dialect::Completions, body).unwrap().0.choice_count, 5);
 }
 
 #[test]
@@ -114,12 +121,12 @@ fn each_prompt_of_a_completion_counts_and_the_numbers_of_tokens_are_one() {
     ] {
         let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
         let (call, _) = read(Dialect::Completions, &body).unwrap();
-        assert_eq!(call.prompts, prompts, "{prompt}");
+        assert_eq!(call.prompt_count, prompts, "{prompt}");
     }
     let (call, _) = read(Dialect::Completions, r#"{"model":"m"}"#).unwrap();
-    assert_eq!(call.prompts, 1);
+    assert_eq!(call.prompt_count, 1);
     let (call, _) = read(Dialect::Embeddings, r#"{"model":"m","input":["a","b"]}"#).unwrap();
-    assert_eq!(call.prompts, 1, "texts that are embedded have no answers");
+    assert_eq!(call.prompt_count, 1, "texts that are embedded have no answers");
 }
 
 #[test]
@@ -144,9 +151,9 @@ fn zero_names_no_maximum_where_some_take_it_for_none() {
 
 #[test]
 fn the_good_end_of_each_dialect_is_its_own() {
-    use EventMeaning::{Failure, GoodEnd, Part};
+    use EventMeaning::{Failure, Part, SuccessfulEnd};
     for (dialect, event, meaning) in [
-        (Dialect::Chat, "data: [DONE]\n\n", GoodEnd),
+        (Dialect::Chat, "data: [DONE]\n\n", SuccessfulEnd),
         (
             Dialect::Chat,
             "data: {\"error\":{\"message\":\"m\"}}\n\n",
@@ -162,12 +169,12 @@ fn the_good_end_of_each_dialect_is_its_own() {
         (
             Dialect::Responses,
             "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{}}\n\n",
-            GoodEnd,
+            SuccessfulEnd,
         ),
         (
             Dialect::Responses,
             "data: {\"type\":\"response.incomplete\"}\n\n",
-            GoodEnd,
+            SuccessfulEnd,
         ),
         (
             Dialect::Responses,
@@ -187,7 +194,7 @@ fn the_good_end_of_each_dialect_is_its_own() {
         (
             Dialect::Messages,
             "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
-            GoodEnd,
+            SuccessfulEnd,
         ),
         // Its sender may think that nothing more is needed, but this is not all of it.
         (Dialect::Messages, "event: message_stop\ndata: {\"ty", Part),
@@ -207,7 +214,11 @@ fn the_good_end_of_each_dialect_is_its_own() {
             Part,
         ),
     ] {
-        assert_eq!(EventMeaning::of(dialect, event.as_bytes()), meaning, "{event}");
+        assert_eq!(
+            EventMeaning::classify(dialect, event.as_bytes()),
+            meaning,
+            "{event}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@
 mod frames;
 
 use frames::{crc32, frame, string};
-use proofgate_providers::event_stream::{Frame, FrameError, FrameReader, MOST_PAYLOAD_BYTES};
+use proofgate_providers::event_stream::{Frame, FrameError, FrameReader, MAX_PAYLOAD_BYTES};
 use proptest::prelude::*;
 
 const EMPTY: &str = "000000100000000005c248eb7d98c8ff";
@@ -194,7 +194,7 @@ fn a_frame_shorter_than_its_parts_is_refused() {
     assert_eq!(prelude(15, 0), Some(FrameError::Lengths));
     assert_eq!(prelude(0, 0), Some(FrameError::Lengths));
     assert_eq!(prelude(36, 21), Some(FrameError::Lengths));
-    assert_eq!(prelude(37, 21), Some(FrameError::CutShort));
+    assert_eq!(prelude(37, 21), Some(FrameError::Truncated));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_stream_that_ends_within_a_frame_is_cut_short() {
     for length in 1..whole.len() {
         assert_eq!(
             failure(&whole[..length]),
-            Some(FrameError::CutShort),
+            Some(FrameError::Truncated),
             "{length} bytes"
         );
     }
@@ -248,9 +248,9 @@ fn a_stream_that_ends_within_a_frame_is_cut_short() {
 
 #[test]
 fn the_largest_payload_is_read() {
-    let largest = frame(b"", &vec![7; MOST_PAYLOAD_BYTES]);
+    let largest = frame(b"", &vec![7; MAX_PAYLOAD_BYTES]);
     let (frames, end) = split(&[&largest], usize::MAX);
-    assert_eq!((frames[0].2.len(), end), (MOST_PAYLOAD_BYTES, Ok(())));
+    assert_eq!((frames[0].2.len(), end), (MAX_PAYLOAD_BYTES, Ok(())));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn memory_of_a_large_frame_is_given_back() {
     let mut reader = FrameReader::new(1 << 20);
     reader.push(&frame(b"", &[0; 1 << 20]));
     assert!(reader.next_frame().unwrap().is_some());
-    reader.give_back(1024);
+    reader.release_memory(1024);
     assert!(reader.capacity() <= 1024);
 }
 

@@ -1,7 +1,7 @@
 //! A stream is split into the same events however it is cut.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_providers::{Beginning, BeginningReader, Dialect, EventReader, EventTooLarge};
+use proofgate_providers::{Dialect, EventReader, EventTooLarge, ResponseStart, ResponseStartReader};
 use proptest::prelude::*;
 
 /// Bytes, data and whether there are unknown fields, of one event.
@@ -16,7 +16,7 @@ fn split(pieces: &[&[u8]], limit: usize) -> Result<Vec<Seen>, EventTooLarge> {
             events.push((
                 event.raw.to_vec(),
                 event.data.map(<[u8]>::to_vec),
-                event.unknown_fields,
+                event.has_unknown_fields,
             ));
         }
     }
@@ -24,7 +24,7 @@ fn split(pieces: &[&[u8]], limit: usize) -> Result<Vec<Seen>, EventTooLarge> {
         events.push((
             event.raw.to_vec(),
             event.data.map(<[u8]>::to_vec),
-            event.unknown_fields,
+            event.has_unknown_fields,
         ));
     }
     assert!(reader.finish()?.is_none());
@@ -101,10 +101,10 @@ fn an_offset_in_joined_data_is_found_in_its_line() {
     let joined = event.data.unwrap();
     assert_eq!(joined, b"ab\ncd");
     for (offset, byte) in joined.iter().enumerate().filter(|(_, byte)| **byte != b'\n') {
-        assert_eq!(event.raw[event.locate(offset)], *byte);
+        assert_eq!(event.raw[event.raw_offset(offset)], *byte);
     }
-    assert_eq!(&event.raw[..event.locate(2)], b"id: 1\ndata: ab");
-    assert_eq!(&event.raw[..event.locate(5)], b"id: 1\ndata: ab\r\ndata:cd");
+    assert_eq!(&event.raw[..event.raw_offset(2)], b"id: 1\ndata: ab");
+    assert_eq!(&event.raw[..event.raw_offset(5)], b"id: 1\ndata: ab\r\ndata:cd");
 }
 
 #[test]
@@ -144,7 +144,10 @@ fn a_stream_begins_with_a_failure_also_behind_a_byte_order_mark() {
     let event = b"data: {\"error\":{\"message\":\"no room\",\"code\":503}}\n\n";
     for mark in ["", "\u{feff}"] {
         let begin = [mark.as_bytes(), event].concat();
-        let found = BeginningReader::new(Dialect::Chat).look(&begin, false);
-        assert!(matches!(found, Beginning::Failure { .. }), "{mark:?}: {found:?}");
+        let found = ResponseStartReader::new(Dialect::Chat).inspect(&begin, false);
+        assert!(
+            matches!(found, ResponseStart::Failure { .. }),
+            "{mark:?}: {found:?}"
+        );
     }
 }

@@ -6,12 +6,12 @@ mod frames;
 
 use frames::{carried, event, exception, frame, string};
 use proofgate_providers::event_stream::FrameError;
-use proofgate_providers::{Dialect, FrameEvents, Usage, UsageReader};
+use proofgate_providers::{Dialect, FrameDecoder, Usage, UsageReader};
 use proptest::prelude::*;
 
 /// All events of a stream that comes in these pieces.
 fn read<'p>(dialect: Dialect, pieces: impl IntoIterator<Item = &'p [u8]>) -> Result<String, FrameError> {
-    let mut frames = FrameEvents::new(dialect, 1 << 20);
+    let mut frames = FrameDecoder::new(dialect, 1 << 20);
     let mut out = Vec::new();
     for piece in pieces {
         frames.push(piece);
@@ -102,10 +102,10 @@ fn events_of_unknown_types_say_nothing() {
 #[test]
 fn a_buffer_can_be_lent_only_while_nothing_waits_in_it() {
     let frame = event("messageStart", "{}");
-    let mut frames = FrameEvents::new(Dialect::Converse, 100);
+    let mut frames = FrameDecoder::new(Dialect::Converse, 100);
     frames.push(&frame[..20]);
     assert!(!frames.next_event(&mut Vec::new()).unwrap());
-    assert_eq!(frames.size_with(5), 25);
+    assert_eq!(frames.max_size_after(5), 25);
     assert!(frames.idle_buffer().is_none());
     frames.push(&frame[20..]);
     assert!(frames.next_event(&mut Vec::new()).unwrap());
@@ -172,7 +172,7 @@ proptest! {
             string(":event-type", if chunk { "chunk" } else { "metadata" }),
             string(":message-type", "event"),
         ];
-        let mut frames = FrameEvents::new(if chunk { Dialect::Invoke } else { Dialect::Converse }, 1 << 20);
+        let mut frames = FrameDecoder::new(if chunk { Dialect::Invoke } else { Dialect::Converse }, 1 << 20);
         frames.push(&frame(&headers.concat(), &payload));
         let mut out = Vec::new();
         if let Ok(written) = frames.next_event(&mut out) {

@@ -9,7 +9,7 @@
 mod frames;
 
 use proofgate_providers::event_stream::FrameReader;
-use proofgate_providers::{Dialect, FrameEvents, FrameWriter};
+use proofgate_providers::{Dialect, FrameDecoder, FrameWriter};
 use proptest::prelude::*;
 
 const STREAM: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n: hb\n\
@@ -30,7 +30,7 @@ fn framed(pieces: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
 }
 
 fn read(frames: &[u8]) -> String {
-    let mut events = FrameEvents::new(Dialect::Invoke, 1 << 20);
+    let mut events = FrameDecoder::new(Dialect::Invoke, 1 << 20);
     events.push(frames);
     let mut out = Vec::new();
     while events.next_event(&mut out).unwrap() {}

@@ -4,8 +4,8 @@
 use proofgate_json::Workspace;
 use proofgate_policy::Scope;
 use proofgate_providers::{
-    BadRequest, BaseUrl, BodyText, Call, CandidateEnds, Dialect, EventMeaning, Field, RequestTemplate,
-    UsageReader,
+    BadRequest, BaseUrl, BodyText, CandidateProgress, Dialect, EventMeaning, Field, ParsedRequest,
+    RequestTemplate, UsageReader,
 };
 
 #[path = "support/reading.rs"]
@@ -34,7 +34,10 @@ fn the_texts_of_a_request_are_read_wherever_they_hide() {
         "generationConfig":{"stopSequences":["fifteen"],"responseSchema":{"description":"sixteen"},"maxOutputTokens":9,"candidateCount":2},
         "labels":{"seventeen":"eighteen"}}"#;
     let (call, text) = read(Dialect::Gemini, body).unwrap();
-    assert_eq!((call.max_tokens, call.n, call.messages), (Some(9), 2, 3));
+    assert_eq!(
+        (call.max_tokens, call.choice_count, call.message_count),
+        (Some(9), 2, 3)
+    );
     assert_eq!((call.model.as_ref(), call.stream), ("", false));
     assert!(call.model_value().is_empty());
     for word in "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen".split(' ') {
@@ -57,7 +60,10 @@ fn both_spellings_of_googles_names_are_read_and_one_element_counts_for_a_list_of
     let body = r#"{"contents":{"parts":{"text":"one"}},"system_instruction":{"parts":{"text":"two"}},
         "generation_config":{"max_output_tokens":7,"candidate_count":3},"tools":{"function_declarations":{"description":"three"}}}"#;
     let (call, text) = read(Dialect::Gemini, body).unwrap();
-    assert_eq!((call.max_tokens, call.n, call.messages), (Some(7), 3, 1));
+    assert_eq!(
+        (call.max_tokens, call.choice_count, call.message_count),
+        (Some(7), 3, 1)
+    );
     for word in ["one", "two", "three"] {
         assert!(text.lines().any(|line| line == word), "{word}: {text}");
     }
@@ -73,7 +79,7 @@ fn what_the_model_takes_for_its_instructions_is_known() {
             r#"{{"contents":[{{"parts":[{{"text":"user"}}]}}],"{field}":{{"parts":[{{"text":"rules"}}]}}}}"#
         );
         let mut text = BodyText::new();
-        Call::read(Dialect::Gemini, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+        ParsedRequest::read(Dialect::Gemini, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
         let scope = |word: &str| {
             let passage = text.passage_at(text.text().find(word).unwrap()).unwrap();
             text.passage(passage).unwrap().scope
@@ -90,7 +96,7 @@ fn what_the_provider_keeps_or_runs_is_not_served() {
     for field in ["cachedContent", "cached_content"] {
         assert_eq!(
             refused(&format!(r#"{{"contents":[],"{field}":"cachedContents/1"}}"#)),
-            BadRequest::UnservedField("cachedContent")
+            BadRequest::UnsupportedField("cachedContent")
         );
     }
     for file in [
@@ -110,7 +116,7 @@ fn what_the_provider_keeps_or_runs_is_not_served() {
                 r#"{{"contents":[{{"parts":[{{"functionResponse":{{"name":"f","response":{{}},"parts":[{file}]}}}}]}}]}}"#
             ),
         ] {
-            assert_eq!(refused(&body), BadRequest::UnservedField(field), "{body}");
+            assert_eq!(refused(&body), BadRequest::UnsupportedField(field), "{body}");
         }
     }
     for tool in [
@@ -127,12 +133,18 @@ fn what_the_provider_keeps_or_runs_is_not_served() {
     ] {
         for tools in [format!(r#"[{{"{tool}":{{}}}}]"#), format!(r#"{{"{tool}":{{}}}}"#)] {
             let body = format!(r#"{{"contents":[],"tools":{tools}}}"#);
-            let tools = Call::parse(Dialect::Gemini, body.as_bytes()).unwrap().tools;
-            assert_eq!((&*tools.hosted[0].kind, tools.of_client), (tool, false), "{body}");
+            let tools = ParsedRequest::parse(Dialect::Gemini, body.as_bytes())
+                .unwrap()
+                .tools;
+            assert_eq!(
+                (&*tools.hosted[0].kind, tools.has_client_tools),
+                (tool, false),
+                "{body}"
+            );
         }
     }
     let mixed = r#"{"contents":[],"tools":[{"functionDeclarations":[],"googleSearch":{}}]}"#;
-    assert_eq!(refused(mixed), BadRequest::UnservedTool);
+    assert_eq!(refused(mixed), BadRequest::UnsupportedTool);
     let served = r#"{"contents":[{"parts":[{"text":"a","fileData":{"fileUri":null}}]}],"cachedContent":null,
         "tools":[{"functionDeclarations":[],"googleSearch":null},{"computerUse":{"environment":"ENVIRONMENT_BROWSER"}}]}"#;
     assert!(read(Dialect::Gemini, served).is_ok());
@@ -142,7 +154,7 @@ fn what_the_provider_keeps_or_runs_is_not_served() {
             r#"{"generateContentRequest":{"contents":[]}}"#
         )
         .err(),
-        Some(BadRequest::UnservedField("generateContentRequest"))
+        Some(BadRequest::UnsupportedField("generateContentRequest"))
     );
 }
 
@@ -198,20 +210,20 @@ fn a_request_upstream_has_the_model_in_its_path() {
         (Dialect::GeminiTokens, false, ":countTokens "),
     ] {
         let mut head = Vec::new();
-        let model = dialect.model_in_path("a/b:1", stream);
+        let model = dialect.upstream_model_path("a/b:1", stream);
         RequestTemplate::new(&base, dialect, None).write("req_1", 0, &model, b"", &mut head);
         let expected = format!("POST /v1beta/models/a%2Fb%3A1{end}");
         assert!(String::from_utf8(head).unwrap().starts_with(&expected));
     }
-    assert_eq!(Dialect::Chat.model_in_path("m", true), "");
+    assert_eq!(Dialect::Chat.upstream_model_path("m", true), "");
 }
 
 /// Takes events, and says whether the answer is whole after each.
 fn whole_after(events: &[&str]) -> Vec<bool> {
-    let mut ends = CandidateEnds::default();
+    let mut ends = CandidateProgress::default();
     let mut whole = |event: &&str| {
-        assert_eq!(ends.event(event.as_bytes()), EventMeaning::Part);
-        ends.are_whole()
+        assert_eq!(ends.read_event(event.as_bytes()), EventMeaning::Part);
+        ends.are_all_finished()
     };
     events.iter().map(&mut whole).collect()
 }
@@ -247,7 +259,7 @@ fn an_error_is_a_failure_in_a_frame_or_without_one() {
     let framed = format!("data: {}\n\n", error.replace('\n', ""));
     for event in [error, &framed] {
         assert_eq!(
-            CandidateEnds::default().event(event.as_bytes()),
+            CandidateProgress::default().read_event(event.as_bytes()),
             EventMeaning::Failure
         );
     }
@@ -260,7 +272,7 @@ fn the_texts_of_embeddings_are_read_and_no_file_that_the_provider_keeps_is_embed
     assert_eq!(text, "a\nb\nRETRIEVAL_QUERY\nc");
     let several = r#"{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]}},{"content":{"parts":[{"text":"b"}]}}]}"#;
     let (call, text) = read(Dialect::GeminiEmbeddings, several).unwrap();
-    assert_eq!((call.messages, text.as_str()), (2, "models/m\na\nb"));
+    assert_eq!((call.message_count, text.as_str()), (2, "models/m\na\nb"));
     let file = r#"{"parts":[{"fileData":{"fileUri":"https://a.example/f"}}]}"#;
     for (dialect, body) in [
         (Dialect::GeminiEmbedding, format!(r#"{{"content":{file}}}"#)),
@@ -269,8 +281,8 @@ fn the_texts_of_embeddings_are_read_and_no_file_that_the_provider_keeps_is_embed
             format!(r#"{{"requests":[{{"content":{file}}}]}}"#),
         ),
     ] {
-        let refused = read(dialect, &body).map(|(call, _)| call.messages);
-        assert_eq!(refused, Err(BadRequest::UnservedField("fileUri")), "{body}");
+        let refused = read(dialect, &body).map(|(call, _)| call.message_count);
+        assert_eq!(refused, Err(BadRequest::UnsupportedField("fileUri")), "{body}");
     }
 }
 

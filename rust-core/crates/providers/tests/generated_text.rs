@@ -129,7 +129,7 @@ fn parts_and_logprobs_are_found_where_they_stand() {
         .unwrap();
     let part = &generated.parts()[0];
     assert_eq!(&event[part.place.raw.clone()], r"\u0048i");
-    assert!(part.place.escaped);
+    assert!(part.place.has_escapes);
     let logprobs: Vec<&str> = generated
         .logprobs()
         .iter()
@@ -203,7 +203,7 @@ fn what_is_noted_of_an_answer_of_many_parts_has_a_bound_and_is_given_back() {
         assert_eq!(generated.overflowed(), overflowed);
         assert!(generated.capacity() < 10 << 20, "{}", generated.capacity());
     }
-    generated.give_back(1000);
+    generated.release_memory(1000);
     assert!(generated.capacity() <= 5000, "{}", generated.capacity());
     assert_eq!(
         read(r#"{"choices":[{"text":"a"}]}"#),

@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, Shape, Written};
+use proofgate_providers::{Dialect, GeneratedText, PartEncoding, Shape};
 use support::keyed;
 
 fn read(document: &str) -> (Shape, Vec<(String, String)>) {
@@ -83,14 +83,14 @@ fn the_arguments_of_a_call_are_read_with_their_keys_and_long_numbers() {
     let parts: Vec<_> = generated
         .parts()
         .iter()
-        .map(|part| (generated.value(part), part.written))
+        .map(|part| (generated.value(part), part.encoding))
         .collect();
     assert_eq!(
         parts,
         [
-            ("card", Written::Key),
-            ("4111111111111111", Written::Number),
-            ("days", Written::Key)
+            ("card", PartEncoding::Key),
+            ("4111111111111111", PartEncoding::Number),
+            ("days", PartEncoding::Key)
         ]
     );
 }

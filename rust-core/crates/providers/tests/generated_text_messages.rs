@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, Shape, Written};
+use proofgate_providers::{Dialect, GeneratedText, PartEncoding, Shape};
 use proptest::prelude::*;
 use support::keyed;
 
@@ -59,12 +59,12 @@ fn what_a_tool_is_called_with_is_read_with_its_keys_and_long_numbers() {
     let parts: Vec<_> = generated
         .parts()
         .iter()
-        .map(|part| (part.written, &answer[part.place.raw.clone()]))
+        .map(|part| (part.encoding, &answer[part.place.raw.clone()]))
         .collect();
     let expected = [
-        (Written::Key, "card"),
-        (Written::Number, "4111111111111111"),
-        (Written::Key, "days"),
+        (PartEncoding::Key, "card"),
+        (PartEncoding::Number, "4111111111111111"),
+        (PartEncoding::Key, "days"),
     ];
     assert_eq!(parts, expected);
 }

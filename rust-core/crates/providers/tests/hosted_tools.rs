@@ -1,6 +1,6 @@
 //! Who runs the tools of a request.
 
-use proofgate_providers::{Call, CallBound, Dialect, Tools};
+use proofgate_providers::{CallLimit, Dialect, ParsedRequest, Tools};
 use proptest::prelude::*;
 
 #[test]
@@ -78,12 +78,12 @@ fn who_runs_a_tool_is_told_by_what_the_api_says_of_it() {
         let body = format!(r#"{{"model":"m","messages":[],"tools":[{tool}]}}"#);
         let (tools, kinds) = tools_of(dialect, &body);
         assert_eq!(kinds, Vec::from_iter(hosted), "{tool}");
-        assert_eq!(tools.of_client, hosted.is_none(), "{tool}");
+        assert_eq!(tools.has_client_tools, hosted.is_none(), "{tool}");
     }
 }
 
 fn tools_of(dialect: Dialect, body: &str) -> (Tools, Vec<String>) {
-    let Ok(Call { tools, .. }) = Call::parse(dialect, body.as_bytes()) else {
+    let Ok(ParsedRequest { tools, .. }) = ParsedRequest::parse(dialect, body.as_bytes()) else {
         unreachable!("{body} was not read");
     };
     let kinds = tools.hosted.iter().map(|tool| tool.kind.to_string()).collect();
@@ -94,7 +94,7 @@ fn tools_of(dialect: Dialect, body: &str) -> (Tools, Vec<String>) {
 fn a_tool_of_the_provider_is_allowed_by_its_kind_with_or_without_its_date() {
     let body = r#"{"model":"m","messages":[],"tools":[{"type":"web_search_20250305"}]}"#;
     let (tools, _) = tools_of(Dialect::Messages, body);
-    assert_eq!(tools.hosted[0].undated(), "web_search");
+    assert_eq!(tools.hosted[0].kind_without_date(), "web_search");
     for (name, allowed) in [
         ("web_search", true),
         ("web_search_20250305", true),
@@ -124,15 +124,15 @@ fn a_search_beside_a_chat_is_a_hosted_tool_that_can_be_left_out() {
     ] {
         let (tools, kinds) = tools_of(Dialect::Chat, body);
         assert_eq!(kinds, ["web_search_options"], "{body}");
-        assert!(tools.hosted[0].is_besides() && !tools.of_client);
+        assert!(tools.hosted[0].is_optional_field() && !tools.has_client_tools);
         let mut written = Vec::new();
-        tools.write(body.as_bytes(), |_| true, None, &mut written);
+        tools.write_without(body.as_bytes(), |_| true, None, &mut written);
         assert_eq!(String::from_utf8_lossy(&written), left);
     }
     let nothing = r#"{"model":"m","messages":[],"web_search_options":null}"#;
     assert_eq!(tools_of(Dialect::Chat, nothing).1.len(), 0);
     let almost = br#"{"model":"m","messages":[],"Web_search_options":{}}"#;
-    assert!(Call::parse(Dialect::Chat, almost).is_err());
+    assert!(ParsedRequest::parse(Dialect::Chat, almost).is_err());
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_request_says_how_often_its_hosted_tools_may_be_called() {
         (r#"{"type":"web_search_20250305","max_uses":null}"#, None),
     ] {
         let (tools, _) = tools_of(Dialect::Messages, &of(tool));
-        assert_eq!(tools.hosted[0].most_calls, calls, "{tool}");
+        assert_eq!(tools.hosted[0].max_calls, calls, "{tool}");
     }
     for tool in [
         r#"{"type":"web_search_20250305","max_uses":-1}"#,
@@ -154,15 +154,15 @@ fn a_request_says_how_often_its_hosted_tools_may_be_called() {
         r#"{"type":"web_search_20250305","Max_uses":9}"#,
     ] {
         assert!(
-            Call::parse(Dialect::Messages, of(tool).as_bytes()).is_err(),
+            ParsedRequest::parse(Dialect::Messages, of(tool).as_bytes()).is_err(),
             "{tool}"
         );
     }
     // The client's own tools may have such a field.
     let own = of(r#"{"type":"custom","name":"x","max_uses":"a few"}"#);
-    assert!(tools_of(Dialect::Messages, &own).0.of_client);
+    assert!(tools_of(Dialect::Messages, &own).0.has_client_tools);
     let responses = r#"{"model":"m","input":"a","max_tool_calls":7,"tools":[{"type":"web_search"}]}"#;
-    assert_eq!(tools_of(Dialect::Responses, responses).0.most_calls, Some(7));
+    assert_eq!(tools_of(Dialect::Responses, responses).0.max_calls, Some(7));
 }
 
 #[test]
@@ -181,10 +181,10 @@ fn a_bound_that_says_null_is_replaced() {
     ] {
         let (tools, _) = tools_of(dialect, body);
         let mut written = Vec::new();
-        tools.write(
+        tools.write_without(
             body.as_bytes(),
             |_| false,
-            Some((dialect.call_bound(), 10)),
+            Some((dialect.call_limit(), 10)),
             &mut written,
         );
         assert_eq!(String::from_utf8_lossy(&written), bounded);
@@ -208,21 +208,21 @@ proptest! {
         let body = format!(r#" {{ "model":"m","messages":[],"input":"{{","tools":[{}]}}"#, written.join(","));
         let dialect = if is_responses { Dialect::Responses } else { Dialect::Messages };
         let (known, _) = tools_of(dialect, &body);
-        let bound = dialect.call_bound();
+        let bound = dialect.call_limit();
         let mut bounded = Vec::new();
-        known.write(body.as_bytes(), |_| false, Some((bound, most)), &mut bounded);
+        known.write_without(body.as_bytes(), |_| false, Some((bound, most)), &mut bounded);
         let bounded = String::from_utf8_lossy(&bounded);
-        prop_assert_eq!(known.needs_bound(bound, |_| false), bounded != body);
+        prop_assert_eq!(known.needs_call_limit(bound, |_| false), bounded != body);
         let added = match bound {
-            CallBound::OfAll => format!("\"max_tool_calls\":{most},"),
+            CallLimit::PerRequest => format!("\"max_tool_calls\":{most},"),
             _ => format!("\"max_uses\":{most},"),
         };
         prop_assert_eq!(bounded.replace(&added, ""), body);
         let (again, _) = tools_of(dialect, &bounded);
-        prop_assert!(!again.needs_bound(bound, |_| false));
+        prop_assert!(!again.needs_call_limit(bound, |_| false));
         for tool in again.hosted.iter().filter(|tool| !is_responses && tool.has_max_uses()) {
             let is_own = &*tool.kind == "web_fetch_20250910";
-            prop_assert_eq!(tool.most_calls, Some(if is_own { 2 } else { most }));
+            prop_assert_eq!(tool.max_calls, Some(if is_own { 2 } else { most }));
         }
     }
 
@@ -243,7 +243,7 @@ proptest! {
         let body = format!(r#"{{"model":"m","input":"a","tools":[{}],"x":[1,2]}}"#, written.join(","));
         let (known, _) = tools_of(Dialect::Responses, &body);
         let mut left = Vec::new();
-        known.write(body.as_bytes(), |tool| &*tool.kind == "mcp", None, &mut left);
+        known.write_without(body.as_bytes(), |tool| &*tool.kind == "mcp", None, &mut left);
         let left: serde_json::Value = serde_json::from_slice(&left).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut expected: serde_json::Value = serde_json::from_str(&body).map_err(|error| TestCaseError::fail(error.to_string()))?;
         if let Some(tools) = expected["tools"].as_array_mut() {

@@ -3,7 +3,7 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BodyKind, Dialect, EventMeaning, GeneratedText, Shape, Usage, UsageReader, is_usage_alone,
+    BodyKind, Dialect, EventMeaning, GeneratedText, Shape, Usage, UsageReader, is_usage_only,
 };
 
 fn event(data: &str) -> Vec<u8> {
@@ -11,7 +11,7 @@ fn event(data: &str) -> Vec<u8> {
 }
 
 fn meaning(data: &str) -> EventMeaning {
-    EventMeaning::of(Dialect::Chat, &event(data))
+    EventMeaning::classify(Dialect::Chat, &event(data))
 }
 
 fn of_stream(events: &[&str]) -> Option<Usage> {
@@ -61,7 +61,7 @@ fn vllm_counts_in_every_chunk_and_only_its_last_count_holds() {
         r#"{"choices":[],"usage":{"prompt_tokens":5,"total_tokens":7,"completion_tokens":2}}"#,
     ];
     assert_eq!(totals(of_stream(&chunks)), Some((5, 2)));
-    let alone = chunks.map(|chunk| is_usage_alone(&event(chunk)));
+    let alone = chunks.map(|chunk| is_usage_only(&event(chunk)));
     assert_eq!(alone, [false, false, true]);
 }
 
@@ -90,7 +90,7 @@ fn a_failure_is_one_although_an_end_follows_it() {
     ] {
         assert_eq!(meaning(failure), EventMeaning::Failure, "{failure}");
     }
-    assert_eq!(meaning("[DONE]"), EventMeaning::GoodEnd);
+    assert_eq!(meaning("[DONE]"), EventMeaning::SuccessfulEnd);
     for part in [
         r#"{"choices":[],"x_groq":{"id":"r","error":null}}"#,
         r#"{"choices":[],"x_groq":"\"error\""}"#,
@@ -132,7 +132,7 @@ fn every_chunk_of_mistrals_content_is_text_and_its_padding_is_none() {
     // Its usage comes unasked, in the last chunk, which the client gets.
     let last = r#"{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"model_length"}],"usage":{"prompt_tokens":9,"total_tokens":12,"completion_tokens":3}}"#;
     assert_eq!(totals(of_stream(&[chunk, last])), Some((9, 3)));
-    assert!(!is_usage_alone(&event(last)));
+    assert!(!is_usage_only(&event(last)));
     assert_eq!(generated(last).2, [0]);
 }
 
@@ -155,22 +155,22 @@ fn a_chunk_of_usage_with_a_choice_goes_on_and_one_without_the_field_does_not() {
         let chunk = format!(
             r#"{{"choices":{choices},"usage":{{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}}}"#
         );
-        assert!(!is_usage_alone(&event(&chunk)), "{choices}");
+        assert!(!is_usage_only(&event(&chunk)), "{choices}");
         assert_eq!(totals(of_stream(&[&chunk])), Some((3, 4)));
     }
     // ROCm/ATOM#1711.
     let chunk = r#"{"id":"c","usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
-    assert!(is_usage_alone(&event(chunk)));
-    assert!(!is_usage_alone(&event(r#"{"id":"c","usage":null}"#)));
+    assert!(is_usage_only(&event(chunk)));
+    assert!(!is_usage_only(&event(r#"{"id":"c","usage":null}"#)));
 }
 
 #[test]
 fn deepseeks_empty_lines_before_an_answer_are_nothing_and_its_cache_is_counted() {
-    assert_eq!(BodyKind::of(b"\n\n\n\n"), None);
-    assert_eq!(BodyKind::of(b"\n\n\n\n{\"id\":"), Some(BodyKind::Object));
-    assert_eq!(BodyKind::of(b": keep-alive\n\n"), Some(BodyKind::Events));
+    assert_eq!(BodyKind::detect(b"\n\n\n\n"), None);
+    assert_eq!(BodyKind::detect(b"\n\n\n\n{\"id\":"), Some(BodyKind::Object));
+    assert_eq!(BodyKind::detect(b": keep-alive\n\n"), Some(BodyKind::Events));
     assert_eq!(
-        EventMeaning::of(Dialect::Chat, b": keep-alive\n\n"),
+        EventMeaning::classify(Dialect::Chat, b": keep-alive\n\n"),
         EventMeaning::Part
     );
     let answer = "\n\n\n{\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,\"total_tokens\":12,\"prompt_cache_hit_tokens\":8,\"prompt_cache_miss_tokens\":2}}";

@@ -24,7 +24,10 @@ fn generated(dialect: Dialect, document: &str) -> (Shape, Vec<String>) {
 fn the_texts_of_a_request_are_read_and_the_names_of_its_fields_are_not() {
     let body = r#"{"model":"m","prompt":"a cat","n":2,"size":"1024x1024","quality":"high","user":"u1"}"#;
     let (call, text) = read(Dialect::Images, body).unwrap();
-    assert_eq!((call.model.as_ref(), call.n, call.stream), ("m", 2, false));
+    assert_eq!(
+        (call.model.as_ref(), call.choice_count, call.stream),
+        ("m", 2, false)
+    );
     assert_eq!(text, "a cat\n1024x1024\nhigh\nu1");
 
     let body =
@@ -45,7 +48,7 @@ fn what_cannot_be_served_is_refused_by_name() {
         (
             Dialect::Images,
             r#"{"model":"m","prompt":"a","n":2,"stream":true}"#,
-            BadRequest::SeveralInStream,
+            BadRequest::MultipleImagesInStream,
         ),
         (
             Dialect::Speech,
@@ -87,7 +90,7 @@ fn the_text_of_an_answer_is_what_is_no_picture_and_no_recording() {
 
 #[test]
 fn a_stream_ends_with_its_whole_image_or_with_the_end_of_its_speech() {
-    use EventMeaning::{Failure, GoodEnd, Part};
+    use EventMeaning::{Failure, Part, SuccessfulEnd};
     for (dialect, data, meaning) in [
         (
             Dialect::Images,
@@ -97,7 +100,7 @@ fn a_stream_ends_with_its_whole_image_or_with_the_end_of_its_speech() {
         (
             Dialect::Images,
             r#"{"type":"image_generation.completed","b64_json":"QQ=="}"#,
-            GoodEnd,
+            SuccessfulEnd,
         ),
         (
             Dialect::Images,
@@ -110,27 +113,31 @@ fn a_stream_ends_with_its_whole_image_or_with_the_end_of_its_speech() {
             r#"{"type":"speech.audio.delta","audio":"QQ=="}"#,
             Part,
         ),
-        (Dialect::Speech, r#"{"type":"speech.audio.done"}"#, GoodEnd),
+        (Dialect::Speech, r#"{"type":"speech.audio.done"}"#, SuccessfulEnd),
         (Dialect::Speech, r#"{"type":"error","message":"no"}"#, Failure),
     ] {
         let event = format!("data: {data}\n\n");
-        assert_eq!(EventMeaning::of(dialect, event.as_bytes()), meaning, "{data}");
+        assert_eq!(
+            EventMeaning::classify(dialect, event.as_bytes()),
+            meaning,
+            "{data}"
+        );
     }
 }
 
 #[test]
 fn a_huge_event_is_known_by_its_begin() {
-    use EventMeaning::{Failure, GoodEnd, Part};
+    use EventMeaning::{Failure, Part, SuccessfulEnd};
     for (dialect, begin, meaning) in [
         (
             Dialect::Images,
             "event: image_generation.completed\ndata: {\"b64_json\":\"QQ",
-            GoodEnd,
+            SuccessfulEnd,
         ),
         (
             Dialect::Images,
             "data: {\"type\": \"image_generation.completed\",\"b64_json\":\"QQ",
-            GoodEnd,
+            SuccessfulEnd,
         ),
         (
             Dialect::Images,
@@ -170,16 +177,16 @@ fn a_huge_event_is_known_by_its_begin() {
         (
             Dialect::Responses,
             "data: {\"type\":\"response.completed\",\"response\":{\"",
-            GoodEnd,
+            SuccessfulEnd,
         ),
         (
             Dialect::Transcriptions,
             "data: {\"type\":\"transcript.text.done\",\"text\":\"xx",
-            GoodEnd,
+            SuccessfulEnd,
         ),
     ] {
         assert_eq!(
-            EventMeaning::of_begin(dialect, begin.as_bytes()),
+            EventMeaning::classify_prefix(dialect, begin.as_bytes()),
             meaning,
             "{begin}"
         );
@@ -210,7 +217,7 @@ fn the_usage_of_an_image_is_read_behind_all_of_it_however_it_comes() {
     assert_eq!(reader.usage(), expected);
     reader.reset(Dialect::Images);
     for part in event.as_bytes().chunks(1000) {
-        reader.push_part(part);
+        reader.push_fragment(part);
     }
     assert_eq!(reader.usage(), expected);
 }

@@ -1,18 +1,18 @@
 //! How a provider is addressed, and what is read from its answers as they pass.
 
 use proofgate_providers::{
-    BaseUrl, BaseUrlError, BodyKind, Dialect, EventEnds, EventMeaning, EventReader, ProviderKey,
-    RequestTemplate, Usage, UsageReader, is_usage_alone,
+    BaseUrl, BaseUrlError, BodyKind, Dialect, EventBoundaries, EventMeaning, EventReader, ProviderKey,
+    RequestTemplate, Usage, UsageReader, is_usage_only,
 };
 use proptest::prelude::*;
 
 /// The events of a stream that is cut into these pieces, the last one perhaps without its end.
 fn events(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
-    let mut ends = EventEnds::default();
+    let mut ends = EventBoundaries::default();
     let (mut events, mut event) = (Vec::new(), Vec::new());
     for piece in pieces {
         let mut rest = *piece;
-        while let Some(end) = ends.next_end(rest) {
+        while let Some(end) = ends.next_boundary(rest) {
             event.extend_from_slice(&rest[..end]);
             events.push(std::mem::take(&mut event));
             rest = &rest[end..];
@@ -94,8 +94,8 @@ fn the_end_marker_is_a_line_of_its_own() {
         "data: [DONE]",
     ] {
         assert_eq!(
-            EventMeaning::of(Dialect::Chat, event.as_bytes()),
-            EventMeaning::GoodEnd,
+            EventMeaning::classify(Dialect::Chat, event.as_bytes()),
+            EventMeaning::SuccessfulEnd,
             "{event:?}"
         );
     }
@@ -107,7 +107,7 @@ fn the_end_marker_is_a_line_of_its_own() {
         "",
     ] {
         assert_eq!(
-            EventMeaning::of(Dialect::Chat, event.as_bytes()),
+            EventMeaning::classify(Dialect::Chat, event.as_bytes()),
             EventMeaning::Part,
             "{event:?}"
         );
@@ -127,7 +127,7 @@ fn the_event_that_brings_usage_alone_is_told_from_the_others() {
         (format!("data: {{\"choices\":[],{usage}}}\ndata: 1\n\n"), false),
         ("data: [DONE]\n\n".into(), false),
     ] {
-        assert_eq!(is_usage_alone(event.as_bytes()), alone, "{event}");
+        assert_eq!(is_usage_only(event.as_bytes()), alone, "{event}");
     }
 }
 
@@ -206,7 +206,7 @@ fn a_body_is_known_by_its_first_bytes() {
         ("<html>", Some(BodyKind::Other)),
         ("dat{", Some(BodyKind::Other)),
     ] {
-        assert_eq!(BodyKind::of(begin.as_bytes()), kind, "{begin:?}");
+        assert_eq!(BodyKind::detect(begin.as_bytes()), kind, "{begin:?}");
     }
 }
 
@@ -247,7 +247,7 @@ fn a_request_head_is_complete_and_its_key_is_never_printed() {
         &base,
         Dialect::Chat,
         Some(ProviderKey {
-            field: "Authorization: Bearer ",
+            header_prefix: "Authorization: Bearer ",
             key: "sk-secret",
         }),
     );

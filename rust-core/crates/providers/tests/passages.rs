@@ -7,11 +7,11 @@ use proofgate_json::Workspace;
 use proofgate_policy::Scope::{
     self, Assistant, Instructions, Other, ToolArguments, ToolDescription, ToolResult, User,
 };
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 
 fn read(dialect: Dialect, body: &str) -> BodyText {
     let mut text = BodyText::new();
-    Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     text
 }
 
@@ -22,7 +22,7 @@ fn passages(dialect: Dialect, body: &str) -> Vec<(Scope, String, String)> {
     passages
         .map(|passage| {
             let words = text.text()[passage.range].to_owned();
-            (passage.scope, passage.place.to_string(), words)
+            (passage.scope, passage.location.to_string(), words)
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! What decides what an exchange costs: the tier of service, how long a cache keeps what is written, the size of a prompt.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_providers::{AskedTier, Call, Dialect, Usage, UsageReader};
+use proofgate_providers::{Dialect, ParsedRequest, RequestedTier, Usage, UsageReader};
 use serde_json::{Value, json};
 
 fn answer(dialect: Dialect, answer: &Value) -> Usage {
@@ -124,7 +124,7 @@ fn the_searches_of_a_response_are_read_beside_its_usage() {
         let mut reader = UsageReader::new(Dialect::Responses);
         reader.expect_tool_calls();
         for part in event("response.completed", &response).as_bytes()[31..].chunks(7) {
-            reader.push_part(part);
+            reader.push_fragment(part);
         }
         assert_eq!(reader.usage().unwrap().web_search_requests, Some(3));
     }
@@ -173,44 +173,52 @@ fn where_nothing_is_told_of_how_long_what_was_asked_for_counts() {
     ] {
         let mut reader = UsageReader::new(Dialect::Messages);
         if expects {
-            reader.expect_longer_cache();
+            reader.expect_long_cache();
         }
         reader.push(text.as_bytes());
         assert_eq!(reader.usage().unwrap().cache_write_1h_tokens, longer, "{text}");
     }
 }
 
-fn with_call<T>(dialect: Dialect, body: &Value, look: impl FnOnce(&Call<'_>) -> T) -> T {
+fn with_call<T>(dialect: Dialect, body: &Value, look: impl FnOnce(&ParsedRequest<'_>) -> T) -> T {
     let text = body.to_string();
-    look(&Call::parse(dialect, text.as_bytes()).unwrap())
+    look(&ParsedRequest::parse(dialect, text.as_bytes()).unwrap())
 }
 
 #[test]
 fn every_field_that_asks_for_a_tier_is_read() {
-    let named = |name: &str| AskedTier::Named(name.to_owned().into());
+    let named = |name: &str| RequestedTier::Named(name.to_owned().into());
     let messages = json!([{"role": "user", "content": "hi"}]);
     for (dialect, fields, expected) in [
-        (Dialect::Chat, json!({}), AskedTier::Standard),
-        (Dialect::Chat, json!({"service_tier": null}), AskedTier::Standard),
+        (Dialect::Chat, json!({}), RequestedTier::Standard),
+        (
+            Dialect::Chat,
+            json!({"service_tier": null}),
+            RequestedTier::Standard,
+        ),
         (
             Dialect::Chat,
             json!({"service_tier": "auto"}),
-            AskedTier::Standard,
+            RequestedTier::Standard,
         ),
         (Dialect::Chat, json!({"service_tier": "flex"}), named("flex")),
-        (Dialect::Chat, json!({"service_tier": 5}), AskedTier::Unclear),
+        (
+            Dialect::Chat,
+            json!({"service_tier": 5}),
+            RequestedTier::Ambiguous,
+        ),
         (Dialect::Responses, json!({"service_tier": "fast"}), named("fast")),
         (Dialect::Messages, json!({"speed": "fast"}), named("fast")),
         (Dialect::Messages, json!({"inference_geo": "us"}), named("us")),
         (
             Dialect::Messages,
             json!({"inference_geo": "us", "speed": "fast"}),
-            AskedTier::Unclear,
+            RequestedTier::Ambiguous,
         ),
         (
             Dialect::Messages,
             json!({"service_tier": "standard_only", "speed": "standard"}),
-            AskedTier::Standard,
+            RequestedTier::Standard,
         ),
         (
             Dialect::Gemini,
@@ -263,7 +271,7 @@ fn a_cache_that_keeps_for_longer_is_seen_wherever_it_is_asked_for() {
         ),
     ] {
         with_call(dialect, &body, |call| {
-            assert_eq!(call.is_kept_longer, expected, "{body}")
+            assert_eq!(call.is_long_cache_requested, expected, "{body}")
         });
     }
 }
@@ -271,7 +279,7 @@ fn a_cache_that_keeps_for_longer_is_seen_wherever_it_is_asked_for() {
 #[test]
 fn a_prompt_has_at_most_a_token_for_every_byte_and_what_its_attachments_may_cost() {
     let most =
-        |dialect, body: &Value, window| with_call(dialect, body, |call| call.most_prompt_tokens(window));
+        |dialect, body: &Value, window| with_call(dialect, body, |call| call.max_prompt_tokens(window));
     let body = |content: Value| json!({"model": "m", "messages": [{"role": "user", "content": content}]});
     let plain = body(json!("x".repeat(1000)));
     let bytes = plain.to_string().len() as u64;

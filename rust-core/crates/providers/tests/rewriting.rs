@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use proptest::prelude::*;
 
 /// Replaces each of `words` in the text of `body`.
 fn rewrite(body: &str, words: &[(&str, &str)]) -> String {
     let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let mut edits: Vec<(Range<usize>, &str)> = Vec::new();
     for (word, replacement) in words {
         let start = text.text().find(word).unwrap();
@@ -21,7 +21,9 @@ fn rewrite(body: &str, words: &[(&str, &str)]) -> String {
     let out = String::from_utf8(out).unwrap();
     assert_eq!(
         model,
-        Call::parse(Dialect::Chat, out.as_bytes()).unwrap().model_value()
+        ParsedRequest::parse(Dialect::Chat, out.as_bytes())
+            .unwrap()
+            .model_value()
     );
     out
 }
@@ -82,7 +84,7 @@ fn a_replacement_is_escaped() {
 fn ranges_that_overlap_cut_characters_or_leave_the_text_do_no_harm() {
     let body = "{\"model\":\"a\",\"user\":\"\u{e9}\u{e9} end\"}";
     let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let mut out = Vec::new();
     text.rewrite(
         body.as_bytes(),
@@ -111,7 +113,7 @@ fn the_text_of_any_document_is_collected_and_can_be_rewritten() {
     text.rewrite(body, &[(18..21, "x")], &mut out);
     assert_eq!(out, br#"{"error":{"message":"bad x","code":null}}"#);
 
-    text.plain("no JSON \\u0041");
+    text.collect_plain_text("no JSON \\u0041");
     assert_eq!(text.text(), "no JSON \\u0041");
     text.rewrite(text.text().as_bytes(), &[(3..7, "-")], &mut out);
     assert_eq!(out, b"no - \\u0041");
@@ -148,7 +150,7 @@ proptest! {
         let body = format!("{{\"stop\":[{}],\"model\":\"m\"}}", values.join(", "));
         let mut text = BodyText::new();
         let mut workspace = Workspace::new();
-        Call::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text).unwrap();
+        ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text).unwrap();
         prop_assert_eq!(text.text(), strings.join("\n"));
 
         let whole = text.text().to_owned();
@@ -156,7 +158,7 @@ proptest! {
         let edits: Vec<(Range<usize>, &str)> = cuts.chunks_exact(2).map(|pair| (pair[0]..pair[1], "<\u{e9}>")).collect();
         let mut out = Vec::new();
         let model = text.rewrite(body.as_bytes(), &edits, &mut out);
-        let request = Call::read(Dialect::Chat, &out, &mut workspace, &mut text).unwrap();
+        let request = ParsedRequest::read(Dialect::Chat, &out, &mut workspace, &mut text).unwrap();
         prop_assert_eq!(model, request.model_value());
 
         // The same on the strings one by one: the first piece of an edit is replaced, further pieces are removed.
@@ -186,7 +188,7 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(body in prop::collection::vec(any::<u8>(), 0..100), edits in prop::collection::vec((0usize..99, 0usize..99), 0..5)) {
         let mut text = BodyText::new();
-        let _ = Call::read(Dialect::Chat, &body, &mut Workspace::new(), &mut text);
+        let _ = ParsedRequest::read(Dialect::Chat, &body, &mut Workspace::new(), &mut text);
         let edits: Vec<(Range<usize>, &str)> = edits.into_iter().map(|(start, end)| (start..end, "x")).collect();
         let mut out = Vec::new();
         text.rewrite(&body, &edits, &mut out);

@@ -268,11 +268,11 @@ fn the_default_port_is_not_part_of_the_host() {
 fn a_key_is_good_for_its_day_region_and_service_only() {
     let key = SigningKey::derive(SECRET, NOON, "us-east-1", "bedrock");
     let midnight = NOON + 12 * 3600;
-    assert!(key.is_for(NOON - 12 * 3600, "us-east-1", "bedrock"));
-    assert!(key.is_for(midnight - 1, "us-east-1", "bedrock"));
-    assert!(!key.is_for(midnight, "us-east-1", "bedrock"));
-    assert!(!key.is_for(NOON, "us-west-2", "bedrock"));
-    assert!(!key.is_for(NOON, "us-east-1", "bedrock-mantle"));
+    assert!(key.is_valid_for(NOON - 12 * 3600, "us-east-1", "bedrock"));
+    assert!(key.is_valid_for(midnight - 1, "us-east-1", "bedrock"));
+    assert!(!key.is_valid_for(midnight, "us-east-1", "bedrock"));
+    assert!(!key.is_valid_for(NOON, "us-west-2", "bedrock"));
+    assert!(!key.is_valid_for(NOON, "us-east-1", "bedrock-mantle"));
 }
 
 #[test]

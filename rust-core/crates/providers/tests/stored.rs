@@ -3,25 +3,25 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BadBatch, BaseUrl, BodyText, Call, Dialect, ProviderKey, RequestTemplate, Stored, batch_endpoint,
-    is_object_id, line_endpoint,
+    BaseUrl, BodyText, Dialect, InvalidBatch, ParsedRequest, ProviderKey, RequestTemplate, StorageOperation,
+    batch_endpoint, is_object_id, line_endpoint,
 };
 
-fn head(stored: Stored, id: &str, length: Option<u64>) -> String {
+fn head(stored: StorageOperation, id: &str, length: Option<u64>) -> String {
     let base = BaseUrl::parse("https://api.example.com/v1").unwrap();
     let key = ProviderKey {
-        field: "Authorization: Bearer ",
+        header_prefix: "Authorization: Bearer ",
         key: "k",
     };
-    let template = RequestTemplate::new(&base, Dialect::Stored(stored), Some(key));
+    let template = RequestTemplate::new(&base, Dialect::Storage(stored), Some(key));
     let mut head = Vec::new();
-    template.write_with("id", length, &stored.path_end(id), b"", &mut head);
+    template.write_with_framing("id", length, &stored.path_suffix(id), b"", &mut head);
     String::from_utf8(head).unwrap()
 }
 
 #[test]
 fn each_request_has_its_method_its_path_and_a_length_where_it_has_a_body() {
-    for stored in Stored::ALL {
+    for stored in StorageOperation::ALL {
         let head = head(stored, "x", Some(0));
         let (method, path) = stored.name().split_once(' ').unwrap();
         let path = path.replace("{id}", "x");
@@ -32,7 +32,7 @@ fn each_request_has_its_method_its_path_and_a_length_where_it_has_a_body() {
         assert_eq!(head.contains("Content-Length: 0\r\n"), method == "POST", "{head}");
         assert_eq!(
             head.contains("Content-Type: "),
-            stored == Stored::BatchCreation,
+            stored == StorageOperation::BatchCreation,
             "{head}"
         );
         assert!(
@@ -40,7 +40,7 @@ fn each_request_has_its_method_its_path_and_a_length_where_it_has_a_body() {
             "{head}"
         );
     }
-    assert!(head(Stored::FileUpload, "", None).ends_with("Transfer-Encoding: chunked\r\n\r\n"));
+    assert!(head(StorageOperation::FileUpload, "", None).ends_with("Transfer-Encoding: chunked\r\n\r\n"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn what_a_line_says_is_read_wherever_its_fields_stand() {
         let dialect = line_endpoint(line.as_bytes(), &mut workspace).unwrap();
         assert_eq!(dialect, Dialect::Chat);
         let mut text = BodyText::new();
-        let call = Call::read_line(dialect, &line, &mut workspace, &mut text).unwrap();
+        let call = ParsedRequest::read_line(dialect, &line, &mut workspace, &mut text).unwrap();
         assert_eq!(call.model, "m");
         assert_eq!(&line[call.model_value()], "\"m\"");
         let mut found: Vec<&str> = text.text().lines().collect();
@@ -82,7 +82,7 @@ fn what_a_line_asks_for_is_held_to_the_same_as_a_request() {
             format!(r#"{{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{body}}}"#);
         let mut workspace = Workspace::new();
         assert_eq!(line_endpoint(line.as_bytes(), &mut workspace), Ok(Dialect::Chat));
-        let read = Call::read_line(Dialect::Chat, &line, &mut workspace, &mut BodyText::new());
+        let read = ParsedRequest::read_line(Dialect::Chat, &line, &mut workspace, &mut BodyText::new());
         assert_eq!(read.unwrap_err().code(), code, "{body}");
     }
 }
@@ -96,8 +96,11 @@ fn a_line_that_some_readers_would_cut_in_two_is_refused() {
         )
     };
     let read = |line: &str| line_endpoint(line.as_bytes(), &mut Workspace::new());
-    assert_eq!(read(&line("\r")), Err(BadBatch::CarriageReturn));
-    assert_eq!(read(&format!("\r{}", line(" "))), Err(BadBatch::CarriageReturn));
+    assert_eq!(read(&line("\r")), Err(InvalidBatch::CarriageReturn));
+    assert_eq!(
+        read(&format!("\r{}", line(" "))),
+        Err(InvalidBatch::CarriageReturn)
+    );
     assert_eq!(read(&line(" ")), Ok(Dialect::Chat));
     assert_eq!(
         read(&format!("{}\r", line("\t"))),
@@ -117,7 +120,7 @@ fn a_batch_is_for_an_endpoint_that_takes_json() {
     for dialect in Dialect::ALL {
         let asked = format!(r#"{{"input_file_id":"file-1","endpoint":"{}"}}"#, dialect.path());
         let found = batch_endpoint(asked.as_bytes(), &mut Workspace::new());
-        let is_served = dialect.path_upstream().starts_with('/')
+        let is_served = dialect.upstream_path().starts_with('/')
             && dialect.family() == proofgate_providers::Family::OpenAi
             && !dialect.has_form();
         assert_eq!(found.ok(), is_served.then_some(dialect), "{asked}");

@@ -203,7 +203,7 @@ fn a_usage_beside_choices_may_be_that_of_one_where_the_stream_is_interrupted() {
             reader.push_event(format!("data: {event}\n\n").as_bytes());
         }
         assert_eq!(reader.usage(), ended, "{dialect:?} {events:?}");
-        reader.interrupted();
+        reader.mark_interrupted();
         assert_eq!(reader.usage(), interrupted, "{dialect:?} {events:?}");
         reader.reset(dialect);
         reader.push_event(format!("data: {first}\n\n").as_bytes());
@@ -214,9 +214,9 @@ fn a_usage_beside_choices_may_be_that_of_one_where_the_stream_is_interrupted() {
         );
     }
     let mut reader = UsageReader::new(Dialect::Chat);
-    reader.push_part(format!("data: {{\"choices\":[{{}}],\"text\":\"{}\",", "a".repeat(100)).as_bytes());
-    reader.push_part(br#""usage":{"prompt_tokens":3,"completion_tokens":1}}"#);
-    reader.interrupted();
+    reader.push_fragment(format!("data: {{\"choices\":[{{}}],\"text\":\"{}\",", "a".repeat(100)).as_bytes());
+    reader.push_fragment(br#""usage":{"prompt_tokens":3,"completion_tokens":1}}"#);
+    reader.mark_interrupted();
     assert_eq!(
         reader.usage(),
         partial,
@@ -224,7 +224,7 @@ fn a_usage_beside_choices_may_be_that_of_one_where_the_stream_is_interrupted() {
     );
     let mut reader = UsageReader::new(Dialect::Chat);
     reader.push(first.as_bytes());
-    reader.interrupted();
+    reader.mark_interrupted();
     assert_eq!(
         reader.usage(),
         usage(3, 4),
@@ -237,8 +237,8 @@ fn the_usage_of_an_event_that_is_too_large_to_be_kept_is_read_as_it_passes() {
     let event = r#"{"type":"response.completed","response":{"instructions":"\"usage\":{\"input_tokens\":0}","usage":{"input_tokens":8,"output_tokens":9},"tools":[{"usage":{"input_tokens":0,"output_tokens":0}}]}}"#;
     for cut in 0..event.len() {
         let mut reader = UsageReader::new(Dialect::Responses);
-        reader.push_part(format!("event: response.completed\ndata: {}", &event[..cut]).as_bytes());
-        reader.push_part(&event.as_bytes()[cut..]);
+        reader.push_fragment(format!("event: response.completed\ndata: {}", &event[..cut]).as_bytes());
+        reader.push_fragment(&event.as_bytes()[cut..]);
         assert_eq!(reader.usage(), usage(8, 9), "cut at {cut}");
     }
 }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_auditor::{
-    self as core, Answer, AuditorError, Cosigning, Published, Question, ReadsHead, Settings, StateDirectory,
+    self as core, AccessLogHead, AuditorError, CosigningCoordinator, PublishedLog, Settings, StateDirectory,
+    WitnessRequest, WitnessResponse,
 };
 use proofgate_evidence::{FileStorage, ReadStorage};
 use proofgate_ledger::{Hash, LedgerError, TrustPolicy, VerifyingKey};
@@ -18,19 +19,19 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::errors::auditor_error;
-use crate::served::Served;
+use crate::served::PythonStorage;
 
 /// Follows a ledger. One thread polls; what is published is read without waiting for it.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct Auditor {
     auditor: Mutex<core::Auditor>,
-    published: Arc<Published>,
-    cosigning: Arc<Cosigning>,
+    published: Arc<PublishedLog>,
+    cosigning: Arc<CosigningCoordinator>,
     urls: Vec<(String, Option<String>)>,
     /// Verifying keys of the aggregate log and of the ledger.
     keys: (String, String),
     /// What witnesses are being asked.
-    asked: Mutex<BTreeMap<usize, Question>>,
+    asked: Mutex<BTreeMap<usize, WitnessRequest>>,
     /// What was found, and how the shards stand, as of the last poll.
     seen: Mutex<(String, String)>,
 }
@@ -53,14 +54,14 @@ fn json<T: Serialize>(value: &T) -> PyResult<String> {
 }
 
 /// Why a text is no policy, with the code that whoever looks after an auditor knows it by.
-fn no_policy(error: &LedgerError) -> AuditorError {
-    AuditorError::Policy(match error {
-        LedgerError::Policy { line, reason } => format!("line {line}: {reason}"),
+fn invalid_policy(error: &LedgerError) -> AuditorError {
+    AuditorError::InvalidPolicy(match error {
+        LedgerError::PolicyMalformed { line, reason } => format!("line {line}: {reason}"),
         other => other.to_string(),
     })
 }
 
-fn see(auditor: &core::Auditor, now: u64) -> PyResult<(String, String)> {
+fn snapshot(auditor: &core::Auditor, now: u64) -> PyResult<(String, String)> {
     let findings = auditor.findings().iter();
     let findings = Findings {
         findings: findings
@@ -69,12 +70,12 @@ fn see(auditor: &core::Auditor, now: u64) -> PyResult<(String, String)> {
                 verdict: found.code.verdict(),
             })
             .collect(),
-        left_out: auditor.findings_left_out(),
+        left_out: auditor.omitted_finding_count(),
     };
     Ok((json(&findings)?, json(&auditor.heads(now))?))
 }
 
-fn texts(hashes: &[Hash]) -> Vec<String> {
+fn encode_hashes(hashes: &[Hash]) -> Vec<String> {
     hashes.iter().map(|hash| STANDARD.encode(hash)).collect()
 }
 
@@ -104,7 +105,7 @@ impl Auditor {
             .map(|(key, _)| key)
             .map_err(invalid)?;
         let policy = policy.map_or_else(|| Ok(TrustPolicy::unconditional()), TrustPolicy::parse);
-        let policy = Arc::new(policy.map_err(|error| auditor_error(python, &no_policy(&error)))?);
+        let policy = Arc::new(policy.map_err(|error| auditor_error(python, &invalid_policy(&error)))?);
         let witnesses = policy.witnesses().iter();
         let urls = witnesses
             .map(|witness| (witness.name.clone(), witness.url.clone()))
@@ -114,14 +115,14 @@ impl Auditor {
         let settings = Settings {
             ledger,
             key: ledger_key,
-            keeping: keeping_key
+            retention_key: keeping_key
                 .map(VerifyingKey::from_file_text)
                 .transpose()
                 .map_err(invalid)?,
-            beat: beat_us,
-            second_look: second_look_us,
-            stall: stall_us,
-            configurations: served.is_none(),
+            heartbeat: beat_us,
+            recheck_delay: second_look_us,
+            stall_timeout: stall_us,
+            check_configurations: served.is_none(),
             policy,
         };
         let opened = python.detach(|| {
@@ -132,7 +133,7 @@ impl Auditor {
             })?;
             let directory = Arc::new(directory.ok_or(AuditorError::Locked)?);
             let volume: Arc<dyn ReadStorage> = match served {
-                Some(object) => Arc::new(Served::new(object)),
+                Some(object) => Arc::new(PythonStorage::new(object)),
                 None => Arc::new(FileStorage),
             };
             match (resume, new_aggregate) {
@@ -148,7 +149,7 @@ impl Auditor {
             urls,
             keys,
             asked: Mutex::default(),
-            seen: Mutex::new(see(&auditor, 0)?),
+            seen: Mutex::new(snapshot(&auditor, 0)?),
             auditor: Mutex::new(auditor),
         })
     }
@@ -157,7 +158,7 @@ impl Auditor {
         let (poll, seen) = python.detach(|| {
             let mut auditor = self.auditor();
             let poll = auditor.poll(now_us, budget_bytes, scrub_bytes);
-            (poll, see(&auditor, now_us))
+            (poll, snapshot(&auditor, now_us))
         });
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen?;
         json(&poll.map_err(|error| auditor_error(python, &error))?)
@@ -166,21 +167,24 @@ impl Auditor {
     fn take_reach(&self, python: Python<'_>, workers: &str) -> PyResult<()> {
         let workers =
             serde_json::from_str(workers).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        python.detach(|| self.auditor().take_reach(workers));
+        python.detach(|| self.auditor().set_workers(workers));
         Ok(())
     }
 
     fn reads_told<'py>(&self, python: Python<'py>) -> Option<(u64, u64, Bound<'py, PyBytes>)> {
-        let told = python.detach(|| self.auditor().reads_told().cloned());
+        let told = python.detach(|| self.auditor().reported_access_head().cloned());
         told.map(|told| (told.begun, told.size, PyBytes::new(python, &told.root)))
     }
 
     fn take_reads(&self, python: Python<'_>, begun: u64, size: u64, root: Hash) {
-        python.detach(|| self.auditor().take_reads(ReadsHead { begun, size, root }));
+        python.detach(|| {
+            self.auditor()
+                .set_access_head(AccessLogHead { begun, size, root })
+        });
     }
 
     fn reads_changed(&self, python: Python<'_>, why: String) {
-        python.detach(|| self.auditor().reads_changed(why));
+        python.detach(|| self.auditor().report_access_log_change(why));
     }
 
     fn findings(&self) -> String {
@@ -194,7 +198,7 @@ impl Auditor {
     fn accepted(&self, python: Python<'_>, since_us: u64) -> Vec<(OsString, String)> {
         python.detach(|| {
             let auditor = self.auditor();
-            let accepted = auditor.accepted(since_us);
+            let accepted = auditor.accepted_since(since_us);
             accepted
                 .map(|(dir, note)| (dir.as_os_str().to_owned(), note.to_owned()))
                 .collect()
@@ -214,11 +218,11 @@ impl Auditor {
     }
 
     fn witnesses(&self, python: Python<'_>) -> PyResult<String> {
-        json(&python.detach(|| self.cosigning.standing()))
+        json(&python.detach(|| self.cosigning.witness_statuses()))
     }
 
     fn witness_question(&self, python: Python<'_>, witness: usize, now_us: u64) -> PyResult<Option<String>> {
-        let question = python.detach(|| self.cosigning.question(witness, now_us));
+        let question = python.detach(|| self.cosigning.next_request(witness, now_us));
         let question = question.map_err(|error| auditor_error(python, &error))?;
         Ok(question.map(|question| {
             let body = question.body.clone();
@@ -238,12 +242,12 @@ impl Auditor {
         now_us: u64,
         unix_seconds: u64,
     ) -> PyResult<&'static str> {
-        let answer = Answer::Http {
+        let answer = WitnessResponse::Http {
             status,
             media_type,
             body,
         };
-        self.answered(python, witness, answer, now_us, unix_seconds)
+        self.apply_witness_response(python, witness, answer, now_us, unix_seconds)
     }
 
     fn witness_failed(
@@ -253,7 +257,7 @@ impl Auditor {
         why: &str,
         now_us: u64,
     ) -> PyResult<&'static str> {
-        self.answered(python, witness, Answer::None(why), now_us, 0)
+        self.apply_witness_response(python, witness, WitnessResponse::None(why), now_us, 0)
     }
 
     fn tlog_proof(&self, python: Python<'_>, index: u64) -> PyResult<Option<String>> {
@@ -268,13 +272,17 @@ impl Auditor {
     }
 
     fn inclusion(&self, python: Python<'_>, index: u64, size: u64) -> PyResult<Vec<String>> {
-        let proof = python.detach(|| self.published.inclusion(index, size));
-        Ok(texts(&proof.map_err(|error| auditor_error(python, &error))?))
+        let proof = python.detach(|| self.published.inclusion_proof(index, size));
+        Ok(encode_hashes(
+            &proof.map_err(|error| auditor_error(python, &error))?,
+        ))
     }
 
     fn consistency(&self, python: Python<'_>, old: u64, new: u64) -> PyResult<Vec<String>> {
-        let proof = python.detach(|| self.published.consistency(old, new));
-        Ok(texts(&proof.map_err(|error| auditor_error(python, &error))?))
+        let proof = python.detach(|| self.published.consistency_proof(old, new));
+        Ok(encode_hashes(
+            &proof.map_err(|error| auditor_error(python, &error))?,
+        ))
     }
 }
 
@@ -283,22 +291,25 @@ impl Auditor {
         self.auditor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asked(&self) -> MutexGuard<'_, BTreeMap<usize, Question>> {
+    fn asked(&self) -> MutexGuard<'_, BTreeMap<usize, WitnessRequest>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answered(
+    fn apply_witness_response(
         &self,
         python: Python<'_>,
         witness: usize,
-        answer: Answer<'_>,
+        answer: WitnessResponse<'_>,
         now_us: u64,
         unix_seconds: u64,
     ) -> PyResult<&'static str> {
         let question = self.asked().remove(&witness);
         let question =
             question.ok_or_else(|| PyValueError::new_err("no request to this witness is in progress"))?;
-        let ended = python.detach(|| self.cosigning.answer(&question, answer, now_us, unix_seconds));
+        let ended = python.detach(|| {
+            self.cosigning
+                .handle_response(&question, answer, now_us, unix_seconds)
+        });
         ended.map_err(|error| auditor_error(python, &error))
     }
 }

@@ -71,9 +71,9 @@ pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
 }
 
 /// The exception for evidence that is refused; by its code, whether it is signed by another key.
-pub(crate) fn refusal(python: Python<'_>, error: &LedgerRefusal) -> PyErr {
+pub(crate) fn ledger_refusal_error(python: Python<'_>, error: &LedgerRefusal) -> PyErr {
     let code = match error.code() {
-        LedgerRefusal::ANOTHER_KEY => LedgerRefusal::ANOTHER_KEY,
+        LedgerRefusal::WRONG_KEY => LedgerRefusal::WRONG_KEY,
         _ => "proof",
     };
     with_code(python, ProofError::new_err(error.to_string()), code)
@@ -90,6 +90,6 @@ pub(crate) fn witness_error(python: Python<'_>, error: &proofgate_witness::Witne
 }
 
 /// The exception for a retention job that cannot hold, remove or erase.
-pub(crate) fn keeping_error(python: Python<'_>, error: &proofgate_keeping::KeepingError) -> PyErr {
+pub(crate) fn retention_error(python: Python<'_>, error: &proofgate_keeping::RetentionError) -> PyErr {
     with_code(python, KeepingError::new_err(error.to_string()), error.code())
 }

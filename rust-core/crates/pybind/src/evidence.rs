@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofgate_dataplane::evidence::{self, Evidence};
 use proofgate_evidence::{
-    EvidenceError, FileStorage, Keys, Search, check_consistency, configurations, key_successions, read_notes,
-    removed_at,
+    EvidenceError, FileStorage, FsckKeys, SearchMode, check_consistency, configurations, find_removed,
+    key_successions, read_notes,
 };
 use proofgate_ledger::{Checkpoint, CosigningKey, KeySuccession, SigningKey, TlogProof, VerifyingKey};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -18,7 +18,7 @@ use pyo3::types::PyBytes;
 use rand::TryRngCore;
 use serde::Serialize;
 
-use crate::errors::{evidence_error, refusal};
+use crate::errors::{evidence_error, ledger_refusal_error};
 use crate::shred_keys::read_shred_keys;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -43,19 +43,21 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Writes evidence as the JSON document that `prove` promises.
 pub(crate) fn to_json(records: &[Evidence]) -> PyResult<String> {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct ProofDocument<'a> {
         records: &'a [Evidence],
     }
-    serde_json::to_string(&Document { records }).map_err(|error| PyValueError::new_err(error.to_string()))
+    serde_json::to_string(&ProofDocument { records })
+        .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 #[pyfunction]
 fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &str) -> PyResult<String> {
-    let key = VerifyingKey::from_file_text(verifying_key).map_err(|error| refusal(python, &error))?;
-    let proof = TlogProof::parse(proof).map_err(|error| refusal(python, &error))?;
+    let key =
+        VerifyingKey::from_file_text(verifying_key).map_err(|error| ledger_refusal_error(python, &error))?;
+    let proof = TlogProof::parse(proof).map_err(|error| ledger_refusal_error(python, &error))?;
     let checkpoint = proof
         .verify(record, &key)
-        .map_err(|error| refusal(python, &error))?;
+        .map_err(|error| ledger_refusal_error(python, &error))?;
     let verified = serde_json::json!({
         "origin": checkpoint.origin,
         "size": checkpoint.size,
@@ -68,7 +70,7 @@ fn verify_proof(python: Python<'_>, record: &[u8], proof: &str, verifying_key: &
 #[pyfunction]
 fn verify_checkpoint(python: Python<'_>, note: &str, verifying_key: &str) -> PyResult<String> {
     let signed = VerifyingKey::from_file_text(verifying_key).and_then(|key| Checkpoint::verify(note, &key));
-    let signed = signed.map_err(|error| refusal(python, &error))?;
+    let signed = signed.map_err(|error| ledger_refusal_error(python, &error))?;
     let root = STANDARD.encode(signed.root);
     Ok(serde_json::json!({"origin": signed.origin, "size": signed.size, "root": root}).to_string())
 }
@@ -85,7 +87,7 @@ fn reveal_digest(
         let key = VerifyingKey::from_file_text(verifying_key)?;
         TlogProof::parse(proof)?.reveal_digest(record, &key, &digest)
     })();
-    revealed.map_err(|error| refusal(python, &error))
+    revealed.map_err(|error| ledger_refusal_error(python, &error))
 }
 
 #[pyfunction]
@@ -100,7 +102,7 @@ fn reveal(
         let key = VerifyingKey::from_file_text(verifying_key)?;
         TlogProof::parse(proof)?.reveal(record, &key, body)
     })();
-    revealed.map_err(|error| refusal(python, &error))
+    revealed.map_err(|error| ledger_refusal_error(python, &error))
 }
 
 #[pyfunction]
@@ -114,9 +116,13 @@ fn prove(
     shred_keys: Option<PathBuf>,
 ) -> PyResult<String> {
     let key = optional_key(verifying_key)?;
-    let search = if scan { Search::Scan } else { Search::ByTime };
+    let search = if scan {
+        SearchMode::Scan
+    } else {
+        SearchMode::ByTime
+    };
     let found = python.detach(|| {
-        let key = follow(&path, key)?;
+        let key = follow_key_line(&path, key)?;
         let shred_keys = read_shred_keys(shred_keys.as_deref())?;
         let found = evidence::find(&path, request_id, search)?;
         evidence::prove_readable(found, key.as_ref(), shred_keys.as_ref())
@@ -125,7 +131,7 @@ fn prove(
     if !proven.records.is_empty() {
         return serde_json::to_string(&proven).map_err(|error| PyValueError::new_err(error.to_string()));
     }
-    let removed = removed_at(&FileStorage, &path, request_id);
+    let removed = find_removed(&FileStorage, &path, request_id);
     let removed = removed.map_err(|error| evidence_error(python, &error))?;
     match removed.into_iter().next() {
         Some(dir) => Err(evidence_error(python, &EvidenceError::Removed(dir))),
@@ -134,8 +140,8 @@ fn prove(
 }
 
 /// A key with those of its line that the ledger at a path leads to.
-fn follow(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>, EvidenceError> {
-    let followed = key.map(|key| key_successions::follow(&FileStorage, path, &key));
+fn follow_key_line(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>, EvidenceError> {
+    let followed = key.map(|key| key_successions::follow_successions(&FileStorage, path, &key));
     followed.transpose()
 }
 
@@ -160,9 +166,9 @@ fn fsck(
     if key
         .as_ref()
         .zip(keeping.as_ref())
-        .is_some_and(|(key, keeping)| !key.is_apart_from(keeping))
+        .is_some_and(|(key, keeping)| !key.is_independent_of(keeping))
     {
-        return Err(invalid(
+        return Err(invalid_error(
             "the retention key could speak for the ledger, or the ledger's key for the retention job",
         ));
     }
@@ -170,14 +176,14 @@ fn fsck(
         let opens = read_shred_keys(shred_keys.as_deref())?;
         let mut held = Vec::new();
         // What is wrong with the ledger's statements, the report tells.
-        let line = follow(&path, key.clone()).unwrap_or_else(|_| key.clone());
+        let line = follow_key_line(&path, key.clone()).unwrap_or_else(|_| key.clone());
         for (file, text) in &against {
             held.extend(proofgate_evidence::read_notes(file, text, line.as_ref())?);
         }
         let shred_keys = read_shred_keys(shred_keys.as_deref())?;
-        let keys = Keys {
+        let keys = FsckKeys {
             ledger: key.as_ref(),
-            keeping: keeping.as_ref(),
+            retention: keeping.as_ref(),
             shred: shred_keys.as_ref(),
         };
         if mirror {
@@ -188,7 +194,7 @@ fn fsck(
         let mut report = proofgate_evidence::fsck(&FileStorage, &path, keys, &held)?;
         configurations::check(&FileStorage, &mut report);
         if let (Some(key), Some(opens)) = (&key, opens) {
-            report.add(proofgate_payloads::check(&FileStorage, &path, key, opens)?);
+            report.add_findings(proofgate_payloads::check(&FileStorage, &path, key, opens)?);
         }
         Ok(report)
     });
@@ -198,7 +204,7 @@ fn fsck(
 }
 
 /// Verdict, report and files of a log that has ended; the last with the digests of the bytes that were verified.
-type Pinned<'py> = (u8, String, Vec<(PathBuf, u64, Bound<'py, PyBytes>)>);
+type PinnedReport<'py> = (u8, String, Vec<(PathBuf, u64, Bound<'py, PyBytes>)>);
 
 #[pyfunction]
 #[pyo3(signature = (directory, note, verifying_key, keeping_key=None))]
@@ -208,15 +214,15 @@ fn fsck_pinned<'py>(
     note: String,
     verifying_key: &str,
     keeping_key: Option<&str>,
-) -> PyResult<Pinned<'py>> {
+) -> PyResult<PinnedReport<'py>> {
     let key = optional_key(Some(verifying_key))?;
     let keeping = optional_key(keeping_key)?;
     let checked = python.detach(|| {
-        let line = follow(&directory, key.clone()).unwrap_or_else(|_| key.clone());
+        let line = follow_key_line(&directory, key.clone()).unwrap_or_else(|_| key.clone());
         let held = proofgate_evidence::read_notes(&directory, &note, line.as_ref())?;
-        let keys = Keys {
+        let keys = FsckKeys {
             ledger: key.as_ref(),
-            keeping: keeping.as_ref(),
+            retention: keeping.as_ref(),
             shred: None,
         };
         proofgate_evidence::fsck_pinned(&FileStorage, &directory, keys, &held)
@@ -252,12 +258,12 @@ fn consistency(
     let key = optional_key(Some(verifying_key))?;
     let checked = python.detach(|| {
         let key = match &path {
-            Some(path) => follow(path, key)?,
+            Some(path) => follow_key_line(path, key)?,
             None => key,
         };
         let only = |(file, text): &(PathBuf, String)| match &read_notes(file, text, key.as_ref())?[..] {
             [one] => Ok(one.checkpoint.clone()),
-            notes => Err(EvidenceError::Note {
+            notes => Err(EvidenceError::InvalidNote {
                 file: file.clone(),
                 number: 2,
                 reason: format!(
@@ -269,7 +275,7 @@ fn consistency(
         };
         let (old, new) = (only(&old)?, only(&new)?);
         let hashes = match path {
-            Some(path) => proofgate_evidence::consistency(&FileStorage, &path, &old, &new)?,
+            Some(path) => proofgate_evidence::prove_consistency(&FileStorage, &path, &old, &new)?,
             None => {
                 let hashes = proof.unwrap_or_default();
                 check_consistency(&old, &new, &hashes)?;
@@ -284,55 +290,57 @@ fn consistency(
     Ok(facts.to_string())
 }
 
-fn invalid(error: impl std::fmt::Display) -> PyErr {
+fn invalid_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn seed() -> PyResult<[u8; 32]> {
+fn random_seed() -> PyResult<[u8; 32]> {
     let mut seed = [0; 32];
-    rand::rngs::OsRng.try_fill_bytes(&mut seed).map_err(invalid)?;
+    rand::rngs::OsRng
+        .try_fill_bytes(&mut seed)
+        .map_err(invalid_error)?;
     Ok(seed)
 }
 
 #[pyfunction]
 fn generate_key(name: &str) -> PyResult<(String, String)> {
-    let key = SigningKey::generate(name, seed()?).map_err(invalid)?;
+    let key = SigningKey::generate(name, random_seed()?).map_err(invalid_error)?;
     Ok((key.to_text(), key.verifying_key().to_text()))
 }
 
 #[pyfunction]
 fn generate_witness_key(name: &str) -> PyResult<(String, String)> {
-    let key = CosigningKey::generate(name, seed()?).map_err(invalid)?;
+    let key = CosigningKey::generate(name, random_seed()?).map_err(invalid_error)?;
     Ok((key.to_text(), key.verifying_key().to_text()))
 }
 
 #[pyfunction]
 fn verifying_key(signing_key: &str) -> PyResult<String> {
-    let key = proofgate_signer::public_half(signing_key);
-    key.map(|key| key.to_text()).map_err(invalid)
+    let key = proofgate_signer::parse_public_key(signing_key);
+    key.map(|key| key.to_text()).map_err(invalid_error)
 }
 
 #[pyfunction]
 fn sign_key_succession(old: &str, new: &str, made_us: u64, until_us: u64) -> PyResult<String> {
-    let key = |text: &str| proofgate_signer::read_keys(text).map_err(invalid);
-    KeySuccession::sign(&key(old)?.0, &key(new)?.0, made_us, until_us).map_err(invalid)
+    let key = |text: &str| proofgate_signer::read_keys(text).map_err(invalid_error);
+    KeySuccession::sign(&key(old)?.0, &key(new)?.0, made_us, until_us).map_err(invalid_error)
 }
 
 #[pyfunction]
 fn split_key_successions(text: &str) -> Vec<String> {
-    KeySuccession::split(text)
+    KeySuccession::split_notes(text)
 }
 
 #[pyfunction]
 fn key_line(key_file: &str) -> PyResult<Vec<(String, Option<u64>)>> {
-    let key = match proofgate_signer::is_secret(key_file) {
-        true => proofgate_signer::public_half(key_file),
+    let key = match proofgate_signer::is_secret_key_text(key_file) {
+        true => proofgate_signer::parse_public_key(key_file),
         false => VerifyingKey::from_file_text(key_file),
     };
-    let line = key.map_err(invalid)?.line();
+    let line = key.map_err(invalid_error)?.lineage();
     Ok(line
         .into_iter()
-        .map(|member| (member.key.to_text(), member.until))
+        .map(|member| (member.key.to_text(), member.valid_until))
         .collect())
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use proofgate_evidence::{EvidenceError, FileStorage, key_successions, prove, read_records};
 use proofgate_index::{
-    Analysed, Batch, Day, End, Exchange, Held, IndexError, Limits, LogCursor, Reader, RequestId, Window,
-    signed_logs,
+    AnalysisRow, AnalysisWindow, Batch, BatchLimits, BatchReader, Day, Exchange, ExchangeEnd, IndexError,
+    IndexedColumn, LogCursor, RequestId, signed_logs,
 };
 use proofgate_ledger::{Checkpoint, Hash, LedgerError, VerifyingKey, leaf_hash, record, verify_inclusion};
 use pyo3::conversion::IntoPyObject;
@@ -16,32 +16,37 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::errors::{evidence_error, index_error, proof_error, refusal};
+use crate::errors::{evidence_error, index_error, ledger_refusal_error, proof_error};
 
 static STORAGE: FileStorage = FileStorage;
 
 /// A log's directory, and the signed note over it.
-type Signed = (OsString, String);
+type SignedNote = (OsString, String);
 /// A column, the number of a text or list, and a minute.
-type HeldBy = (u8, i64, i64);
+type MinuteColumn = (u8, i64, i64);
 /// A minute, and the most that an exchange of it cost.
-type Dearest = (i64, i64);
+type MinuteMaxCost = (i64, i64);
 /// A tenant's number, and what it has in an hour.
-type TenantHeldBy = (i64, u8, i64, i64);
+type TenantHourColumn = (i64, u8, i64, i64);
 /// A tenant's number, an hour, and the most that an exchange of the tenant cost in it.
-type TenantDearest = (i64, i64, i64);
+type TenantHourMaxCost = (i64, i64, i64);
 /// What minutes hold, and tenants' hours.
-type MinutesOf = (Vec<HeldBy>, Vec<Dearest>, Vec<TenantHeldBy>, Vec<TenantDearest>);
+type MinuteRows = (
+    Vec<MinuteColumn>,
+    Vec<MinuteMaxCost>,
+    Vec<TenantHourColumn>,
+    Vec<TenantHourMaxCost>,
+);
 /// Five minutes, tenant and model; exchanges, refused, blocked, open; tokens of prompts and answers, nanodollars; unpriced,
 /// and the newest.
-type SumsOf = (
+type SumRow = (
     (i64, Option<String>, Option<String>),
     (i64, i64, i64, i64),
     (f64, f64, f64),
     (i64, Option<i64>),
 );
 /// A record as it is stored, and its path.
-type Proved<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
+type ProvedRecord<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ledger_logs, module)?)?;
@@ -51,7 +56,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_export, module)?)
 }
 
-fn key(text: &str) -> PyResult<VerifyingKey> {
+fn parse_key(text: &str) -> PyResult<VerifyingKey> {
     VerifyingKey::from_file_text(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
@@ -63,11 +68,11 @@ fn ledger_logs(
     verifying_key: &str,
     known: BTreeMap<String, u64>,
     keeping_key: Option<&str>,
-) -> PyResult<(Vec<Signed>, Vec<String>)> {
-    let keeping = keeping_key.map(key).transpose()?;
-    let key = key(verifying_key)?;
+) -> PyResult<(Vec<SignedNote>, Vec<String>)> {
+    let keeping = keeping_key.map(parse_key).transpose()?;
+    let key = parse_key(verifying_key)?;
     let found = python.detach(|| {
-        let key = key_successions::follow(&STORAGE, &ledger, &key)?;
+        let key = key_successions::follow_successions(&STORAGE, &ledger, &key)?;
         signed_logs(&STORAGE, &ledger, &key, keeping.as_ref(), &known)
     });
     let (logs, problems) = found.map_err(|error| index_error(python, &error))?;
@@ -81,7 +86,7 @@ fn ledger_logs(
 /// Reads one log on, up to a checkpoint. One thread reads.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct ExchangeReader {
-    reader: Mutex<Reader<'static>>,
+    reader: Mutex<BatchReader<'static>>,
     #[pyo3(get)]
     origin: String,
     #[pyo3(get)]
@@ -100,16 +105,16 @@ impl ExchangeReader {
         place: Option<&str>,
         most_records: Option<u64>,
     ) -> PyResult<Self> {
-        let key = key(verifying_key)?;
-        let usual = Limits::default();
-        let limits = Limits {
+        let key = parse_key(verifying_key)?;
+        let usual = BatchLimits::default();
+        let limits = BatchLimits {
             records: most_records.unwrap_or(usual.records).max(1),
             ..usual
         };
         let opened = python.detach(|| {
             let place = place.map(LogCursor::parse).transpose()?;
-            let key = key_successions::follow(&STORAGE, &directory, &key)?;
-            Reader::open(&STORAGE, &directory, note, &key, place.as_ref(), limits)
+            let key = key_successions::follow_successions(&STORAGE, &directory, &key)?;
+            BatchReader::open(&STORAGE, &directory, note, &key, place.as_ref(), limits)
         });
         let reader = opened.map_err(|error| index_error(python, &error))?;
         Ok(Self {
@@ -132,7 +137,7 @@ pub(crate) struct ExchangeBatch(Batch);
 
 /// A value of a row.
 enum Cell<'b> {
-    Whole(Option<i64>),
+    Integer(Option<i64>),
     Bytes(&'b [u8]),
     Text(&'b str),
 }
@@ -144,8 +149,8 @@ impl<'py> IntoPyObject<'py> for Cell<'_> {
 
     fn into_pyobject(self, python: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::Whole(None) => Ok(python.None().into_bound(python)),
-            Self::Whole(Some(number)) => Ok(number.into_pyobject(python)?.into_any()),
+            Self::Integer(None) => Ok(python.None().into_bound(python)),
+            Self::Integer(Some(number)) => Ok(number.into_pyobject(python)?.into_any()),
             Self::Bytes(bytes) => Ok(PyBytes::new(python, bytes).into_any()),
             Self::Text(text) => Ok(text.into_pyobject(python)?.into_any()),
         }
@@ -156,12 +161,12 @@ impl<'py> IntoPyObject<'py> for Cell<'_> {
 impl ExchangeBatch {
     #[getter]
     fn size(&self) -> u64 {
-        self.0.place.size()
+        self.0.cursor.size()
     }
 
     #[getter]
     fn place(&self) -> String {
-        self.0.place.to_text()
+        self.0.cursor.to_text()
     }
 
     #[getter]
@@ -171,12 +176,12 @@ impl ExchangeBatch {
 
     #[getter]
     fn ended(&self) -> Vec<(String, u64)> {
-        self.0.ended.clone()
+        self.0.ended_logs.clone()
     }
 
     #[getter]
     fn configured<'py>(&self, python: Python<'py>) -> Option<(i64, Bound<'py, PyBytes>)> {
-        let configured = self.0.configured?;
+        let configured = self.0.configuration?;
         Some((configured.ts, PyBytes::new(python, &configured.digest)))
     }
 
@@ -201,41 +206,43 @@ impl ExchangeBatch {
         log: i64,
         version: i64,
     ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let of = self.numbered(day, &texts, &lists)?;
+        let of = self.numbered_day(day, &texts, &lists)?;
         let rows = of.exchanges.iter();
-        rows.map(|exchange| PyTuple::new(python, cells(exchange, &texts, &lists, log, version)))
+        rows.map(|exchange| PyTuple::new(python, exchange_cells(exchange, &texts, &lists, log, version)))
             .collect()
     }
 
-    fn minutes(&self, day: i64, texts: Vec<i64>, lists: Vec<i64>) -> PyResult<MinutesOf> {
-        let minutes = self.day(day)?.minutes();
+    fn minutes(&self, day: i64, texts: Vec<i64>, lists: Vec<i64>) -> PyResult<MinuteRows> {
+        let minutes = self.day(day)?.minute_index();
         let of = |numbers: &[i64], number: u32| {
             let number = numbers.get(number as usize);
             number
                 .copied()
                 .ok_or_else(|| PyValueError::new_err("a text or list has no number"))
         };
-        let in_column = |held: Held, number: u32| match held {
-            Held::Key | Held::KeyName | Held::Model | Held::Outcome => of(&texts, number),
-            Held::Providers | Held::Rules => of(&lists, number),
+        let in_column = |held: IndexedColumn, number: u32| match held {
+            IndexedColumn::Key | IndexedColumn::KeyName | IndexedColumn::Model | IndexedColumn::Outcome => {
+                of(&texts, number)
+            }
+            IndexedColumn::Providers | IndexedColumn::Rules => of(&lists, number),
         };
-        let held = minutes.held.into_iter();
+        let held = minutes.values.into_iter();
         let held = held.map(|(held, number, minute)| Ok((held as u8, in_column(held, number)?, minute)));
-        let tenants = minutes.tenants.into_iter();
+        let tenants = minutes.tenant_values.into_iter();
         let tenants = tenants.map(|(tenant, held, number, hour)| {
             Ok((of(&texts, tenant)?, held as u8, in_column(held, number)?, hour))
         });
-        let tenants_costs = minutes.tenants_costs.into_iter();
+        let tenants_costs = minutes.tenant_max_costs.into_iter();
         let tenants_costs = tenants_costs.map(|((tenant, hour), most)| Ok((of(&texts, tenant)?, hour, most)));
         Ok((
             held.collect::<PyResult<_>>()?,
-            minutes.costs.into_iter().collect(),
+            minutes.max_costs.into_iter().collect(),
             tenants.collect::<PyResult<_>>()?,
             tenants_costs.collect::<PyResult<_>>()?,
         ))
     }
 
-    fn sums(&self, day: i64) -> PyResult<Vec<SumsOf>> {
+    fn sums(&self, day: i64) -> PyResult<Vec<SumRow>> {
         let of = self.day(day)?;
         let name = |number: Option<u32>| number.and_then(|number| of.texts().get(number as usize)).cloned();
         let sums = of.sums().into_iter();
@@ -256,7 +263,7 @@ impl ExchangeBatch {
             let name = of.texts().get(tenant as usize)?;
             Some((name.clone(), first, last))
         };
-        Ok(of.numbered().into_iter().filter_map(named).collect())
+        Ok(of.request_number_ranges().into_iter().filter_map(named).collect())
     }
 
     fn attempts(&self, day: i64, texts: Vec<i64>) -> PyResult<Vec<(i64, i64, u32, i64)>> {
@@ -283,18 +290,18 @@ impl ExchangeBatch {
         log: i64,
         version: i64,
     ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let of = self.numbered(day, &texts, &lists)?;
-        let rows = of.analysed.iter();
+        let of = self.numbered_day(day, &texts, &lists)?;
+        let rows = of.analyses.iter();
         rows.map(|found| PyTuple::new(python, analysed_cells(found, &texts, &lists, log, version)))
             .collect()
     }
 
     fn unended(&self) -> Vec<(i64, i64)> {
-        self.0.unended().collect()
+        self.0.open_admissions().collect()
     }
 
     fn late(&self) -> PyResult<Vec<String>> {
-        let late = self.0.late.iter().map(serde_json::to_string);
+        let late = self.0.late_records.iter().map(serde_json::to_string);
         late.map(|text| text.map_err(|error| PyValueError::new_err(error.to_string())))
             .collect()
     }
@@ -306,7 +313,7 @@ impl ExchangeBatch {
     }
 
     /// A day, when there is a number for each of its texts and lists.
-    fn numbered(&self, day: i64, texts: &[i64], lists: &[i64]) -> PyResult<&Day> {
+    fn numbered_day(&self, day: i64, texts: &[i64], lists: &[i64]) -> PyResult<&Day> {
         let of = self.day(day)?;
         if texts.len() == of.texts().len() && lists.len() == of.lists().len() {
             return Ok(of);
@@ -316,82 +323,88 @@ impl ExchangeBatch {
 }
 
 /// A row, in the order of the columns of the table `exchange`.
-fn cells<'b>(exchange: &'b Exchange, texts: &[i64], lists: &[i64], log: i64, version: i64) -> [Cell<'b>; 31] {
+fn exchange_cells<'b>(
+    exchange: &'b Exchange,
+    texts: &[i64],
+    lists: &[i64],
+    log: i64,
+    version: i64,
+) -> [Cell<'b>; 31] {
     let text = |number: u32| texts[number as usize];
     let end = exchange.end.as_ref();
-    let said = &exchange.attributed;
-    let of_end = |value: fn(&End) -> Option<i64>| Cell::Whole(end.and_then(value));
+    let said = &exchange.attribution;
+    let of_end = |value: fn(&ExchangeEnd) -> Option<i64>| Cell::Integer(end.and_then(value));
     [
-        Cell::Whole(Some(exchange.ts)),
-        Cell::Whole(Some(log)),
-        Cell::Whole(Some(exchange.seq)),
+        Cell::Integer(Some(exchange.ts)),
+        Cell::Integer(Some(log)),
+        Cell::Integer(Some(exchange.seq)),
         id_cell(&exchange.id),
-        Cell::Whole(exchange.tenant.map(text)),
-        Cell::Whole(exchange.tenant_seq),
-        Cell::Whole(exchange.key.map(text)),
-        Cell::Whole(exchange.model.map(text)),
-        Cell::Whole(exchange.providers.map(|list| lists[list as usize])),
-        Cell::Whole(exchange.endpoint.map(text)),
-        Cell::Whole(Some(u8::from(exchange.verdict).into())),
-        Cell::Whole(exchange.rules.map(|list| lists[list as usize])),
-        Cell::Whole(Some(exchange.bytes)),
-        Cell::Whole(Some(version)),
-        Cell::Whole(end.map(|_| log)),
+        Cell::Integer(exchange.tenant.map(text)),
+        Cell::Integer(exchange.tenant_seq),
+        Cell::Integer(exchange.key.map(text)),
+        Cell::Integer(exchange.model.map(text)),
+        Cell::Integer(exchange.providers.map(|list| lists[list as usize])),
+        Cell::Integer(exchange.endpoint.map(text)),
+        Cell::Integer(Some(u8::from(exchange.verdict).into())),
+        Cell::Integer(exchange.rules.map(|list| lists[list as usize])),
+        Cell::Integer(Some(exchange.bytes)),
+        Cell::Integer(Some(version)),
+        Cell::Integer(end.map(|_| log)),
         of_end(|end| Some(end.seq)),
         of_end(|end| end.status.map(i64::from)),
-        Cell::Whole(end.map(|end| text(end.outcome))),
+        Cell::Integer(end.map(|end| text(end.outcome))),
         of_end(|end| end.prompt_tokens),
         of_end(|end| end.completion_tokens),
         of_end(|end| end.cost),
         of_end(|end| end.bytes),
         of_end(|end| end.duration),
-        Cell::Whole(said.session.map(text)),
-        Cell::Whole(said.end_user.map(text)),
-        Cell::Whole(said.agent.map(text)),
-        Cell::Whole(said.parent_agent.map(text)),
+        Cell::Integer(said.session.map(text)),
+        Cell::Integer(said.end_user.map(text)),
+        Cell::Integer(said.agent.map(text)),
+        Cell::Integer(said.parent_agent.map(text)),
         said.trace_id
             .as_ref()
-            .map_or(Cell::Whole(None), |id| Cell::Bytes(id)),
-        Cell::Whole(said.end_user_name.map(text)),
-        Cell::Whole(exchange.client_address.map(text)),
-        Cell::Whole(exchange.key_name.map(text)),
+            .map_or(Cell::Integer(None), |id| Cell::Bytes(id)),
+        Cell::Integer(said.end_user_name.map(text)),
+        Cell::Integer(exchange.client_address.map(text)),
+        Cell::Integer(exchange.key_name.map(text)),
     ]
 }
 
 /// A row, in the order of the columns of the table `analysis`.
 fn analysed_cells<'b>(
-    found: &'b Analysed,
+    found: &'b AnalysisRow,
     texts: &[i64],
     lists: &[i64],
     log: i64,
     version: i64,
 ) -> [Cell<'b>; 17] {
     let window = found.window.as_ref();
-    let of_window = |value: fn(&Window) -> Option<i64>| Cell::Whole(window.and_then(value));
+    let of_window = |value: fn(&AnalysisWindow) -> Option<i64>| Cell::Integer(window.and_then(value));
     [
-        Cell::Whole(Some(found.ts)),
-        Cell::Whole(Some(log)),
-        Cell::Whole(Some(found.seq)),
+        Cell::Integer(Some(found.ts)),
+        Cell::Integer(Some(log)),
+        Cell::Integer(Some(found.seq)),
         id_cell(&found.exchange),
-        Cell::Whole(Some(texts[found.tenant as usize])),
-        Cell::Whole(Some(texts[found.model as usize])),
-        Cell::Whole(found.findings.map(|list| lists[list as usize])),
-        Cell::Whole(Some(version)),
-        Cell::Whole(found.entropy),
-        Cell::Whole(found.repetition),
-        Cell::Whole(found.stretch),
+        Cell::Integer(Some(texts[found.tenant as usize])),
+        Cell::Integer(Some(texts[found.model as usize])),
+        Cell::Integer(found.findings.map(|list| lists[list as usize])),
+        Cell::Integer(Some(version)),
+        Cell::Integer(found.entropy),
+        Cell::Integer(found.repetition),
+        Cell::Integer(found.stretch),
         of_window(|window| Some(window.number)),
         of_window(|window| Some(window.answers)),
         of_window(|window| window.length),
         of_window(|window| Some(window.refusal)),
         of_window(|window| Some(window.cut)),
-        window.map_or(Cell::Whole(None), |window| Cell::Text(&window.tests)),
+        window.map_or(Cell::Integer(None), |window| Cell::Text(&window.tests)),
     ]
 }
 
 fn id_cell(id: &RequestId) -> Cell<'_> {
     match id {
-        RequestId::Own(bytes) => Cell::Bytes(bytes),
+        RequestId::Gateway(bytes) => Cell::Bytes(bytes),
         RequestId::Other(text) => Cell::Text(text),
     }
 }
@@ -404,20 +417,20 @@ fn log_records<'py>(
     note: &str,
     verifying_key: &str,
     numbers: Vec<u64>,
-) -> PyResult<Vec<Proved<'py>>> {
-    let key = key(verifying_key)?;
+) -> PyResult<Vec<ProvedRecord<'py>>> {
+    let key = parse_key(verifying_key)?;
     if !numbers.is_sorted() {
         return Err(PyValueError::new_err(
             "the record numbers must be in ascending order",
         ));
     }
     let found = python.detach(|| -> Result<_, EvidenceError> {
-        let key = key_successions::follow(&STORAGE, &directory, &key)?;
+        let key = key_successions::follow_successions(&STORAGE, &directory, &key)?;
         let signed = Checkpoint::verify(note, &key)?;
         let records = read_records(&STORAGE, &directory, &numbers)?;
         let leaves = numbers.iter().zip(&records);
         let leaves: Vec<_> = leaves.map(|(seq, record)| (*seq, leaf_hash(record))).collect();
-        let paths = prove::inclusions(&STORAGE, &directory, &leaves, &signed)?;
+        let paths = prove::inclusion_paths(&STORAGE, &directory, &leaves, &signed)?;
         Ok(records.into_iter().zip(paths).collect::<Vec<_>>())
     });
     let found = found.map_err(|error| evidence_error(python, &error))?;
@@ -435,12 +448,13 @@ fn verify_log_records(
     verifying_key: &str,
     records: Vec<(u64, Vec<u8>, Vec<Hash>)>,
 ) -> PyResult<(String, u64)> {
-    let key = key(verifying_key)?;
-    let checked = python.detach(|| -> Result<_, Refused> {
-        let signed = Checkpoint::verify(note, &key).map_err(Refused::Ledger)?;
+    let key = parse_key(verifying_key)?;
+    let checked = python.detach(|| -> Result<_, RecordRefusal> {
+        let signed = Checkpoint::verify(note, &key).map_err(RecordRefusal::Ledger)?;
         for (index, record, path) in &records {
-            let wrong =
-                |error: String| Refused::Record(format!("record {index} of {}: {error}", signed.origin));
+            let wrong = |error: String| {
+                RecordRefusal::Record(format!("record {index} of {}: {error}", signed.origin))
+            };
             verify_inclusion(&leaf_hash(record), *index, signed.size, path, &signed.root)
                 .map_err(|error| wrong(error.to_string()))?;
             let stated = record::parse(record)
@@ -453,13 +467,13 @@ fn verify_log_records(
         Ok((signed.origin, signed.size))
     });
     checked.map_err(|error| match error {
-        Refused::Ledger(error) => refusal(python, &error),
-        Refused::Record(error) => proof_error(python, &error),
+        RecordRefusal::Ledger(error) => ledger_refusal_error(python, &error),
+        RecordRefusal::Record(error) => proof_error(python, &error),
     })
 }
 
 /// What is refused of records that are said to stand under a checkpoint.
-enum Refused {
+enum RecordRefusal {
     /// The checkpoint.
     Ledger(LedgerError),
     /// One of them.
@@ -476,6 +490,6 @@ fn sign_export(signing_key: &str, digest: Hash) -> PyResult<String> {
 
 #[pyfunction]
 fn verify_export(python: Python<'_>, note: &str, verifying_key: &str, digest: Hash) -> PyResult<()> {
-    let checked = key(verifying_key)?.verify_export(note, &digest);
-    checked.map_err(|error| refusal(python, &error))
+    let checked = parse_key(verifying_key)?.verify_export(note, &digest);
+    checked.map_err(|error| ledger_refusal_error(python, &error))
 }

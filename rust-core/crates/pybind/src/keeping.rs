@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use proofgate_evidence::{FileStorage, key_successions, read_notes};
 use proofgate_keeping::{
-    self as core, Anchors, Fate, Forgotten, KeepingError, KeyFate, Plan, Planned, PlannedErasure,
-    PlannedShred, Policy, Reason, Request, SaltFate, Scope, ShredRequest,
+    self as core, Anchors, ErasureRequest, ErasureTarget, HoldScope, KeyAction, PlanRequest, PlannedErasure,
+    PlannedLog, PlannedShred, RemovalAction, RetentionError, RetentionPolicy, RetentionReason, SaltAction,
+    ShredRequest,
 };
 use proofgate_ledger::{Justification, ShredKeyId, SigningKey, VerifyingKey};
 use proofgate_state::StateDirectory;
@@ -16,7 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::errors::keeping_error;
+use crate::errors::retention_error;
 
 /// The retention state of a ledger, locked while this lives.
 #[pyclass(module = "proofgate._core", frozen)]
@@ -24,21 +25,21 @@ pub(crate) struct RetentionState {
     retention: Mutex<core::RetentionState>,
 }
 
-fn invalid(error: impl std::fmt::Display) -> PyErr {
+fn invalid_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn verifying(text: &str) -> PyResult<VerifyingKey> {
-    VerifyingKey::from_file_text(text).map_err(invalid)
+fn parse_verifying_key(text: &str) -> PyResult<VerifyingKey> {
+    VerifyingKey::from_file_text(text).map_err(invalid_error)
 }
 
 fn json<T: Serialize>(value: &T) -> PyResult<String> {
-    serde_json::to_string(value).map_err(invalid)
+    serde_json::to_string(value).map_err(invalid_error)
 }
 
 /// A log as a plan tells it.
 #[derive(Serialize)]
-struct Told<'p> {
+struct LogRemovalPlan<'p> {
     origin: String,
     dir: String,
     action: &'static str,
@@ -46,17 +47,17 @@ struct Told<'p> {
     exchanges: u64,
     bytes: u64,
     newest: u64,
-    reasons: &'p [Reason],
+    reasons: &'p [RetentionReason],
     left: &'p [String],
 }
 
-impl<'p> Told<'p> {
-    fn of(ledger: &VerifyingKey, log: &'p Planned) -> Self {
-        let (action, reasons, left): (_, &[Reason], &[String]) = match &log.fate {
-            Fate::Remove(_) => ("remove", &[], &[]),
-            Fate::Finish(left) => ("finish", &[], left),
-            Fate::Removed => ("removed", &[], &[]),
-            Fate::Stay(reasons) => ("stay", reasons, &[]),
+impl<'p> LogRemovalPlan<'p> {
+    fn from_planned(ledger: &VerifyingKey, log: &'p PlannedLog) -> Self {
+        let (action, reasons, left): (_, &[RetentionReason], &[String]) = match &log.action {
+            RemovalAction::Remove(_) => ("remove", &[], &[]),
+            RemovalAction::Finish(left) => ("finish", &[], left),
+            RemovalAction::Removed => ("removed", &[], &[]),
+            RemovalAction::Retain(reasons) => ("stay", reasons, &[]),
         };
         Self {
             origin: format!("{}/{}/{}", ledger.name(), log.shard, log.incarnation),
@@ -65,7 +66,7 @@ impl<'p> Told<'p> {
             records: log.records,
             exchanges: log.exchanges,
             bytes: log.bytes,
-            newest: log.newest,
+            newest: log.newest_time,
             reasons,
             left,
         }
@@ -74,21 +75,21 @@ impl<'p> Told<'p> {
 
 /// A log as the plan of an erasure tells it.
 #[derive(Serialize)]
-struct ToldErasure<'p> {
+struct LogErasurePlan<'p> {
     origin: String,
     dir: String,
     action: &'static str,
     records: u64,
     exchanges: usize,
-    reasons: &'p [Reason],
+    reasons: &'p [RetentionReason],
 }
 
-impl<'p> ToldErasure<'p> {
-    fn of(ledger: &VerifyingKey, log: &'p PlannedErasure) -> Self {
-        let (action, reasons): (_, &[Reason]) = match &log.fate {
-            SaltFate::Erase => ("erase", &[]),
-            SaltFate::Erased => ("erased", &[]),
-            SaltFate::Stay(reasons) => ("stay", reasons),
+impl<'p> LogErasurePlan<'p> {
+    fn from_planned(ledger: &VerifyingKey, log: &'p PlannedErasure) -> Self {
+        let (action, reasons): (_, &[RetentionReason]) = match &log.action {
+            SaltAction::Erase => ("erase", &[]),
+            SaltAction::AlreadyErased => ("erased", &[]),
+            SaltAction::Retain(reasons) => ("stay", reasons),
         };
         Self {
             origin: format!("{}/{}/{}", ledger.name(), log.shard, log.incarnation),
@@ -103,19 +104,19 @@ impl<'p> ToldErasure<'p> {
 
 /// A key as the plan of a shredding tells it.
 #[derive(Serialize)]
-struct ToldShred<'p> {
+struct KeyShredPlan<'p> {
     key: String,
     action: &'static str,
     exchanges: u64,
-    reasons: &'p [Reason],
+    reasons: &'p [RetentionReason],
 }
 
-impl<'p> ToldShred<'p> {
-    fn of(planned: &'p PlannedShred) -> Self {
-        let (action, reasons): (_, &[Reason]) = match &planned.fate {
-            KeyFate::Destroy => ("destroy", &[]),
-            KeyFate::Destroyed => ("destroyed", &[]),
-            KeyFate::Stay(reasons) => ("stay", reasons),
+impl<'p> KeyShredPlan<'p> {
+    fn from_planned(planned: &'p PlannedShred) -> Self {
+        let (action, reasons): (_, &[RetentionReason]) = match &planned.action {
+            KeyAction::Destroy => ("destroy", &[]),
+            KeyAction::AlreadyDestroyed => ("destroyed", &[]),
+            KeyAction::Retain(reasons) => ("stay", reasons),
         };
         Self {
             key: planned.key.to_string(),
@@ -127,9 +128,9 @@ impl<'p> ToldShred<'p> {
 }
 
 /// Who answers for something, why, and the ticket that asked for it.
-type Why = (String, String, Option<String>);
+type JustificationFields = (String, String, Option<String>);
 
-fn justification((author, reason, ticket): Why) -> Justification {
+fn justification((author, reason, ticket): JustificationFields) -> Justification {
     Justification {
         author,
         reason,
@@ -141,11 +142,11 @@ fn justification((author, reason, ticket): Why) -> Justification {
 fn retention_key(signing_key: &str) -> PyResult<SigningKey> {
     proofgate_signer::read_keys(signing_key)
         .map(|(key, _)| key)
-        .map_err(invalid)
+        .map_err(invalid_error)
 }
 
 fn shred_key_ids(texts: &[String]) -> PyResult<BTreeSet<ShredKeyId>> {
-    let ids = texts.iter().map(|text| text.parse().map_err(invalid));
+    let ids = texts.iter().map(|text| text.parse().map_err(invalid_error));
     ids.collect()
 }
 
@@ -155,21 +156,23 @@ impl RetentionState {
     #[pyo3(signature = (state, begin=None))]
     fn new(python: Python<'_>, state: PathBuf, begin: Option<(String, String)>) -> PyResult<Self> {
         let begin = begin
-            .map(|(ledger, keeping)| Ok::<_, PyErr>((verifying(&ledger)?, verifying(&keeping)?)))
+            .map(|(ledger, keeping)| {
+                Ok::<_, PyErr>((parse_verifying_key(&ledger)?, parse_verifying_key(&keeping)?))
+            })
             .transpose()?;
         let opened = python.detach(|| {
-            let directory = StateDirectory::open(&state).map_err(|source| KeepingError::State {
+            let directory = StateDirectory::open(&state).map_err(|source| RetentionError::State {
                 call: "open",
                 name: state.display().to_string(),
                 source,
             })?;
-            let directory = Arc::new(directory.ok_or(KeepingError::Locked)?);
+            let directory = Arc::new(directory.ok_or(RetentionError::Locked)?);
             match &begin {
-                Some((ledger, keeping)) => core::RetentionState::begin(directory, ledger, keeping),
+                Some((ledger, keeping)) => core::RetentionState::create(directory, ledger, keeping),
                 None => core::RetentionState::open(directory),
             }
         });
-        let retention = opened.map_err(|error| keeping_error(python, &error))?;
+        let retention = opened.map_err(|error| retention_error(python, &error))?;
         Ok(Self {
             retention: Mutex::new(retention),
         })
@@ -184,20 +187,26 @@ impl RetentionState {
         &self,
         python: Python<'_>,
         scope_json: &str,
-        why: Why,
+        why: JustificationFields,
         now_us: u64,
         name: Option<&str>,
     ) -> PyResult<String> {
-        let scope: Scope = serde_json::from_str(scope_json).map_err(invalid)?;
+        let scope: HoldScope = serde_json::from_str(scope_json).map_err(invalid_error)?;
         let why = justification(why);
         let added = python.detach(|| self.retention().add(name, scope, &why, now_us));
-        json(&added.map_err(|error| keeping_error(python, &error))?)
+        json(&added.map_err(|error| retention_error(python, &error))?)
     }
 
-    fn release_hold(&self, python: Python<'_>, number: u64, why: Why, now_us: u64) -> PyResult<String> {
+    fn release_hold(
+        &self,
+        python: Python<'_>,
+        number: u64,
+        why: JustificationFields,
+        now_us: u64,
+    ) -> PyResult<String> {
         let why = justification(why);
         let released = python.detach(|| self.retention().release(number, &why, now_us));
-        json(&released.map_err(|error| keeping_error(python, &error))?)
+        json(&released.map_err(|error| retention_error(python, &error))?)
     }
 
     fn state_holds(
@@ -208,13 +217,13 @@ impl RetentionState {
         signing_key: &str,
         now_us: u64,
     ) -> PyResult<u64> {
-        let key = verifying(ledger_key)?;
+        let key = parse_verifying_key(ledger_key)?;
         let signing = retention_key(signing_key)?;
         let stated = python.detach(|| {
-            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
-            core::state_holds(&FileStorage, &ledger, &key, &self.retention(), &signing, now_us)
+            let key = key_successions::follow_successions(&FileStorage, &ledger, &key)?;
+            core::write_hold_statements(&FileStorage, &ledger, &key, &self.retention(), &signing, now_us)
         });
-        stated.map_err(|error: KeepingError| keeping_error(python, &error))
+        stated.map_err(|error: RetentionError| retention_error(python, &error))
     }
 
     #[pyo3(signature = (ledger, ledger_key, signing_key, days, tenant_days, why, against, now_us, carry_out, anchored=None))]
@@ -227,45 +236,50 @@ impl RetentionState {
         signing_key: &str,
         days: u64,
         tenant_days: BTreeMap<String, u64>,
-        why: Why,
+        why: JustificationFields,
         against: Vec<(PathBuf, String)>,
         now_us: u64,
         carry_out: bool,
         anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
-        let key = verifying(ledger_key)?;
+        let key = parse_verifying_key(ledger_key)?;
         let signing = retention_key(signing_key)?;
         let (why, begun) = (justification(why), Instant::now());
         let planned = python.detach(|| {
-            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
+            let key = key_successions::follow_successions(&FileStorage, &ledger, &key)?;
             let mut held = Vec::new();
             for (file, text) in &against {
                 held.extend(read_notes(file, text, Some(&key))?);
             }
             let mut retention = self.retention();
-            retention.require(&key, &signing)?;
+            retention.check_identity(&key, &signing)?;
             if let Some(digests) = anchored {
                 let keys = (&key, &signing.verifying_key());
-                retention.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+                retention.require_anchors(Anchors::new(digests), &FileStorage, &ledger, keys)?;
             }
-            let what = Plan {
+            let what = PlanRequest {
                 ledger: &ledger,
                 key: &key,
-                keeping: &signing.verifying_key(),
+                retention_key: &signing.verifying_key(),
                 retention: &retention,
-                policy: &Policy::new(days, tenant_days)?,
-                why: &why,
-                held: &held,
+                policy: &RetentionPolicy::new(days, tenant_days)?,
+                justification: &why,
+                held_checkpoints: &held,
                 now: now_us,
-                begun: Some(begun),
+                started_at: Some(begun),
             };
             match carry_out {
                 true => core::prune(&FileStorage, &what, &signing),
                 false => core::plan(&FileStorage, &what),
             }
         });
-        let planned = planned.map_err(|error| keeping_error(python, &error))?;
-        json(&planned.iter().map(|log| Told::of(&key, log)).collect::<Vec<_>>())
+        let planned = planned.map_err(|error| retention_error(python, &error))?;
+        json(
+            &planned
+                .iter()
+                .map(|log| LogRemovalPlan::from_planned(&key, log))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, why, now_us, carry_out, anchored=None))]
@@ -279,47 +293,50 @@ impl RetentionState {
         exchange: Option<String>,
         tenant: Option<(String, Option<u64>)>,
         policy: Option<(u64, BTreeMap<String, u64>)>,
-        why: Why,
+        why: JustificationFields,
         now_us: u64,
         carry_out: bool,
         anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
-        let key = verifying(ledger_key)?;
+        let key = parse_verifying_key(ledger_key)?;
         let signing = retention_key(signing_key)?;
         let (why, begun) = (justification(why), Instant::now());
         let what = match (exchange, tenant) {
-            (Some(id), None) => Forgotten::Exchange(id),
-            (None, Some((name, until))) => Forgotten::Tenant { name, until },
-            _ => return Err(invalid("give either an exchange or a tenant")),
+            (Some(id), None) => ErasureTarget::Exchange(id),
+            (None, Some((name, until))) => ErasureTarget::Tenant { name, until },
+            _ => return Err(invalid_error("give either an exchange or a tenant")),
         };
         let planned = python.detach(|| {
-            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
+            let key = key_successions::follow_successions(&FileStorage, &ledger, &key)?;
             let mut retention = self.retention();
-            retention.require(&key, &signing)?;
+            retention.check_identity(&key, &signing)?;
             if let Some(digests) = anchored {
                 let keys = (&key, &signing.verifying_key());
-                retention.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+                retention.require_anchors(Anchors::new(digests), &FileStorage, &ledger, keys)?;
             }
             let policy = policy
-                .map(|(days, tenants)| Policy::new(days, tenants))
+                .map(|(days, tenants)| RetentionPolicy::new(days, tenants))
                 .transpose()?;
-            let request = Request {
+            let request = ErasureRequest {
                 ledger: &ledger,
                 key: &key,
                 retention: &retention,
-                what: &what,
+                target: &what,
                 policy: policy.as_ref(),
-                why: &why,
+                justification: &why,
                 now: now_us,
-                begun: Some(begun),
+                started_at: Some(begun),
             };
             match carry_out {
                 true => core::erase(&FileStorage, &request, &signing),
                 false => core::plan_erasure(&FileStorage, &signing.verifying_key(), &request),
             }
         });
-        let planned = planned.map_err(|error| keeping_error(python, &error))?;
-        let told: Vec<_> = planned.iter().map(|log| ToldErasure::of(&key, log)).collect();
+        let planned = planned.map_err(|error| retention_error(python, &error))?;
+        let told: Vec<_> = planned
+            .iter()
+            .map(|log| LogErasurePlan::from_planned(&key, log))
+            .collect();
         json(&told)
     }
 
@@ -335,46 +352,46 @@ impl RetentionState {
         only: Option<Vec<String>>,
         there: Vec<String>,
         policy: Option<(u64, BTreeMap<String, u64>)>,
-        why: Why,
+        why: JustificationFields,
         now_us: u64,
         carry_out: bool,
         anchored: Option<BTreeSet<String>>,
     ) -> PyResult<String> {
-        let key = verifying(ledger_key)?;
+        let key = parse_verifying_key(ledger_key)?;
         let signing = retention_key(signing_key)?;
         let (why, begun) = (justification(why), Instant::now());
         let only = only.map(|ids| shred_key_ids(&ids)).transpose()?;
         let there = shred_key_ids(&there)?;
         let planned = python.detach(|| {
-            let key = key_successions::follow(&FileStorage, &ledger, &key)?;
+            let key = key_successions::follow_successions(&FileStorage, &ledger, &key)?;
             let mut retention = self.retention();
-            retention.require(&key, &signing)?;
+            retention.check_identity(&key, &signing)?;
             if let Some(digests) = anchored {
                 let keys = (&key, &signing.verifying_key());
-                retention.wait_for(Anchors::new(digests), &FileStorage, &ledger, keys)?;
+                retention.require_anchors(Anchors::new(digests), &FileStorage, &ledger, keys)?;
             }
             let policy = policy
-                .map(|(days, tenants)| Policy::new(days, tenants))
+                .map(|(days, tenants)| RetentionPolicy::new(days, tenants))
                 .transpose()?;
             let request = ShredRequest {
                 ledger: &ledger,
                 key: &key,
                 retention: &retention,
                 tenant,
-                only: only.as_ref(),
-                there: &there,
+                requested_keys: only.as_ref(),
+                existing_keys: &there,
                 policy: policy.as_ref(),
-                why: &why,
+                justification: &why,
                 now: now_us,
-                begun: Some(begun),
+                started_at: Some(begun),
             };
             match carry_out {
                 true => core::shred(&FileStorage, &request, &signing),
                 false => core::plan_shred(&FileStorage, &signing.verifying_key(), &request),
             }
         });
-        let planned = planned.map_err(|error| keeping_error(python, &error))?;
-        json(&planned.iter().map(ToldShred::of).collect::<Vec<_>>())
+        let planned = planned.map_err(|error| retention_error(python, &error))?;
+        json(&planned.iter().map(KeyShredPlan::from_planned).collect::<Vec<_>>())
     }
 }
 

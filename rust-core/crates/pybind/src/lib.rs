@@ -34,7 +34,7 @@ fn use_json_log(json: bool) {
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    proofgate_dataplane::tell_places_alone();
+    proofgate_dataplane::report_locations_only();
     module.add_function(wrap_pyfunction!(use_json_log, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;

@@ -9,7 +9,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 #[derive(Serialize)]
-struct Known {
+struct KnownConstraints {
     constraint: proofgate_dialect::constraints::Constraint,
     source: &'static str,
 }
@@ -17,8 +17,8 @@ struct Known {
 /// What is known that a model refuses; see `_core.pyi`.
 #[pyfunction]
 fn model_constraints(model: &str) -> PyResult<String> {
-    let known: Vec<Known> = rows(model)
-        .map(|row| Known {
+    let known: Vec<KnownConstraints> = rows(model)
+        .map(|row| KnownConstraints {
             constraint: row.constraint,
             source: row.source,
         })

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use proofgate_evidence::{EvidenceError, FileStorage, ShredKeys};
 use proofgate_ledger::VerifyingKey;
-use proofgate_payloads::{Body, Exchange};
+use proofgate_payloads::{BodyResult, ExchangePayloads};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -20,11 +20,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stored_payload, module)?)
 }
 
-fn key(text: &str) -> PyResult<VerifyingKey> {
+fn parse_key(text: &str) -> PyResult<VerifyingKey> {
     VerifyingKey::from_file_text(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn keys_in(folder: Option<&Path>) -> Result<ShredKeys, EvidenceError> {
+fn read_keys(folder: Option<&Path>) -> Result<ShredKeys, EvidenceError> {
     Ok(read_shred_keys(folder)?.unwrap_or_default())
 }
 
@@ -37,10 +37,10 @@ fn stored_payload(
     request_id: &str,
     shred_keys: Option<PathBuf>,
 ) -> PyResult<StoredExchange> {
-    let key = key(verifying_key)?;
+    let key = parse_key(verifying_key)?;
     let shown = python.detach(|| {
-        let keys = keys_in(shred_keys.as_deref())?;
-        proofgate_payloads::show(&STORAGE, &ledger, &key, &keys, request_id)
+        let keys = read_keys(shred_keys.as_deref())?;
+        proofgate_payloads::open_exchange(&STORAGE, &ledger, &key, &keys, request_id)
     });
     shown
         .map(StoredExchange)
@@ -61,9 +61,9 @@ impl StoredPayloads {
         verifying_key: &str,
         shred_keys: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let key = key(verifying_key)?;
+        let key = parse_key(verifying_key)?;
         let opened = python.detach(|| {
-            let keys = keys_in(shred_keys.as_deref())?;
+            let keys = read_keys(shred_keys.as_deref())?;
             proofgate_payloads::StoredPayloads::new(&STORAGE, &ledger, &key, keys)
         });
         let reader = opened.map_err(|error| evidence_error(python, &error))?;
@@ -83,13 +83,13 @@ impl StoredPayloads {
 
 /// An exchange with what was stored of it.
 #[pyclass(module = "proofgate._core", frozen)]
-pub(crate) struct StoredExchange(Exchange);
+pub(crate) struct StoredExchange(ExchangePayloads);
 
-fn bytes<'py>(python: Python<'py>, body: &Body) -> Option<Bound<'py, PyBytes>> {
+fn body_bytes<'py>(python: Python<'py>, body: &BodyResult) -> Option<Bound<'py, PyBytes>> {
     body.as_ref().ok().map(|body| PyBytes::new(python, body))
 }
 
-fn why(body: &Body) -> Option<(&'static str, String)> {
+fn missing_reason(body: &BodyResult) -> Option<(&'static str, String)> {
     body.as_ref().err().map(|error| (error.code(), error.to_string()))
 }
 
@@ -112,21 +112,21 @@ impl StoredExchange {
 
     #[getter]
     fn request<'py>(&self, python: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        bytes(python, &self.0.request)
+        body_bytes(python, &self.0.request)
     }
 
     #[getter]
     fn response<'py>(&self, python: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        bytes(python, &self.0.response)
+        body_bytes(python, &self.0.response)
     }
 
     #[getter]
     fn no_request(&self) -> Option<(&'static str, String)> {
-        why(&self.0.request)
+        missing_reason(&self.0.request)
     }
 
     #[getter]
     fn no_response(&self) -> Option<(&'static str, String)> {
-        why(&self.0.response)
+        missing_reason(&self.0.response)
     }
 }

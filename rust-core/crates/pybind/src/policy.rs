@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 
 use proofgate_dataplane::Rejection;
-use proofgate_inspect::{Outcome, explain_request};
+use proofgate_inspect::{InspectionOutcome, explain_request};
 use proofgate_json::Workspace;
 use proofgate_policy::{
     Action, Budget, Decision, Direction, Engine, Judgement, Match, MessageJudgement, PolicyConfig, Profile,
     RuleInfo, Scope, Scratch, Target, TenantPolicy, View,
 };
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ struct Found<'e> {
 
 /// What a policy says of a request.
 #[derive(Serialize)]
-struct Checked<'e> {
+struct RequestCheck<'e> {
     #[serde(flatten)]
     verdict: Verdict<'e>,
     /// Where the message that decides stands, and what it is.
@@ -101,7 +101,7 @@ struct Message<'e> {
 fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
     let listed = python.detach(|| -> Result<String, String> {
         let engine =
-            Engine::compile(&read::<PolicyConfig>(policy_json)?).map_err(|error| error.to_string())?;
+            Engine::compile(&parse_json::<PolicyConfig>(policy_json)?).map_err(|error| error.to_string())?;
         let rules: Vec<_> = engine
             .rules()
             .map(|rule| Rule {
@@ -161,8 +161,8 @@ fn policy_check(
 
 /// The rules of a policy, and what of them applies.
 fn compile(policy: &str, tenant: Option<&str>) -> Result<(Engine, Profile), String> {
-    let engine = Engine::compile(&read::<PolicyConfig>(policy)?).map_err(|error| error.to_string())?;
-    let tenant = tenant.map(read::<TenantPolicy>).transpose()?;
+    let engine = Engine::compile(&parse_json::<PolicyConfig>(policy)?).map_err(|error| error.to_string())?;
+    let tenant = tenant.map(parse_json::<TenantPolicy>).transpose()?;
     let profile = engine
         .profile(tenant.as_ref())
         .map_err(|error| error.to_string())?;
@@ -181,7 +181,7 @@ fn judge(
         "response" => Direction::Response,
         _ => return Err("direction must be request or response".into()),
     };
-    let scope = Scope::named(scope, direction).ok_or_else(|| {
+    let scope = Scope::from_name(scope, direction).ok_or_else(|| {
         let scopes = Scope::ALL
             .into_iter()
             .filter(|scope| scope.direction() == direction);
@@ -205,37 +205,37 @@ fn judge(
     found.sort_unstable_by_key(|one| (one.start, one.end, one.rule));
     let (mut message, mut judgement) = (MessageJudgement::default(), Judgement::new());
     for one in &found {
-        message.note(&profile, scope, one.rule);
+        message.record(&profile, scope, one.rule);
     }
     message.count(&engine, &profile, scope, &found);
     judgement.add(&profile, 0, scope, &message);
     let verdict = Verdict {
         matches: matches(&engine, &profile, scope, &found, None),
-        ..Verdict::of(&engine, &judgement)
+        ..Verdict::from_judgement(&engine, &judgement)
     };
     serde_json::to_string(&verdict).map_err(|error| error.to_string())
 }
 
 fn check(policy: &str, tenant: Option<&str>, endpoint: &str, body: &[u8]) -> Result<String, String> {
     let (engine, profile) = compile(policy, tenant)?;
-    let dialect = Dialect::at(endpoint).filter(|dialect| !dialect.has_form());
+    let dialect = Dialect::from_path(endpoint).filter(|dialect| !dialect.has_form());
     let dialect = dialect.ok_or_else(|| format!("{endpoint:?} does not take JSON requests"))?;
     let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
-    Call::read(dialect, body, &mut workspace, &mut text).map_err(|bad| bad.to_string())?;
+    ParsedRequest::read(dialect, body, &mut workspace, &mut text).map_err(|bad| bad.to_string())?;
     let (verdict, messages) = explain_request(&engine, &profile, &text, &mut Scratch::default())
         .map_err(|fault| fault.to_string())?;
-    let sent = (verdict.outcome == Outcome::Redact).then(|| {
+    let sent = (verdict.outcome == InspectionOutcome::Redact).then(|| {
         let mut sent = Vec::new();
         verdict.rewrite(&engine, &text, body, &mut sent);
         String::from_utf8_lossy(&sent).into_owned()
     });
     let messages = messages.iter().map(|message| Message {
-        place: message.place.to_string(),
+        place: message.location.to_string(),
         scope: message.scope.as_str(),
         score: message.score,
         flagged: message.score >= profile.flag_threshold(),
         from_tool: message.is_tool_flag,
-        decision: decided(message.decision),
+        decision: decision_name(message.decision),
         matches: matches(
             &engine,
             &profile,
@@ -244,25 +244,25 @@ fn check(policy: &str, tenant: Option<&str>, endpoint: &str, body: &[u8]) -> Res
             Some(text.text()),
         ),
     });
-    let place = verdict.place.map(|place| place.to_string());
-    let checked = Checked {
+    let place = verdict.location.map(|place| place.to_string());
+    let checked = RequestCheck {
         message: place,
         scope: verdict.judgement.worst().map(|worst| worst.scope.as_str()),
         messages: messages.collect(),
         sent,
-        verdict: Verdict::of(&engine, &verdict.judgement),
+        verdict: Verdict::from_judgement(&engine, &verdict.judgement),
     };
     serde_json::to_string(&checked).map_err(|error| error.to_string())
 }
 
 impl<'e> Verdict<'e> {
-    fn of(engine: &'e Engine, judgement: &Judgement) -> Self {
-        let blocks = match judgement.if_enforced() {
+    fn from_judgement(engine: &'e Engine, judgement: &Judgement) -> Self {
+        let blocks = match judgement.enforced_decision() {
             Some(Decision::Block { rule, by_score }) => Some((engine.rule(rule).id.as_str(), by_score)),
             _ => None,
         };
         Verdict {
-            decision: decided(judgement.decision()),
+            decision: decision_name(judgement.decision()),
             would_block: judgement.would_block(),
             rule: blocks.map(|(rule, _)| rule),
             by_score: blocks.is_some_and(|(_, by_score)| by_score),
@@ -282,7 +282,7 @@ fn matches<'e>(
 ) -> Vec<Found<'e>> {
     let found = found.iter().map(|one| Found {
         rule: &engine.rule(one.rule).id,
-        action: word(profile.action(one.rule, scope).unwrap_or(Action::Ignore)),
+        action: action_name(profile.action(one.rule, scope).unwrap_or(Action::Ignore)),
         start: one.start,
         end: one.end,
         text: text
@@ -292,7 +292,7 @@ fn matches<'e>(
     found.collect()
 }
 
-fn decided(decision: Option<Decision>) -> &'static str {
+fn decision_name(decision: Option<Decision>) -> &'static str {
     match decision {
         None => "allow",
         Some(Decision::Flag) => "flag",
@@ -307,11 +307,11 @@ fn actions(rule: &RuleInfo) -> BTreeMap<&'static str, &'static str> {
     let scopes = Scope::ALL.into_iter();
     let looked_at = scopes.filter(|scope| rule.target.includes(scope.direction()));
     looked_at
-        .map(|scope| (scope.as_str(), word(rule.actions[scope as usize])))
+        .map(|scope| (scope.as_str(), action_name(rule.actions[scope as usize])))
         .collect()
 }
 
-fn word(action: Action) -> &'static str {
+fn action_name(action: Action) -> &'static str {
     match action {
         Action::Block => "block",
         Action::Redact => "redact",
@@ -321,6 +321,6 @@ fn word(action: Action) -> &'static str {
     }
 }
 
-fn read<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, String> {
+fn parse_json<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| format!("policy: {error}"))
 }

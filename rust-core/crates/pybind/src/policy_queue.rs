@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proofgate_dataplane::{self as dataplane, Failure, Replacement, Verdict};
+use proofgate_dataplane::{self as dataplane, PolicyFailure, Replacement, Verdict};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -27,7 +27,7 @@ pub(crate) struct PolicyItem {
 }
 
 /// A verdict as Python says it: which, its rule or code, its reason, its score, its replacements.
-type Said = (String, String, String, u32, Vec<(usize, usize, usize, String)>);
+type VerdictFields = (String, String, String, u32, Vec<(usize, usize, usize, String)>);
 
 impl PolicyQueue {
     pub(crate) fn new(queue: dataplane::PolicyQueue) -> Self {
@@ -54,14 +54,14 @@ impl PolicyQueue {
     #[expect(clippy::unused_self, reason = "a method for Python, beside the other one")]
     fn return_verdicts(&self, verdicts: Vec<(Bound<'_, PolicyItem>, Bound<'_, PyAny>)>) -> usize {
         let answered = verdicts.iter().filter(|(item, said)| {
-            let verdict = verdict(said).unwrap_or(Verdict::Failed(Failure::BadVerdict));
+            let verdict = parse_verdict(said).unwrap_or(Verdict::Failed(PolicyFailure::BadVerdict));
             let item = item
                 .get()
                 .item
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
-            item.is_some_and(|item| item.answer(verdict))
+            item.is_some_and(|item| item.respond(verdict))
         });
         answered.count()
     }
@@ -92,8 +92,8 @@ impl PolicyItem {
     }
 }
 
-fn verdict(said: &Bound<'_, PyAny>) -> Option<Verdict> {
-    let (which, word, reason, score, replacements): Said = said.extract().ok()?;
+fn parse_verdict(said: &Bound<'_, PyAny>) -> Option<Verdict> {
+    let (which, word, reason, score, replacements): VerdictFields = said.extract().ok()?;
     Some(match which.as_str() {
         "allow" => Verdict::Allow,
         "deny" => Verdict::Deny { code: word, reason },
@@ -101,10 +101,10 @@ fn verdict(said: &Bound<'_, PyAny>) -> Option<Verdict> {
         "replace" | "replace_reversibly" => Verdict::Replace {
             rule: word,
             reversible: which == "replace_reversibly",
-            replacements: replacements.into_iter().map(replacement).collect(),
+            replacements: replacements.into_iter().map(parse_replacement).collect(),
         },
         "failed" => Verdict::Failed(
-            Failure::ALL
+            PolicyFailure::ALL
                 .into_iter()
                 .find(|failure| failure.as_str() == word)?,
         ),
@@ -112,6 +112,11 @@ fn verdict(said: &Bound<'_, PyAny>) -> Option<Verdict> {
     })
 }
 
-fn replacement((text, start, end, by): (usize, usize, usize, String)) -> Replacement {
-    Replacement { text, start, end, by }
+fn parse_replacement((text, start, end, by): (usize, usize, usize, String)) -> Replacement {
+    Replacement {
+        text_index: text,
+        start,
+        end,
+        replacement: by,
+    }
 }

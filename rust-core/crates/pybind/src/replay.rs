@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_ledger::record::{self, Record};
-use proofgate_replay::{Compared, Exchange, ExchangeFilter, Exchanges, Field, Replayer, RuleSource};
+use proofgate_replay::{Comparison, Exchange, ExchangeFilter, Exchanges, PayloadField, Replayer, RuleSource};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -50,8 +50,8 @@ impl RecordedExchanges {
         let keeping = optional_key(keeping_key)?;
         let key = key.ok_or_else(|| PyValueError::new_err("a verifying key is required"))?;
         let wanted = ExchangeFilter {
-            since: since_us,
-            until: until_us,
+            start: since_us,
+            end: until_us,
             tenant,
             model,
             id: request_id,
@@ -102,7 +102,7 @@ pub(crate) struct RecordedExchange {
 impl RecordedExchange {
     #[getter]
     fn begin(&self) -> &[u8] {
-        &self.exchange.begin
+        &self.exchange.first_record
     }
 
     #[getter]
@@ -127,7 +127,10 @@ impl RecordedExchange {
     }
 
     fn stored(&self, python: Python<'_>, answer: bool) -> PyResult<Py<PyAny>> {
-        let body = python.detach(|| self.exchange.stored(&STORAGE, &self.shred_keys, field(answer)));
+        let body = python.detach(|| {
+            self.exchange
+                .read_stored_body(&STORAGE, &self.shred_keys, body_field(answer))
+        });
         Ok(match body {
             Ok(body) => PyBytes::new(python, &body).into_any().unbind(),
             Err(why) => PyString::new(python, why).into_any().unbind(),
@@ -136,13 +139,18 @@ impl RecordedExchange {
 
     fn commits_to(&self, python: Python<'_>, answer: bool, body: &[u8]) -> Option<&'static str> {
         let exchange = &self.exchange;
-        let commits = python.detach(|| exchange.commits_to(&STORAGE, &self.shred_keys, field(answer), body));
+        let commits =
+            python.detach(|| exchange.check_commitment(&STORAGE, &self.shred_keys, body_field(answer), body));
         commits.err()
     }
 }
 
-fn field(answer: bool) -> Field {
-    if answer { Field::Response } else { Field::Request }
+fn body_field(answer: bool) -> PayloadField {
+    if answer {
+        PayloadField::Response
+    } else {
+        PayloadField::Request
+    }
 }
 
 /// The rules of one configuration.
@@ -172,9 +180,9 @@ impl PyReplayer {
     ) -> PyResult<Option<String>> {
         let compared = python.detach(|| {
             let mut replayer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match record::parse(&exchange.exchange.begin) {
-                Ok(Record::Admission(admission)) => Some(replayer.admitted(&admission, body)),
-                Ok(Record::Rejection(rejection)) => replayer.rejected(&rejection, body),
+            match record::parse(&exchange.exchange.first_record) {
+                Ok(Record::Admission(admission)) => Some(replayer.replay_admission(&admission, body)),
+                Ok(Record::Rejection(rejection)) => replayer.replay_rejection(&rejection, body),
                 _ => None,
             }
         });
@@ -189,11 +197,11 @@ impl PyReplayer {
     ) -> PyResult<Option<String>> {
         let compared = python.detach(|| {
             let mut replayer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let begin = record::parse(&exchange.exchange.begin);
+            let begin = record::parse(&exchange.exchange.first_record);
             let end = exchange.exchange.completion.as_deref().map(record::parse);
             match (begin, end) {
                 (Ok(Record::Admission(admission)), Some(Ok(Record::Completion(completion)))) => {
-                    Some(replayer.answered(&admission, &completion, body))
+                    Some(replayer.replay_completion(&admission, &completion, body))
                 }
                 _ => None,
             }
@@ -202,6 +210,6 @@ impl PyReplayer {
     }
 }
 
-fn to_json(compared: &Compared) -> PyResult<String> {
+fn to_json(compared: &Comparison) -> PyResult<String> {
     serde_json::to_string(compared).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -10,20 +10,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// A Python object with `list(path)`, `open(path)` and `read(path, offset, most)`; see `_core.pyi`.
-pub(crate) struct Served(Arc<Py<PyAny>>);
+pub(crate) struct PythonStorage(Arc<Py<PyAny>>);
 
-impl Served {
+impl PythonStorage {
     pub(crate) fn new(object: Py<PyAny>) -> Self {
         Self(Arc::new(object))
     }
 }
 
 /// A file as it was when it was opened: its length, and some of its first bytes.
-struct ServedFile {
-    below: Arc<Py<PyAny>>,
+struct PythonFile {
+    object: Arc<Py<PyAny>>,
     path: PathBuf,
     len: u64,
-    beginning: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 /// What Python raised as an error of the system: what is not there, or cannot be read where it lies, is so; all else is no
@@ -41,7 +41,7 @@ fn io_error(python: Python<'_>, error: &PyErr) -> io::Error {
     io::Error::new(kind, error.value(python).to_string())
 }
 
-impl ReadStorage for Served {
+impl ReadStorage for PythonStorage {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let (len, beginning) = Python::attach(|python| {
             let opened = self.0.call_method1(python, "open", (path.to_string_lossy(),));
@@ -51,11 +51,11 @@ impl ReadStorage for Served {
             });
             opened.map_err(|error| io_error(python, &error))
         })?;
-        Ok(Arc::new(ServedFile {
-            below: Arc::clone(&self.0),
+        Ok(Arc::new(PythonFile {
+            object: Arc::clone(&self.0),
             path: path.to_owned(),
             len,
-            beginning,
+            prefix: beginning,
         }))
     }
 
@@ -68,13 +68,11 @@ impl ReadStorage for Served {
     }
 }
 
-impl ReadFile for ServedFile {
+impl ReadFile for PythonFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let known = usize::try_from(offset)
-            .ok()
-            .and_then(|at| self.beginning.get(at..));
+        let known = usize::try_from(offset).ok().and_then(|at| self.prefix.get(at..));
         if let Some(known) = known
-            && (known.len() >= into.len() || self.beginning.len() as u64 >= self.len)
+            && (known.len() >= into.len() || self.prefix.len() as u64 >= self.len)
         {
             let count = known.len().min(into.len());
             into[..count].copy_from_slice(&known[..count]);
@@ -82,7 +80,7 @@ impl ReadFile for ServedFile {
         }
         Python::attach(|python| {
             let asked = (self.path.to_string_lossy(), offset, into.len());
-            let read = self.below.call_method1(python, "read", asked);
+            let read = self.object.call_method1(python, "read", asked);
             let read = read.and_then(|read| Ok(read.into_bound(python).cast_into::<PyBytes>()?));
             let read = read.map_err(|error| io_error(python, &error))?;
             let bytes = read.as_bytes();

@@ -51,11 +51,11 @@ fn end_user_ids(
 ) -> PyResult<Vec<String>> {
     let read = python.detach(|| read_shred_keys(shred_keys.as_deref()));
     let Some(keys) = read.map_err(|error| evidence_error(python, &error))? else {
-        return Ok(vec![EndUserId::of(tenant, None, name).to_string()]);
+        return Ok(vec![EndUserId::derive(tenant, None, name).to_string()]);
     };
     let of_tenant = keys.ids().filter(|(owner, _)| *owner == tenant);
     let of_tenant = of_tenant.flat_map(|(_, ids)| ids.filter_map(|id| keys.find(tenant, id)));
-    let ids = of_tenant.map(|key| EndUserId::of(tenant, Some(key), name).to_string());
+    let ids = of_tenant.map(|key| EndUserId::derive(tenant, Some(key), name).to_string());
     Ok(ids.collect())
 }
 

@@ -16,6 +16,6 @@ impl ExchangeQueue {
 #[pymethods]
 impl ExchangeQueue {
     fn take(&self, python: Python<'_>, most: usize) -> Option<Vec<String>> {
-        python.detach(|| self.0.take(most))
+        python.detach(|| self.0.take_batch(most))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proofgate_ledger::CosigningKey;
 use proofgate_state::StateDirectory;
-use proofgate_witness::{self as core, Refused, WitnessError, parse_log_list};
+use proofgate_witness::{self as core, CosignError, WitnessError, parse_log_list};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -18,7 +18,7 @@ pub(crate) struct Witness {
     verifying_key: String,
 }
 
-fn invalid(error: impl std::fmt::Display) -> PyErr {
+fn invalid_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
@@ -33,7 +33,7 @@ impl Witness {
         logs: &str,
         new_state: bool,
     ) -> PyResult<Self> {
-        let key = CosigningKey::from_text(signing_key.trim()).map_err(invalid)?;
+        let key = CosigningKey::from_text(signing_key.trim()).map_err(invalid_error)?;
         let verifying_key = key.verifying_key().to_text();
         let opened = python.detach(|| {
             let logs = parse_log_list(logs)?;
@@ -70,7 +70,7 @@ impl Witness {
             Err(refused) => {
                 let (status, code) = refused.status();
                 let text = match refused {
-                    Refused::Conflict(size) => size.to_string(),
+                    CosignError::Conflict(size) => size.to_string(),
                     other => other.to_string(),
                 };
                 (status, code, text)
@@ -84,6 +84,6 @@ impl Witness {
 
     fn heads(&self, python: Python<'_>) -> PyResult<String> {
         let heads = python.detach(|| self.witness.heads());
-        serde_json::to_string(&heads).map_err(invalid)
+        serde_json::to_string(&heads).map_err(invalid_error)
     }
 }

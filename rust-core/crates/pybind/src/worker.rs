@@ -41,7 +41,7 @@ impl Worker {
     }
 
     fn ready(&self) -> Option<&'static str> {
-        self.0.not_ready()
+        self.0.not_ready_reason()
     }
 
     fn status(&self, python: Python<'_>) -> PyResult<String> {
@@ -50,7 +50,7 @@ impl Worker {
     }
 
     fn limit_use(&self, python: Python<'_>, most: usize) -> PyResult<String> {
-        let limits = python.detach(|| self.0.limit_use(most));
+        let limits = python.detach(|| self.0.limit_usage(most));
         let limits = limits.map_err(|error| worker_error(python, &error))?;
         serde_json::to_string(&limits).map_err(|error| PyValueError::new_err(error.to_string()))
     }
@@ -157,7 +157,7 @@ impl Worker {
 
     fn counted(&self, python: Python<'_>) -> PyResult<String> {
         python
-            .detach(|| self.0.counted())
+            .detach(|| self.0.traffic_report())
             .map_err(|error| worker_error(python, &error))
     }
 
@@ -168,15 +168,15 @@ impl Worker {
     }
 
     fn key_sets_wanted(&self) -> Vec<String> {
-        self.0.key_sets_wanted()
+        self.0.take_requested_key_sets()
     }
 
     fn profiling(&self) -> bool {
-        self.0.profiler().is_on()
+        self.0.profiler().is_enabled()
     }
 
     fn set_profiling(&self, enabled: bool) -> bool {
-        self.0.profiler().set(enabled)
+        self.0.profiler().set_enabled(enabled)
     }
 
     fn enter_profiling(&self) {
@@ -203,7 +203,7 @@ impl Worker {
 
     fn retire(&self, python: Python<'_>, retire: bool) -> PyResult<bool> {
         self.0
-            .retire(retire)
+            .set_retired(retire)
             .map_err(|error| worker_error(python, &error))
     }
 

@@ -2,28 +2,33 @@
 
 use std::io;
 
-use proofgate_evidence::{EvidenceError, ReadStorage, ShredKeys, stored_salt};
+use proofgate_evidence::{EvidenceError, ReadStorage, ShredKeys, read_stored_salt};
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::record::{self, Record};
-use proofgate_payloads::{Field, PayloadError, stored_body};
+use proofgate_payloads::{PayloadError, PayloadField, stored_body};
 
 use crate::exchanges::Exchange;
 
 /// A stable machine code of why a body is not there: `not_stored`, `erased` (half of its salt), `other_body` (it is not what
 /// the record commits to), or one of the [payloads](PayloadError::code) or of the ledger.
-pub type Why = &'static str;
+pub type MissingReason = &'static str;
 
-const NOT_STORED: Why = "not_stored";
-const ERASED: Why = "erased";
-const OTHER_BODY: Why = "other_body";
+const NOT_STORED: MissingReason = "not_stored";
+const ERASED: MissingReason = "erased";
+const OTHER_BODY: MissingReason = "other_body";
 
 impl Exchange {
     /// A body as it was stored, opened and compared with what the record commits to.
     ///
     /// # Errors
     /// Why it is not there.
-    pub fn stored(&self, storage: &dyn ReadStorage, keys: &ShredKeys, field: Field) -> Result<Vec<u8>, Why> {
-        let begun = record::parse(&self.begin).map_err(|_| NOT_STORED)?;
+    pub fn read_stored_body(
+        &self,
+        storage: &dyn ReadStorage,
+        keys: &ShredKeys,
+        field: PayloadField,
+    ) -> Result<Vec<u8>, MissingReason> {
+        let begun = record::parse(&self.first_record).map_err(|_| NOT_STORED)?;
         let end = self
             .completion
             .as_deref()
@@ -45,16 +50,16 @@ impl Exchange {
     ///
     /// # Errors
     /// Why that does not hold, or cannot be told.
-    pub fn commits_to(
+    pub fn check_commitment(
         &self,
         storage: &dyn ReadStorage,
         keys: &ShredKeys,
-        field: Field,
+        field: PayloadField,
         body: &[u8],
-    ) -> Result<(), Why> {
-        let begun = record::parse(&self.begin).map_err(|_| NOT_STORED)?;
+    ) -> Result<(), MissingReason> {
+        let begun = record::parse(&self.first_record).map_err(|_| NOT_STORED)?;
         let request = begun.committed_request().ok_or(NOT_STORED)?;
-        let half = match stored_salt(storage, &self.dir, self.seq) {
+        let half = match read_stored_salt(storage, &self.dir, self.seq) {
             // A copy without salts, such as a mirror's.
             Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
             stored => stored.map_err(|error| error.code())?,
@@ -64,12 +69,12 @@ impl Exchange {
             None => half,
             Some(id) => {
                 let key = keys.find(request.tenant, id);
-                key.ok_or("shred_key_missing")?.salt(&half)
+                key.ok_or("shred_key_missing")?.derive_salt(&half)
             }
         };
         let record = match field {
-            Field::Request => Some(begun),
-            Field::Response => self
+            PayloadField::Request => Some(begun),
+            PayloadField::Response => self
                 .completion
                 .as_deref()
                 .and_then(|stored| record::parse(stored).ok()),

@@ -2,15 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use proofgate_inspect::AnswerKind;
+use proofgate_inspect::ResponseKind;
 use proofgate_ledger::record::{Admission, Completion, GuardVerdict, Outcome, PolicyNote, Rejection};
 use proofgate_policy::Direction;
 use proofgate_providers::Dialect;
 use serde::Serialize;
 
-use crate::configuration::{Configuration, ReplayError, RuleSource, Terms};
-use crate::judge::{self, Extent, PANICKED, RuleResult, Tools};
-use crate::side::{SideVerdict, VerdictKind};
+use crate::configuration::{Configuration, PolicyTerms, ReplayError, RuleSource};
+use crate::judge::{self, EvaluationBuffers, PANICKED, ResponseExtent, RuleResult};
+use crate::side::{DirectionVerdict, VerdictKind};
 
 /// How what is recorded stands to what the rules come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -29,21 +29,21 @@ pub enum Agreement {
 
 /// One direction of an exchange, replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Compared {
+pub struct Comparison {
     /// How the two stand to each other.
     pub result: Agreement,
     /// Why not all, or nothing, was compared: a stable machine code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// What the record says.
-    pub recorded: SideVerdict,
+    pub recorded: DirectionVerdict,
     /// What the rules come to, where they did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<SideVerdict>,
+    pub replayed: Option<DirectionVerdict>,
 }
 
-impl Compared {
-    fn not_replayable(recorded: SideVerdict, reason: &'static str) -> Self {
+impl Comparison {
+    fn not_replayable(recorded: DirectionVerdict, reason: &'static str) -> Self {
         Self {
             result: Agreement::NotReplayable,
             reason: Some(reason),
@@ -52,10 +52,10 @@ impl Compared {
         }
     }
 
-    fn of(recorded: SideVerdict, replayed: SideVerdict, basis: RuleSource) -> Self {
+    fn from_verdicts(recorded: DirectionVerdict, replayed: DirectionVerdict, basis: RuleSource) -> Self {
         let same = match basis {
             RuleSource::Recorded => recorded == replayed,
-            RuleSource::Other => recorded.decides_as(&replayed),
+            RuleSource::Other => recorded.same_decision(&replayed),
         };
         Self {
             result: if same { Agreement::Same } else { Agreement::Differs },
@@ -65,9 +65,9 @@ impl Compared {
         }
     }
 
-    fn part(
-        recorded: SideVerdict,
-        replayed: Option<SideVerdict>,
+    fn partial(
+        recorded: DirectionVerdict,
+        replayed: Option<DirectionVerdict>,
         agrees: bool,
         reason: &'static str,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Compared {
 pub struct Replayer {
     configuration: Configuration,
     basis: RuleSource,
-    tools: Tools,
+    tools: EvaluationBuffers,
 }
 
 impl Replayer {
@@ -99,23 +99,23 @@ impl Replayer {
     /// [`ReplayError`] when it is not of a form that this version reads, or its rules are refused.
     pub fn new(configuration: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
         Ok(Self {
-            configuration: Configuration::read(configuration, basis)?,
+            configuration: Configuration::parse(configuration, basis)?,
             basis,
-            tools: Tools::default(),
+            tools: EvaluationBuffers::default(),
         })
     }
 
     /// Replays a request that was admitted. `body`: its bytes as they came, where they are there.
-    pub fn admitted(&mut self, admission: &Admission<'_>, body: Option<&[u8]>) -> Compared {
-        let recorded = SideVerdict::passed(admission.policy.as_ref());
-        self.guarded(recorded, |replayer, recorded| {
-            replayer.request(&admission.tenant, &admission.endpoint, body, recorded)
+    pub fn replay_admission(&mut self, admission: &Admission<'_>, body: Option<&[u8]>) -> Comparison {
+        let recorded = DirectionVerdict::passed(admission.policy.as_ref());
+        self.catch_panics(recorded, |replayer, recorded| {
+            replayer.compare_request(&admission.tenant, &admission.endpoint, body, recorded)
         })
     }
 
     /// Replays a request that was refused; `None` where that was not by a policy.
-    pub fn rejected(&mut self, rejection: &Rejection<'_>, body: Option<&[u8]>) -> Option<Compared> {
-        let recorded = SideVerdict::denied(rejection.policy.as_ref());
+    pub fn replay_rejection(&mut self, rejection: &Rejection<'_>, body: Option<&[u8]>) -> Option<Comparison> {
+        let recorded = DirectionVerdict::denied(rejection.policy.as_ref());
         let reason = match rejection.code.as_ref() {
             "policy_blocked" => None,
             "policy_redaction_impossible" => Some("form"),
@@ -125,105 +125,111 @@ impl Replayer {
         };
         let known = rejection.tenant.as_deref().zip(rejection.endpoint.as_deref());
         Some(match (reason, known) {
-            (Some(reason), _) => Compared::not_replayable(recorded, reason),
-            (None, None) => Compared::not_replayable(recorded, "tenant_unknown"),
-            (None, Some((tenant, endpoint))) => self.guarded(recorded, |replayer, recorded| {
-                replayer.request(tenant, endpoint, body, recorded)
+            (Some(reason), _) => Comparison::not_replayable(recorded, reason),
+            (None, None) => Comparison::not_replayable(recorded, "tenant_unknown"),
+            (None, Some((tenant, endpoint))) => self.catch_panics(recorded, |replayer, recorded| {
+                replayer.compare_request(tenant, endpoint, body, recorded)
             }),
         })
     }
 
     /// Replays an answer. `body`: what its client got, where that is there.
-    pub fn answered(
+    pub fn replay_completion(
         &mut self,
         admission: &Admission<'_>,
         completion: &Completion<'_>,
         body: Option<&[u8]>,
-    ) -> Compared {
-        let recorded = SideVerdict::of_answer(completion.policy.as_ref(), completion.outcome);
-        self.guarded(recorded, |replayer, recorded| {
-            replayer.answer(admission, completion, body, recorded)
+    ) -> Comparison {
+        let recorded = DirectionVerdict::for_response(completion.policy.as_ref(), completion.outcome);
+        self.catch_panics(recorded, |replayer, recorded| {
+            replayer.compare_response(admission, completion, body, recorded)
         })
     }
 
     /// A panic is the exchange's own, whatever panics: the next one is replayed with new tools.
-    fn guarded(
+    fn catch_panics(
         &mut self,
-        recorded: SideVerdict,
-        replay: impl FnOnce(&mut Self, SideVerdict) -> Compared,
-    ) -> Compared {
+        recorded: DirectionVerdict,
+        replay: impl FnOnce(&mut Self, DirectionVerdict) -> Comparison,
+    ) -> Comparison {
         let kept = recorded.clone();
         let replayed = catch_unwind(AssertUnwindSafe(|| replay(self, recorded)));
         replayed.unwrap_or_else(|_| {
-            self.tools = Tools::default();
-            Compared::not_replayable(kept, PANICKED)
+            self.tools = EvaluationBuffers::default();
+            Comparison::not_replayable(kept, PANICKED)
         })
     }
 
-    fn request(
+    fn compare_request(
         &mut self,
         tenant: &str,
         endpoint: &str,
         body: Option<&[u8]>,
-        recorded: SideVerdict,
-    ) -> Compared {
+        recorded: DirectionVerdict,
+    ) -> Comparison {
         let Some(terms) = self.configuration.terms(tenant) else {
-            return Compared::not_replayable(recorded, "tenant_unknown");
+            return Comparison::not_replayable(recorded, "tenant_unknown");
         };
         let others = match self.basis {
-            RuleSource::Recorded => terms.asks_others || recorded.has_others(),
-            RuleSource::Other => recorded.has_others(),
+            RuleSource::Recorded => terms.asks_others || recorded.has_external_policies(),
+            RuleSource::Other => recorded.has_external_policies(),
         };
-        let dialect = match Dialect::at(endpoint) {
-            None => return Compared::not_replayable(recorded, "endpoint"),
-            Some(dialect) if dialect.has_form() => return Compared::not_replayable(recorded, "form"),
+        let dialect = match Dialect::from_path(endpoint) {
+            None => return Comparison::not_replayable(recorded, "endpoint"),
+            Some(dialect) if dialect.has_form() => return Comparison::not_replayable(recorded, "form"),
             Some(dialect) => dialect,
         };
         let Some(body) = body else {
-            return self.unstored(terms, Direction::Request, recorded);
+            return self.compare_without_body(terms, Direction::Request, recorded);
         };
-        if recorded.is_of_no_verdict() {
-            return Compared::not_replayable(recorded, "no_verdict_recorded");
+        if recorded.has_no_verdict() {
+            return Comparison::not_replayable(recorded, "no_verdict_recorded");
         }
-        match judge::request(&self.configuration, terms, dialect, body, &mut self.tools) {
-            RuleResult::None(code, _) => Compared::not_replayable(recorded, code),
+        match judge::evaluate_request(&self.configuration, terms, dialect, body, &mut self.tools) {
+            RuleResult::NoVerdict(code, _) => Comparison::not_replayable(recorded, code),
             RuleResult::Verdict(_) if others && self.basis == RuleSource::Other => {
-                Compared::not_replayable(recorded, "other_policy")
+                Comparison::not_replayable(recorded, "other_policy")
             }
             // Others are asked about what the rules let pass, and about nothing else.
             RuleResult::Verdict(seen)
-                if others && (recorded.has_others() || seen.verdict < VerdictKind::Block) =>
+                if others && (recorded.has_external_policies() || seen.verdict < VerdictKind::Block) =>
             {
-                let agrees = seen.verdict < VerdictKind::Block && seen.is_recorded_with_others(&recorded);
-                Compared::part(recorded, Some(seen), agrees, "other_policy")
+                let agrees =
+                    seen.verdict < VerdictKind::Block && seen.matches_apart_from_external_policies(&recorded);
+                Comparison::partial(recorded, Some(seen), agrees, "other_policy")
             }
-            RuleResult::Verdict(seen) => Compared::of(recorded, seen, self.basis),
+            RuleResult::Verdict(seen) => Comparison::from_verdicts(recorded, seen, self.basis),
         }
     }
 
     /// Of what was denied, also without its body: whether the rules that the record names deny, with the score that it tells.
-    fn unstored(&self, terms: &Terms, direction: Direction, recorded: SideVerdict) -> Compared {
+    fn compare_without_body(
+        &self,
+        terms: &PolicyTerms,
+        direction: Direction,
+        recorded: DirectionVerdict,
+    ) -> Comparison {
         if recorded.verdict != VerdictKind::Block || self.basis == RuleSource::Other {
-            return Compared::not_replayable(recorded, "not_stored");
+            return Comparison::not_replayable(recorded, "not_stored");
         }
-        match self.configuration.denies(terms, direction, &recorded) {
-            None => Compared::not_replayable(recorded, "not_stored"),
-            Some(denies) => Compared::part(recorded, None, denies, "rules_and_score"),
+        match self.configuration.can_deny(terms, direction, &recorded) {
+            None => Comparison::not_replayable(recorded, "not_stored"),
+            Some(denies) => Comparison::partial(recorded, None, denies, "rules_and_score"),
         }
     }
 
-    fn answer(
+    fn compare_response(
         &mut self,
         admission: &Admission<'_>,
         completion: &Completion<'_>,
         body: Option<&[u8]>,
-        recorded: SideVerdict,
-    ) -> Compared {
+        recorded: DirectionVerdict,
+    ) -> Comparison {
         let Some(terms) = self.configuration.terms(&admission.tenant) else {
-            return Compared::not_replayable(recorded, "tenant_unknown");
+            return Comparison::not_replayable(recorded, "tenant_unknown");
         };
-        let Some(dialect) = Dialect::at(&admission.endpoint) else {
-            return Compared::not_replayable(recorded, "endpoint");
+        let Some(dialect) = Dialect::from_path(&admission.endpoint) else {
+            return Comparison::not_replayable(recorded, "endpoint");
         };
         if admission
             .policy
@@ -231,41 +237,44 @@ impl Replayer {
             .is_some_and(|note| may_be_masked(note, &self.configuration, terms))
         {
             // What they have masked is put back in the answer, where the rules saw the masks.
-            return Compared::not_replayable(recorded, "other_policy");
+            return Comparison::not_replayable(recorded, "other_policy");
         }
         let is_flagged = admission
             .policy
             .as_ref()
             .is_some_and(|note| note.from_tool.is_some());
         if recorded.guarded_call.is_some() && self.basis == RuleSource::Other {
-            return Compared::not_replayable(recorded, "guarded_call");
+            return Comparison::not_replayable(recorded, "guarded_call");
         }
-        let refused = recorded.guarded_call.as_ref().filter(|_| recorded.is_guarded());
-        let refuses = refused.map(|call| is_flagged && terms.refuses(call));
+        let refused = recorded
+            .guarded_call
+            .as_ref()
+            .filter(|_| recorded.is_guarded_call_denial());
+        let refuses = refused.map(|call| is_flagged && terms.refuses_as_recorded(call));
         let Some(body) = body else {
             return match refuses {
-                Some(refuses) => Compared::part(recorded, None, refuses, "guarded_call"),
-                None => self.unstored(terms, Direction::Response, recorded),
+                Some(refuses) => Comparison::partial(recorded, None, refuses, "guarded_call"),
+                None => self.compare_without_body(terms, Direction::Response, recorded),
             };
         };
-        let Some(kind) = judge::kind_of(dialect, body) else {
-            return Compared::not_replayable(recorded, "not_text");
+        let Some(kind) = judge::response_kind(dialect, body) else {
+            return Comparison::not_replayable(recorded, "not_text");
         };
         let is_guarded = is_flagged && self.basis == RuleSource::Recorded;
         let said = recorded.guarded_call.as_ref().map(|call| call.verdict);
         let guard = match is_guarded {
-            true => judge::guard_of(terms, said == Some(GuardVerdict::Approved)),
+            true => judge::call_guard(terms, said == Some(GuardVerdict::Approved)),
             false => None,
         };
         let (stored, extent) = match (completion.outcome, kind) {
-            (Outcome::Complete, _) => (body, Extent::Whole),
+            (Outcome::Complete, _) => (body, ResponseExtent::Full),
             // Nothing of a whole answer leaves before it is judged: what the client got is the gateway's own.
-            (_, AnswerKind::Unary) => (&[][..], Extent::Begun),
-            (Outcome::ClientDisconnect, AnswerKind::Events) => (body, Extent::Begun),
-            (_, AnswerKind::Events) => (judge::without_last_event(body), Extent::Begun),
+            (_, ResponseKind::Unary) => (&[][..], ResponseExtent::Partial),
+            (Outcome::ClientDisconnect, ResponseKind::Events) => (body, ResponseExtent::Partial),
+            (_, ResponseKind::Events) => (judge::without_last_event(body), ResponseExtent::Partial),
         };
         let form = (dialect, kind);
-        let seen = judge::response(
+        let seen = judge::evaluate_response(
             &self.configuration,
             (terms, &terms.profile),
             guard,
@@ -282,38 +291,40 @@ impl Replayer {
             _ => Some("cut_short"),
         };
         if stored.is_empty() && reason == Some("cut_short") {
-            return Compared::not_replayable(recorded, "cut_short");
+            return Comparison::not_replayable(recorded, "cut_short");
         }
         match (seen, reason) {
-            (RuleResult::Verdict(seen), None) => Compared::of(recorded, seen, self.basis),
+            (RuleResult::Verdict(seen), None) => Comparison::from_verdicts(recorded, seen, self.basis),
             // What was found until the rules gave up is told as if it were all.
-            (RuleResult::None(_, seen), None) if seen == recorded && self.basis == RuleSource::Recorded => {
-                Compared::of(recorded, seen, self.basis)
+            (RuleResult::NoVerdict(_, seen), None)
+                if seen == recorded && self.basis == RuleSource::Recorded =>
+            {
+                Comparison::from_verdicts(recorded, seen, self.basis)
             }
-            (RuleResult::None(code, _), _) => Compared::not_replayable(recorded, code),
+            (RuleResult::NoVerdict(code, _), _) => Comparison::not_replayable(recorded, code),
             (RuleResult::Verdict(seen), Some(reason)) if self.basis == RuleSource::Other => {
                 match seen.verdict {
                     // What is not there cannot make it milder.
                     VerdictKind::Block if recorded.verdict != VerdictKind::Block => {
-                        Compared::of(recorded, seen, self.basis)
+                        Comparison::from_verdicts(recorded, seen, self.basis)
                     }
-                    _ => Compared::not_replayable(recorded, reason),
+                    _ => Comparison::not_replayable(recorded, reason),
                 }
             }
             (RuleResult::Verdict(seen), Some(reason)) => {
                 let denied = completion.outcome == Outcome::PolicyBlocked;
-                let follows = match self.configuration.denies(terms, Direction::Response, &recorded) {
+                let follows = match self.configuration.can_deny(terms, Direction::Response, &recorded) {
                     _ if !denied => true,
                     _ if refuses.is_some() => refuses == Some(true),
                     // An answer that could not be read is denied by no rule.
                     _ if recorded.rules.is_empty() => {
-                        return Compared::not_replayable(recorded, "no_verdict_recorded");
+                        return Comparison::not_replayable(recorded, "no_verdict_recorded");
                     }
                     denies => denies.unwrap_or(true),
                 };
-                let agrees = (seen.verdict < VerdictKind::Redact && seen.is_part_of(&recorded))
+                let agrees = (seen.verdict < VerdictKind::Redact && seen.is_subset_of(&recorded))
                     || (reason == "redacted_answer"
-                        && is_left_of(
+                        && matches_redacted_response(
                             &self.configuration,
                             terms,
                             form,
@@ -321,7 +332,7 @@ impl Replayer {
                             &recorded,
                             &mut self.tools,
                         ));
-                Compared::part(recorded, Some(seen), follows && agrees, reason)
+                Comparison::partial(recorded, Some(seen), follows && agrees, reason)
             }
         }
     }
@@ -329,30 +340,38 @@ impl Replayer {
 
 /// Whether what is left of an answer in which something was replaced agrees with the record, where a match that is not there
 /// any more outweighed others: those raise the score of what is left.
-fn is_left_of(
+fn matches_redacted_response(
     configuration: &Configuration,
-    terms: &Terms,
-    form: (Dialect, AnswerKind),
+    terms: &PolicyTerms,
+    form: (Dialect, ResponseKind),
     body: &[u8],
-    recorded: &SideVerdict,
-    tools: &mut Tools,
+    recorded: &DirectionVerdict,
+    tools: &mut EvaluationBuffers,
 ) -> bool {
     let rules = (terms, &terms.unscored);
-    let seen = judge::response(configuration, rules, None, form, body, Extent::Whole, tools);
+    let seen = judge::evaluate_response(
+        configuration,
+        rules,
+        None,
+        form,
+        body,
+        ResponseExtent::Full,
+        tools,
+    );
     let RuleResult::Verdict(seen) = seen else {
         return false;
     };
-    let least = configuration.least_score(terms, &seen, recorded);
+    let least = configuration.min_score(terms, &seen, recorded);
     seen.verdict < VerdictKind::Redact
-        && seen.names_part_of(recorded)
+        && seen.names_subset_of(recorded)
         && least.is_some_and(|least| least <= recorded.score)
 }
 
 /// Whether something of a request may have been masked, by its rules or by others than them. They name themselves whatever
 /// they replace.
-fn may_be_masked(note: &PolicyNote<'_>, configuration: &Configuration, terms: &Terms) -> bool {
+fn may_be_masked(note: &PolicyNote<'_>, configuration: &Configuration, terms: &PolicyTerms) -> bool {
     let mut named = note.rules.iter();
     let masks = named.any(|rule| rule.contains('/') || configuration.masks(terms, rule));
-    let may_mask = || terms.asks_others || configuration.masks_at_all(terms);
+    let may_mask = || terms.asks_others || configuration.masks_any(terms);
     note.redacted && (masks || (note.unnamed > 0 && may_mask()))
 }

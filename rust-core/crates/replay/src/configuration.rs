@@ -10,14 +10,14 @@ use proofgate_policy::{
 };
 use serde::Deserialize;
 
-use crate::side::{Call, SideVerdict};
+use crate::side::{DirectionVerdict, GuardedToolCall};
 
 /// How many times as much of the processor's time as in the worker an evaluation may take.
-pub const PATIENCE: u64 = 10;
+pub const TIME_BUDGET_FACTOR: u64 = 10;
 /// And how much for any text at least and at most, in microseconds: no configuration makes its verdicts irreplayable.
-const PATIENCE_FOR_ANY: (u64, u64) = (1_000_000, 10_000_000);
+const TIME_BUDGET_RANGE: (u64, u64) = (1_000_000, 10_000_000);
 /// And in addition for every KiB of it at most, in microseconds.
-const MOST_PER_KIB: u64 = 1_000_000;
+const MAX_TIME_PER_KIB: u64 = 1_000_000;
 
 /// A configuration cannot be used for a replay.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +51,14 @@ struct Document {
     #[serde(default)]
     policy: Option<PolicyConfig>,
     #[serde(default)]
-    tenants: Vec<Named>,
+    tenants: Vec<PolicyOwner>,
     #[serde(default)]
-    plans: Vec<Named>,
+    plans: Vec<PolicyOwner>,
     limits: Limits,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct PolicyOwner {
     name: String,
     #[serde(default)]
     policy: Option<TenantPolicy>,
@@ -66,19 +66,19 @@ struct Named {
     #[serde(default)]
     policies: Vec<String>,
     #[serde(default)]
-    guarded_tools: Option<Guarded>,
+    guarded_tools: Option<GuardedToolsConfig>,
 }
 
 /// Tools that may not be called after a flagged text of a tool.
 #[derive(Deserialize, PartialEq, Eq)]
-struct Guarded {
+struct GuardedToolsConfig {
     names: Vec<String>,
-    on_flag: OnFlag,
+    on_flag: FlagAction,
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum OnFlag {
+enum FlagAction {
     Refuse,
     RequireApproval,
 }
@@ -89,7 +89,7 @@ struct Limits {
 }
 
 /// What holds for a tenant.
-pub(crate) struct Terms {
+pub(crate) struct PolicyTerms {
     pub(crate) profile: Profile,
     /// The same, but that no score denies.
     pub(crate) unscored: Profile,
@@ -99,9 +99,9 @@ pub(crate) struct Terms {
     pub(crate) guarded: Option<(Arc<GuardedTools>, GuardVerdict)>,
 }
 
-impl Terms {
+impl PolicyTerms {
     /// Whether a call is refused so as a record says.
-    pub(crate) fn refuses(&self, call: &Call) -> bool {
+    pub(crate) fn refuses_as_recorded(&self, call: &GuardedToolCall) -> bool {
         self.guarded.as_ref().is_some_and(|(tools, verdict)| {
             self.profile.mode() == Mode::Enforce
                 && *verdict == call.verdict
@@ -113,46 +113,46 @@ impl Terms {
 /// The rules of a configuration, compiled, and whom they hold for.
 pub(crate) struct Configuration {
     pub(crate) engine: Engine,
-    pub(crate) attachments: proofgate_providers::Attachments,
+    pub(crate) attachments: proofgate_providers::AttachmentPolicy,
     /// Most bytes of an answer that are held.
     pub(crate) body_bytes: usize,
-    tenants: BTreeMap<String, Terms>,
+    tenants: BTreeMap<String, PolicyTerms>,
     /// What holds for all others; `None` where that is not known.
-    others: Option<Terms>,
+    others: Option<PolicyTerms>,
 }
 
 impl Configuration {
     /// Reads a configuration and compiles its rules.
-    pub(crate) fn read(json: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
+    pub(crate) fn parse(json: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
         let document: Document = serde_json::from_slice(json).map_err(|error| ReplayError::Unreadable {
             line: error.line(),
             column: error.column(),
         })?;
         let mut policy = document.policy.unwrap_or_default();
-        let (least, most) = PATIENCE_FOR_ANY;
-        let patient = |time: u64| time.saturating_mul(PATIENCE);
+        let (least, most) = TIME_BUDGET_RANGE;
+        let patient = |time: u64| time.saturating_mul(TIME_BUDGET_FACTOR);
         policy.budget_us = patient(policy.budget_us).clamp(least, most);
-        policy.budget_us_per_kib = patient(policy.budget_us_per_kib).min(MOST_PER_KIB);
+        policy.budget_us_per_kib = patient(policy.budget_us_per_kib).min(MAX_TIME_PER_KIB);
         let engine = Engine::compile(&policy)?;
         let others = match basis {
             RuleSource::Other => Some(terms(&engine, None)?),
             // Which plan a tenant of a shard had, stands in no archive: all of them have to say the same.
             RuleSource::Recorded => match &document.plans[..] {
-                [first, rest @ ..] if rest.iter().all(|plan| plan.says_as(first)) => {
-                    Some(terms_of(&engine, first)?)
+                [first, rest @ ..] if rest.iter().all(|plan| plan.has_same_terms(first)) => {
+                    Some(owner_terms(&engine, first)?)
                 }
                 _ => None,
             },
         };
         let mut tenants = BTreeMap::new();
         for tenant in &document.tenants {
-            let terms = terms_of(&engine, tenant)?;
+            let terms = owner_terms(&engine, tenant)?;
             tenants.insert(tenant.name.clone(), terms);
         }
         Ok(Self {
             attachments: match policy.attachments {
-                Attachments::ScanText => proofgate_providers::Attachments::ScanText,
-                Attachments::Skip => proofgate_providers::Attachments::Skip,
+                Attachments::ScanText => proofgate_providers::AttachmentPolicy::ScanText,
+                Attachments::Skip => proofgate_providers::AttachmentPolicy::Skip,
             },
             engine,
             body_bytes: usize::try_from(document.limits.body_bytes).unwrap_or(usize::MAX),
@@ -162,12 +162,12 @@ impl Configuration {
     }
 
     /// What holds for a tenant; `None` where the configuration does not tell.
-    pub(crate) fn terms(&self, tenant: &str) -> Option<&Terms> {
+    pub(crate) fn terms(&self, tenant: &str) -> Option<&PolicyTerms> {
         self.tenants.get(tenant).or(self.others.as_ref())
     }
 
     /// Whether a rule masks what it finds in requests.
-    pub(crate) fn masks(&self, terms: &Terms, id: &str) -> bool {
+    pub(crate) fn masks(&self, terms: &PolicyTerms, id: &str) -> bool {
         let Some(index) = self.engine.index_of(id) else {
             return false;
         };
@@ -176,20 +176,30 @@ impl Configuration {
     }
 
     /// Whether any rule does.
-    pub(crate) fn masks_at_all(&self, terms: &Terms) -> bool {
+    pub(crate) fn masks_any(&self, terms: &PolicyTerms) -> bool {
         self.engine.rules().any(|rule| self.masks(terms, &rule.id))
     }
 
     /// The least score of an answer of which `seen` is left, where `whole` names the rules that matched in all of it. Of
     /// matches that overlap, the one with the highest score counts: if that is not there any more, others count in its place.
     /// `None`: no rule that could have outweighed another is missing.
-    pub(crate) fn least_score(&self, terms: &Terms, seen: &SideVerdict, whole: &SideVerdict) -> Option<u32> {
+    pub(crate) fn min_score(
+        &self,
+        terms: &PolicyTerms,
+        seen: &DirectionVerdict,
+        whole: &DirectionVerdict,
+    ) -> Option<u32> {
         if whole.unnamed > 0 {
             return Some(0);
         }
         let missing = whole.rules.iter().filter(|id| !seen.rules.contains(id));
-        let outweighing = missing.filter_map(|id| self.counted_score(terms, id)).max()?;
-        let scores = seen.rules.iter().filter_map(|id| self.counted_score(terms, id));
+        let outweighing = missing
+            .filter_map(|id| self.score_contribution(terms, id))
+            .max()?;
+        let scores = seen
+            .rules
+            .iter()
+            .filter_map(|id| self.score_contribution(terms, id));
         Some(
             scores
                 .filter(|score| *score > outweighing)
@@ -198,7 +208,7 @@ impl Configuration {
     }
 
     /// What a rule adds to the score of an answer; `None` where it replaces what it finds, or takes no part.
-    fn counted_score(&self, terms: &Terms, id: &str) -> Option<u32> {
+    fn score_contribution(&self, terms: &PolicyTerms, id: &str) -> Option<u32> {
         let index = self.engine.index_of(id)?;
         let mut answers = Scope::ALL
             .into_iter()
@@ -215,8 +225,13 @@ impl Configuration {
 
     /// Whether the rules that a verdict names can deny: one by itself, or the score that it tells, which can be no more than
     /// theirs together. `None` where it does not name them all.
-    pub(crate) fn denies(&self, terms: &Terms, direction: Direction, side: &SideVerdict) -> Option<bool> {
-        if side.unnamed > 0 || side.has_others() {
+    pub(crate) fn can_deny(
+        &self,
+        terms: &PolicyTerms,
+        direction: Direction,
+        side: &DirectionVerdict,
+    ) -> Option<bool> {
+        if side.unnamed > 0 || side.has_external_policies() {
             return None;
         }
         let profile = &terms.profile;
@@ -247,24 +262,24 @@ impl Configuration {
     }
 }
 
-impl Named {
-    fn says_as(&self, other: &Self) -> bool {
+impl PolicyOwner {
+    fn has_same_terms(&self, other: &Self) -> bool {
         self.policy == other.policy
             && self.policies == other.policies
             && self.guarded_tools == other.guarded_tools
     }
 }
 
-fn terms_of(engine: &Engine, named: &Named) -> Result<Terms, PolicyError> {
+fn owner_terms(engine: &Engine, named: &PolicyOwner) -> Result<PolicyTerms, PolicyError> {
     let guarded = named.guarded_tools.as_ref().map(|guarded| {
         let tools = GuardedTools::new(guarded.names.iter().map(String::as_str));
         let verdict = match guarded.on_flag {
-            OnFlag::Refuse => GuardVerdict::Refused,
-            OnFlag::RequireApproval => GuardVerdict::ApprovalRequired,
+            FlagAction::Refuse => GuardVerdict::Refused,
+            FlagAction::RequireApproval => GuardVerdict::ApprovalRequired,
         };
         (Arc::new(tools), verdict)
     });
-    Ok(Terms {
+    Ok(PolicyTerms {
         asks_others: !named.policies.is_empty(),
         guarded,
         ..terms(engine, named.policy.as_ref())?
@@ -272,12 +287,12 @@ fn terms_of(engine: &Engine, named: &Named) -> Result<Terms, PolicyError> {
 }
 
 /// The terms of a tenant that has this policy, whom nothing else is asked for.
-fn terms(engine: &Engine, policy: Option<&TenantPolicy>) -> Result<Terms, PolicyError> {
+fn terms(engine: &Engine, policy: Option<&TenantPolicy>) -> Result<PolicyTerms, PolicyError> {
     let unscored = TenantPolicy {
         threshold: Some(u32::MAX),
         ..policy.cloned().unwrap_or_default()
     };
-    Ok(Terms {
+    Ok(PolicyTerms {
         profile: engine.profile(policy)?,
         unscored: engine.profile(Some(&unscored))?,
         asks_others: false,

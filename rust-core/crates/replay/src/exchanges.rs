@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use proofgate_evidence::layout::{incarnation_of, parse_incarnation, shards};
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::{EvidenceError, ReadStorage, key_successions};
-use proofgate_index::{IndexError, Limits, Reader, SignedLog, signed_logs};
+use proofgate_index::{BatchLimits, BatchReader, IndexError, SignedLog, signed_logs};
 use proofgate_ledger::record::{self, Admission, ConfigId, Record, Rejection};
 use proofgate_ledger::{Hash, VerifyingKey};
 
 /// Records that are believed at once, at most: they are held until then.
-const STRETCH: Limits = Limits {
+const BATCH_LIMITS: BatchLimits = BatchLimits {
     records: 4096,
     bytes: 8 << 20,
 };
@@ -26,7 +26,7 @@ pub struct Exchange {
     /// Number of that record there.
     pub seq: u64,
     /// Its admission or its rejection, as it is stored.
-    pub begin: Vec<u8>,
+    pub first_record: Vec<u8>,
     /// Its completion, as it is stored; absent when it has none that a checkpoint covers.
     pub completion: Option<Vec<u8>>,
     /// Under which name the configuration that it names is archived: a SHA-256. Absent when no record tells.
@@ -39,9 +39,9 @@ pub struct Exchange {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExchangeFilter {
     /// Begun at this time or later, in unix microseconds.
-    pub since: Option<u64>,
+    pub start: Option<u64>,
     /// Begun before this time.
-    pub until: Option<u64>,
+    pub end: Option<u64>,
     /// Of this tenant.
     pub tenant: Option<String>,
     /// That ask for this model; requests that were refused name none.
@@ -51,24 +51,24 @@ pub struct ExchangeFilter {
 }
 
 impl ExchangeFilter {
-    fn has(&self, ts: u64, id: &str, tenant: Option<&str>, model: Option<&str>) -> bool {
+    fn matches(&self, ts: u64, id: &str, tenant: Option<&str>, model: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        self.since.is_none_or(|since| ts >= since)
-            && self.until.is_none_or(|until| ts < until)
+        self.start.is_none_or(|since| ts >= since)
+            && self.end.is_none_or(|until| ts < until)
             && is(&self.tenant, tenant)
             && is(&self.model, model)
             && is(&self.id, Some(id))
     }
 
-    fn has_admission(&self, admission: &Admission<'_>) -> bool {
+    fn matches_admission(&self, admission: &Admission<'_>) -> bool {
         let (tenant, model) = (Some(&*admission.tenant), Some(&*admission.model));
-        self.has(admission.ts, &admission.id, tenant, model)
+        self.matches(admission.ts, &admission.id, tenant, model)
     }
 
-    fn has_rejection(&self, rejection: &Rejection<'_>) -> bool {
-        self.has(rejection.ts, &rejection.id, rejection.tenant.as_deref(), None)
+    fn matches_rejection(&self, rejection: &Rejection<'_>) -> bool {
+        self.matches(rejection.ts, &rejection.id, rejection.tenant.as_deref(), None)
     }
 }
 
@@ -77,18 +77,18 @@ impl ExchangeFilter {
 pub struct Exchanges<'s> {
     storage: &'s dyn ReadStorage,
     key: VerifyingKey,
-    wanted: ExchangeFilter,
-    logs: VecDeque<SignedLog>,
+    filter: ExchangeFilter,
+    pending_logs: VecDeque<SignedLog>,
     /// The log at hand, and how many of its records are believed.
-    log: Option<(SignedLog, Reader<'s>, u64)>,
+    current_log: Option<(SignedLog, BatchReader<'s>, u64)>,
     /// Admitted and not ended, by log and number.
-    open: BTreeMap<(PathBuf, u64), Exchange>,
+    open_exchanges: BTreeMap<(PathBuf, u64), Exchange>,
     /// Of the log at hand.
     origin: String,
     /// Whole digests by what records name.
     configurations: HashMap<[u8; 8], Hash>,
     version: String,
-    ready: VecDeque<Exchange>,
+    finished: VecDeque<Exchange>,
     /// What is wrong with logs, in words.
     pub problems: Vec<String>,
     /// Wanted exchanges that begin where no checkpoint covers them: they are left out.
@@ -107,19 +107,19 @@ impl<'s> Exchanges<'s> {
         keeping: Option<&VerifyingKey>,
         wanted: ExchangeFilter,
     ) -> Result<Self, IndexError> {
-        let key = key_successions::follow(storage, ledger, key)?;
+        let key = key_successions::follow_successions(storage, ledger, key)?;
         let (logs, problems) = signed_logs(storage, ledger, &key, keeping, &BTreeMap::new())?;
         let mut exchanges = Self {
             storage,
             key,
-            wanted,
-            logs: logs.into(),
-            log: None,
-            open: BTreeMap::new(),
+            filter: wanted,
+            pending_logs: logs.into(),
+            current_log: None,
+            open_exchanges: BTreeMap::new(),
             origin: String::new(),
             configurations: HashMap::new(),
             version: String::new(),
-            ready: VecDeque::new(),
+            finished: VecDeque::new(),
             problems,
             unverified: 0,
         };
@@ -130,62 +130,69 @@ impl<'s> Exchanges<'s> {
     /// The next exchange; `None` behind the last one.
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         loop {
-            if let Some(exchange) = self.ready.pop_front() {
+            if let Some(exchange) = self.finished.pop_front() {
                 return Some(exchange);
             }
-            if !self.read_on() {
+            if !self.read_batch() {
                 // What has no end yet, or none that is believed.
-                return self.open.pop_first().map(|(_, exchange)| exchange);
+                return self.open_exchanges.pop_first().map(|(_, exchange)| exchange);
             }
         }
     }
 
     /// Reads the next stretch; `false` when all is read.
-    fn read_on(&mut self) -> bool {
-        let (log, mut reader, believed) = match self.log.take() {
+    fn read_batch(&mut self) -> bool {
+        let (log, mut reader, believed) = match self.current_log.take() {
             Some(log) => log,
             None => {
-                let Some(log) = self.logs.pop_front() else {
+                let Some(log) = self.pending_logs.pop_front() else {
                     return false;
                 };
-                let opened = Reader::open(self.storage, &log.dir, &log.note, &self.key, None, STRETCH);
+                let opened =
+                    BatchReader::open(self.storage, &log.dir, &log.note, &self.key, None, BATCH_LIMITS);
                 match opened {
                     Ok(reader) => {
                         reader.origin().clone_into(&mut self.origin);
                         (log, reader, 0)
                     }
                     Err(error) => {
-                        self.give_up(&log, 0, &error);
+                        self.abandon_log(&log, 0, &error);
                         return true;
                     }
                 }
             }
         };
         let mut records = Vec::new();
-        let read = reader.stretch(|seq, stored| {
+        let read = reader.read_batch(|seq, stored| {
             record::parse(stored).map_err(|error| format!("record {seq}: {error}"))?;
             records.push(stored.to_owned());
             Ok(())
         });
         match read {
             Ok(Some(place)) => {
-                records.iter().for_each(|stored| self.take(&log.dir, stored));
-                self.log = Some((log, reader, place.size()));
+                records
+                    .iter()
+                    .for_each(|stored| self.process_record(&log.dir, stored));
+                self.current_log = Some((log, reader, place.size()));
             }
-            Ok(None) => self.unverified += self.begun_from(&log.dir, reader.size()).unwrap_or_default(),
+            Ok(None) => {
+                self.unverified += self
+                    .count_started_from(&log.dir, reader.size())
+                    .unwrap_or_default()
+            }
             // None of the stretch is believed, nor what comes behind it.
-            Err(error) => self.give_up(&log, believed, &error),
+            Err(error) => self.abandon_log(&log, believed, &error),
         }
         true
     }
 
-    fn give_up(&mut self, log: &SignedLog, from: u64, error: &IndexError) {
+    fn abandon_log(&mut self, log: &SignedLog, from: u64, error: &IndexError) {
         self.problems.push(format!("{error} [{}]", error.code()));
-        self.unverified += self.begun_from(&log.dir, from).unwrap_or_default();
+        self.unverified += self.count_started_from(&log.dir, from).unwrap_or_default();
     }
 
     /// Takes a record that is believed.
-    fn take(&mut self, dir: &Path, stored: &[u8]) {
+    fn process_record(&mut self, dir: &Path, stored: &[u8]) {
         match record::parse(stored) {
             Ok(Record::Open(open)) => {
                 self.version = open.version.into_owned();
@@ -198,39 +205,40 @@ impl<'s> Exchanges<'s> {
                 self.configurations
                     .insert(ConfigId::from(&config.config).0, archived);
             }
-            Ok(Record::Admission(admission)) if self.wanted.has_admission(&admission) => {
-                let exchange = self.begun(dir, admission.seq, stored, &admission.config);
-                self.open.insert((dir.to_owned(), admission.seq), exchange);
+            Ok(Record::Admission(admission)) if self.filter.matches_admission(&admission) => {
+                let exchange = self.new_exchange(dir, admission.seq, stored, &admission.config);
+                self.open_exchanges
+                    .insert((dir.to_owned(), admission.seq), exchange);
             }
-            Ok(Record::Rejection(rejection)) if self.wanted.has_rejection(&rejection) => {
-                let exchange = self.begun(dir, rejection.seq, stored, &rejection.config);
-                self.ready.push_back(exchange);
+            Ok(Record::Rejection(rejection)) if self.filter.matches_rejection(&rejection) => {
+                let exchange = self.new_exchange(dir, rejection.seq, stored, &rejection.config);
+                self.finished.push_back(exchange);
             }
             Ok(Record::Completion(completion)) => {
                 let end = (completion.incarnation.as_deref(), completion.admission);
-                self.end(dir, end, &completion.id, Some(stored));
+                self.finish_exchange(dir, end, &completion.id, Some(stored));
             }
-            Ok(Record::Aborted(aborted)) => {
+            Ok(Record::Abort(aborted)) => {
                 let end = (Some(&*aborted.incarnation), aborted.admission);
-                self.end(dir, end, &aborted.id, None);
+                self.finish_exchange(dir, end, &aborted.id, None);
             }
             _ => {}
         }
     }
 
-    fn begun(&self, dir: &Path, seq: u64, stored: &[u8], config: &ConfigId) -> Exchange {
+    fn new_exchange(&self, dir: &Path, seq: u64, stored: &[u8], config: &ConfigId) -> Exchange {
         Exchange {
             origin: self.origin.clone(),
             dir: dir.to_owned(),
             seq,
-            begin: stored.to_owned(),
+            first_record: stored.to_owned(),
             completion: None,
             configuration: self.configurations.get(&config.0).copied(),
             version: self.version.clone(),
         }
     }
 
-    fn end(
+    fn finish_exchange(
         &mut self,
         dir: &Path,
         (incarnation, admission): (Option<&str>, u64),
@@ -247,15 +255,15 @@ impl<'s> Exchanges<'s> {
         let Some(place) = begun.map(|dir| (dir, admission)) else {
             return;
         };
-        let is_it = |exchange: &Exchange| match record::parse(&exchange.begin) {
+        let is_it = |exchange: &Exchange| match record::parse(&exchange.first_record) {
             Ok(Record::Admission(admission)) => admission.id == id,
             _ => false,
         };
-        if self.open.get(&place).is_some_and(is_it)
-            && let Some(mut exchange) = self.open.remove(&place)
+        if self.open_exchanges.get(&place).is_some_and(is_it)
+            && let Some(mut exchange) = self.open_exchanges.remove(&place)
         {
             exchange.completion = stored.map(<[u8]>::to_owned);
-            self.ready.push_back(exchange);
+            self.finished.push_back(exchange);
         }
     }
 
@@ -270,16 +278,16 @@ impl<'s> Exchanges<'s> {
             named.map(|incarnation| shard.dir.join(incarnation.to_string()))
         });
         for dir in logs {
-            if !self.logs.iter().any(|log| log.dir == dir) {
+            if !self.pending_logs.iter().any(|log| log.dir == dir) {
                 // What cannot be read is among the problems, or for `fsck` to tell.
-                self.unverified += self.begun_from(&dir, 0).unwrap_or_default();
+                self.unverified += self.count_started_from(&dir, 0).unwrap_or_default();
             }
         }
         Ok(())
     }
 
     /// How many wanted exchanges begin in a log from a record on.
-    fn begun_from(&self, dir: &Path, seq: u64) -> Result<u64, EvidenceError> {
+    fn count_started_from(&self, dir: &Path, seq: u64) -> Result<u64, EvidenceError> {
         let mut log = LogReader::open(self.storage, dir, incarnation_of(dir)?)?;
         log.seek(seq);
         let mut count = 0;
@@ -288,8 +296,8 @@ impl<'s> Exchanges<'s> {
                 LogItem::End => return Ok(count),
                 LogItem::Record(stored) if stored.seq >= seq => {
                     count += u64::from(match record::parse(log.payload(&stored)) {
-                        Ok(Record::Admission(admission)) => self.wanted.has_admission(&admission),
-                        Ok(Record::Rejection(rejection)) => self.wanted.has_rejection(&rejection),
+                        Ok(Record::Admission(admission)) => self.filter.matches_admission(&admission),
+                        Ok(Record::Rejection(rejection)) => self.filter.matches_rejection(&rejection),
                         _ => false,
                     });
                 }

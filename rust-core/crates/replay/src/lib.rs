@@ -11,7 +11,7 @@
 //!
 //! Rules, reading of bodies and inspection of answers are those of the worker. A verdict follows from text and rules alone,
 //! except for one thing: a worker gives up a text whose evaluation takes more than its time of the processor. Here it has
-//! [`PATIENCE`] times as much, and a second at least, so that what a worker decided is decided here, too.
+//! [`TIME_BUDGET_FACTOR`] times as much, and a second at least, so that what a worker decided is decided here, too.
 #![forbid(unsafe_code)]
 
 mod bodies;
@@ -21,9 +21,9 @@ mod exchanges;
 mod judge;
 mod side;
 
-pub use bodies::Why;
-pub use compare::{Agreement, Compared, Replayer};
-pub use configuration::{PATIENCE, ReplayError, RuleSource};
+pub use bodies::MissingReason;
+pub use compare::{Agreement, Comparison, Replayer};
+pub use configuration::{ReplayError, RuleSource, TIME_BUDGET_FACTOR};
 pub use exchanges::{Exchange, ExchangeFilter, Exchanges};
-pub use proofgate_payloads::Field;
-pub use side::{Call, SideVerdict, ToolText, VerdictKind};
+pub use proofgate_payloads::PayloadField;
+pub use side::{DirectionVerdict, FlaggedToolTexts, GuardedToolCall, VerdictKind};

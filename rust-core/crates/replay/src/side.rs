@@ -1,6 +1,6 @@
 //! A verdict, as a record tells it or as rules come to it.
 
-use proofgate_ledger::record::{FromTool, GuardVerdict, Outcome, PolicyNote};
+use proofgate_ledger::record::{FlaggedToolText, GuardVerdict, Outcome, PolicyNote};
 use serde::Serialize;
 
 /// What is decided of one direction of an exchange, from mild to strict.
@@ -23,7 +23,7 @@ pub enum VerdictKind {
 
 /// Texts of tools that are flagged as instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToolText {
+pub struct FlaggedToolTexts {
     /// What the first one is.
     pub scope: String,
     /// Where it stands in its request.
@@ -33,8 +33,8 @@ pub struct ToolText {
     pub count: u32,
 }
 
-impl ToolText {
-    fn of(from: &FromTool<'_>) -> Self {
+impl FlaggedToolTexts {
+    fn from_record(from: &FlaggedToolText<'_>) -> Self {
         Self {
             scope: from.scope.as_ref().to_owned(),
             message: from.message.as_deref().map(str::to_owned),
@@ -45,7 +45,7 @@ impl ToolText {
 
 /// A call of a guarded tool in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Call {
+pub struct GuardedToolCall {
     /// The entry of the configuration that names the tool.
     pub tool: String,
     /// What became of it.
@@ -54,7 +54,7 @@ pub struct Call {
 
 /// A verdict and what it rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SideVerdict {
+pub struct DirectionVerdict {
     /// What is decided.
     pub verdict: VerdictKind,
     /// Score of the message that decides.
@@ -70,10 +70,10 @@ pub struct SideVerdict {
     pub flagged: bool,
     /// The texts of tools that are flagged as instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub from_tool: Option<ToolText>,
+    pub from_tool: Option<FlaggedToolTexts>,
     /// What became of a call of a guarded tool.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub guarded_call: Option<Call>,
+    pub guarded_call: Option<GuardedToolCall>,
     /// Ids of the rules that matched.
     pub rules: Vec<String>,
     /// How many more matched than a record names.
@@ -94,19 +94,19 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl SideVerdict {
+impl DirectionVerdict {
     /// Of something that went on.
     pub(crate) fn passed(note: Option<&PolicyNote<'_>>) -> Self {
-        Self::of(note, None)
+        Self::from_note(note, None)
     }
 
     /// Of something that was denied.
     pub(crate) fn denied(note: Option<&PolicyNote<'_>>) -> Self {
-        Self::of(note, Some(VerdictKind::Block))
+        Self::from_note(note, Some(VerdictKind::Block))
     }
 
     /// Of an answer, by how its exchange ended.
-    pub(crate) fn of_answer(note: Option<&PolicyNote<'_>>, outcome: Outcome) -> Self {
+    pub(crate) fn for_response(note: Option<&PolicyNote<'_>>, outcome: Outcome) -> Self {
         match outcome {
             Outcome::PolicyBlocked => Self::denied(note),
             _ => Self::passed(note),
@@ -114,14 +114,14 @@ impl SideVerdict {
     }
 
     /// Of something that no rule decides about.
-    pub(crate) fn refused(verdict: VerdictKind, code: &'static str) -> Self {
+    pub(crate) fn undecided(verdict: VerdictKind, code: &'static str) -> Self {
         Self {
             code: Some(code),
-            ..Self::of(None, Some(verdict))
+            ..Self::from_note(None, Some(verdict))
         }
     }
 
-    fn of(note: Option<&PolicyNote<'_>>, verdict: Option<VerdictKind>) -> Self {
+    fn from_note(note: Option<&PolicyNote<'_>>, verdict: Option<VerdictKind>) -> Self {
         let guarded_call = note.and_then(|note| note.guarded_call.as_ref());
         let is_approved = guarded_call.is_some_and(|call| call.verdict == GuardVerdict::Approved);
         let found = match note {
@@ -138,8 +138,10 @@ impl SideVerdict {
             scope: note.and_then(|note| note.scope.as_deref()).map(str::to_owned),
             message: note.and_then(|note| note.message.as_deref()).map(str::to_owned),
             flagged: note.is_some_and(|note| note.flagged),
-            from_tool: note.and_then(|note| note.from_tool.as_ref()).map(ToolText::of),
-            guarded_call: guarded_call.map(|call| Call {
+            from_tool: note
+                .and_then(|note| note.from_tool.as_ref())
+                .map(FlaggedToolTexts::from_record),
+            guarded_call: guarded_call.map(|call| GuardedToolCall {
                 tool: call.tool.as_ref().to_owned(),
                 verdict: call.verdict,
             }),
@@ -150,30 +152,30 @@ impl SideVerdict {
     }
 
     /// Whether it decides the same for the same reasons, whatever each reason counts.
-    pub(crate) fn decides_as(&self, other: &Self) -> bool {
+    pub(crate) fn same_decision(&self, other: &Self) -> bool {
         let decided = |side: &Self| (side.verdict, side.unnamed, side.code);
         decided(self) == decided(other) && self.rules == other.rules
     }
 
     /// Whether everything that this one names is named there, too, and it has no higher score.
-    pub(crate) fn is_part_of(&self, other: &Self) -> bool {
-        self.score <= other.score && self.names_part_of(other)
+    pub(crate) fn is_subset_of(&self, other: &Self) -> bool {
+        self.score <= other.score && self.names_subset_of(other)
     }
 
     /// Whether everything that this one names is named there, too.
-    pub(crate) fn names_part_of(&self, other: &Self) -> bool {
+    pub(crate) fn names_subset_of(&self, other: &Self) -> bool {
         let named = |rule: &String| other.rules.contains(rule);
         other.unnamed > 0 || (self.unnamed == 0 && self.rules.iter().all(named))
     }
 
     /// Whether a policy outside of the engine has its part in it: those are named with a slash.
-    pub(crate) fn has_others(&self) -> bool {
+    pub(crate) fn has_external_policies(&self) -> bool {
         self.rules.iter().any(|rule| rule.contains('/'))
     }
 
     /// Whether a record says this of the rules, and besides only what others have found behind them.
-    pub(crate) fn is_recorded_with_others(&self, recorded: &Self) -> bool {
-        if !recorded.has_others() && recorded.unnamed == 0 {
+    pub(crate) fn matches_apart_from_external_policies(&self, recorded: &Self) -> bool {
+        if !recorded.has_external_policies() && recorded.unnamed == 0 {
             return self == recorded;
         }
         let own = recorded.rules.iter().filter(|rule| !rule.contains('/'));
@@ -184,12 +186,12 @@ impl SideVerdict {
     }
 
     /// Whether it was denied for a call of a guarded tool.
-    pub(crate) fn is_guarded(&self) -> bool {
+    pub(crate) fn is_guarded_call_denial(&self) -> bool {
         self.verdict == VerdictKind::Block && self.guarded_call.is_some()
     }
 
     /// Whether it tells of rules that came to no verdict.
-    pub(crate) fn is_of_no_verdict(&self) -> bool {
+    pub(crate) fn has_no_verdict(&self) -> bool {
         self.rules.is_empty() && self.verdict == VerdictKind::WouldBlock
     }
 }

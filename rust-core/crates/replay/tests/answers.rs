@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_ledger::record::{Completion, FromTool, GuardVerdict, GuardedCall, Outcome, PolicyNote};
+use proofgate_ledger::record::{Completion, FlaggedToolText, GuardVerdict, GuardedCall, Outcome, PolicyNote};
 use proofgate_policy::{Pack, pack_names};
 use proofgate_replay::{Agreement, RuleSource};
 use serde_json::json;
@@ -14,7 +14,7 @@ fn an_answer_that_was_not_changed_has_its_verdict_however_it_came() {
     let mut replayer = recorded();
     let mut of = |tenant, policy, body: &[u8]| {
         let end = completion(Outcome::Complete, policy);
-        told(&replayer.answered(&admission(tenant, None), &end, Some(body)))
+        told(&replayer.replay_completion(&admission(tenant, None), &end, Some(body)))
     };
     let flagged = || Some(note(60, &["weak-a"]));
     use Agreement::{Differs, Same};
@@ -39,7 +39,7 @@ fn of_an_answer_that_was_changed_what_is_left_holds_nothing_that_would_be() {
     let mut replayer = recorded();
     let mut of = |policy, body: &[u8]| {
         let end = completion(Outcome::Complete, Some(redacted(policy)));
-        told(&replayer.answered(&admission("acme", None), &end, Some(body)))
+        told(&replayer.replay_completion(&admission("acme", None), &end, Some(body)))
     };
     let part = Some("redacted_answer");
     let left = stream(&["ask [redacted:staff] of an alphasign"], DONE);
@@ -77,7 +77,7 @@ fn of_an_answer_that_was_denied_its_rules_have_to_deny_and_what_left_before_may_
     let mut replayer = recorded();
     let mut of = |policy, body: &[u8]| {
         let end = completion(Outcome::PolicyBlocked, policy);
-        told(&replayer.answered(&admission("acme", None), &end, Some(body)))
+        told(&replayer.replay_completion(&admission("acme", None), &end, Some(body)))
     };
     let blocked = || Some(would_block(note(100, &["codename"])));
     let part = Some("blocked_answer");
@@ -104,7 +104,7 @@ fn of_an_answer_that_was_denied_its_rules_have_to_deny_and_what_left_before_may_
 fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
     let mut replayer = recorded();
     let mut of = |outcome, policy, body: &[u8]| {
-        told(&replayer.answered(&admission("acme", None), &completion(outcome, policy), Some(body)))
+        told(&replayer.replay_completion(&admission("acme", None), &completion(outcome, policy), Some(body)))
     };
     let part = Some("cut_short");
     let begun = stream(&["an alphasign, ", "so it "], "");
@@ -142,14 +142,14 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
             .unwrap();
     let profile = engine.profile(None).unwrap();
     let mut scratch = proofgate_policy::Scratch::new();
-    let mut reading = proofgate_inspect::Reading::default();
+    let mut reading = proofgate_inspect::ReadBuffers::default();
     let mut tried = 0;
     let mut wrong = Vec::new();
     for rule in pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
         for example in rule.examples.matching.iter().chain(&rule.examples.no_match) {
             let mut inspector = proofgate_inspect::ResponseInspector::new(
                 proofgate_providers::Dialect::Chat,
-                proofgate_inspect::AnswerKind::Unary,
+                proofgate_inspect::ResponseKind::Unary,
                 1_000_000,
             );
             let mut out = Vec::new();
@@ -164,13 +164,13 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
             tried += 1;
             let judgement = inspector.judgement();
             let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
-            let note = PolicyNote::of(judgement.score(), matched, true, false);
+            let note = PolicyNote::from_rules(judgement.score(), matched, true, false);
             let end = completion(Outcome::Complete, None);
             let end = Completion {
                 policy: Some(note),
                 ..end
             };
-            let compared = replayer.answered(&admission("acme", None), &end, Some(&out));
+            let compared = replayer.replay_completion(&admission("acme", None), &end, Some(&out));
             if compared.result != Agreement::Consistent {
                 wrong.push((
                     rule.id.clone(),
@@ -223,7 +223,7 @@ fn replay_guarded(
     note: Option<PolicyNote<'static>>,
     body: Option<&str>,
 ) -> (Agreement, Option<&'static str>) {
-    let from_tool = FromTool {
+    let from_tool = FlaggedToolText {
         scope: "tool_result".into(),
         message: Some("messages[2]".into()),
         count: 1,
@@ -236,7 +236,7 @@ fn replay_guarded(
     let mut completion = completion(outcome, None);
     completion.policy = note;
     let mut replayer = replayer(&guarding(), RuleSource::Recorded);
-    let compared = replayer.answered(&admission, &completion, body.map(str::as_bytes));
+    let compared = replayer.replay_completion(&admission, &completion, body.map(str::as_bytes));
     (compared.result, compared.reason)
 }
 

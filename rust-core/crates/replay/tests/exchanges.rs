@@ -17,7 +17,7 @@ fn all(exchanges: &mut Exchanges<'_>) -> Vec<Exchange> {
 }
 
 fn id_of(exchange: &Exchange) -> String {
-    match record::parse(&exchange.begin).unwrap() {
+    match record::parse(&exchange.first_record).unwrap() {
         Record::Admission(admission) => admission.id.into_owned(),
         other => other.kind().to_owned(),
     }

@@ -13,7 +13,7 @@ use support::*;
 fn an_admitted_request_has_the_verdict_that_its_rules_come_to_or_it_differs() {
     let mut replayer = recorded();
     let mut of = |tenant, policy, text: &str| {
-        let compared = replayer.admitted(&admission(tenant, policy), Some(&prompt(text)));
+        let compared = replayer.replay_admission(&admission(tenant, policy), Some(&prompt(text)));
         assert_eq!(compared.reason, None);
         (compared.result, compared.replayed.unwrap().verdict)
     };
@@ -61,7 +61,7 @@ fn a_refused_request_is_replayed_with_its_body_and_without_it_its_rules_have_to_
     let mut of = |code, policy, body: Option<&str>| {
         let body = body.map(prompt);
         replayer
-            .rejected(&rejection(code, policy), body.as_deref())
+            .replay_rejection(&rejection(code, policy), body.as_deref())
             .map(|compared| told(&compared))
     };
     let blocked = || Some(would_block(note(100, &["codename"])));
@@ -125,7 +125,7 @@ fn what_cannot_be_replayed_is_told_with_its_reason() {
     let mut replayer = recorded();
     let mut of = |admission: Admission<'_>, body: Option<&str>| {
         let body = body.map(prompt);
-        let compared = replayer.admitted(&admission, body.as_deref());
+        let compared = replayer.replay_admission(&admission, body.as_deref());
         assert_eq!(compared.result, Agreement::NotReplayable);
         compared.reason.unwrap()
     };
@@ -151,8 +151,9 @@ fn what_cannot_be_replayed_is_told_with_its_reason() {
 #[test]
 fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agree() {
     let mut replayer = recorded();
-    let mut of =
-        |policy, text: &str| told(&replayer.admitted(&admission("asks", policy), Some(&prompt(text))));
+    let mut of = |policy, text: &str| {
+        told(&replayer.replay_admission(&admission("asks", policy), Some(&prompt(text))))
+    };
     use Agreement::{Consistent, Differs};
     let part = Some("other_policy");
     assert_eq!(of(None, "hello"), (Consistent, part));
@@ -173,7 +174,7 @@ fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agre
 
     let end = completion(Outcome::Complete, Some(note(60, &["weak-a"])));
     let answer = whole("alphasign");
-    let mut of = |policy| told(&replayer.answered(&admission("asks", policy), &end, Some(&answer)));
+    let mut of = |policy| told(&replayer.replay_completion(&admission("asks", policy), &end, Some(&answer)));
     assert_eq!(of(None), (Agreement::Same, None));
     assert_eq!(of(Some(note(60, &["weak-a"]))), (Agreement::Same, None));
     assert_eq!(of(Some(note(0, &["python/seen"]))), (Agreement::Same, None));
@@ -183,10 +184,10 @@ fn what_others_found_behind_the_rules_is_left_to_them_and_the_rules_have_to_agre
 #[test]
 fn what_rules_deny_differs_also_where_others_would_be_asked_behind_them() {
     let mut replayer = recorded();
-    let compared = replayer.admitted(&admission("asks", None), Some(&prompt("bluebird")));
+    let compared = replayer.replay_admission(&admission("asks", None), Some(&prompt("bluebird")));
     assert_eq!(told(&compared), (Agreement::Differs, None));
     let named = Some(note(0, &["python/seen"]));
-    let compared = replayer.admitted(&admission("asks", named), Some(&prompt("bluebird")));
+    let compared = replayer.replay_admission(&admission("asks", named), Some(&prompt("bluebird")));
     assert_eq!(told(&compared), (Agreement::Differs, Some("other_policy")));
 }
 
@@ -197,7 +198,7 @@ fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
     document["policy"]["rules"][3]["action"] = json!("Flag");
     let mut replayer = replayer(&document, RuleSource::Other);
     let mut of = |policy, text: &str| {
-        let compared = replayer.admitted(&admission("nobody", policy), Some(&prompt(text)));
+        let compared = replayer.replay_admission(&admission("nobody", policy), Some(&prompt(text)));
         (compared.result, compared.replayed.unwrap().verdict)
     };
     let flagged = Some(note(60, &["weak-a"]));
@@ -208,12 +209,12 @@ fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
     );
     let changed = completion(Outcome::Complete, Some(redacted(note(0, &["staff"]))));
     let left = whole("ask [redacted:staff]");
-    let compared = replayer.answered(&admission("acme", None), &changed, Some(&left));
+    let compared = replayer.replay_completion(&admission("acme", None), &changed, Some(&left));
     assert_eq!(
         told(&compared),
         (Agreement::NotReplayable, Some("redacted_answer"))
     );
-    let compared = replayer.answered(&admission("acme", None), &changed, Some(&whole("bluebird")));
+    let compared = replayer.replay_completion(&admission("acme", None), &changed, Some(&whole("bluebird")));
     assert_eq!(told(&compared), (Agreement::Differs, None));
 }
 
@@ -231,14 +232,14 @@ fn a_token_that_is_longer_than_its_match_is_replayed_with_its_rest() {
     let token = format!("use tok_{} please", "abcdefgh".repeat(300));
     let taken = || Some(redacted(note(0, &["token"])));
     let mut request = |policy| {
-        let compared = replayer.admitted(&admission("acme", policy), Some(&prompt(&token)));
+        let compared = replayer.replay_admission(&admission("acme", policy), Some(&prompt(&token)));
         (compared.result, compared.replayed.unwrap().verdict)
     };
     assert_eq!(request(taken()), (Agreement::Same, VerdictKind::Redact));
     assert_eq!(request(None), (Agreement::Differs, VerdictKind::Redact));
     let mut answer = |policy, text: &str| {
         let end = completion(Outcome::Complete, policy);
-        told(&replayer.answered(&admission("acme", None), &end, Some(&whole(text))))
+        told(&replayer.replay_completion(&admission("acme", None), &end, Some(&whole(text))))
     };
     let part = Some("redacted_answer");
     assert_eq!(
@@ -259,12 +260,12 @@ fn tenants_of_shards_are_replayed_where_all_plans_say_the_same() {
     let stranger = admission("ns/stranger", Some(note(10, &["staff"])));
     let mut same = replayer(&document, RuleSource::Recorded);
     assert_eq!(
-        told(&same.admitted(&stranger, Some(&prompt("staff-123456")))),
+        told(&same.replay_admission(&stranger, Some(&prompt("staff-123456")))),
         (Agreement::Same, None)
     );
     document["plans"][1]["policy"] = json!(null);
     let mut differ = replayer(&document, RuleSource::Recorded);
-    let compared = differ.admitted(&stranger, Some(&prompt("staff-123456")));
+    let compared = differ.replay_admission(&stranger, Some(&prompt("staff-123456")));
     assert_eq!(
         told(&compared),
         (Agreement::NotReplayable, Some("tenant_unknown"))
@@ -302,14 +303,14 @@ fn hostile_bodies_cost_no_more_than_their_verdict() {
     );
     let bodies: [&[u8]; 5] = [&deep, &nested, b"\xff\xfe", many.as_bytes(), b""];
     for body in bodies {
-        let compared = replayer.admitted(&admission("acme", None), Some(body));
+        let compared = replayer.replay_admission(&admission("acme", None), Some(body));
         assert_ne!(compared.result, Agreement::Same, "{} bytes", body.len());
         let end = completion(Outcome::Complete, None);
-        let _ = replayer.answered(&admission("acme", None), &end, Some(body));
+        let _ = replayer.replay_completion(&admission("acme", None), &end, Some(body));
         let events = [b"data: ", body, b"\n\n"].concat();
-        let _ = replayer.answered(&admission("acme", None), &end, Some(&events));
+        let _ = replayer.replay_completion(&admission("acme", None), &end, Some(&events));
     }
-    let compared = replayer.admitted(&admission("acme", None), Some(&prompt("hello")));
+    let compared = replayer.replay_admission(&admission("acme", None), Some(&prompt("hello")));
     assert_eq!(compared.result, Agreement::Same);
 }
 
@@ -323,10 +324,10 @@ proptest! {
         let body = [begin, &body].concat();
         for outcome in Outcome::ALL {
             let compared =
-                replayer.answered(&admission("acme", None), &completion(outcome, None), Some(&body));
+                replayer.replay_completion(&admission("acme", None), &completion(outcome, None), Some(&body));
             prop_assert_ne!(compared.reason, Some("policy_panic"));
         }
-        let compared = replayer.admitted(&admission("acme", None), Some(&body));
+        let compared = replayer.replay_admission(&admission("acme", None), Some(&body));
         prop_assert_ne!(compared.reason, Some("policy_panic"));
     }
 }

@@ -11,7 +11,7 @@
 //!          0x01, length (2 bytes, big-endian), why not: one line of UTF-8, at most 512 bytes
 //! ```
 //!
-//! It is not on the hot path, and nobody waits for it longer than [`DEADLINE`]: the exchange takes place on a thread of its
+//! It is not on the hot path, and nobody waits for it longer than [`SIGN_TIMEOUT`]: the exchange takes place on a thread of its
 //! own, of which there is one at a time.
 #![forbid(unsafe_code)]
 
@@ -24,17 +24,17 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// How long a signature is waited for.
-pub const DEADLINE: Duration = Duration::from_secs(2);
+pub const SIGN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest refusal that is read, in bytes.
-const MAX_REFUSAL: usize = 512;
-const NAME: &str = "SIGNER ";
+const MAX_REFUSAL_BYTES: usize = 512;
+const SIGNER_PREFIX: &str = "SIGNER ";
 
 /// A signer behind a Unix socket.
 pub struct SocketSigner {
     path: PathBuf,
     vkey: String,
     public: [u8; 32],
-    deadline: Duration,
+    timeout: Duration,
     /// Whether an exchange that nobody waits for any more has not ended.
     busy: Arc<AtomicBool>,
 }
@@ -46,8 +46,8 @@ impl SocketSigner {
         Self {
             path: path.to_owned(),
             vkey: key.to_text(),
-            public: key.point(),
-            deadline,
+            public: key.point_bytes(),
+            timeout: deadline,
             busy: Arc::default(),
         }
     }
@@ -65,10 +65,10 @@ impl Signer for SocketSigner {
         }
         let (answer, answered) = mpsc::sync_channel(1);
         let (path, vkey, message) = (self.path.clone(), self.vkey.clone(), message.to_vec());
-        let (busy, deadline) = (Arc::clone(&self.busy), self.deadline);
+        let (busy, deadline) = (Arc::clone(&self.busy), self.timeout);
         let thread = std::thread::Builder::new().name("proofgate-signer".to_owned());
         let asking = thread.spawn(move || {
-            let asked = ask(&path, &vkey, &message, deadline);
+            let asked = request_signature(&path, &vkey, &message, deadline);
             busy.store(false, Ordering::Release);
             // Nobody may wait any more.
             let _ = answer.send(asked);
@@ -77,7 +77,7 @@ impl Signer for SocketSigner {
             self.busy.store(false, Ordering::Release);
             return Err(told(&format!("cannot start a thread for the request: {error}")));
         }
-        match answered.recv_timeout(self.deadline) {
+        match answered.recv_timeout(self.timeout) {
             Ok(Ok(Ok(signature))) => Ok(signature),
             Ok(Ok(Err(refusal))) => Err(told(&format!("it refused: {refusal}"))),
             Ok(Err(error)) => Err(told(&error.to_string())),
@@ -87,7 +87,12 @@ impl Signer for SocketSigner {
 }
 
 /// One exchange: the signature, or why there is none.
-fn ask(path: &Path, vkey: &str, message: &[u8], deadline: Duration) -> io::Result<Result<[u8; 64], String>> {
+fn request_signature(
+    path: &Path,
+    vkey: &str,
+    message: &[u8],
+    deadline: Duration,
+) -> io::Result<Result<[u8; 64], String>> {
     let too_long = |_| io::Error::other("the request is too long");
     let mut question = Vec::with_capacity(6 + vkey.len() + message.len());
     question.extend_from_slice(&u16::try_from(vkey.len()).map_err(too_long)?.to_be_bytes());
@@ -109,7 +114,7 @@ fn ask(path: &Path, vkey: &str, message: &[u8], deadline: Duration) -> io::Resul
         [1] => {
             let mut length = [0; 2];
             stream.read_exact(&mut length)?;
-            let mut text = vec![0; usize::from(u16::from_be_bytes(length)).min(MAX_REFUSAL)];
+            let mut text = vec![0; usize::from(u16::from_be_bytes(length)).min(MAX_REFUSAL_BYTES)];
             stream.read_exact(&mut text)?;
             let text = String::from_utf8_lossy(&text);
             Ok(Err(text.chars().filter(|c| !c.is_control()).collect()))
@@ -124,47 +129,47 @@ fn ask(path: &Path, vkey: &str, message: &[u8], deadline: Duration) -> io::Resul
 /// asked, so that a key which cannot sign is none.
 ///
 /// # Errors
-/// As [`SigningKey::from_rotation_text`]; [`LedgerError::Signer`].
+/// As [`SigningKey::from_rotation_text`]; [`LedgerError::SignerFailed`].
 pub fn read_keys(text: &str) -> Result<(SigningKey, Option<SigningKey>), LedgerError> {
-    SigningKey::from_rotation_text_by(text, &|line| match named(line)? {
+    SigningKey::from_rotation_text_with(text, &|line| match parse_signer_line(line)? {
         None => SigningKey::from_text(line),
         Some((key, path)) => {
-            let signer = SocketSigner::new(path, &key, DEADLINE);
-            SigningKey::of_signer(&key, Arc::new(signer))
+            let signer = SocketSigner::new(path, &key, SIGN_TIMEOUT);
+            SigningKey::from_signer(&key, Arc::new(signer))
         }
     })
 }
 
 /// Whether a text is that of a key file with a key that signs.
 #[must_use]
-pub fn is_secret(text: &str) -> bool {
+pub fn is_secret_key_text(text: &str) -> bool {
     let text = text.trim_start();
-    text.starts_with("PRIVATE+KEY+") || text.starts_with(NAME)
+    text.starts_with("PRIVATE+KEY+") || text.starts_with(SIGNER_PREFIX)
 }
 
 /// The public half of the first key of a key file, with what the statements behind it say of its line. No signer is asked.
 ///
 /// # Errors
 /// As [`SigningKey::from_file_text`].
-pub fn public_half(text: &str) -> Result<VerifyingKey, LedgerError> {
+pub fn parse_public_key(text: &str) -> Result<VerifyingKey, LedgerError> {
     let first = text.trim_start().lines().next().unwrap_or_default().trim_end();
-    let key = match named(first)? {
+    let key = match parse_signer_line(first)? {
         None => SigningKey::from_text(first)?.verifying_key(),
         Some((key, _)) => key,
     };
     // Before the first statement stand the keys.
-    let notes = KeySuccession::split(text);
-    let notes = notes.iter().filter(|note| !is_secret(note));
+    let notes = KeySuccession::split_notes(text);
+    let notes = notes.iter().filter(|note| !is_secret_key_text(note));
     let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
     key.with_successions(&statements?)
 }
 
 /// The key and the socket that a line names; `None` of any other line.
-fn named(line: &str) -> Result<Option<(VerifyingKey, &Path)>, LedgerError> {
-    let Some(rest) = line.strip_prefix(NAME) else {
+fn parse_signer_line(line: &str) -> Result<Option<(VerifyingKey, &Path)>, LedgerError> {
+    let Some(rest) = line.strip_prefix(SIGNER_PREFIX) else {
         return Ok(None);
     };
-    let form = LedgerError::KeyText("not of the form SIGNER vkey /path/of/socket");
+    let form = LedgerError::KeyMalformed("not of the form SIGNER vkey /path/of/socket");
     let (vkey, path) = rest.split_once(' ').ok_or(form.clone())?;
     let path = Path::new(path);
     match path.is_absolute() {

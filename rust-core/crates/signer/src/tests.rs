@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-use super::{SocketSigner, public_half, read_keys};
+use super::{SocketSigner, parse_public_key, read_keys};
 use proofgate_ledger::{Checkpoint, KeySuccession, LedgerError, Signer, SigningKey};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -111,14 +111,14 @@ fn a_key_of_a_signer_follows_one_of_a_file() {
     let statement = KeySuccession::sign(&key(1), &held, 1, 2).unwrap();
     let text = format!("{}\n{}\n\n{statement}", line(2, &path), key(1).to_text());
     let (following, former) = read_keys(&text).unwrap();
-    assert_eq!(following.verifying_key().line().len(), 2);
+    assert_eq!(following.verifying_key().lineage().len(), 2);
     assert_eq!(former.unwrap().verifying_key(), key(1).verifying_key());
-    let public = public_half(&text).unwrap();
+    let public = parse_public_key(&text).unwrap();
     assert_eq!(
-        (public.to_text(), public.line().len()),
+        (public.to_text(), public.lineage().len()),
         (key(2).verifying_key().to_text(), 2)
     );
-    assert!(public_half(&text.replace("until 2", "until 3")).is_err());
+    assert!(parse_public_key(&text.replace("until 2", "until 3")).is_err());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_signer_that_refuses_errs_or_holds_another_key_is_told_as_one() {
     for (name, answer, told) in answers {
         let path = socket(&dir, name);
         serve(&path, answer);
-        let Err(LedgerError::Signer(why)) = read_keys(&line(1, &path)) else {
+        let Err(LedgerError::SignerFailed(why)) = read_keys(&line(1, &path)) else {
             unreachable!("{name} signs");
         };
         assert!(why.contains(told), "{name}: {why}");
@@ -143,7 +143,7 @@ fn a_signer_that_refuses_errs_or_holds_another_key_is_told_as_one() {
     assert!(read_keys(&line(1, &path)).is_err());
     assert!(matches!(
         read_keys(&line(1, &socket(&dir, "nobody"))),
-        Err(LedgerError::Signer(_))
+        Err(LedgerError::SignerFailed(_))
     ));
 }
 
@@ -159,7 +159,7 @@ fn a_signer_that_signs_one_message_in_two_ways_is_none() {
             _ => vec![0; 65],
         }
     });
-    let Err(LedgerError::Signer(why)) = read_keys(&line(1, &path)) else {
+    let Err(LedgerError::SignerFailed(why)) = read_keys(&line(1, &path)) else {
         unreachable!("it signs");
     };
     assert!(why.contains("two different ways"), "{why}");
@@ -194,6 +194,6 @@ fn a_line_that_names_no_signer_is_refused() {
         "SIGNER x /s",
     ] {
         assert!(read_keys(text).is_err(), "{text}");
-        assert!(public_half(text).is_err(), "{text}");
+        assert!(parse_public_key(text).is_err(), "{text}");
     }
 }

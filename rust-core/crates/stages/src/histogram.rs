@@ -12,7 +12,7 @@ pub(crate) struct Histogram {
 }
 
 /// What a histogram held at one moment.
-pub(crate) struct Snapshot {
+pub(crate) struct DurationSnapshot {
     /// Not cumulative.
     pub(crate) counts: [u64; buckets::COUNT],
     pub(crate) sum_nanoseconds: u64,
@@ -31,8 +31,8 @@ impl Histogram {
         self.sum_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub(crate) fn snapshot(&self) -> DurationSnapshot {
+        DurationSnapshot {
             counts: array::from_fn(|index| self.counts[index].load(Ordering::Relaxed)),
             sum_nanoseconds: self.sum_nanoseconds.load(Ordering::Relaxed),
         }

@@ -6,8 +6,8 @@ use crate::histogram::Histogram;
 use crate::stage::{Interval, Stage};
 
 /// The lowest bit of the state is the switch; the rest counts open scopes.
-const SWITCH: usize = 1;
-const SCOPE: usize = 2;
+const ENABLED_BIT: usize = 1;
+const SCOPE_UNIT: usize = 2;
 
 /// Whether stages are measured, and what was measured. It is shared between threads in an `Arc`.
 ///
@@ -17,7 +17,7 @@ const SCOPE: usize = 2;
 pub struct Profiler {
     state: AtomicUsize,
     /// Whether measuring was on before, so that there are series to show.
-    was_on: AtomicBool,
+    was_enabled: AtomicBool,
     pub(crate) stages: [Histogram; Stage::COUNT],
     pub(crate) unaccounted: Histogram,
     pub(crate) total: Histogram,
@@ -28,8 +28,8 @@ impl Profiler {
     /// A profiler without observations whose switch is on or off.
     pub fn new(enabled: bool) -> Self {
         Profiler {
-            state: AtomicUsize::new(if enabled { SWITCH } else { 0 }),
-            was_on: AtomicBool::new(enabled),
+            state: AtomicUsize::new(if enabled { ENABLED_BIT } else { 0 }),
+            was_enabled: AtomicBool::new(enabled),
             stages: array::from_fn(|_| Histogram::new()),
             unaccounted: Histogram::new(),
             total: Histogram::new(),
@@ -39,55 +39,55 @@ impl Profiler {
 
     /// Whether to measure what begins now.
     #[inline]
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
     }
 
     /// Whether it was on at any time.
     pub(crate) fn was_on(&self) -> bool {
-        self.was_on.load(Ordering::Relaxed)
+        self.was_enabled.load(Ordering::Relaxed)
     }
 
     /// Sets the switch and returns what it was. Open scopes are not affected and not reported.
-    pub fn set(&self, enabled: bool) -> bool {
+    pub fn set_enabled(&self, enabled: bool) -> bool {
         let before = if enabled {
-            self.was_on.store(true, Ordering::Relaxed);
-            self.state.fetch_or(SWITCH, Ordering::Relaxed)
+            self.was_enabled.store(true, Ordering::Relaxed);
+            self.state.fetch_or(ENABLED_BIT, Ordering::Relaxed)
         } else {
-            self.state.fetch_and(!SWITCH, Ordering::Relaxed)
+            self.state.fetch_and(!ENABLED_BIT, Ordering::Relaxed)
         };
-        before & SWITCH != 0
+        before & ENABLED_BIT != 0
     }
 
     /// Opens a scope.
     pub fn enter(&self) {
-        self.was_on.store(true, Ordering::Relaxed);
-        self.state.fetch_add(SCOPE, Ordering::Relaxed);
+        self.was_enabled.store(true, Ordering::Relaxed);
+        self.state.fetch_add(SCOPE_UNIT, Ordering::Relaxed);
     }
 
     /// Closes a scope. Returns `false`, and changes nothing, when none is open.
     pub fn exit(&self) -> bool {
         self.state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
-                state.checked_sub(SCOPE)
+                state.checked_sub(SCOPE_UNIT)
             })
             .is_ok()
     }
 
     /// How many scopes are open.
-    pub fn scopes(&self) -> usize {
-        self.state.load(Ordering::Relaxed) / SCOPE
+    pub fn open_scopes(&self) -> usize {
+        self.state.load(Ordering::Relaxed) / SCOPE_UNIT
     }
 
     /// Starts to measure an interval, if measuring is on.
     #[inline]
     pub fn timer(&self) -> Timer {
-        Timer(self.is_on().then(Instant::now))
+        Timer(self.is_enabled().then(Instant::now))
     }
 
     /// Records an interval that was measured elsewhere, if measuring is on.
     pub fn record(&self, interval: Interval, duration: Duration) {
-        if self.is_on() {
+        if self.is_enabled() {
             self.intervals[interval as usize].record(nanoseconds(duration));
         }
     }

@@ -5,11 +5,11 @@ use crate::profiler::{Profiler, nanoseconds};
 use crate::stage::Stage;
 
 /// So many sets of laps are kept by each thread for exchanges to come.
-const MOST_SPARE: usize = 1024;
+const MAX_FREE_LAPS: usize = 1024;
 
 thread_local! {
     #[expect(clippy::vec_box, reason = "a span owns its box, and returns that box")]
-    static SPARE: RefCell<Vec<Box<Laps>>> = const { RefCell::new(Vec::new()) };
+    static FREE_LAPS: RefCell<Vec<Box<Laps>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The time of one exchange, in laps. Whether it is measured is decided once, at its start.
@@ -24,7 +24,7 @@ pub struct Span(Option<Box<Laps>>);
 struct Laps {
     start: Instant,
     /// The end of the last lap.
-    mark: Instant,
+    last_lap_end: Instant,
     /// Nanoseconds of each stage.
     spent: [u64; Stage::COUNT],
     /// Bit n: stage n has occurred, perhaps in no time.
@@ -35,18 +35,18 @@ impl Span {
     /// Begins an exchange at a moment that the caller knows anyhow.
     #[inline]
     pub fn start(profiler: &Profiler, now: Instant) -> Self {
-        Span(profiler.is_on().then(|| Laps::new(now)))
+        Span(profiler.is_enabled().then(|| Laps::new(now)))
     }
 
     /// Begins an exchange now; the clock is read only if measuring is on.
     #[inline]
     pub fn start_now(profiler: &Profiler) -> Self {
-        Span(profiler.is_on().then(|| Laps::new(Instant::now())))
+        Span(profiler.is_enabled().then(|| Laps::new(Instant::now())))
     }
 
     /// Whether this exchange is measured.
     #[inline]
-    pub fn is_on(&self) -> bool {
+    pub fn is_measured(&self) -> bool {
         self.0.is_some()
     }
 
@@ -101,7 +101,7 @@ impl Drop for Span {
     #[inline]
     fn drop(&mut self) {
         if let Some(laps) = self.0.take() {
-            laps.put_back();
+            laps.recycle();
         }
     }
 }
@@ -110,11 +110,11 @@ impl Laps {
     fn new(now: Instant) -> Box<Self> {
         let begun = Laps {
             start: now,
-            mark: now,
+            last_lap_end: now,
             spent: [0; Stage::COUNT],
             occurred: 0,
         };
-        match SPARE.try_with(|spare| spare.borrow_mut().pop()) {
+        match FREE_LAPS.try_with(|spare| spare.borrow_mut().pop()) {
             Ok(Some(mut laps)) => {
                 *laps = begun;
                 laps
@@ -124,11 +124,11 @@ impl Laps {
     }
 
     #[cold]
-    fn put_back(self: Box<Self>) {
+    fn recycle(self: Box<Self>) {
         // A thread that ends keeps nothing.
-        let _ = SPARE.try_with(|spare| {
+        let _ = FREE_LAPS.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            if spare.len() < MOST_SPARE {
+            if spare.len() < MAX_FREE_LAPS {
                 spare.push(self);
             }
         });
@@ -140,8 +140,8 @@ impl Laps {
 
     /// Moves the mark, never back, and returns by how many nanoseconds.
     fn advance(&mut self, now: Instant) -> u64 {
-        let passed = nanoseconds(now.saturating_duration_since(self.mark));
-        self.mark = self.mark.max(now);
+        let passed = nanoseconds(now.saturating_duration_since(self.last_lap_end));
+        self.last_lap_end = self.last_lap_end.max(now);
         passed
     }
 
@@ -154,7 +154,7 @@ impl Laps {
 
     fn record(&mut self, profiler: &Profiler, now: Instant) {
         self.advance(now);
-        let total = nanoseconds(self.mark - self.start);
+        let total = nanoseconds(self.last_lap_end - self.start);
         let accounted = self
             .spent
             .iter()

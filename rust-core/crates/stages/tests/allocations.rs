@@ -73,7 +73,7 @@ fn switching_allocates_nothing() {
     let profiler = Profiler::new(false);
     let switched = allocations(|| {
         profiler.enter();
-        profiler.set(true);
+        profiler.set_enabled(true);
         profiler.exit();
     });
     assert_eq!(switched, 0);

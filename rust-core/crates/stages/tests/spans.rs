@@ -80,12 +80,12 @@ fn whether_an_exchange_is_measured_is_decided_at_its_start() {
     let profiler = Arc::new(Profiler::new(false));
     let start = Instant::now();
     let mut before = Span::start(&profiler, start);
-    assert!(!before.is_on());
-    profiler.set(true);
+    assert!(!before.is_measured());
+    profiler.set_enabled(true);
     let mut during = Span::start(&profiler, start);
     before.lap(Stage::Parse, start + microseconds(1));
     during.lap(Stage::Parse, start + microseconds(1));
-    profiler.set(false);
+    profiler.set_enabled(false);
     during.lap(Stage::Auth, start + microseconds(2));
     before.finish(&profiler, start + microseconds(3));
     during.finish(&profiler, start + microseconds(3));

@@ -14,13 +14,13 @@ use support::{count, sum};
 #[test]
 fn the_switch_says_what_it_was() {
     let profiler = Profiler::new(false);
-    assert!(!profiler.set(true));
-    assert!(profiler.set(true));
-    assert!(profiler.is_on());
-    assert!(profiler.set(false));
-    assert!(!profiler.set(false));
-    assert!(!profiler.is_on());
-    assert!(Profiler::new(true).is_on());
+    assert!(!profiler.set_enabled(true));
+    assert!(profiler.set_enabled(true));
+    assert!(profiler.is_enabled());
+    assert!(profiler.set_enabled(false));
+    assert!(!profiler.set_enabled(false));
+    assert!(!profiler.is_enabled());
+    assert!(Profiler::new(true).is_enabled());
 }
 
 #[test]
@@ -28,25 +28,25 @@ fn measuring_is_on_until_the_last_scope_is_closed() {
     let profiler = Profiler::new(false);
     profiler.enter();
     profiler.enter();
-    assert_eq!(profiler.scopes(), 2);
+    assert_eq!(profiler.open_scopes(), 2);
     assert!(profiler.exit());
-    assert!(profiler.is_on());
+    assert!(profiler.is_enabled());
     assert!(profiler.exit());
-    assert!(!profiler.is_on());
+    assert!(!profiler.is_enabled());
 }
 
 #[test]
 fn the_switch_and_the_scopes_do_not_disturb_each_other() {
     let profiler = Profiler::new(false);
     profiler.enter();
-    assert!(!profiler.set(true), "an open scope is not the switch");
+    assert!(!profiler.set_enabled(true), "an open scope is not the switch");
     assert!(profiler.exit());
-    assert!(profiler.is_on(), "closing a scope leaves the switch on");
+    assert!(profiler.is_enabled(), "closing a scope leaves the switch on");
     profiler.enter();
-    assert!(profiler.set(false));
-    assert!(profiler.is_on(), "the switch leaves the scope open");
+    assert!(profiler.set_enabled(false));
+    assert!(profiler.is_enabled(), "the switch leaves the scope open");
     assert!(profiler.exit());
-    assert!(!profiler.is_on());
+    assert!(!profiler.is_enabled());
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn closing_a_scope_that_is_not_open_changes_nothing() {
     for enabled in [false, true] {
         let profiler = Profiler::new(enabled);
         assert!(!profiler.exit());
-        assert_eq!((profiler.is_on(), profiler.scopes()), (enabled, 0));
+        assert_eq!((profiler.is_enabled(), profiler.open_scopes()), (enabled, 0));
     }
 }
 
@@ -70,8 +70,8 @@ fn scopes_of_many_threads_overlap_in_any_order() {
             thread::spawn(move || {
                 for _ in 0..1000 {
                     profiler.enter();
-                    assert!(profiler.is_on());
-                    profiler.set(true);
+                    assert!(profiler.is_enabled());
+                    profiler.set_enabled(true);
                     assert!(profiler.exit());
                 }
                 profiler.enter();
@@ -82,12 +82,12 @@ fn scopes_of_many_threads_overlap_in_any_order() {
         })
         .collect();
     all_open.wait();
-    assert_eq!(profiler.scopes(), THREADS);
-    profiler.set(false);
-    assert!(profiler.is_on());
+    assert_eq!(profiler.open_scopes(), THREADS);
+    profiler.set_enabled(false);
+    assert!(profiler.is_enabled());
     checked.wait();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!((profiler.is_on(), profiler.scopes()), (false, 0));
+    assert_eq!((profiler.is_enabled(), profiler.open_scopes()), (false, 0));
 }
 
 #[test]
@@ -135,9 +135,9 @@ fn an_interval_is_recorded_if_measuring_was_on_when_it_began() {
     let profiler = Arc::new(Profiler::new(false));
     let before = profiler.timer();
     profiler.record(Interval::LoopLag, Duration::from_millis(3));
-    profiler.set(true);
+    profiler.set_enabled(true);
     let during = profiler.timer();
-    profiler.set(false);
+    profiler.set_enabled(false);
     before.stop(&profiler, Interval::LedgerBatch);
     during.stop(&profiler, Interval::LedgerBatch);
     assert_eq!(count(&profiler, "ledger_batch"), 1);

@@ -9,8 +9,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-const LOCK: &str = "lock";
-const TEMPORARY: &str = ".tmp";
+const LOCK_FILE: &str = "lock";
+const TEMP_SUFFIX: &str = ".tmp";
 
 /// Named files that are written whole. Names are relative, with `/` between parts.
 pub trait StateStorage: Send + Sync {
@@ -58,7 +58,7 @@ impl StateDirectory {
             .create(true)
             .truncate(false)
             .write(true)
-            .open(path.join(LOCK))?;
+            .open(path.join(LOCK_FILE))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Self {
                 path: path.to_owned(),
@@ -70,7 +70,7 @@ impl StateDirectory {
     }
 
     /// Makes the directories above a file, each durably.
-    fn make_above(&self, name: &str) -> io::Result<()> {
+    fn create_parent_dirs(&self, name: &str) -> io::Result<()> {
         let mut at = self.path.clone();
         let Some((above, _)) = name.rsplit_once('/') else {
             return Ok(());
@@ -102,9 +102,9 @@ impl StateStorage for StateDirectory {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.make_above(name)?;
+        self.create_parent_dirs(name)?;
         let path = self.path.join(name);
-        let temporary = self.path.join(format!("{name}{TEMPORARY}"));
+        let temporary = self.path.join(format!("{name}{TEMP_SUFFIX}"));
         let mut file = File::create(&temporary)?;
         file.write_all(bytes)?;
         file.sync_all()?;
@@ -121,7 +121,7 @@ impl StateStorage for StateDirectory {
         let mut names = Vec::new();
         for entry in entries {
             if let Ok(name) = entry?.file_name().into_string()
-                && !name.ends_with(TEMPORARY)
+                && !name.ends_with(TEMP_SUFFIX)
             {
                 names.push(name);
             }

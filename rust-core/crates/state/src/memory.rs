@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing was written.
-    Before,
+    BeforeWrite,
     /// It was written, and the caller is told that it was not.
-    After,
-    /// As `After`, but only until the power is lost: it is not on the disk.
+    AfterWrite,
+    /// As `AfterWrite`, but only until the power is lost: it is not on the disk.
     Unsynced,
 }
 
@@ -24,14 +24,14 @@ struct Files {
     /// What the disk holds of files whose last write was not synced.
     unsynced: BTreeMap<String, Option<Vec<u8>>>,
     /// Every content that a name ever had.
-    past: BTreeMap<String, BTreeSet<Vec<u8>>>,
+    history: BTreeMap<String, BTreeSet<Vec<u8>>>,
 }
 
 /// Files that all clones of it share.
 #[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<Files>>);
+pub struct MemoryStorage(Arc<Mutex<Files>>);
 
-impl Memory {
+impl MemoryStorage {
     fn files(&self) -> MutexGuard<'_, Files> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,9 +61,9 @@ impl Memory {
 
     /// Every text that a name ever had, sorted.
     #[must_use]
-    pub fn past(&self, name: &str) -> Vec<String> {
+    pub fn history(&self, name: &str) -> Vec<String> {
         let files = self.files();
-        let past = files.past.get(name).into_iter().flatten();
+        let past = files.history.get(name).into_iter().flatten();
         past.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
             .collect()
     }
@@ -85,7 +85,7 @@ impl Memory {
     }
 
     /// Takes a file away.
-    pub fn take(&self, name: &str) -> Option<Vec<u8>> {
+    pub fn delete(&self, name: &str) -> Option<Vec<u8>> {
         self.files().files.remove(name)
     }
 
@@ -100,12 +100,12 @@ impl Memory {
     }
 
     /// Puts a file there.
-    pub fn put(&self, name: &str, bytes: Vec<u8>) {
+    pub fn insert(&self, name: &str, bytes: Vec<u8>) {
         self.files().files.insert(name.to_owned(), bytes);
     }
 }
 
-impl StateStorage for Memory {
+impl StateStorage for MemoryStorage {
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         Ok(self.files().files.get(name).cloned())
     }
@@ -115,7 +115,7 @@ impl StateStorage for Memory {
         let fails = files.fault.filter(|(from, _)| files.writes >= *from);
         files.writes += 1;
         if let Some((from, fault)) = fails
-            && (fault == Fault::Before || files.writes > from + 1)
+            && (fault == Fault::BeforeWrite || files.writes > from + 1)
         {
             return Err(io::Error::other("injected"));
         }
@@ -129,7 +129,7 @@ impl StateStorage for Memory {
             }
         }
         files
-            .past
+            .history
             .entry(name.to_owned())
             .or_default()
             .insert(bytes.to_vec());

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use proofgate_translate::{
-    Asked, EventKind, Target, Untranslatable, UntranslatableFields, anthropic_openai, openai_anthropic,
-    openai_converse, openai_gemini, openai_responses, responses_openai,
+    EventKind, RequestContext, Target, UntranslatableFieldPolicy, UntranslatableRequest, anthropic_openai,
+    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
 };
 use serde_json::{Value, json};
 
@@ -17,12 +17,12 @@ const IN_A_RUN: u32 = 20;
 /// Runs after which a stream begins anew: what is kept of one is bounded.
 const EVENTS: u32 = 5000;
 
-type Request = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
+type Request = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest>;
 
 const TARGET: Target<'static> = Target {
     model: "m",
     max_output_tokens: 4096,
-    untranslatable: UntranslatableFields::Drop,
+    untranslatable: UntranslatableFieldPolicy::Drop,
 };
 
 fn main() {
@@ -30,74 +30,89 @@ fn main() {
     for (pair, writer, model, body) in [
         (
             "openai_anthropic",
-            openai_anthropic::request as Request,
+            openai_anthropic::translate_request as Request,
             "claude-opus-4-7",
             &chat,
         ),
-        ("openai_gemini", openai_gemini::request, "gemini-3-pro", &chat),
+        (
+            "openai_gemini",
+            openai_gemini::translate_request,
+            "gemini-3-pro",
+            &chat,
+        ),
         (
             "openai_converse",
-            openai_converse::request,
+            openai_converse::translate_request,
             "amazon.nova-pro-v1:0",
             &chat,
         ),
-        ("openai_responses", openai_responses::request, "gpt-5.6", &chat),
+        (
+            "openai_responses",
+            openai_responses::translate_request,
+            "gpt-5.6",
+            &chat,
+        ),
         (
             "anthropic_openai",
-            anthropic_openai::request,
+            anthropic_openai::translate_request,
             "gpt-4.1",
             &messages(),
         ),
-        ("responses_openai", responses_openai::request, "m", &responses()),
+        (
+            "responses_openai",
+            responses_openai::translate_request,
+            "m",
+            &responses(),
+        ),
     ] {
         let target = Target { model, ..TARGET };
         measure(&format!("{pair} request"), body, |body, out| {
             writer(body, &target, out).unwrap();
         });
     }
-    let asked = Asked {
+    let asked = RequestContext {
         model: "m".to_owned(),
         stream: true,
         include_usage: true,
-        ..Asked::default()
+        ..RequestContext::default()
     };
     whole_answers(&asked);
     events(&asked);
 }
 
-fn whole_answers(asked: &Asked) {
+fn whole_answers(asked: &RequestContext) {
     let text = text(900);
     let claudes = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
         "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 25}});
     measure("openai_anthropic answer", &claudes, |body, out| {
-        openai_anthropic::answer(body, asked, 1, out).unwrap();
+        openai_anthropic::translate_response(body, asked, 1, out).unwrap();
     });
     let geminis = json!({"responseId": "r", "candidates": [{"content": {"role": "model", "parts": [{"text": text}]},
         "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3}});
     measure("openai_gemini answer", &geminis, |body, out| {
-        openai_gemini::answer(body, asked, 1, out).unwrap();
+        openai_gemini::translate_response(body, asked, 1, out).unwrap();
     });
     let converses = json!({"output": {"message": {"role": "assistant", "content": [{"text": text}]}},
         "stopReason": "end_turn", "usage": {"inputTokens": 11, "outputTokens": 9, "totalTokens": 20}});
     measure("openai_converse answer", &converses, |body, out| {
-        openai_converse::answer(body, asked, 1, out).unwrap();
+        openai_converse::translate_response(body, asked, 1, out).unwrap();
     });
     let chats = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0,
         "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 25, "total_tokens": 35}});
     let mut kept = Vec::new();
     let responses =
-        responses_openai::request(responses().to_string().as_bytes(), &TARGET, &mut kept).unwrap();
+        responses_openai::translate_request(responses().to_string().as_bytes(), &TARGET, &mut kept).unwrap();
     measure("responses_openai answer", &chats, |body, out| {
-        responses_openai::answer(body, &responses, 1, out).unwrap();
+        responses_openai::translate_response(body, &responses, 1, out).unwrap();
     });
     measure("anthropic_openai answer", &chats, |body, out| {
-        anthropic_openai::answer(body, asked, out).unwrap();
+        anthropic_openai::translate_response(body, asked, out).unwrap();
     });
 }
 
 /// One event of each stream, again and again.
-fn events(asked: &Asked) {
+fn events(asked: &RequestContext) {
     let begin = json!({"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 11}}});
     let start =
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
@@ -137,17 +152,18 @@ fn events(asked: &Asked) {
             stream = anthropic_openai::Stream::new(asked, 1);
             EVENTS
         });
-        stream.event("", event, out).unwrap();
+        stream.push_event("", event, out).unwrap();
     });
     let responses =
-        responses_openai::request(responses().to_string().as_bytes(), &TARGET, &mut Vec::new()).unwrap();
+        responses_openai::translate_request(responses().to_string().as_bytes(), &TARGET, &mut Vec::new())
+            .unwrap();
     let (mut stream, mut left) = (responses_openai::Stream::new(&responses, 1), EVENTS);
     measure("responses_openai event", &delta, |event, out| {
         left = left.checked_sub(1).unwrap_or_else(|| {
             stream = responses_openai::Stream::new(&responses, 1);
             EVENTS
         });
-        stream.event("", event, out).unwrap();
+        stream.push_event("", event, out).unwrap();
     });
 }
 

@@ -10,21 +10,21 @@ mod error;
 mod request;
 mod stream;
 
-pub use error::error;
-pub use request::request;
-pub(crate) use request::{Fields, carried};
+pub use error::translate_error;
+pub use request::translate_request;
+pub(crate) use request::{OrderedFields, write_invoke_body};
 pub use stream::Stream;
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use proofgate_dialect::AnswerError;
+use proofgate_dialect::ResponseError;
 
 /// Whether a model of Bedrock takes Anthropic's messages, as far as its id tells: that of a Claude model names its vendor
 /// (`us.anthropic.claude-…`). An ARN of an inference profile or of provisioned throughput that names no model may be anything.
 #[must_use]
-pub fn takes_messages(model: &str) -> bool {
+pub fn supports_messages(model: &str) -> bool {
     let names_a_model = ["foundation-model/", ":inference-profile/"];
     let may_be_any = model.starts_with("arn:") && !names_a_model.iter().any(|part| model.contains(part));
     may_be_any || model.contains("anthropic.")
@@ -33,8 +33,8 @@ pub fn takes_messages(model: &str) -> bool {
 /// Appends a whole answer, which is the client's already.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] if it is no message: Bedrock has answered 200 with an error of its own (stenolabs/stenoai#361).
-pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+/// [`ResponseError::Malformed`] if it is no message: Bedrock has answered 200 with an error of its own (stenolabs/stenoai#361).
+pub fn translate_response(body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     #[derive(Deserialize)]
     struct Answer<'b> {
         #[serde(borrow)]
@@ -45,6 +45,6 @@ pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
             out.extend_from_slice(body);
             Ok(())
         }
-        _ => Err(AnswerError::Malformed("not a message")),
+        _ => Err(ResponseError::Malformed("not a message")),
     }
 }

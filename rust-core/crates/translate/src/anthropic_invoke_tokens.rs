@@ -8,8 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::anthropic_invoke::carried;
-use proofgate_dialect::{AnswerError, Asked, Untranslatable};
+use crate::anthropic_invoke::write_invoke_body;
+use proofgate_dialect::{RequestContext, ResponseError, UntranslatableRequest};
 
 /// The version of Anthropic's API that every Claude model of Bedrock knows.
 const VERSION: &str = "bedrock-2023-05-31";
@@ -17,7 +17,7 @@ const VERSION: &str = "bedrock-2023-05-31";
 /// The id by which tokens of a model of Bedrock are counted, where it can be: that of a Claude model, without the geography of an
 /// inference profile, which CountTokens refuses (pydantic/pydantic-ai#3367, Portkey-AI/gateway#1436).
 #[must_use]
-pub fn model(model: &str) -> Option<&str> {
+pub fn counting_model_id(model: &str) -> Option<&str> {
     let at = model.find("anthropic.claude")?;
     let (geography, id) = model.split_at(at);
     let is_geography =
@@ -28,11 +28,15 @@ pub fn model(model: &str) -> Option<&str> {
 /// Appends the body of CountTokens for a request that counts tokens. `betas`: those of the request that the provider may be sent.
 ///
 /// # Errors
-/// [`Untranslatable`] as of [`anthropic_invoke::request`](crate::anthropic_invoke::request). `out` is as it was then.
-pub fn request(body: &[u8], betas: &[&str], out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+/// [`Untranslatable`] as of [`anthropic_invoke::translate_request`](crate::anthropic_invoke::request). `out` is as it was then.
+pub fn translate_request(
+    body: &[u8],
+    betas: &[&str],
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
     let mut invoked = Vec::with_capacity(body.len().saturating_add(128));
-    let asked = carried(body, VERSION, betas, &mut invoked)?;
-    if let Some(most) = missing_maximum(body) {
+    let asked = write_invoke_body(body, VERSION, betas, &mut invoked)?;
+    if let Some(most) = default_max_tokens(body) {
         // The object is open for one more field.
         invoked.pop();
         invoked.extend_from_slice(format!(r#","max_tokens":{most}}}"#).as_bytes());
@@ -44,7 +48,7 @@ pub fn request(body: &[u8], betas: &[&str], out: &mut Vec<u8>) -> Result<Asked, 
 }
 
 /// The maximum that an InvokeModel has to name, where who counts names none: more than is to be thought.
-fn missing_maximum(body: &[u8]) -> Option<u64> {
+fn default_max_tokens(body: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Request<'b> {
         #[serde(borrow, default)]
@@ -70,15 +74,15 @@ fn missing_maximum(body: &[u8]) -> Option<u64> {
 /// Appends the answer.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] if it names no number.
-pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+/// [`ResponseError::Malformed`] if it names no number.
+pub fn translate_response(body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Answer {
         input_tokens: u64,
     }
     let Ok(Answer { input_tokens }) = serde_json::from_slice(body) else {
-        return Err(AnswerError::Malformed("not a token count"));
+        return Err(ResponseError::Malformed("not a token count"));
     };
     out.extend_from_slice(format!(r#"{{"input_tokens":{input_tokens}}}"#).as_bytes());
     Ok(())

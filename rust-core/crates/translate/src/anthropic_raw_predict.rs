@@ -9,27 +9,33 @@
 //! Source: Google Cloud's reference, Request predictions with Claude models; `AnthropicVertex` of Anthropic's client.
 
 use crate::anthropic_invoke;
-use crate::anthropic_invoke::carried;
+use crate::anthropic_invoke::write_invoke_body;
 use proofgate_chat_clients::openai_anthropic;
 use proofgate_chat_providers::anthropic_openai;
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::{AnswerError, Asked, EventKind, Step, Target, Untranslatable};
+use proofgate_dialect::{
+    EventKind, RequestContext, ResponseError, StreamStatus, Target, UntranslatableRequest,
+};
 
 /// The version of Anthropic's API that Vertex AI knows.
 const VERSION: &str = "vertex-2023-10-16";
 
 /// Whether a model of Vertex AI is one of Anthropic's, as far as its id tells: they alone begin so.
 #[must_use]
-pub fn takes_messages(model: &str) -> bool {
+pub fn supports_messages(model: &str) -> bool {
     model.starts_with("claude-")
 }
 
 /// Appends the body for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
 ///
 /// # Errors
-/// [`Untranslatable`] as of [`anthropic_invoke::request`]. `out` is as it was then.
-pub fn request(body: &[u8], betas: &[&str], out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    let asked = carried(body, VERSION, betas, out)?;
+/// [`Untranslatable`] as of [`anthropic_invoke::translate_request`]. `out` is as it was then.
+pub fn translate_request(
+    body: &[u8],
+    betas: &[&str],
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    let asked = write_invoke_body(body, VERSION, betas, out)?;
     if asked.stream {
         // The object is open for one more field.
         out.pop();
@@ -41,10 +47,14 @@ pub fn request(body: &[u8], betas: &[&str], out: &mut Vec<u8>) -> Result<Asked, 
 /// Appends the body for a request of chat completions.
 ///
 /// # Errors
-/// [`Untranslatable`] as of [`openai_anthropic::request`]. `out` is as it was then.
-pub fn chat_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+/// [`Untranslatable`] as of [`openai_anthropic::translate_request`]. `out` is as it was then.
+pub fn translate_chat_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
     let start = out.len();
-    let asked = openai_anthropic::request(body, target, out)?;
+    let asked = openai_anthropic::translate_request(body, target, out)?;
     let mut first = br#"{"model":"#.to_vec();
     write_string(&mut first, target.model);
     if out[start..].starts_with(&first) {
@@ -57,14 +67,14 @@ pub fn chat_request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Resu
 /// Appends a whole answer, which is the client's already.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] if it is no message.
-pub fn answer(body: &[u8], out: &mut Vec<u8>) -> Result<(), AnswerError> {
-    anthropic_invoke::answer(body, out)
+/// [`ResponseError::Malformed`] if it is no message.
+pub fn translate_response(body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
+    anthropic_invoke::translate_response(body, out)
 }
 
 /// Appends Anthropic's error body for what Vertex AI says of a failure: Anthropic's own, or Google's.
-pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
-    anthropic_openai::error(status, body, out);
+pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    anthropic_openai::translate_error(status, body, out);
 }
 
 /// A streamed answer, whose events are the client's already.
@@ -82,7 +92,12 @@ impl Stream {
     ///
     /// # Errors
     /// None: what an event holds is the client's to read.
-    pub fn event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        self.0.event(EventKind::Event, name, data, out)
+    pub fn push_event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        self.0.push_event(EventKind::Event, name, data, out)
     }
 }

@@ -1,18 +1,18 @@
 //! Clients of Claude that speak to Amazon Bedrock's InvokeModel or Vertex AI's rawPredict: they say in the path what Anthropic's
 //! messages say in the body (the model, and whether the answer is streamed), and in the body what belongs into the head (the
-//! version of the API, and the betas). [`as_message`] makes a request of Anthropic's messages of theirs; everything else passes as
+//! version of the API, and the betas). [`to_messages_request`] makes a request of Anthropic's messages of theirs; everything else passes as
 //! it came. Answers are Anthropic's own.
 //!
 //! Source: `AnthropicBedrock` and `AnthropicVertex` of Anthropic's client; code.claude.com, LLM gateway protocol.
 
 use serde_json::value::RawValue;
 
-use crate::anthropic_invoke::Fields;
+use crate::anthropic_invoke::OrderedFields;
 use proofgate_dialect::json::write_string;
 
 /// What a path says of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct InPath<'p> {
+pub struct PathParameters<'p> {
     /// The model; `None` where the body names it.
     pub model: Option<&'p str>,
     /// Whether the answer is to be streamed; `None` where the body says it.
@@ -24,8 +24,8 @@ pub struct InPath<'p> {
 ///
 /// What the path says stands at the begin. A `model` that is another one than the path's, and whatever is not of the type that its
 /// name promises, is left where it is, for others to refuse.
-pub fn as_message(body: &[u8], path: InPath<'_>, out: &mut Vec<u8>) -> Option<Vec<String>> {
-    let Fields(fields) = serde_json::from_slice(body).ok()?;
+pub fn to_messages_request(body: &[u8], path: PathParameters<'_>, out: &mut Vec<u8>) -> Option<Vec<String>> {
+    let OrderedFields(fields) = serde_json::from_slice(body).ok()?;
     let mut betas = Vec::new();
     out.push(b'{');
     let begin = out.len();
@@ -34,7 +34,7 @@ pub fn as_message(body: &[u8], path: InPath<'_>, out: &mut Vec<u8>) -> Option<Ve
         write_string(out, model);
     }
     if path.stream == Some(true) {
-        separate(begin, out);
+        write_separator(begin, out);
         out.extend_from_slice(br#""stream":true"#);
     }
     for (name, value) in fields {
@@ -53,7 +53,7 @@ pub fn as_message(body: &[u8], path: InPath<'_>, out: &mut Vec<u8>) -> Option<Ve
             _ => false,
         };
         if !is_said {
-            separate(begin, out);
+            write_separator(begin, out);
             write_string(out, &name);
             out.push(b':');
             out.extend_from_slice(value.get().as_bytes());
@@ -63,7 +63,7 @@ pub fn as_message(body: &[u8], path: InPath<'_>, out: &mut Vec<u8>) -> Option<Ve
     Some(betas)
 }
 
-fn separate(begin: usize, out: &mut Vec<u8>) {
+fn write_separator(begin: usize, out: &mut Vec<u8>) {
     if out.len() > begin {
         out.push(b',');
     }

@@ -25,6 +25,6 @@ pub mod invoke_client;
 pub use proofgate_chat_clients::{openai_anthropic, openai_converse, openai_gemini, openai_responses};
 pub use proofgate_chat_providers::{anthropic_openai, chat_customs, own_thoughts, responses_openai};
 pub use proofgate_dialect::{
-    AnswerError, Asked, EventKind, Step, Target, Untranslatable, UntranslatableFields, Usage, abilities,
-    constraints, write_data, write_event,
+    EventKind, RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy,
+    UntranslatableRequest, Usage, abilities, constraints, write_data, write_event,
 };

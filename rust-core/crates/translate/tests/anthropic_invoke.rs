@@ -1,20 +1,22 @@
 //! What a client of Anthropic's messages says to a Claude model on Amazon Bedrock, and what it hears.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_translate::anthropic_invoke::{Stream, answer, error, request, takes_messages};
-use proofgate_translate::{Asked, EventKind, Step, Target, UntranslatableFields};
+use proofgate_translate::anthropic_invoke::{
+    Stream, supports_messages, translate_error, translate_request, translate_response,
+};
+use proofgate_translate::{EventKind, RequestContext, StreamStatus, Target, UntranslatableFieldPolicy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const TARGET: Target<'static> = Target {
     model: "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     max_output_tokens: 4096,
-    untranslatable: UntranslatableFields::Refuse,
+    untranslatable: UntranslatableFieldPolicy::Refuse,
 };
 
-fn sent(body: &str, betas: &[&str]) -> (String, Asked) {
+fn sent(body: &str, betas: &[&str]) -> (String, RequestContext) {
     let mut out = Vec::new();
-    let asked = request(body.as_bytes(), &TARGET, betas, &mut out).unwrap();
+    let asked = translate_request(body.as_bytes(), &TARGET, betas, &mut out).unwrap();
     (String::from_utf8(out).unwrap(), asked)
 }
 
@@ -49,7 +51,7 @@ fn a_client_cannot_choose_betas_in_the_body_past_the_list_of_those_allowed() {
         ("[]", ""),
     ] {
         let mut out = b"before".to_vec();
-        let refused = request(body.as_bytes(), &TARGET, &[], &mut out).unwrap_err();
+        let refused = translate_request(body.as_bytes(), &TARGET, &[], &mut out).unwrap_err();
         assert_eq!((refused.param.as_ref(), out.as_slice()), (param, &b"before"[..]));
     }
 }
@@ -63,7 +65,7 @@ fn models_of_other_vendors_do_not_take_messages_and_an_arn_that_names_none_may()
         "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3",
         "arn:aws-us-gov:bedrock:us-gov-west-1:123456789012:provisioned-model/a1b2c3",
     ] {
-        assert!(takes_messages(model), "{model}");
+        assert!(supports_messages(model), "{model}");
     }
     for model in [
         "us.amazon.nova-pro-v1:0",
@@ -71,7 +73,7 @@ fn models_of_other_vendors_do_not_take_messages_and_an_arn_that_names_none_may()
         "arn:aws:bedrock:us-east-1::foundation-model/mistral.mistral-large-2402-v1:0",
         "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.meta.llama4-scout-17b-instruct-v1:0",
     ] {
-        assert!(!takes_messages(model), "{model}");
+        assert!(!supports_messages(model), "{model}");
     }
 }
 
@@ -79,12 +81,12 @@ fn models_of_other_vendors_do_not_take_messages_and_an_arn_that_names_none_may()
 fn an_answer_passes_as_it_is_and_one_that_is_no_message_is_none() {
     let message = br#"{"id":"msg_bdrk_1", "type":"message","content":[]}"#;
     let mut out = Vec::new();
-    answer(message, &mut out).unwrap();
+    translate_response(message, &mut out).unwrap();
     assert_eq!(out, message);
     // Seen with status 200 (stenolabs/stenoai#361).
     let unknown =
         br#"{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}"#;
-    assert!(answer(unknown, &mut Vec::new()).is_err());
+    assert!(translate_response(unknown, &mut Vec::new()).is_err());
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn errors_have_anthropics_shape_and_type() {
         ),
     ] {
         let mut out = Vec::new();
-        error(status, kind, body.as_bytes(), &mut out);
+        translate_error(status, kind, body.as_bytes(), &mut out);
         let said: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(
             said,
@@ -171,18 +173,18 @@ fn events_pass_and_message_stop_alone_is_the_good_end() {
     let mut stream = Stream::new();
     let mut out = Vec::new();
     let delta = br#"{"type":"content_block_delta","index":0}"#;
-    let step = stream.event(EventKind::Event, "content_block_delta", delta, &mut out);
-    assert_eq!(step, Ok(Step::Continues));
-    let step = stream.event(
+    let step = stream.push_event(EventKind::Event, "content_block_delta", delta, &mut out);
+    assert_eq!(step, Ok(StreamStatus::InProgress));
+    let step = stream.push_event(
         EventKind::Event,
         "message_stop",
         br#"{"type":"message_stop"}"#,
         &mut out,
     );
-    assert_eq!(step, Ok(Step::Ended));
+    assert_eq!(step, Ok(StreamStatus::Finished));
     let written = out.len();
-    let step = stream.event(EventKind::Event, "ping", b"{}", &mut out);
-    assert_eq!((step, out.len()), (Ok(Step::Ended), written));
+    let step = stream.push_event(EventKind::Event, "ping", b"{}", &mut out);
+    assert_eq!((step, out.len()), (Ok(StreamStatus::Finished), written));
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0}\n\n\
@@ -220,8 +222,8 @@ fn a_failure_is_one_error_event_whoever_reports_it() {
     ] {
         let (mut stream, mut out) = (Stream::new(), Vec::new());
         assert_eq!(
-            stream.event(kind, name, data.as_bytes(), &mut out),
-            Ok(Step::Failed)
+            stream.push_event(kind, name, data.as_bytes(), &mut out),
+            Ok(StreamStatus::Failed)
         );
         let said = String::from_utf8(out).unwrap();
         let data = said.strip_prefix("event: error\ndata: ").unwrap();
@@ -237,14 +239,14 @@ proptest! {
         let bytes = &body.as_bytes()[..cut.min(body.len())];
         for bytes in [bytes, body.as_bytes()] {
             let mut out = Vec::new();
-            if request(bytes, &TARGET, &["a", "b"], &mut out).is_ok() {
+            if translate_request(bytes, &TARGET, &["a", "b"], &mut out).is_ok() {
                 prop_assert!(serde_json::from_slice::<Value>(&out).is_ok());
             }
             out.clear();
-            error(400, Some(&value), bytes, &mut out);
+            translate_error(400, Some(&value), bytes, &mut out);
             prop_assert!(serde_json::from_slice::<Value>(&out).is_ok());
-            let _ = answer(bytes, &mut Vec::new());
-            let _ = Stream::new().event(EventKind::Exception, &name, bytes, &mut Vec::new());
+            let _ = translate_response(bytes, &mut Vec::new());
+            let _ = Stream::new().push_event(EventKind::Exception, &name, bytes, &mut Vec::new());
         }
     }
 }

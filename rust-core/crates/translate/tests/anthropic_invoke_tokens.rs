@@ -7,12 +7,14 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use proofgate_translate::anthropic_invoke_tokens::{answer, model, request};
+use proofgate_translate::anthropic_invoke_tokens::{
+    counting_model_id, translate_request, translate_response,
+};
 use serde_json::{Value, json};
 
 fn invoked(body: &Value, betas: &[&str]) -> Value {
     let mut out = Vec::new();
-    request(body.to_string().as_bytes(), betas, &mut out).unwrap();
+    translate_request(body.to_string().as_bytes(), betas, &mut out).unwrap();
     let sent: Value = serde_json::from_slice(&out).unwrap();
     let body = sent["input"]["invokeModel"]["body"].as_str().unwrap();
     serde_json::from_slice(&BASE64_STANDARD.decode(body).unwrap()).unwrap()
@@ -42,7 +44,7 @@ fn a_request_is_the_body_of_an_invoke_with_a_maximum() {
         expected["anthropic_beta"] = json!(["b"]);
         assert_eq!(invoked(&body, &["b"]), expected);
     }
-    assert!(request(b"[]", &[], &mut Vec::new()).is_err());
+    assert!(translate_request(b"[]", &[], &mut Vec::new()).is_err());
 }
 
 #[test]
@@ -65,14 +67,14 @@ fn a_model_is_counted_by_the_id_of_its_foundation_model() {
             None,
         ),
     ] {
-        assert_eq!(model(name), id, "{name}");
+        assert_eq!(counting_model_id(name), id, "{name}");
     }
 }
 
 #[test]
 fn an_answer_is_the_number() {
     let mut out = Vec::new();
-    answer(br#"{"inputTokens":38,"other":1}"#, &mut out).unwrap();
+    translate_response(br#"{"inputTokens":38,"other":1}"#, &mut out).unwrap();
     assert_eq!(out, br#"{"input_tokens":38}"#);
-    assert!(answer(b"{}", &mut out).is_err());
+    assert!(translate_response(b"{}", &mut out).is_err());
 }

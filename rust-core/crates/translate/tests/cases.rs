@@ -7,8 +7,8 @@
 )]
 
 use proofgate_translate::{
-    Asked, Target, Untranslatable, UntranslatableFields, anthropic_openai, openai_anthropic, openai_converse,
-    openai_gemini,
+    RequestContext, Target, UntranslatableFieldPolicy, UntranslatableRequest, anthropic_openai,
+    openai_anthropic, openai_converse, openai_gemini,
 };
 use serde_json::{Value, json};
 
@@ -29,18 +29,18 @@ mod probes;
 #[path = "cases/providers.rs"]
 mod providers;
 
-type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
+type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest>;
 
-const DROP: UntranslatableFields = UntranslatableFields::Drop;
-const REFUSE: UntranslatableFields = UntranslatableFields::Refuse;
+const DROP: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Drop;
+const REFUSE: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Refuse;
 
 /// What a writer sends to a model, and what it left out.
 fn written(
     writer: Writer,
     model: &str,
-    untranslatable: UntranslatableFields,
+    untranslatable: UntranslatableFieldPolicy,
     body: &Value,
-) -> Result<(Value, Vec<&'static str>), Untranslatable> {
+) -> Result<(Value, Vec<&'static str>), UntranslatableRequest> {
     let target = Target {
         model,
         max_output_tokens: 4096,

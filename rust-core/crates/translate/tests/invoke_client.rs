@@ -5,16 +5,16 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_translate::invoke_client::{InPath, as_message};
+use proofgate_translate::invoke_client::{PathParameters, to_messages_request};
 
-const OF_PATH: InPath<'static> = InPath {
+const OF_PATH: PathParameters<'static> = PathParameters {
     model: Some("claude"),
     stream: Some(true),
 };
 
-fn said(body: &str, path: InPath<'_>) -> Option<(String, Vec<String>)> {
+fn said(body: &str, path: PathParameters<'_>) -> Option<(String, Vec<String>)> {
     let mut out = Vec::new();
-    let betas = as_message(body.as_bytes(), path, &mut out);
+    let betas = to_messages_request(body.as_bytes(), path, &mut out);
     let text = String::from_utf8(out).unwrap();
     assert!(betas.is_some() || text.is_empty());
     betas.map(|betas| (text, betas))
@@ -29,7 +29,7 @@ fn the_paths_model_and_stream_stand_in_the_body_and_its_version_and_betas_do_not
         r#"{"model":"claude","stream":true,"max_tokens":1.0e1,"messages":[ {"x":"\u00e9"}]}"#
     );
     assert_eq!(betas, ["a", "b"]);
-    let whole = InPath {
+    let whole = PathParameters {
         stream: Some(false),
         ..OF_PATH
     };
@@ -42,7 +42,7 @@ fn the_paths_model_and_stream_stand_in_the_body_and_its_version_and_betas_do_not
         (text.as_str(), betas),
         (r#"{"model":"claude"}"#, vec!["a".to_owned(), "b".to_owned()])
     );
-    let by_body = InPath {
+    let by_body = PathParameters {
         model: None,
         stream: None,
     };

@@ -1,13 +1,13 @@
 //! What the models of a list can do, in the words of each API. What is not known is not said.
 
-use proofgate_translate::abilities::{Abilities, abilities, common_efforts};
+use proofgate_translate::abilities::{Capabilities, capabilities, common_efforts};
 use serde::Serialize;
 
 use crate::routes::Model;
 
 /// What is known of a model, of all of its providers together.
 pub struct ModelAbilities {
-    pub(crate) abilities: Abilities,
+    pub(crate) abilities: Capabilities,
     efforts: Option<Vec<&'static str>>,
 }
 
@@ -57,13 +57,16 @@ struct EffortSupport {
 
 impl ModelAbilities {
     /// `id`: the name that a client calls it.
-    pub fn of(model: &Model, id: &str) -> Self {
+    pub fn for_model(model: &Model, id: &str) -> Self {
         let names: Vec<_> = model
             .targets
             .iter()
-            .map(|target| target.named(model, id).model)
+            .map(|target| target.model_name_for(model, id).model)
             .collect();
-        let all = names.iter().map(|name| abilities(name)).reduce(Abilities::and);
+        let all = names
+            .iter()
+            .map(|name| capabilities(name))
+            .reduce(Capabilities::intersect);
         let abilities = all.unwrap_or_default();
         ModelAbilities {
             abilities,
@@ -75,7 +78,7 @@ impl ModelAbilities {
 
     pub fn card(&self) -> Option<CardCapabilities> {
         let known = self.abilities;
-        (known != Abilities::default()).then(|| CardCapabilities {
+        (known != Capabilities::default()).then(|| CardCapabilities {
             vision: known.vision,
             function_calling: known.tools,
             reasoning: known.reasoning,
@@ -91,7 +94,7 @@ impl ModelAbilities {
         let level = |name| Support {
             supported: efforts.contains(&name),
         };
-        (known != Abilities::default()).then(|| InfoCapabilities {
+        (known != Capabilities::default()).then(|| InfoCapabilities {
             image_input: support(known.vision),
             structured_outputs: support(known.structured_outputs),
             thinking: support(known.reasoning),

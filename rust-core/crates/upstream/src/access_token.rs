@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// A token, and until when it is one. It is a secret, so it has no `Debug`.
 pub struct Token {
     /// The line of a request's head.
-    line: String,
-    until: Instant,
+    header_line: String,
+    expires_at: Instant,
 }
 
 impl Token {
@@ -17,8 +17,8 @@ impl Token {
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         let until = Instant::now().checked_add(lifetime)?;
         is_token.then(|| Token {
-            line: format!("Authorization: Bearer {token}\r\n"),
-            until,
+            header_line: format!("Authorization: Bearer {token}\r\n"),
+            expires_at: until,
         })
     }
 }
@@ -34,13 +34,16 @@ impl AccessToken {
 
     /// Whether there is one that is valid at `now`.
     pub(crate) fn is_valid(&self, now: Instant) -> bool {
-        self.0.borrow().as_ref().is_some_and(|token| now < token.until)
+        self.0
+            .borrow()
+            .as_ref()
+            .is_some_and(|token| now < token.expires_at)
     }
 
     /// Appends the header line of a request.
     pub fn write(&self, fields: &mut Vec<u8>) {
         if let Some(token) = &*self.0.borrow() {
-            fields.extend_from_slice(token.line.as_bytes());
+            fields.extend_from_slice(token.header_line.as_bytes());
         }
     }
 }

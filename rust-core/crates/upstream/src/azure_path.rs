@@ -2,32 +2,32 @@
 
 use proofgate_providers::{Dialect, Family};
 
-use crate::google_path::{BodyForm, InPath, model_name};
+use crate::google_path::{BodyForm, PathParams, model_name};
 
-const BEGIN: &str = "/openai";
+const OPENAI_PREFIX: &str = "/openai";
 const DEPLOYMENTS: &str = "/deployments/";
 
 /// What is known under one path of Azure's API.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AzurePath {
     /// Something that a provider answers, and what the path says of it.
-    Call(Dialect, Option<InPath>),
+    Call(Dialect, Option<PathParams>),
     Models,
 }
 
 /// Reads a path; `None` for what is no path of Azure's API that is served. The name of the model is percent-decoded once.
-pub fn read(path: &str) -> Option<AzurePath> {
-    let rest = path.strip_prefix(BEGIN)?;
+pub fn parse(path: &str) -> Option<AzurePath> {
+    let rest = path.strip_prefix(OPENAI_PREFIX)?;
     if matches!(rest, "/v1/models" | "/models") {
         return Some(AzurePath::Models);
     }
     if let Some(rest) = rest.strip_prefix(DEPLOYMENTS) {
         let spoken = Family::OpenAi.dialects().iter().copied();
-        let mut spoken = spoken.filter(|dialect| !dialect.asks_as_responses());
+        let mut spoken = spoken.filter(|dialect| !dialect.uses_responses_format());
         return spoken.find_map(|dialect| {
-            let name = rest.strip_suffix(dialect.path_upstream())?;
+            let name = rest.strip_suffix(dialect.upstream_path())?;
             let model = model_name(name)?;
-            let in_path = InPath {
+            let in_path = PathParams {
                 model,
                 stream: None,
                 form: BodyForm::default(),
@@ -38,7 +38,7 @@ pub fn read(path: &str) -> Option<AzurePath> {
     let dialect = match rest {
         "/responses" => Dialect::Responses,
         "/responses/input_tokens" => Dialect::ResponseTokens,
-        rest => Dialect::at(rest).filter(|dialect| dialect.family() == Family::OpenAi)?,
+        rest => Dialect::from_path(rest).filter(|dialect| dialect.family() == Family::OpenAi)?,
     };
     Some(AzurePath::Call(dialect, None))
 }
@@ -47,8 +47,8 @@ pub fn read(path: &str) -> Option<AzurePath> {
 mod tests {
     use proofgate_providers::Dialect;
 
-    use super::{AzurePath, read};
-    use crate::google_path::InPath;
+    use super::{AzurePath, parse};
+    use crate::google_path::PathParams;
 
     #[test]
     fn a_path_of_either_form_is_known_and_a_deployment_is_decoded_once() {
@@ -78,15 +78,15 @@ mod tests {
             ("/openai/responses/input_tokens", Dialect::ResponseTokens, None),
             ("/openai/v1/chat/completions", Dialect::Chat, None),
         ] {
-            let in_path = model.map(|model| InPath {
+            let in_path = model.map(|model| PathParams {
                 model: model.into(),
                 stream: None,
                 form: crate::google_path::BodyForm::default(),
             });
-            assert_eq!(read(path), Some(AzurePath::Call(dialect, in_path)), "{path}");
+            assert_eq!(parse(path), Some(AzurePath::Call(dialect, in_path)), "{path}");
         }
         for path in ["/openai/v1/models", "/openai/models"] {
-            assert_eq!(read(path), Some(AzurePath::Models));
+            assert_eq!(parse(path), Some(AzurePath::Models));
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
             "/openai/deployments/a%0A/chat/completions",
             "/openaiv1/chat/completions",
         ] {
-            assert_eq!(read(path), None, "{path}");
+            assert_eq!(parse(path), None, "{path}");
         }
     }
 }

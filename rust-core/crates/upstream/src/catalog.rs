@@ -1,6 +1,6 @@
-//! A configuration in the form that a request needs: where it is answered, and beside that its [`Terms`].
+//! A configuration in the form that a request needs: where it is answered, and beside that its [`GatewaySettings`].
 //!
-//! It is made in two steps. A [`Blueprint`] is everything that takes long or can fail (rules are compiled, certificates
+//! It is made in two steps. A [`CompiledConfig`] is everything that takes long or can fail (rules are compiled, certificates
 //! parsed), made on any thread. A [`Catalog`] is a blueprint taken into service by the data-plane thread, with the
 //! upstream connections of its predecessor where they lead to the same place.
 
@@ -13,28 +13,30 @@ use std::time::Duration;
 
 use proofgate_auth::Tenant;
 use proofgate_base::Error;
-use proofgate_base::descriptors::Sockets;
+use proofgate_base::descriptors::UpstreamSockets;
 use proofgate_config::{
     Config, Model as ModelConfig, Provider, ProviderKind, RateLimits, Reasons, Responses, StreamUsage, Vertex,
 };
 use proofgate_observe::limit_thread::ModelNames;
 use proofgate_policy::{Engine, Scratch};
-use proofgate_providers::{BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, SetFields, Stored};
-use proofgate_translate::UntranslatableFields;
+use proofgate_providers::{
+    BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, SetFields, StorageOperation,
+};
+use proofgate_translate::UntranslatableFieldPolicy;
 use proofgate_translate::constraints::lacks_responses;
 use proofgate_wire::encode;
 
 use crate::access_token::Token;
-use crate::path_end::PathEnd;
+use crate::path_end::PathStyle;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Target};
-use crate::signer::{Keys, Signer, SignerPlan};
-use crate::terms::Terms;
-use crate::upstream::{Egress, Pool, Proxy, Route as UpstreamRoute, Trust, Upstream};
-use crate::wildcard::{WILDCARD, asked_name, stands_for};
+use crate::signer::{Signer, SignerPlan, SigningCredentials};
+use crate::terms::GatewaySettings;
+use crate::upstream::{Egress, Pool, Proxy, Route as UpstreamRoute, TlsTrust, Upstream};
+use crate::wildcard::{WILDCARD, client_name, matches_wildcard};
 
 /// A configuration, checked whole and compiled.
-pub struct Blueprint {
+pub struct CompiledConfig {
     upstreams: Vec<UpstreamPlan>,
     models: HashMap<String, ModelPlan>,
     /// Those that stand for all names that begin as theirs, the longest first.
@@ -42,7 +44,7 @@ pub struct Blueprint {
     /// By tenant, the provider that keeps its files and batches.
     object_providers: HashMap<String, ModelPlan>,
     /// Everything that does not need the data-plane thread.
-    pub terms: Terms,
+    pub settings: GatewaySettings,
 }
 
 struct UpstreamPlan {
@@ -50,17 +52,17 @@ struct UpstreamPlan {
     family: Family,
     templates: Vec<(Dialect, RequestTemplate)>,
     signer: Option<SignerPlan>,
-    wants_token: bool,
-    path_end: PathEnd,
+    requires_token: bool,
+    path_style: PathStyle,
     betas: Option<Vec<String>>,
-    untranslatable: UntranslatableFields,
-    key_missing: bool,
+    untranslatable: UntranslatableFieldPolicy,
+    is_key_missing: bool,
     stream_usage: StreamUsage,
     max_concurrency: Option<u32>,
     min_idle: usize,
     rate: RateLimits,
-    first_byte: Duration,
-    idle: Duration,
+    first_byte_timeout: Duration,
+    idle_timeout: Duration,
     secrets: Vec<Box<str>>,
     set_fields: SetFields,
     route: UpstreamRoute,
@@ -68,15 +70,15 @@ struct UpstreamPlan {
 
 struct ModelPlan {
     targets: Vec<TargetPlan>,
-    fall_back_on: Reasons,
+    fallback_reasons: Reasons,
     max_output_tokens: u64,
-    known: Vec<String>,
+    known_names: Vec<String>,
 }
 
 struct TargetPlan {
     upstream: usize,
     upstream_model: String,
-    replacement: Option<Vec<u8>>,
+    replacement_name: Option<Vec<u8>>,
     weight: u32,
     prices: Prices,
 }
@@ -92,12 +94,12 @@ pub struct Catalog {
     /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
     /// engine must not, for the automata in it would be built anew at every turn.
     pub scratch: Rc<RefCell<Scratch>>,
-    pub terms: Terms,
+    pub settings: GatewaySettings,
     /// Those to providers, of all catalogs of a worker.
-    pub sockets: Rc<Sockets>,
+    pub sockets: Rc<UpstreamSockets>,
 }
 
-impl Blueprint {
+impl CompiledConfig {
     /// Checks and compiles a configuration. `in_service`: the engine of the one before, which is kept if the policy is the
     /// same.
     ///
@@ -135,10 +137,13 @@ impl Blueprint {
                     "only a Bedrock provider without an API key can have its requests signed (aws)".into(),
                 ));
             }
-            let key = key.map(|key| ProviderKey { field, key });
-            let path_end = path_end(provider).map_err(fail)?;
+            let key = key.map(|key| ProviderKey {
+                header_prefix: field,
+                key,
+            });
+            let path_end = path_style(provider).map_err(fail)?;
             let of_claude: &[Dialect] = match path_end {
-                PathEnd::Publisher { .. } => Family::Anthropic.dialects(),
+                PathStyle::Publisher { .. } => Family::Anthropic.dialects(),
                 _ => &[],
             };
             let lines = header_lines(provider).map_err(fail)?;
@@ -147,25 +152,25 @@ impl Blueprint {
             let set_fields = set_fields
                 .map_err(|name| fail(format!("the value of its body field {name:?} is not JSON")))?;
             let has_objects = provider.objects_of.is_some();
-            let kept = has_objects.then_some(Stored::ALL).into_iter().flatten();
+            let kept = has_objects.then_some(StorageOperation::ALL).into_iter().flatten();
             let spoken = family.dialects().iter().chain(of_claude).copied();
-            let spoken = spoken.chain(kept.map(Dialect::Stored));
+            let spoken = spoken.chain(kept.map(Dialect::Storage));
             let has_responses = match provider.responses {
                 Responses::Auto => !lacks_responses(&base.host.to_ascii_lowercase()),
                 Responses::Native => true,
                 Responses::Translated => false,
             };
-            let spoken = spoken.filter(|dialect| has_responses || !dialect.asks_as_responses());
+            let spoken = spoken.filter(|dialect| has_responses || !dialect.uses_responses_format());
             let templates = spoken.filter_map(|dialect| {
-                let begin = path_end.begin(dialect)?;
-                let template = RequestTemplate::at(&base, &begin, dialect, key);
-                Some((dialect, template.with_lines(&lines)))
+                let begin = path_end.prefix(dialect)?;
+                let template = RequestTemplate::for_endpoint(&base, &begin, dialect, key);
+                Some((dialect, template.with_header_lines(&lines)))
             });
             let templates = templates.collect();
             let (own, all) = (provider.timeouts, config.timeouts);
             let route = UpstreamRoute::new(
                 base,
-                Trust {
+                TlsTrust {
                     ca_pem: provider.ca_pem.clone(),
                     client_certificate_pem: provider.client_certificate_pem.clone(),
                     client_key_pem: provider.client_key_pem.clone(),
@@ -183,23 +188,23 @@ impl Blueprint {
                 family,
                 templates,
                 signer,
-                wants_token,
-                path_end,
+                requires_token: wants_token,
+                path_style: path_end,
                 betas: provider.betas.clone(),
                 untranslatable: provider.untranslatable,
-                key_missing: provider.key_missing,
+                is_key_missing: provider.key_missing,
                 stream_usage: provider.stream_usage,
                 max_concurrency: provider.max_concurrency,
                 min_idle: provider.min_idle,
                 rate: provider.rate,
-                first_byte: own
+                first_byte_timeout: own
                     .first_byte
                     .or(all.upstream_first_byte)
                     .unwrap_or(all.upstream_response),
-                idle: own.idle.unwrap_or(all.upstream_response),
+                idle_timeout: own.idle.unwrap_or(all.upstream_response),
                 secrets: secrets(provider),
                 set_fields,
-                route: route.map_err(fail)?.keeping_alive(own.keep_alive),
+                route: route.map_err(fail)?.with_keep_alive(own.keep_alive),
             });
         }
         let pricing = Pricing::new(config)?;
@@ -207,24 +212,26 @@ impl Blueprint {
         let (mut wildcards, models): (Vec<_>, Vec<_>) =
             models.partition(|(name, _)| name.ends_with(WILDCARD));
         wildcards.sort_unstable_by_key(|(name, _)| Reverse(name.len()));
-        Ok(Blueprint {
+        Ok(CompiledConfig {
             models: models.into_iter().collect(),
             wildcards,
             object_providers: object_providers(config, &pricing)?,
-            terms: Terms::new(config, in_service)?,
+            settings: GatewaySettings::new(config, in_service)?,
             upstreams,
         })
     }
 }
 
-impl ModelNames for Blueprint {
+impl ModelNames for CompiledConfig {
     /// As [`Catalog::route`] finds it.
-    fn name_of<'n>(&'n self, asked: &'n str) -> &'n str {
+    fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str {
         if self.models.contains_key(asked) {
             return asked;
         }
         let mut wildcards = self.wildcards.iter().map(|(name, _)| name.as_str());
-        wildcards.find(|name| stands_for(name, asked)).unwrap_or(asked)
+        wildcards
+            .find(|name| matches_wildcard(name, asked))
+            .unwrap_or(asked)
     }
 }
 
@@ -248,7 +255,7 @@ fn secrets(provider: &Provider) -> Vec<Box<str>> {
     all.filter(|secret| !secret.is_empty()).map(Into::into).collect()
 }
 
-fn path_end(provider: &Provider) -> Result<PathEnd, String> {
+fn path_style(provider: &Provider) -> Result<PathStyle, String> {
     match (&provider.vertex, provider.kind) {
         (Some(vertex), ProviderKind::VertexAi) => {
             let Vertex { project, location } = vertex;
@@ -261,7 +268,7 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
             {
                 return Err("its project or location is empty or contains an invalid character".into());
             }
-            return Ok(PathEnd::Publisher {
+            return Ok(PathStyle::Publisher {
                 location: format!("/projects/{project}/locations/{location}"),
             });
         }
@@ -270,14 +277,14 @@ fn path_end(provider: &Provider) -> Result<PathEnd, String> {
         (None, _) => {}
     }
     let Some(version) = &provider.azure_api_version else {
-        return Ok(PathEnd::Dialect(provider.arn_in_path));
+        return Ok(PathStyle::Dialect(provider.arn_in_path));
     };
     let is_version = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if version.is_empty() || !version.bytes().all(is_version) {
         return Err("its API version is empty or contains an invalid character".into());
     }
     match provider.kind {
-        ProviderKind::AzureOpenAi => Ok(PathEnd::Deployment {
+        ProviderKind::AzureOpenAi => Ok(PathStyle::Deployment {
             query: format!("?api-version={version}"),
         }),
         _ => Err("it has an API version, but is not an Azure provider".into()),
@@ -305,13 +312,13 @@ fn object_providers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<St
             targets: vec![TargetPlan {
                 upstream,
                 upstream_model: String::new(),
-                replacement: None,
+                replacement_name: None,
                 weight: 1,
                 prices: pricing.prices(&provider.name, ""),
             }],
-            fall_back_on: Reasons::default(),
+            fallback_reasons: Reasons::default(),
             max_output_tokens: 0,
-            known: Vec::new(),
+            known_names: Vec::new(),
         };
         if object_providers.insert(tenant.clone(), plan).is_some() {
             return fail("another provider already stores the files and batches of its tenant (objectsOf)");
@@ -358,16 +365,16 @@ fn models(
             Ok(TargetPlan {
                 upstream: *upstream.ok_or_else(missing)?,
                 upstream_model: target.upstream_model.clone(),
-                replacement: replacement.map_err(|error| fail(error.to_string()))?,
+                replacement_name: replacement.map_err(|error| fail(error.to_string()))?,
                 weight: target.weight,
                 prices: pricing.prices(&target.provider, &target.upstream_model),
             })
         });
         let plan = ModelPlan {
             targets: targets.collect::<Result<_, Error>>()?,
-            fall_back_on: model.fall_back_on,
+            fallback_reasons: model.fall_back_on,
             max_output_tokens: model.max_output_tokens,
-            known: known(model, pricing),
+            known_names: known_names(model, pricing),
         };
         if models.insert(model.name.clone(), plan).is_some() {
             return Err(Error::Config(format!("model {:?} is given twice", model.name)));
@@ -377,12 +384,12 @@ fn models(
 }
 
 /// The names that a model with a wildcard stands for, as far as its first provider has a price for them.
-fn known(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
+fn known_names(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
     let Some(target) = model.targets.first() else {
         return Vec::new();
     };
     let there = pricing.models(&target.provider);
-    let names = there.filter_map(|there| asked_name(&model.name, &target.upstream_model, there));
+    let names = there.filter_map(|there| client_name(&model.name, &target.upstream_model, there));
     let mut names: Vec<String> = names.collect();
     names.sort_unstable();
     names.dedup();
@@ -392,18 +399,18 @@ fn known(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
 impl Catalog {
     /// Takes a blueprint into service, with what its predecessor has that is still good: connections to upstreams that
     /// are reached the same way, and the signing keys of issuers. New connections are among `sockets`.
-    pub fn new(blueprint: Blueprint, previous: Option<&Catalog>, sockets: &Rc<Sockets>) -> Self {
-        let Blueprint {
+    pub fn new(blueprint: CompiledConfig, previous: Option<&Catalog>, sockets: &Rc<UpstreamSockets>) -> Self {
+        let CompiledConfig {
             upstreams,
             models,
             wildcards,
             object_providers,
-            terms,
+            settings: terms,
         } = blueprint;
         if let Some(previous) = previous {
             terms
                 .authenticator
-                .keep_key_sets_of(&previous.terms.authenticator);
+                .inherit_key_sets(&previous.settings.authenticator);
         }
         // By name, too: how a provider is, another one at the same address need not be.
         let named = |name: &str| {
@@ -413,33 +420,33 @@ impl Catalog {
         let upstreams = upstreams.into_iter().map(|plan| {
             let before = named(&plan.name);
             // What was made for another place is never sent to this one.
-            let there = before.filter(|before| before.pool.has_base_of(&plan.route));
+            let there = before.filter(|before| before.pool.has_same_base(&plan.route));
             let token = there.and_then(|before| before.token.clone()).unwrap_or_default();
             let signed = there.and_then(|before| before.signer.as_ref());
             Rc::new(Upstream {
-                pool: Pool::follow(before.map(|upstream| &upstream.pool), plan.route, sockets),
-                token: plan.wants_token.then_some(token),
+                pool: Pool::reuse_or_new(before.map(|upstream| &upstream.pool), plan.route, sockets),
+                token: plan.requires_token.then_some(token),
                 name: plan.name,
                 family: plan.family,
                 templates: plan.templates,
-                signer: plan.signer.map(|plan| Signer::follow(plan, signed)),
-                path_end: plan.path_end,
+                signer: plan.signer.map(|plan| Signer::from_plan(plan, signed)),
+                path_style: plan.path_style,
                 betas: plan.betas,
                 untranslatable: plan.untranslatable,
-                key_missing: plan.key_missing,
+                is_key_missing: plan.is_key_missing,
                 stream_usage: plan.stream_usage,
                 max_concurrency: plan.max_concurrency,
                 min_idle: plan.min_idle,
                 rate: plan.rate,
-                first_byte: plan.first_byte,
-                idle: plan.idle,
+                first_byte_timeout: plan.first_byte_timeout,
+                idle_timeout: plan.idle_timeout,
                 secrets: plan.secrets,
                 set_fields: plan.set_fields,
             })
         });
         let upstreams: Vec<_> = upstreams.collect();
         let scratch = previous
-            .filter(|previous| Arc::ptr_eq(&previous.terms.engine, &terms.engine))
+            .filter(|previous| Arc::ptr_eq(&previous.settings.engine, &terms.engine))
             .map(|previous| Rc::clone(&previous.scratch));
         let in_service = |(name, plan): (String, ModelPlan)| {
             let targets = plan.targets.into_iter().map(|target| {
@@ -447,7 +454,7 @@ impl Catalog {
                 Target::new(
                     upstream,
                     target.upstream_model,
-                    target.replacement,
+                    target.replacement_name,
                     target.weight,
                     target.prices,
                 )
@@ -455,9 +462,9 @@ impl Catalog {
             let model = Model {
                 name: name.as_str().into(),
                 targets: targets.collect(),
-                fall_back_on: plan.fall_back_on,
+                fallback_reasons: plan.fallback_reasons,
                 max_output_tokens: plan.max_output_tokens,
-                known: plan.known,
+                known_names: plan.known_names,
             };
             (name, model)
         };
@@ -473,25 +480,25 @@ impl Catalog {
             object_providers,
             scratch: scratch.unwrap_or_default(),
             upstreams,
-            terms,
+            settings: terms,
             sockets: Rc::clone(sockets),
         }
     }
 
     /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
     pub fn route(&self, tenant: &Tenant, model: &str) -> Option<&Model> {
-        let allowed = &self.terms.plan(tenant).allowed;
-        self.find(model).filter(|found| allowed.has_model(&found.name))
+        let allowed = &self.settings.plan(tenant).allowed;
+        self.find(model).filter(|found| allowed.allows_model(&found.name))
     }
 
     /// Where the files and batches of `tenant` are; `None` when no provider keeps them.
-    pub fn stored_of(&self, tenant: &Tenant) -> Option<&Model> {
+    pub fn object_provider(&self, tenant: &Tenant) -> Option<&Model> {
         self.object_providers.get(&*tenant.name)
     }
 
     /// Whether all providers of `model` are the one whose account is that of `tenant` alone.
-    pub fn keeps_for(&self, tenant: &Tenant, model: &Model) -> bool {
-        let object_provider = self.stored_of(tenant).and_then(|kept| kept.targets.first());
+    pub fn is_dedicated_to(&self, tenant: &Tenant, model: &Model) -> bool {
+        let object_provider = self.object_provider(tenant).and_then(|kept| kept.targets.first());
         object_provider.is_some_and(|object_provider| {
             let mut targets = model.targets.iter();
             targets.all(|target| target.upstream.name == object_provider.upstream.name)
@@ -501,15 +508,15 @@ impl Catalog {
     /// The models that `tenant` may use, each by what answers for it, sorted by name: in the place of one that stands for several
     /// the names that it is known to stand for.
     pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c Model)> {
-        let allowed = &self.terms.plan(tenant).allowed;
+        let allowed = &self.settings.plan(tenant).allowed;
         let models = self.models.iter().map(|(name, model)| (name.as_str(), model));
         let known = self.wildcards.iter().flat_map(|wildcard| {
-            let names = wildcard.known.iter().map(String::as_str);
+            let names = wildcard.known_names.iter().map(String::as_str);
             names.map(move |name| (name, wildcard))
         });
         let is_there = |(name, model): &(&'c str, &'c Model)| {
             let found = self.find(name);
-            allowed.has_model(&model.name) && found.is_some_and(|found| std::ptr::eq(found, *model))
+            allowed.allows_model(&model.name) && found.is_some_and(|found| std::ptr::eq(found, *model))
         };
         let mut models: Vec<_> = models.chain(known).filter(is_there).collect();
         models.sort_unstable_by_key(|(name, _)| *name);
@@ -518,14 +525,14 @@ impl Catalog {
 
     /// The names of the models that `tenant` may use and that stand for several, the longest first.
     pub(crate) fn wildcards_of(&self, tenant: &Tenant) -> Vec<&str> {
-        let allowed = &self.terms.plan(tenant).allowed;
+        let allowed = &self.settings.plan(tenant).allowed;
         let wildcards = self.wildcards.iter().map(|wildcard| &*wildcard.name);
-        wildcards.filter(|name| allowed.has_model(name)).collect()
+        wildcards.filter(|name| allowed.allows_model(name)).collect()
     }
 
     fn find(&self, model: &str) -> Option<&Model> {
         let named = self.models.get(model);
-        named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.takes(model)))
+        named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.matches(model)))
     }
 
     /// Whether `model` is answered by `provider`.
@@ -551,11 +558,11 @@ impl Catalog {
     }
 
     /// Gives a provider the keys that requests to it are signed with from now on; whether there is one that takes any.
-    pub fn set_keys(&self, provider: &str, keys: Keys) -> bool {
+    pub fn set_keys(&self, provider: &str, keys: SigningCredentials) -> bool {
         let mut upstreams = self.upstreams.iter();
         let found = upstreams.find(|upstream| upstream.name == provider);
         let signer = found.and_then(|upstream| upstream.signer.as_ref());
-        signer.is_some_and(|signer| signer.set(keys))
+        signer.is_some_and(|signer| signer.set_keys(keys))
     }
 
     pub fn upstreams(&self) -> &[Rc<Upstream>] {

@@ -6,7 +6,7 @@ use proofgate_observe::limit_thread::ModelNames;
 use proofgate_policy::{Budget, Scope};
 use serde_json::json;
 
-use super::{Blueprint, Catalog};
+use super::{Catalog, CompiledConfig};
 
 /// A configuration with one literal to look for, and an upstream that is known by this key.
 pub fn config(literal: &str, api_key: &str) -> Config {
@@ -38,16 +38,16 @@ pub fn models(mut config: Config, names: &[&str]) -> Config {
 }
 
 fn next(config: &Config, previous: &Catalog) -> Catalog {
-    let blueprint = Blueprint::new(config, Some(&previous.terms.engine)).unwrap();
+    let blueprint = CompiledConfig::new(config, Some(&previous.settings.engine)).unwrap();
     Catalog::new(blueprint, Some(previous), &Rc::default())
 }
 
 fn first(config: &Config) -> Catalog {
-    Catalog::new(Blueprint::new(config, None).unwrap(), None, &Rc::default())
+    Catalog::new(CompiledConfig::new(config, None).unwrap(), None, &Rc::default())
 }
 
 fn evaluate(catalog: &Catalog) {
-    let terms = &catalog.terms;
+    let terms = &catalog.settings;
     let tenant = terms.authenticator.tenants().iter().next().unwrap();
     let (engine, profile) = (&terms.engine, &terms.plan(tenant).profile);
     let scratch = &mut *catalog.scratch.borrow_mut();
@@ -68,7 +68,7 @@ fn a_reload_that_changes_no_rule_keeps_the_engine_and_what_it_has_learnt() {
     let old = first(&config("gold", "one"));
     evaluate(&old);
     let new = next(&config("gold", "two"), &old);
-    assert!(Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
+    assert!(Arc::ptr_eq(&old.settings.engine, &new.settings.engine));
     assert!(Rc::ptr_eq(&old.scratch, &new.scratch));
     for _ in 0..10 {
         evaluate(&old);
@@ -81,7 +81,7 @@ fn a_reload_that_changes_no_rule_keeps_the_engine_and_what_it_has_learnt() {
 fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
     let old = first(&config("gold", "one"));
     let new = next(&config("silver", "one"), &old);
-    assert!(!Arc::ptr_eq(&old.terms.engine, &new.terms.engine));
+    assert!(!Arc::ptr_eq(&old.settings.engine, &new.settings.engine));
     for _ in 0..10 {
         evaluate(&old);
         evaluate(&new);
@@ -102,7 +102,7 @@ fn recorded_names_come_to_the_models_that_requests_of_these_names_are_routed_to(
         "other-*",
     ];
     let config = models(config("gold", "one"), &names);
-    let blueprint = Blueprint::new(&config, None).unwrap();
+    let blueprint = CompiledConfig::new(&config, None).unwrap();
     let recorded = [
         ("vendor/small", "vendor/*"),
         ("vendor/a/b", "vendor/*"),
@@ -112,14 +112,14 @@ fn recorded_names_come_to_the_models_that_requests_of_these_names_are_routed_to(
         ("vendor", "vendor"),
         ("other-1", "other-*"),
     ];
-    let names = recorded.map(|(asked, _)| blueprint.name_of(asked).to_owned());
+    let names = recorded.map(|(asked, _)| blueprint.configured_name(asked).to_owned());
     assert_eq!(names, recorded.map(|(_, name)| name));
     // The table of open exchanges has the model's own, and files and batches have none.
     for kept in ["vendor/*", "vendor/large-*", "gone", "gone-*", ""] {
-        assert_eq!(blueprint.name_of(kept), kept);
+        assert_eq!(blueprint.configured_name(kept), kept);
     }
     let catalog = Catalog::new(blueprint, None, &Rc::default());
-    let tenant = catalog.terms.authenticator.tenants().iter().next().unwrap();
+    let tenant = catalog.settings.authenticator.tenants().iter().next().unwrap();
     let routed = recorded.map(|(asked, _)| catalog.route(tenant, asked).unwrap().name.to_string());
     assert_eq!(routed, names);
 }
@@ -130,16 +130,21 @@ fn a_tenant_without_a_shred_key_and_a_file_that_holds_none_make_a_configuration_
     let folder = tempfile::TempDir::new().unwrap();
     let mut config = config("gold", "one");
     config.shred_keys = Some(folder.path().display().to_string());
-    let refused = |config: &Config| Blueprint::new(config, None).map(|_| ()).unwrap_err().to_string();
+    let refused = |config: &Config| {
+        CompiledConfig::new(config, None)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
+    };
     std::fs::write(folder.path().join("another"), KEY).unwrap();
     assert!(refused(&config).contains("\"t\" has no shred key"));
     std::fs::write(folder.path().join("t"), format!("{KEY}secret\n")).unwrap();
     assert!(refused(&config).contains("strict base64") && !refused(&config).contains("secret"));
     std::fs::write(folder.path().join("t"), KEY).unwrap();
-    let terms = first(&config).terms;
+    let terms = first(&config).settings;
     assert!(terms.shred_key("t").unwrap().is_some() && terms.shred_key("new").is_err());
     config.shred_keys = Some("/nowhere".to_owned());
     assert!(refused(&config).contains("/nowhere"));
     config.shred_keys = None;
-    assert!(first(&config).terms.shred_key("t").unwrap().is_none());
+    assert!(first(&config).settings.shred_key("t").unwrap().is_none());
 }

@@ -2,22 +2,22 @@
 
 use proofgate_providers::Dialect;
 
-use crate::google_path::{BodyForm, InPath, PathError, model_name};
+use crate::google_path::{BodyForm, PathError, PathParams, model_name};
 
 const BEDROCK: &str = "/model/";
 const PROJECTS: &str = "/projects/";
 const PUBLISHER: &str = "/publishers/anthropic/models/";
 
 /// What is known under one of these paths: what is spoken there, and what the path says of it.
-pub type ClaudePath = (Dialect, InPath);
+pub type ClaudePath = (Dialect, PathParams);
 
 /// Whether nobody but Bedrock's clients asks for a path.
-pub fn is_bedrocks(path: &str) -> bool {
+pub fn is_bedrock_path(path: &str) -> bool {
     path.starts_with(BEDROCK)
 }
 
 /// Reads a path; `None` for what is no path of theirs that is served. The name of the model is percent-decoded once.
-pub fn read(path: &str) -> Option<Result<ClaudePath, PathError>> {
+pub fn parse(path: &str) -> Option<Result<ClaudePath, PathError>> {
     if let Some(rest) = path.strip_prefix(BEDROCK) {
         let (name, method) = rest.rsplit_once('/')?;
         let stream = match method {
@@ -25,7 +25,7 @@ pub fn read(path: &str) -> Option<Result<ClaudePath, PathError>> {
             "invoke-with-response-stream" => true,
             _ => return None,
         };
-        return Some(message(name, stream, BodyForm::Invoke));
+        return Some(messages_path(name, stream, BodyForm::Invoke));
     }
     // Whether the base URL of a client ends with the version or not.
     let rest = path.strip_prefix("/v1").unwrap_or(path).strip_prefix(PROJECTS)?;
@@ -39,29 +39,29 @@ pub fn read(path: &str) -> Option<Result<ClaudePath, PathError>> {
         // The body names the model.
         ("count-tokens", "rawPredict") => Some(Ok((
             Dialect::CountTokens,
-            InPath {
+            PathParams {
                 model: String::new(),
                 stream: None,
                 form: BodyForm::RawPredict,
             },
         ))),
-        (_, "rawPredict") => Some(message(name, false, BodyForm::RawPredict)),
-        (_, "streamRawPredict") => Some(message(name, true, BodyForm::RawPredict)),
+        (_, "rawPredict") => Some(messages_path(name, false, BodyForm::RawPredict)),
+        (_, "streamRawPredict") => Some(messages_path(name, true, BodyForm::RawPredict)),
         _ => None,
     }
 }
 
-fn message(name: &str, stream: bool, form: BodyForm) -> Result<ClaudePath, PathError> {
-    let model = model_name(name).ok_or(PathError::Model)?;
+fn messages_path(name: &str, stream: bool, form: BodyForm) -> Result<ClaudePath, PathError> {
+    let model = model_name(name).ok_or(PathError::InvalidModel)?;
     let stream = Some(stream);
-    Ok((Dialect::Messages, InPath { model, stream, form }))
+    Ok((Dialect::Messages, PathParams { model, stream, form }))
 }
 
 #[cfg(test)]
 mod tests {
     use proofgate_providers::Dialect;
 
-    use super::read;
+    use super::parse;
     use crate::google_path::{BodyForm, PathError};
 
     #[test]
@@ -99,14 +99,14 @@ mod tests {
                 BodyForm::RawPredict,
             ),
         ] {
-            let (dialect, in_path) = read(&path).unwrap().unwrap();
+            let (dialect, in_path) = parse(&path).unwrap().unwrap();
             assert_eq!(
                 (dialect, in_path.model.as_str(), in_path.stream, in_path.form),
                 (Dialect::Messages, model, Some(stream), form),
                 "{path}"
             );
         }
-        let (dialect, in_path) = read(&format!("/v1{vertex}/count-tokens:rawPredict"))
+        let (dialect, in_path) = parse(&format!("/v1{vertex}/count-tokens:rawPredict"))
             .unwrap()
             .unwrap();
         assert_eq!(
@@ -123,7 +123,7 @@ mod tests {
             "/model/a/%2E%2E/invoke",
             "/projects/p/locations/l/publishers/anthropic/models/:rawPredict",
         ] {
-            assert_eq!(read(path), Some(Err(PathError::Model)), "{path}");
+            assert_eq!(parse(path), Some(Err(PathError::InvalidModel)), "{path}");
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
             "/projects/p/locations/l/publishers/anthropic/models/m:predict",
             "/v1beta/projects/p/locations/l/publishers/anthropic/models/m:rawPredict",
         ] {
-            assert_eq!(read(path), None, "{path}");
+            assert_eq!(parse(path), None, "{path}");
         }
     }
 }

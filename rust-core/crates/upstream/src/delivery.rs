@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use proofgate_base::memory::AT_ONCE;
+use proofgate_base::memory::SLICE_BYTES;
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::{HeadScanner, Limits, Method, parse_response};
 use tokio::io::AsyncWrite;
@@ -16,32 +16,32 @@ use crate::failure::{Failure, Timeout};
 use crate::upstream::{ConnectError, Upstream, UpstreamStream};
 
 /// How much of an answer is read before the request has left, in bytes.
-const EARLY: usize = 16 * 1024;
+const MAX_EARLY_BYTES: usize = 16 * 1024;
 
 /// Whether the upstream can have acted on a request of which it has said nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Executed {
+pub enum ExecutionState {
     /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
     #[default]
-    No,
+    NotExecuted,
     /// All of it has left.
-    Maybe,
+    MaybeExecuted,
 }
 
 /// What came of sending a request.
 #[derive(Debug, PartialEq, Eq)]
-enum Sending {
+enum SendProgress {
     /// All of it has left.
-    Whole,
+    Complete,
     /// The upstream answers, or went away, before it had all: no more is sent, and what it said is read.
-    CutShort,
+    Interrupted,
     /// The connection took nothing of it: it had been closed when it was chosen.
-    NotBegun,
+    NotStarted,
 }
 
 /// How much of the first part of a message is not its body, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Leading {
+pub(crate) struct PrefixLengths {
     pub head: usize,
     /// What stands between the head and the body, where HTTP/1.1 frames that.
     pub framing: usize,
@@ -53,99 +53,99 @@ pub(crate) struct Leading {
 /// Of a connection on which others were answered before, the upstream may be about to take leave. One that takes not a
 /// byte is replaced by a new one, once; nothing else is sent twice.
 pub(crate) async fn deliver<const N: usize>(
-    to: &Upstream,
-    (parts, leading): ([&[u8]; N], Leading),
+    provider: &Upstream,
+    (parts, leading): ([&[u8]; N], PrefixLengths),
     limits: Limits,
-    executed: &mut Executed,
+    execution: &mut ExecutionState,
     span: &mut Span,
-    lent: &Cell<Vec<u8>>,
-    early: &mut Vec<u8>,
+    buffer: &Cell<Vec<u8>>,
+    early_bytes: &mut Vec<u8>,
 ) -> Result<UpstreamStream, Failure> {
     let message = Message { parts };
     let limits = &Limits {
-        head_bytes: EARLY,
+        head_bytes: MAX_EARLY_BYTES,
         ..limits
     };
-    let idle = to.pool.idle();
+    let idle = provider.pool.take_idle();
     let mut again = idle.is_some();
     let mut connection = match idle {
         Some(idle) => idle,
-        None => connect(to).await?,
+        None => connect(provider).await?,
     };
     span.lap_now(Stage::Connect);
     let sending = loop {
-        let sending = match message.begin(leading, &mut connection) {
-            Ok(message) => send(&mut connection, message, limits, executed, lent, early).await,
-            Err(_) => Sending::NotBegun,
+        let sending = match message.start(leading, &mut connection) {
+            Ok(message) => send(&mut connection, message, limits, execution, buffer, early_bytes).await,
+            Err(_) => SendProgress::NotStarted,
         };
-        if sending != Sending::NotBegun || !std::mem::take(&mut again) {
+        if sending != SendProgress::NotStarted || !std::mem::take(&mut again) {
             break sending;
         }
-        early.clear();
-        connection = connect(to).await?;
+        early_bytes.clear();
+        connection = connect(provider).await?;
     };
     span.lap_now(Stage::UpstreamWrite);
     match sending {
-        Sending::Whole => {}
-        Sending::CutShort => connection.spend(),
-        Sending::NotBegun => return Err(Failure::Unconnected),
+        SendProgress::Complete => {}
+        SendProgress::Interrupted => connection.forbid_reuse(),
+        SendProgress::NotStarted => return Err(Failure::ConnectFailed),
     }
     Ok(connection)
 }
 
 async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     to.pool.connect(&to.name).await.map_err(|error| match error {
-        ConnectError::Failed => Failure::Unconnected,
+        ConnectError::Failed => Failure::ConnectFailed,
         ConnectError::TimedOut => Failure::TimedOut(Timeout::Connect),
-        ConnectError::Short(shortage) => Failure::Short(shortage),
+        ConnectError::OutOfResources(shortage) => Failure::OutOfResources(shortage),
     })
 }
 
 /// Sends a piece of a message whose beginning has left; says whether it has left, too. If not, the upstream answers, or went
 /// away.
-pub async fn send_piece<const N: usize>(
+pub async fn send_chunk<const N: usize>(
     upstream: &mut UpstreamStream,
     parts: [&[u8]; N],
     limits: &Limits,
-    lent: &Cell<Vec<u8>>,
-    early: &mut Vec<u8>,
+    buffer: &Cell<Vec<u8>>,
+    early_bytes: &mut Vec<u8>,
 ) -> bool {
     let limits = &Limits {
-        head_bytes: EARLY,
+        head_bytes: MAX_EARLY_BYTES,
         ..*limits
     };
     let sent = send(
         upstream,
         Message { parts },
         limits,
-        &mut Executed::No,
-        lent,
-        early,
+        &mut ExecutionState::NotExecuted,
+        buffer,
+        early_bytes,
     )
     .await;
-    sent == Sending::Whole
+    sent == SendProgress::Complete
 }
 
 /// The upstream answers, or went away.
-pub struct Listened;
+pub struct UpstreamResponded;
 
 /// Waits until the upstream answers before it has all, or goes away; what it says is in `early`.
-pub async fn listen(
+pub async fn wait_for_early_response(
     upstream: &mut UpstreamStream,
     limits: &Limits,
-    lent: &Cell<Vec<u8>>,
-    early: &mut Vec<u8>,
-) -> Listened {
+    buffer: &Cell<Vec<u8>>,
+    early_bytes: &mut Vec<u8>,
+) -> UpstreamResponded {
     let limits = &Limits {
-        head_bytes: EARLY,
+        head_bytes: MAX_EARLY_BYTES,
         ..*limits
     };
-    let mut answer = EarlyAnswer::default();
+    let mut answer = EarlyResponseDetector::default();
     poll_fn(|context| {
-        while early.len() < EARLY {
-            let read = ready!(upstream.poll_fill(context, lent, early, EARLY));
-            if read.unwrap_or(0) == 0 || answer.is_final(early, limits) {
-                return Poll::Ready(Listened);
+        while early_bytes.len() < MAX_EARLY_BYTES {
+            let read = ready!(upstream.poll_fill(context, buffer, early_bytes, MAX_EARLY_BYTES));
+            if read.unwrap_or(0) == 0 || answer.is_final(early_bytes, limits) {
+                return Poll::Ready(UpstreamResponded);
             }
         }
         Poll::Pending
@@ -158,42 +158,42 @@ async fn send<const N: usize>(
     upstream: &mut UpstreamStream,
     mut message: Message<'_, N>,
     limits: &Limits,
-    executed: &mut Executed,
-    lent: &Cell<Vec<u8>>,
-    early: &mut Vec<u8>,
-) -> Sending {
-    let taken_before = upstream.taken();
-    let mut answer = EarlyAnswer::default();
+    execution: &mut ExecutionState,
+    buffer: &Cell<Vec<u8>>,
+    early_bytes: &mut Vec<u8>,
+) -> SendProgress {
+    let taken_before = upstream.bytes_written();
+    let mut answer = EarlyResponseDetector::default();
     let sent = poll_fn(|context| {
         let sent = message.poll_send(upstream, context)?;
         // The last byte may have arrived although TLS still waits to say that it has left.
         if !message.has_remaining() {
-            *executed = Executed::Maybe;
+            *execution = ExecutionState::MaybeExecuted;
         }
         if sent.is_ready() {
-            return Poll::Ready(Ok(Sending::Whole));
+            return Poll::Ready(Ok(SendProgress::Complete));
         }
-        while early.len() < EARLY {
-            let read = ready!(upstream.poll_fill(context, lent, early, EARLY))?;
-            if read == 0 && upstream.has_reached_nobody(taken_before) {
-                return Poll::Ready(Ok(Sending::NotBegun));
+        while early_bytes.len() < MAX_EARLY_BYTES {
+            let read = ready!(upstream.poll_fill(context, buffer, early_bytes, MAX_EARLY_BYTES))?;
+            if read == 0 && upstream.is_undelivered_since(taken_before) {
+                return Poll::Ready(Ok(SendProgress::NotStarted));
             }
-            if read == 0 || answer.is_final(early, limits) {
-                return Poll::Ready(Ok(Sending::CutShort));
+            if read == 0 || answer.is_final(early_bytes, limits) {
+                return Poll::Ready(Ok(SendProgress::Interrupted));
             }
         }
         Poll::Pending
     });
-    let sent: io::Result<Sending> = sent.await;
+    let sent: io::Result<SendProgress> = sent.await;
     let sending = match sent {
         Ok(sending) => sending,
-        Err(_) if upstream.has_reached_nobody(taken_before) => Sending::NotBegun,
+        Err(_) if upstream.is_undelivered_since(taken_before) => SendProgress::NotStarted,
         // An upstream that closes before it has read everything may have said why.
-        Err(_) => Sending::CutShort,
+        Err(_) => SendProgress::Interrupted,
     };
-    if sending == Sending::NotBegun {
+    if sending == SendProgress::NotStarted {
         // TLS may have taken it, and nobody from there.
-        *executed = Executed::No;
+        *execution = ExecutionState::NotExecuted;
     }
     sending
 }
@@ -206,10 +206,10 @@ struct Message<'m, const N: usize> {
 
 impl<'m, const N: usize> Message<'m, N> {
     /// Begins the request on a connection; returns what is to be sent there then.
-    fn begin(mut self, leading: Leading, upstream: &mut UpstreamStream) -> io::Result<Self> {
+    fn start(mut self, leading: PrefixLengths, upstream: &mut UpstreamStream) -> io::Result<Self> {
         if let Some(first) = self.parts.first_mut() {
             let (head, _) = first.split_at_checked(leading.head).unwrap_or((first, b""));
-            if upstream.begin(head)? {
+            if upstream.send_head(head)? {
                 *first = first.get(leading.head + leading.framing..).unwrap_or_default();
             }
         }
@@ -222,7 +222,7 @@ impl<'m, const N: usize> Message<'m, N> {
 
     /// Whether more is left than is sent together.
     fn is_long(&self) -> bool {
-        self.parts.iter().any(|part| part.len() > AT_ONCE)
+        self.parts.iter().any(|part| part.len() > SLICE_BYTES)
     }
 
     /// Hands it to the connection, and that to the network.
@@ -233,7 +233,7 @@ impl<'m, const N: usize> Message<'m, N> {
     ) -> Poll<io::Result<()>> {
         let mut sent = 0;
         while self.has_remaining() {
-            if sent >= AT_ONCE {
+            if sent >= SLICE_BYTES {
                 // Everybody else first.
                 context.waker().wake_by_ref();
                 return Poll::Pending;
@@ -242,7 +242,7 @@ impl<'m, const N: usize> Message<'m, N> {
             let mut left = self.parts.iter().filter(|part| !part.is_empty());
             let written = match (left.next(), left.next()) {
                 (Some(part), other) if other.is_none() || self.is_long() => {
-                    stream.poll_write(context, &part[..part.len().min(AT_ONCE)])
+                    stream.poll_write(context, &part[..part.len().min(SLICE_BYTES)])
                 }
                 _ => stream.poll_write_vectored(context, &self.parts.map(IoSlice::new)),
             };
@@ -264,18 +264,18 @@ impl<'m, const N: usize> Message<'m, N> {
 /// Looks for an answer that ends the sending: any but an interim one and one that says that all is well, for which an
 /// upstream may still need the rest (RFC 9112 section 9.5).
 #[derive(Default)]
-struct EarlyAnswer {
+struct EarlyResponseDetector {
     scanner: HeadScanner,
     /// Where the head begins that is being read.
-    begin: usize,
+    head_start: usize,
     /// Whether all is well.
     accepted: bool,
 }
 
-impl EarlyAnswer {
+impl EarlyResponseDetector {
     fn is_final(&mut self, early: &[u8], limits: &Limits) -> bool {
         while !self.accepted {
-            let rest = &early[self.begin..];
+            let rest = &early[self.head_start..];
             let length = match self.scanner.scan(rest, limits) {
                 Ok(Some(length)) => length,
                 Ok(None) => return false,
@@ -284,7 +284,7 @@ impl EarlyAnswer {
             };
             match parse_response(&rest[..length], Method::Post, limits) {
                 Ok(head) if head.status < 200 => {
-                    self.begin += length;
+                    self.head_start += length;
                     self.scanner.reset();
                 }
                 Ok(head) if head.status < 300 => self.accepted = true,

@@ -12,10 +12,10 @@ use tokio::task::{LocalSet, coop};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::upstream::{Egress, Pool, Route, Trust};
+use crate::upstream::{Egress, Pool, Route, TlsTrust};
 
 const LIMITS: Limits = Limits {
-    head_bytes: EARLY,
+    head_bytes: MAX_EARLY_BYTES,
     target_bytes: 8192,
     headers: 64,
     body_bytes: 1 << 20,
@@ -30,10 +30,10 @@ async fn connected() -> (UpstreamStream, TcpStream) {
 
 /// An upstream without a connection, and where it listens.
 async fn upstream() -> (Upstream, TcpListener) {
-    upstream_over("http", Trust::default()).await
+    upstream_over("http", TlsTrust::default()).await
 }
 
-async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
+async fn upstream_over(scheme: &str, trust: TlsTrust) -> (Upstream, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("{scheme}://{}/v1", listener.local_addr().unwrap());
     let base = BaseUrl::parse(&url).unwrap();
@@ -43,16 +43,16 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
         templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
         signer: None,
         token: None,
-        path_end: crate::path_end::PathEnd::Dialect(proofgate_config::ArnInPath::Encoded),
+        path_style: crate::path_end::PathStyle::Dialect(proofgate_config::ArnInPath::Encoded),
         betas: None,
-        untranslatable: proofgate_translate::UntranslatableFields::Refuse,
-        key_missing: false,
+        untranslatable: proofgate_translate::UntranslatableFieldPolicy::Refuse,
+        is_key_missing: false,
         stream_usage: proofgate_config::StreamUsage::Leave,
         max_concurrency: None,
         min_idle: 0,
         rate: RateLimits::default(),
-        first_byte: Duration::MAX,
-        idle: Duration::MAX,
+        first_byte_timeout: Duration::MAX,
+        idle_timeout: Duration::MAX,
         secrets: Vec::new(),
         set_fields: SetFields::default(),
         pool: Rc::new(Pool::new(
@@ -72,8 +72,8 @@ async fn upstream_over(scheme: &str, trust: Trust) -> (Upstream, TcpListener) {
 }
 
 /// What comes of sending `body` on a connection, whether it may have been acted on, and what was said to it.
-async fn sent(upstream: &mut UpstreamStream, body: &[u8]) -> (Sending, Executed, Vec<u8>) {
-    let (mut executed, mut early) = (Executed::No, Vec::new());
+async fn sent(upstream: &mut UpstreamStream, body: &[u8]) -> (SendProgress, ExecutionState, Vec<u8>) {
+    let (mut executed, mut early) = (ExecutionState::NotExecuted, Vec::new());
     let message = Message {
         parts: [&b"head "[..], body],
     };
@@ -96,7 +96,10 @@ async fn a_request_that_has_left_may_have_been_acted_on() {
     locally(async {
         let (mut upstream, mut peer) = connected().await;
         let (sending, executed, _) = sent(&mut upstream, b"body").await;
-        assert_eq!((sending, executed), (Sending::Whole, Executed::Maybe));
+        assert_eq!(
+            (sending, executed),
+            (SendProgress::Complete, ExecutionState::MaybeExecuted)
+        );
         let mut arrived = [0; 9];
         peer.read_exact(&mut arrived).await.unwrap();
         assert_eq!(&arrived, b"head body");
@@ -110,7 +113,10 @@ async fn a_connection_that_takes_nothing_has_begun_nothing() {
         let (mut upstream, _peer) = connected().await;
         upstream.shutdown().await.unwrap();
         let (sending, executed, _) = sent(&mut upstream, b"body").await;
-        assert_eq!((sending, executed), (Sending::NotBegun, Executed::No));
+        assert_eq!(
+            (sending, executed),
+            (SendProgress::NotStarted, ExecutionState::NotExecuted)
+        );
     })
     .await;
 }
@@ -130,9 +136,9 @@ async fn what_tls_was_given_and_no_connection_took_has_begun_nothing() {
         );
     let acceptor = TlsAcceptor::from(std::sync::Arc::new(server.unwrap()));
     locally(async {
-        let trust = Trust {
+        let trust = TlsTrust {
             ca_pem: Some(certificate.into()),
-            ..Trust::default()
+            ..TlsTrust::default()
         };
         let (upstream, listener) = upstream_over("https", trust).await;
         let (connection, peer) = tokio::join!(upstream.pool.connect("upstream"), async {
@@ -146,7 +152,10 @@ async fn what_tls_was_given_and_no_connection_took_has_begun_nothing() {
             coop::consume_budget().await;
         }
         let (sending, executed, _) = sent(&mut connection, b"body").await;
-        assert_eq!((sending, executed), (Sending::NotBegun, Executed::No));
+        assert_eq!(
+            (sending, executed),
+            (SendProgress::NotStarted, ExecutionState::NotExecuted)
+        );
     })
     .await;
 }
@@ -159,12 +168,12 @@ async fn a_request_of_which_a_used_connection_took_nothing_goes_over_a_new_one()
         let mut used = used.ok().unwrap();
         used.shutdown().await.unwrap();
         upstream.pool.put_back(used);
-        let (mut executed, mut span, mut early) = (Executed::No, Span::default(), Vec::new());
+        let (mut executed, mut span, mut early) = (ExecutionState::NotExecuted, Span::default(), Vec::new());
         let (message, lent) = ([&b"head "[..], b"body"], Cell::default());
         let (delivered, accepted) = tokio::join!(
             deliver(
                 &upstream,
-                (message, Leading::default()),
+                (message, PrefixLengths::default()),
                 LIMITS,
                 &mut executed,
                 &mut span,
@@ -174,11 +183,11 @@ async fn a_request_of_which_a_used_connection_took_nothing_goes_over_a_new_one()
             listener.accept()
         );
         assert!(delivered.is_ok());
-        assert_eq!(executed, Executed::Maybe);
+        assert_eq!(executed, ExecutionState::MaybeExecuted);
         let mut arrived = [0; 9];
         accepted.unwrap().0.read_exact(&mut arrived).await.unwrap();
         assert_eq!(&arrived, b"head body");
-        assert!(upstream.pool.idle().is_none());
+        assert!(upstream.pool.take_idle().is_none());
     })
     .await;
 }
@@ -187,13 +196,13 @@ async fn a_request_of_which_a_used_connection_took_nothing_goes_over_a_new_one()
 async fn a_request_of_which_a_new_connection_took_something_is_not_sent_again() {
     locally(async {
         let (upstream, listener) = upstream().await;
-        let (mut executed, mut span, mut early) = (Executed::No, Span::default(), Vec::new());
+        let (mut executed, mut span, mut early) = (ExecutionState::NotExecuted, Span::default(), Vec::new());
         let (body, lent) = (long(), Cell::default());
         let message = [&b"head "[..], &body];
         let (delivered, ()) = tokio::join!(
             deliver(
                 &upstream,
-                (message, Leading::default()),
+                (message, PrefixLengths::default()),
                 LIMITS,
                 &mut executed,
                 &mut span,
@@ -202,8 +211,8 @@ async fn a_request_of_which_a_new_connection_took_something_is_not_sent_again() 
             ),
             async { drop(listener.accept().await.unwrap()) }
         );
-        assert!(delivered.is_ok_and(|mut connection| !connection.can_serve_again()));
-        assert_eq!(executed, Executed::No);
+        assert!(delivered.is_ok_and(|mut connection| !connection.can_be_reused()));
+        assert_eq!(executed, ExecutionState::NotExecuted);
         let again = tokio::time::timeout(Duration::from_millis(1), listener.accept());
         assert!(again.await.is_err());
     })
@@ -219,7 +228,10 @@ async fn an_upstream_that_goes_away_amid_a_request_has_not_acted_on_it() {
             drop(peer);
         });
         let (sending, executed, early) = sent(&mut upstream, &long()).await;
-        assert_eq!((sending, executed), (Sending::CutShort, Executed::No));
+        assert_eq!(
+            (sending, executed),
+            (SendProgress::Interrupted, ExecutionState::NotExecuted)
+        );
         assert!(early.is_empty());
         away.await.unwrap();
     })
@@ -254,8 +266,8 @@ async fn an_answer_amid_a_request_ends_its_sending_unless_it_may_need_the_rest()
             });
             let (sending, executed, early) = sent(&mut upstream, &long()).await;
             let expected = match stops {
-                true => (Sending::CutShort, Executed::No),
-                false => (Sending::Whole, Executed::Maybe),
+                true => (SendProgress::Interrupted, ExecutionState::NotExecuted),
+                false => (SendProgress::Complete, ExecutionState::MaybeExecuted),
             };
             assert_eq!((sending, executed), expected, "{answer}");
             if stops {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use proofgate_base::answer::{Answer, Fields};
-use proofgate_base::descriptors::Shortage;
-use proofgate_base::rejection::{LONGEST_WAIT, Rejection};
+use proofgate_base::answer::{ErrorHeaders, ErrorResponse};
+use proofgate_base::descriptors::ResourceShortage;
+use proofgate_base::rejection::{MAX_RETRY_AFTER, Rejection};
 use proofgate_config::Reason;
 use proofgate_ledger::record::{Outcome, SendOutcome};
 use tokio::time::Instant;
@@ -15,10 +15,10 @@ use crate::upstream::Verdict;
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// How long a provider is left alone that turns requests away and does not say for how long.
-const SHORT_PAUSE: Duration = Duration::from_secs(1);
+const DEFAULT_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Why an answer was aborted.
-pub enum Aborted {
+pub enum AbortReason {
     Upstream(Failure),
     Client,
     /// The policy denies it.
@@ -29,15 +29,15 @@ pub enum Aborted {
 #[derive(Debug, Clone, Copy)]
 pub enum Failure {
     /// No connection to the upstream came about, or it took not a byte.
-    Unconnected,
+    ConnectFailed,
     /// The gateway has nothing to connect with.
-    Short(Shortage),
+    OutOfResources(ResourceShortage),
     /// The upstream broke the connection, or spoke something else than HTTP.
     Unreachable,
     /// The upstream did not connect or answer in time.
     TimedOut(Timeout),
     /// The upstream ended a stream before its good end.
-    Unfinished,
+    TruncatedStream,
     /// The upstream's answer is not what its dialect says, so it cannot be put into the client's.
     Untranslatable,
     /// The upstream said in a stream that it failed; the client has been told in its words.
@@ -52,9 +52,9 @@ pub enum Failure {
         retry_after: Option<u32>,
     },
     /// The provider has no `/responses`.
-    NoResponses,
+    ResponsesUnsupported,
     /// The worker stops and may not wait any longer.
-    Drained,
+    Draining,
 }
 
 /// Which time ran out.
@@ -67,12 +67,12 @@ pub enum Timeout {
     /// Between the bytes of the answer.
     Idle,
     /// Of the exchange.
-    Answer,
+    Exchange,
 }
 
 impl Timeout {
     /// Its code, and what the client is told.
-    fn told(self) -> (&'static str, &'static str) {
+    fn code_and_message(self) -> (&'static str, &'static str) {
         match self {
             Timeout::Connect => (
                 "upstream_connect_timeout",
@@ -86,7 +86,7 @@ impl Timeout {
                 "upstream_idle_timeout",
                 "The model provider sent nothing for too long in the middle of its answer.",
             ),
-            Timeout::Answer => (
+            Timeout::Exchange => (
                 "upstream_answer_timeout",
                 "The model provider's answer exceeded the time limit for answers.",
             ),
@@ -96,11 +96,11 @@ impl Timeout {
 
 impl Failure {
     /// Whether it may send a request on of which this had been sent.
-    pub fn reason(self, sent: SendOutcome) -> Option<Reason> {
+    pub fn fallback_reason(self, sent: SendOutcome) -> Option<Reason> {
         match (self, sent) {
             // Another provider has another address, and ports of its own.
-            (Failure::Short(Shortage::Ports), _) => Some(Reason::Unreachable),
-            (Failure::Unconnected, _) | (Failure::Unreachable | Failure::TimedOut(_), SendOutcome::No) => {
+            (Failure::OutOfResources(ResourceShortage::Ports), _) => Some(Reason::Unreachable),
+            (Failure::ConnectFailed, _) | (Failure::Unreachable | Failure::TimedOut(_), SendOutcome::No) => {
                 Some(Reason::Unreachable)
             }
             (Failure::TimedOut(_), _) => Some(Reason::Timeout),
@@ -114,14 +114,14 @@ impl Failure {
     /// That `timeout` ran out, or before it the time of the exchange, which ends at `until`.
     pub fn timed_out(timeout: Timeout, until: Option<Instant>) -> Failure {
         let is_over = until.is_some_and(|until| until <= Instant::now());
-        Failure::TimedOut(if is_over { Timeout::Answer } else { timeout })
+        Failure::TimedOut(if is_over { Timeout::Exchange } else { timeout })
     }
 
     /// What it says of the health of the provider and its model.
     pub fn verdict(self, sent: SendOutcome) -> Verdict {
-        match (self, self.reason(sent)) {
+        match (self, self.fallback_reason(sent)) {
             // It was not asked.
-            (Failure::Short(_), _) => Verdict::Nothing,
+            (Failure::OutOfResources(_), _) => Verdict::Inconclusive,
             (
                 Failure::Declined {
                     retry_after: Some(pause),
@@ -129,49 +129,49 @@ impl Failure {
                 },
                 _,
             ) => Verdict::Busy(Duration::from_secs(pause.into())),
-            (_, Some(Reason::RateLimited)) => Verdict::Busy(SHORT_PAUSE),
-            (Failure::Declined { status: 500, .. }, _) => Verdict::Nothing,
+            (_, Some(Reason::RateLimited)) => Verdict::Busy(DEFAULT_BACKOFF),
+            (Failure::Declined { status: 500, .. }, _) => Verdict::Inconclusive,
             (_, Some(Reason::Unreachable)) => Verdict::Unreachable,
             (_, Some(Reason::Overloaded | Reason::Timeout | Reason::ServerError)) => Verdict::Failed,
-            _ => Verdict::Nothing,
+            _ => Verdict::Inconclusive,
         }
     }
 
     pub fn outcome(self) -> Outcome {
         match self {
-            Failure::Unconnected
+            Failure::ConnectFailed
             | Failure::Unreachable
-            | Failure::Unfinished
+            | Failure::TruncatedStream
             | Failure::Untranslatable
             | Failure::Reported
             | Failure::Unauthorized
-            | Failure::NoResponses
+            | Failure::ResponsesUnsupported
             | Failure::Declined { .. } => Outcome::UpstreamError,
-            Failure::Short(_) => Outcome::InternalError,
+            Failure::OutOfResources(_) => Outcome::InternalError,
             Failure::TimedOut(_) => Outcome::UpstreamTimeout,
-            Failure::Drained => Outcome::Drained,
+            Failure::Draining => Outcome::Drained,
         }
     }
 
-    pub fn answer(self) -> Answer<'static> {
+    pub fn response(self) -> ErrorResponse<'static> {
         let (status, code, message) = match self {
-            Failure::Unconnected | Failure::Unreachable => (
+            Failure::ConnectFailed | Failure::Unreachable => (
                 502,
                 "upstream_unreachable",
                 "The model provider could not be reached or broke the connection.",
             ),
-            Failure::Short(Shortage::Descriptors) => (
+            Failure::OutOfResources(ResourceShortage::Descriptors) => (
                 503,
                 "descriptors_exhausted",
                 "The gateway has reached its limit of open connections, so nothing was sent. Try again later.",
             ),
-            Failure::Short(Shortage::Ports) => (
+            Failure::OutOfResources(ResourceShortage::Ports) => (
                 503,
                 "ports_exhausted",
                 "The gateway has no local port left for a connection to this model's provider, so nothing was sent. \
                  Try again later.",
             ),
-            Failure::Unfinished => (
+            Failure::TruncatedStream => (
                 502,
                 "upstream_stream_unfinished",
                 "The model provider ended the stream before the answer was complete.",
@@ -187,7 +187,7 @@ impl Failure {
                 "The model provider reported a failure in the stream.",
             ),
             Failure::TimedOut(timeout) => {
-                let (code, message) = timeout.told();
+                let (code, message) = timeout.code_and_message();
                 (504, code, message)
             }
             Failure::Unauthorized => (
@@ -200,23 +200,25 @@ impl Failure {
                 "upstream_declined",
                 "The model's provider refused the request, and no other provider could serve it.",
             ),
-            Failure::NoResponses => (
+            Failure::ResponsesUnsupported => (
                 400,
                 "provider_without_responses",
                 "The provider of this model has no /responses endpoint. Ask the gateway administrator to set \
                  responses: Translated for the provider, which sends such requests as chat completions.",
             ),
-            Failure::Drained => (503, "draining", "The gateway is shutting down. Try again."),
+            Failure::Draining => (503, "draining", "The gateway is shutting down. Try again."),
         };
-        Answer {
+        ErrorResponse {
             status,
             code,
             message,
             param: None,
-            fields: Fields {
+            headers: ErrorHeaders {
                 should_retry: match self {
                     Failure::Unauthorized => Some(false),
-                    Failure::Declined { retry_after, .. } if retry_after > Some(LONGEST_WAIT) => Some(false),
+                    Failure::Declined { retry_after, .. } if retry_after > Some(MAX_RETRY_AFTER) => {
+                        Some(false)
+                    }
                     _ => None,
                 },
                 retry_after: match self {
@@ -224,7 +226,7 @@ impl Failure {
                     _ if status == 503 => Some(1),
                     _ => None,
                 },
-                ..Fields::NONE
+                ..ErrorHeaders::NONE
             },
         }
     }

@@ -5,7 +5,7 @@ use proofgate_providers::Dialect;
 
 /// What the path of a call says that its body does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InPath {
+pub struct PathParams {
     pub model: String,
     /// Whether the answer is to be a stream of events; `None` where the body says that, and names the model as well.
     pub stream: Option<bool>,
@@ -17,7 +17,7 @@ pub struct InPath {
 pub enum BodyForm {
     /// As the dialect has it.
     #[default]
-    OfDialect,
+    Native,
     /// Anthropic's messages, as Amazon Bedrock's InvokeModel takes and gives them.
     Invoke,
     /// The same as Vertex AI's rawPredict takes them.
@@ -28,7 +28,7 @@ impl BodyForm {
     /// The path at which clients reach it, as records name it, where that is not the dialect's.
     pub fn path(self, dialect: Dialect) -> &'static str {
         match (self, dialect) {
-            (BodyForm::OfDialect, _) => dialect.path(),
+            (BodyForm::Native, _) => dialect.path(),
             (BodyForm::Invoke, _) => "/model/{model}/invoke",
             (BodyForm::RawPredict, Dialect::CountTokens) => {
                 "/v1/projects/{project}/locations/{location}/publishers/anthropic/models/count-tokens:rawPredict"
@@ -46,17 +46,17 @@ pub enum PathError {
     /// A key in the query.
     KeyInQuery,
     /// A query that is not served.
-    Query,
+    UnsupportedQuery,
     /// A stream is asked for as one JSON array.
-    NotEvents,
+    JsonArrayStream,
     /// No name of a model stands where it should.
-    Model,
+    InvalidModel,
 }
 
 /// What is known under one path of Google's API.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GooglePath {
-    Call(Dialect, InPath),
+    Call(Dialect, PathParams),
     Models,
     /// One model by name, or a method of it that is not served.
     Model(String),
@@ -68,15 +68,15 @@ const BETA: &str = "/v1beta/";
 const STABLE: &str = "/v1/";
 
 /// Whether nobody but Google's clients asks for a path.
-pub fn is_google_alone(path: &str) -> bool {
+pub fn is_google_only(path: &str) -> bool {
     path.starts_with(BETA)
 }
 
 /// Reads a path and its query; `None` for what is no path of Google's API that is served.
 ///
 /// The name of the model is percent-decoded once.
-pub fn read(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, PathError> {
-    let is_beta = is_google_alone(path);
+pub fn parse(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, PathError> {
+    let is_beta = is_google_only(path);
     let version = if is_beta { BETA } else { STABLE };
     let Some(rest) = path
         .strip_prefix(version)
@@ -91,13 +91,17 @@ pub fn read(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, PathE
         match (stream, query) {
             (true, _) if events => {}
             (false, None) => {}
-            (true, None) => return Err(PathError::NotEvents),
-            (_, query) => return Err(check_query(query, &[]).err().unwrap_or(PathError::Query)),
+            (true, None) => return Err(PathError::JsonArrayStream),
+            (_, query) => {
+                return Err(check_query(query, &[])
+                    .err()
+                    .unwrap_or(PathError::UnsupportedQuery));
+            }
         }
-        let model = model_name(name).ok_or(PathError::Model)?;
+        let model = model_name(name).ok_or(PathError::InvalidModel)?;
         return Ok(Some(GooglePath::Call(
             dialect,
-            InPath {
+            PathParams {
                 model,
                 stream: Some(stream),
                 form: BodyForm::default(),
@@ -120,7 +124,7 @@ pub fn read(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, PathE
         None => Ok(None),
         Some(name) => model_name(name)
             .map(|name| Some(GooglePath::Model(name)))
-            .ok_or(PathError::Model),
+            .ok_or(PathError::InvalidModel),
     }
 }
 
@@ -153,20 +157,20 @@ fn check_query(query: Option<&str>, known: &[&str]) -> Result<(), PathError> {
     };
     match parameters.all(is_known) {
         true => Ok(()),
-        false => Err(PathError::Query),
+        false => Err(PathError::UnsupportedQuery),
     }
 }
 
 /// The name of a model as a path has it; `None` for what no model is called, such as `..`.
 pub(crate) fn model_name(escaped: &str) -> Option<String> {
-    let name = String::from_utf8(percent_decoded(escaped)).ok()?;
+    let name = String::from_utf8(percent_decode(escaped)).ok()?;
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
     let is_name = name.split('/').all(is_segment) && !name.contains(char::is_control);
     is_name.then_some(name)
 }
 
 /// Names of models hold slashes and colons, which clients write either way. What is no escape stands for itself.
-pub fn percent_decoded(name: &str) -> Vec<u8> {
+pub fn percent_decode(name: &str) -> Vec<u8> {
     let bytes = name.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -190,18 +194,20 @@ impl From<PathError> for Rejection {
                 "key_in_query",
                 "A key in the URL ends up in the logs of proxies. Send it in x-goog-api-key, and replace this key.",
             ),
-            PathError::Query => Rejection::new(
+            PathError::UnsupportedQuery => Rejection::new(
                 400,
                 "unserved_query",
                 "This query is not served. Only streamGenerateContent accepts ?alt=sse, and only the list of models \
                  accepts pageSize.",
             ),
-            PathError::NotEvents => Rejection::new(
+            PathError::JsonArrayStream => Rejection::new(
                 400,
                 "unserved_query",
                 "Streams are served only as server-sent events. Add ?alt=sse to the URL.",
             ),
-            PathError::Model => Rejection::new(400, "invalid_path", "The path has no valid model name."),
+            PathError::InvalidModel => {
+                Rejection::new(400, "invalid_path", "The path has no valid model name.")
+            }
         }
     }
 }
@@ -210,12 +216,15 @@ impl From<PathError> for Rejection {
 mod tests {
     use proofgate_providers::Dialect;
 
-    use super::{BodyForm, GooglePath, InPath, PathError, percent_decoded, read};
+    use super::{BodyForm, GooglePath, PathError, PathParams, parse, percent_decode};
 
     fn call(dialect: Dialect, model: &str, stream: bool) -> Result<Option<GooglePath>, PathError> {
         let (model, stream) = (model.to_owned(), Some(stream));
         let form = BodyForm::default();
-        Ok(Some(GooglePath::Call(dialect, InPath { model, stream, form })))
+        Ok(Some(GooglePath::Call(
+            dialect,
+            PathParams { model, stream, form },
+        )))
     }
 
     #[test]
@@ -223,32 +232,32 @@ mod tests {
         for version in ["v1", "v1beta"] {
             let path = |end: &str| format!("/{version}/models/{end}");
             assert_eq!(
-                read(&path("gemini-3:generateContent"), None),
+                parse(&path("gemini-3:generateContent"), None),
                 call(Dialect::Gemini, "gemini-3", false)
             );
             assert_eq!(
-                read(&path("gemini-3:streamGenerateContent"), Some("alt=sse")),
+                parse(&path("gemini-3:streamGenerateContent"), Some("alt=sse")),
                 call(Dialect::Gemini, "gemini-3", true)
             );
             assert_eq!(
-                read(&path("gemini-3:countTokens"), None),
+                parse(&path("gemini-3:countTokens"), None),
                 call(Dialect::GeminiTokens, "gemini-3", false)
             );
             assert_eq!(
-                read(&path("g:embedContent"), None),
+                parse(&path("g:embedContent"), None),
                 call(Dialect::GeminiEmbedding, "g", false)
             );
             assert_eq!(
-                read(&path("g:batchEmbedContents"), None),
+                parse(&path("g:batchEmbedContents"), None),
                 call(Dialect::GeminiEmbeddings, "g", false)
             );
         }
         assert_eq!(
-            read("/v1beta/models", Some("pageSize=100")),
+            parse("/v1beta/models", Some("pageSize=100")),
             Ok(Some(GooglePath::Models))
         );
         assert_eq!(
-            read("/v1beta/models/gemini-3", None),
+            parse("/v1beta/models/gemini-3", None),
             Ok(Some(GooglePath::Model("gemini-3".into())))
         );
     }
@@ -262,7 +271,7 @@ mod tests {
             ("m%C3%A9", "mé"),
         ] {
             let path = format!("/v1beta/models/{written}:generateContent");
-            assert_eq!(read(&path, None), call(Dialect::Gemini, model, false));
+            assert_eq!(parse(&path, None), call(Dialect::Gemini, model, false));
         }
     }
 
@@ -276,7 +285,7 @@ mod tests {
                 format!("/v1beta/models/{name}:countTokens"),
                 format!("/v1beta/models/{name}"),
             ] {
-                assert_eq!(read(&path, None), Err(PathError::Model), "{path}");
+                assert_eq!(parse(&path, None), Err(PathError::InvalidModel), "{path}");
             }
         }
     }
@@ -299,7 +308,7 @@ mod tests {
                 "/v1/models/m:streamGenerateContent",
             ] {
                 assert_eq!(
-                    read(path, Some(query)),
+                    parse(path, Some(query)),
                     Err(PathError::KeyInQuery),
                     "{path}?{query}"
                 );
@@ -310,7 +319,7 @@ mod tests {
     #[test]
     fn no_other_query_is_served_than_clients_send() {
         let stream = "/v1beta/models/m:streamGenerateContent";
-        assert_eq!(read(stream, None), Err(PathError::NotEvents));
+        assert_eq!(parse(stream, None), Err(PathError::JsonArrayStream));
         for query in [
             "alt=json",
             "alt=sse&alt=json",
@@ -320,14 +329,25 @@ mod tests {
             "%6bey=k",
             "alt=sse&",
         ] {
-            assert_eq!(read(stream, Some(query)), Err(PathError::Query), "{query}");
+            assert_eq!(
+                parse(stream, Some(query)),
+                Err(PathError::UnsupportedQuery),
+                "{query}"
+            );
         }
         for path in ["/v1beta/models/m:generateContent", "/v1/models/m:countTokens"] {
             for query in ["alt=sse", "alt=json", "", "pageSize=1"] {
-                assert_eq!(read(path, Some(query)), Err(PathError::Query), "{path}?{query}");
+                assert_eq!(
+                    parse(path, Some(query)),
+                    Err(PathError::UnsupportedQuery),
+                    "{path}?{query}"
+                );
             }
         }
-        assert_eq!(read("/v1beta/models", Some("pageToken=t")), Err(PathError::Query));
+        assert_eq!(
+            parse("/v1beta/models", Some("pageToken=t")),
+            Err(PathError::UnsupportedQuery)
+        );
     }
 
     #[test]
@@ -343,14 +363,14 @@ mod tests {
             "/v2/models/m:generateContent",
             "/v1beta/models:generateContent",
         ] {
-            assert_eq!(read(path, None), Ok(None), "{path}");
+            assert_eq!(parse(path, None), Ok(None), "{path}");
         }
     }
 
     #[test]
     fn escapes_are_decoded_and_the_rest_stands_for_itself() {
-        assert_eq!(percent_decoded("a%2Fb%3a1"), b"a/b:1");
-        assert_eq!(percent_decoded("100%"), b"100%");
-        assert_eq!(percent_decoded("%+1%zz"), b"%+1%zz");
+        assert_eq!(percent_decode("a%2Fb%3a1"), b"a/b:1");
+        assert_eq!(percent_decode("100%"), b"100%");
+        assert_eq!(percent_decode("%+1%zz"), b"%+1%zz");
     }
 }

@@ -84,7 +84,7 @@ struct GoogleModel<'m> {
 }
 
 /// A model by the name that a client calls it.
-struct Listed<'m> {
+struct ListedModel<'m> {
     id: &'m str,
     model: &'m Model,
     /// The most tokens of a prompt and of an answer that all of its providers take, where their prices say so.
@@ -93,19 +93,19 @@ struct Listed<'m> {
     known: ModelAbilities,
 }
 
-impl<'m> Listed<'m> {
+impl<'m> ListedModel<'m> {
     /// `now`: in unix microseconds.
     fn new(id: &'m str, model: &'m Model, now: u64) -> Self {
         let prices = || {
             let targets = model.targets.iter();
-            targets.map(move |target| target.price(&target.named(model, id).model, now))
+            targets.map(move |target| target.price(&target.model_name_for(model, id).model, now))
         };
-        Listed {
+        ListedModel {
             id,
             model,
-            max_input_tokens: least(prices().map(|price| price?.max_input_tokens)),
-            max_output_tokens: least(prices().map(|price| price?.max_output_tokens)),
-            known: ModelAbilities::of(model, id),
+            max_input_tokens: min_if_all_known(prices().map(|price| price?.max_input_tokens)),
+            max_output_tokens: min_if_all_known(prices().map(|price| price?.max_output_tokens)),
+            known: ModelAbilities::for_model(model, id),
         }
     }
 
@@ -135,7 +135,7 @@ impl<'m> Listed<'m> {
         }
     }
 
-    fn google(self) -> GoogleModel<'m> {
+    fn google_model(self) -> GoogleModel<'m> {
         let methods = [
             (Dialect::Gemini, "generateContent"),
             (Dialect::GeminiTokens, "countTokens"),
@@ -143,7 +143,7 @@ impl<'m> Listed<'m> {
         ];
         let served = methods
             .into_iter()
-            .filter(|(dialect, _)| self.model.serves(*dialect));
+            .filter(|(dialect, _)| self.model.supports(*dialect));
         GoogleModel {
             name: format!("models/{}", self.id),
             display_name: self.id,
@@ -156,7 +156,7 @@ impl<'m> Listed<'m> {
 }
 
 /// The least of some numbers, where all are known.
-fn least(mut numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+fn min_if_all_known(mut numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = numbers.next()??;
     numbers.try_fold(first, |least, next| Some(least.min(next?)))
 }
@@ -171,17 +171,19 @@ pub fn list(catalog: &Catalog, tenant: &Tenant, family: Family, now: u64, extra:
     }
     let models = catalog.models_of(tenant);
     let ends = [models.first(), models.last()].map(|model| model.map(|(id, _)| *id));
-    let models = models.into_iter().map(|(id, model)| Listed::new(id, model, now));
+    let models = models
+        .into_iter()
+        .map(|(id, model)| ListedModel::new(id, model, now));
     let json = match family {
         Family::Google => serde_json::to_vec(&GoogleModelList {
-            models: models.map(Listed::google).collect(),
+            models: models.map(ListedModel::google_model).collect(),
         }),
         Family::OpenAi | Family::Amazon => serde_json::to_vec(&ModelList {
             object: "list",
-            data: models.map(Listed::card).collect(),
+            data: models.map(ListedModel::card).collect(),
         }),
         Family::Anthropic => serde_json::to_vec(&ModelPage {
-            data: models.map(Listed::info).collect(),
+            data: models.map(ListedModel::info).collect(),
             has_more: false,
             first_id: ends[0],
             last_id: ends[1],
@@ -192,7 +194,7 @@ pub fn list(catalog: &Catalog, tenant: &Tenant, family: Family, now: u64, extra:
 }
 
 /// One model, if the tenant may use it.
-pub fn one(
+pub fn get(
     catalog: &Catalog,
     tenant: &Tenant,
     name: &str,
@@ -203,10 +205,10 @@ pub fn one(
     let found = catalog
         .route(tenant, name)
         .filter(|model| model.prefix().is_none() || *model.name != *name);
-    let found = Listed::new(name, found.ok_or(Rejection::UNKNOWN_MODEL)?, now);
+    let found = ListedModel::new(name, found.ok_or(Rejection::UNKNOWN_MODEL)?, now);
     let json = match family {
         Family::OpenAi | Family::Amazon => serde_json::to_vec(&found.card()),
-        Family::Google => serde_json::to_vec(&found.google()),
+        Family::Google => serde_json::to_vec(&found.google_model()),
         Family::Anthropic => serde_json::to_vec(&found.info()),
     };
     Ok(json.unwrap_or_default())

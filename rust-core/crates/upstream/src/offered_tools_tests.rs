@@ -1,4 +1,4 @@
-use proofgate_prices::{Entry, PriceTable, Seller};
+use proofgate_prices::{PriceEntry, PriceTable, Seller};
 use proofgate_providers::Dialect;
 use serde_json::json;
 
@@ -10,7 +10,7 @@ const CENT: u128 = 10_000_000_000;
 fn price() -> Price {
     let entry = json!({"model": "m", "effective_from": 0, "input": "1", "output": "2", "max_input_tokens": 1000,
         "tools": {"web_search": "0.01", "web_fetch": "0", "file_search": "0.03", "web_search_options": "0.02"}});
-    let entry: Entry = serde_json::from_value(entry).unwrap();
+    let entry: PriceEntry = serde_json::from_value(entry).unwrap();
     let seller = Seller {
         provider: "p",
         host: "h",
@@ -20,7 +20,7 @@ fn price() -> Price {
 }
 
 fn offered(dialect: Dialect, body: &str, tokens_per_call: Option<u64>) -> Option<OfferedTools> {
-    let call = Call::parse(dialect, body.as_bytes()).unwrap();
+    let call = ParsedRequest::parse(dialect, body.as_bytes()).unwrap();
     let names = [
         "web_search",
         "web_fetch",
@@ -28,11 +28,11 @@ fn offered(dialect: Dialect, body: &str, tokens_per_call: Option<u64>) -> Option
         "web_search_options",
         "code_execution",
     ];
-    let terms = CallTerms {
-        calls: 5,
+    let terms = ToolCallBounds {
+        max_calls: 5,
         tokens_per_call,
     };
-    OfferedTools::of(&call, &names.map(str::to_owned), terms)
+    OfferedTools::from_call(&call, &names.map(str::to_owned), terms)
 }
 
 fn usage(searches: Option<u64>, fetches: Option<u64>) -> Usage {
@@ -52,7 +52,7 @@ fn each_tool_of_a_message_has_calls_of_its_own() {
         (8, Some("max_uses")),
         "what is not allowed is left out"
     );
-    assert_eq!(tools.most(&price()), 3 * CENT);
+    assert_eq!(tools.max_cost(&price()), 3 * CENT);
     assert_eq!(tools.unpriced(&price()), None);
     let cost = |usage| tools.cost(&price(), &usage, true);
     assert_eq!(cost(usage(Some(2), Some(4))), 2 * CENT);
@@ -70,7 +70,7 @@ fn the_tools_of_a_response_share_their_calls() {
     let body = r#"{"model":"m","input":"a","max_tool_calls":4,"tools":[{"type":"web_search"},{"type":"file_search"}]}"#;
     let tools = offered(Dialect::Responses, body, None).unwrap();
     assert_eq!(tools.bound(), (4, Some("max_tool_calls")));
-    assert_eq!(tools.most(&price()), 12 * CENT);
+    assert_eq!(tools.max_cost(&price()), 12 * CENT);
     let cost = |usage, is_bounded| tools.cost(&price(), &usage, is_bounded);
     assert_eq!(
         cost(usage(Some(1), None), true),
@@ -81,7 +81,7 @@ fn the_tools_of_a_response_share_their_calls() {
     assert_eq!(cost(usage(Some(1), None), false), CENT);
     let without = r#"{"model":"m","input":"a","tools":[{"type":"web_search"}]}"#;
     let tools = offered(Dialect::Responses, without, None).unwrap();
-    assert_eq!(tools.most(&price()), 5 * CENT);
+    assert_eq!(tools.max_cost(&price()), 5 * CENT);
     assert_eq!(tools.cost(&price(), &usage(Some(0), None), true), 0);
 }
 
@@ -111,8 +111,9 @@ fn a_tool_without_a_price_is_named_and_its_rounds_are_bounded_by_its_provider() 
 #[test]
 fn every_round_may_fill_the_window_unless_a_plan_says_what_a_call_brings() {
     let body = r#"{"model":"m","input":"a","max_tool_calls":3,"tools":[{"type":"web_search"}]}"#;
-    let prompt =
-        |tokens, own, most| offered(Dialect::Responses, body, tokens).map(|tools| tools.prompt(own, most));
+    let prompt = |tokens, own, most| {
+        offered(Dialect::Responses, body, tokens).map(|tools| tools.max_prompt_tokens(own, most))
+    };
     assert_eq!(prompt(None, 100, Some(1000)), Some(4000));
     assert_eq!(
         prompt(None, 100, None),
@@ -129,7 +130,7 @@ fn every_round_may_fill_the_window_unless_a_plan_says_what_a_call_brings() {
     );
     for tokens in [None, Some(1_000_000)] {
         let tools = offered(Dialect::Responses, &many, tokens).unwrap();
-        assert_eq!(tools.prompt(1, Some(1_000_000)), u64::MAX);
-        assert_eq!(tools.most(&price()), u128::from(u64::MAX) * CENT);
+        assert_eq!(tools.max_prompt_tokens(1, Some(1_000_000)), u64::MAX);
+        assert_eq!(tools.max_cost(&price()), u128::from(u64::MAX) * CENT);
     }
 }

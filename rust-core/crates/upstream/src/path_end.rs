@@ -6,10 +6,10 @@ use proofgate_config::ArnInPath;
 use proofgate_providers::Dialect;
 use proofgate_providers::sigv4::encode_segment;
 use proofgate_translate::anthropic_invoke_tokens;
-use proofgate_translate::anthropic_raw_predict::takes_messages;
+use proofgate_translate::anthropic_raw_predict::supports_messages;
 
 /// How a provider's paths name models.
-pub enum PathEnd {
+pub enum PathStyle {
     /// As the dialect has it: not at all, or with the method of Google's or Amazon's API. How an ARN stands there.
     Dialect(ArnInPath),
     /// As Azure's deployments, with a version of the API as the query behind all of them.
@@ -18,45 +18,47 @@ pub enum PathEnd {
     Publisher { location: String },
 }
 
-impl PathEnd {
+impl PathStyle {
     /// Where the paths of a dialect begin below the provider's base; `None` for one that it does not have.
-    pub fn begin(&self, dialect: Dialect) -> Option<Cow<'static, str>> {
+    pub fn prefix(&self, dialect: Dialect) -> Option<Cow<'static, str>> {
         match (self, dialect) {
-            (PathEnd::Dialect(_), _) => Some(dialect.path_upstream().into()),
-            (PathEnd::Deployment { .. }, Dialect::Moderations) => None,
+            (PathStyle::Dialect(_), _) => Some(dialect.upstream_path().into()),
+            (PathStyle::Deployment { .. }, Dialect::Moderations) => None,
             // It is not below a deployment (openai-python, `lib/azure.py`).
-            (PathEnd::Deployment { .. }, dialect) if dialect.asks_as_responses() => {
-                Some(dialect.path_upstream().into())
+            (PathStyle::Deployment { .. }, dialect) if dialect.uses_responses_format() => {
+                Some(dialect.upstream_path().into())
             }
-            (PathEnd::Deployment { .. }, _) => Some("/deployments".into()),
-            (PathEnd::Publisher { location }, Dialect::Gemini | Dialect::GeminiTokens) => {
+            (PathStyle::Deployment { .. }, _) => Some("/deployments".into()),
+            (PathStyle::Publisher { location }, Dialect::Gemini | Dialect::GeminiTokens) => {
                 Some(format!("{location}/publishers/google/models").into())
             }
-            (PathEnd::Publisher { location }, Dialect::Messages | Dialect::CountTokens) => {
+            (PathStyle::Publisher { location }, Dialect::Messages | Dialect::CountTokens) => {
                 Some(format!("{location}/publishers/anthropic/models").into())
             }
-            (PathEnd::Publisher { .. }, _) => None,
+            (PathStyle::Publisher { .. }, _) => None,
         }
     }
 
     /// Whether a client that speaks a dialect which the provider has is passed through to a model there, with its body as it is.
-    pub(crate) fn passes(&self, dialect: Dialect, model: &str) -> bool {
+    pub(crate) fn passes_through(&self, dialect: Dialect, model: &str) -> bool {
         match (self, dialect) {
-            (PathEnd::Publisher { .. }, Dialect::CountTokens) => takes_messages(model),
-            (PathEnd::Publisher { .. }, Dialect::Gemini | Dialect::GeminiTokens) => !takes_messages(model),
-            (PathEnd::Publisher { .. }, _) | (_, Dialect::GeminiEmbeddings) => false,
+            (PathStyle::Publisher { .. }, Dialect::CountTokens) => supports_messages(model),
+            (PathStyle::Publisher { .. }, Dialect::Gemini | Dialect::GeminiTokens) => {
+                !supports_messages(model)
+            }
+            (PathStyle::Publisher { .. }, _) | (_, Dialect::GeminiEmbeddings) => false,
             _ => true,
         }
     }
 
     /// What follows for a model, percent-encoded, with its query; empty where nothing does.
-    pub fn of(&self, dialect: Dialect, model: &str, stream: bool) -> String {
+    pub fn suffix_for(&self, dialect: Dialect, model: &str, stream: bool) -> String {
         match (self, dialect) {
-            (PathEnd::Deployment { query }, dialect) if dialect.asks_as_responses() => query.clone(),
-            (PathEnd::Deployment { query }, _) => {
-                format!("/{}{}{query}", segment(model), dialect.path_upstream())
+            (PathStyle::Deployment { query }, dialect) if dialect.uses_responses_format() => query.clone(),
+            (PathStyle::Deployment { query }, _) => {
+                format!("/{}{}{query}", model_segment(model), dialect.upstream_path())
             }
-            (PathEnd::Dialect(arn), Dialect::Converse | Dialect::Invoke) => {
+            (PathStyle::Dialect(arn), Dialect::Converse | Dialect::Invoke) => {
                 let method = match (dialect, stream) {
                     (Dialect::Converse, false) => "converse",
                     (Dialect::Converse, true) => "converse-stream",
@@ -65,17 +67,19 @@ impl PathEnd {
                 };
                 format!("/{}/{method}", bedrock_model(model, *arn))
             }
-            (PathEnd::Dialect(arn), Dialect::InvokeTokens) => {
-                let model = anthropic_invoke_tokens::model(model).unwrap_or(model);
+            (PathStyle::Dialect(arn), Dialect::InvokeTokens) => {
+                let model = anthropic_invoke_tokens::counting_model_id(model).unwrap_or(model);
                 format!("/{}/count-tokens", bedrock_model(model, *arn))
             }
-            (PathEnd::Publisher { .. }, Dialect::Messages) => {
+            (PathStyle::Publisher { .. }, Dialect::Messages) => {
                 let method = if stream { "streamRawPredict" } else { "rawPredict" };
-                format!("/{}:{method}", segment(model))
+                format!("/{}:{method}", model_segment(model))
             }
             // The model stands in the body (`AnthropicVertex` of Anthropic's client).
-            (PathEnd::Publisher { .. }, Dialect::CountTokens) => "/count-tokens:rawPredict".into(),
-            (PathEnd::Dialect(_) | PathEnd::Publisher { .. }, _) => dialect.model_in_path(model, stream),
+            (PathStyle::Publisher { .. }, Dialect::CountTokens) => "/count-tokens:rawPredict".into(),
+            (PathStyle::Dialect(_) | PathStyle::Publisher { .. }, _) => {
+                dialect.upstream_model_path(model, stream)
+            }
         }
     }
 }
@@ -84,15 +88,15 @@ impl PathEnd {
 fn bedrock_model(model: &str, arn: ArnInPath) -> String {
     match arn {
         ArnInPath::Literal if model.starts_with("arn:") => {
-            let segments = model.split('/').map(segment);
+            let segments = model.split('/').map(model_segment);
             let segments: Vec<String> = segments.map(|part| part.replace("%3A", ":")).collect();
             segments.join("/")
         }
-        _ => segment(model),
+        _ => model_segment(model),
     }
 }
 
-fn segment(model: &str) -> String {
+fn model_segment(model: &str) -> String {
     let mut encoded = String::new();
     encode_segment(&mut encoded, model);
     encoded
@@ -102,11 +106,11 @@ fn segment(model: &str) -> String {
 mod tests {
     use proofgate_providers::Dialect;
 
-    use super::PathEnd;
+    use super::PathStyle;
 
     #[test]
     fn a_deployment_is_one_segment_of_the_path_and_the_version_its_query() {
-        let form = PathEnd::Deployment {
+        let form = PathStyle::Deployment {
             query: "?api-version=2024-10-21".into(),
         };
         for (dialect, path) in [
@@ -124,15 +128,18 @@ mod tests {
                 "/responses/input_tokens?api-version=2024-10-21",
             ),
         ] {
-            let begin = form.begin(dialect).unwrap_or_default();
-            assert_eq!(format!("{begin}{}", form.of(dialect, "my/gpt", true)), path);
+            let begin = form.prefix(dialect).unwrap_or_default();
+            assert_eq!(
+                format!("{begin}{}", form.suffix_for(dialect, "my/gpt", true)),
+                path
+            );
         }
-        assert_eq!(form.begin(Dialect::Moderations), None);
+        assert_eq!(form.prefix(Dialect::Moderations), None);
     }
 
     #[test]
     fn a_model_of_vertex_ai_stands_below_its_publisher_and_only_there() {
-        let form = PathEnd::Publisher {
+        let form = PathStyle::Publisher {
             location: "/projects/p/locations/l".into(),
         };
         for (dialect, stream, path) in [
@@ -151,16 +158,20 @@ mod tests {
                 "anthropic/models/count-tokens:rawPredict",
             ),
         ] {
-            let begin = form.begin(dialect).unwrap_or_default();
+            let begin = form.prefix(dialect).unwrap_or_default();
             assert_eq!(
-                format!("{begin}{}", form.of(dialect, "a/b", stream)),
+                format!("{begin}{}", form.suffix_for(dialect, "a/b", stream)),
                 format!("/projects/p/locations/l/publishers/{path}")
             );
         }
-        assert_eq!(form.begin(Dialect::GeminiEmbedding), None);
-        assert!(form.passes(Dialect::Gemini, "gemini-3") && !form.passes(Dialect::Gemini, "claude-4"));
+        assert_eq!(form.prefix(Dialect::GeminiEmbedding), None);
         assert!(
-            form.passes(Dialect::CountTokens, "claude-4") && !form.passes(Dialect::CountTokens, "gemini-3")
+            form.passes_through(Dialect::Gemini, "gemini-3")
+                && !form.passes_through(Dialect::Gemini, "claude-4")
+        );
+        assert!(
+            form.passes_through(Dialect::CountTokens, "claude-4")
+                && !form.passes_through(Dialect::CountTokens, "gemini-3")
         );
     }
 }

@@ -3,39 +3,39 @@
 use std::collections::BTreeMap;
 
 use proofgate_base::Error;
-use proofgate_prices::{Bands, Entry, InForce, Rates};
+use proofgate_prices::{Bands, EffectivePrice, PriceEntry, Rates};
 use serde::{Deserialize, Serialize};
 
 use crate::pricing::Pricing;
 
 #[derive(Deserialize)]
-struct Asked {
-    prices: Vec<Entry>,
-    providers: Vec<AskedProvider>,
-    models: Vec<AskedModel>,
+struct PriceQuery {
+    prices: Vec<PriceEntry>,
+    providers: Vec<ProviderQuery>,
+    models: Vec<ModelQuery>,
 }
 
 #[derive(Deserialize)]
-struct AskedProvider {
+struct ProviderQuery {
     name: String,
     base_url: String,
 }
 
 #[derive(Deserialize)]
-struct AskedModel {
+struct ModelQuery {
     name: String,
-    targets: Vec<AskedTarget>,
+    targets: Vec<TargetQuery>,
 }
 
 #[derive(Deserialize)]
-struct AskedTarget {
+struct TargetQuery {
     provider: String,
     upstream_model: String,
 }
 
 /// The price of one model; amounts are picodollars for a token, and for a request.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct PriceListEntry<'a> {
     model: &'a str,
     provider: &'a str,
     upstream_model: &'a str,
@@ -54,7 +54,7 @@ struct ListedPrice {
     per_request: u64,
     /// Picodollars for a call, by the kind of the tool.
     tools: BTreeMap<String, u64>,
-    above: Vec<ListedAbove>,
+    above: Vec<ListedBand>,
     tiers: BTreeMap<String, ListedTier>,
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
@@ -72,7 +72,7 @@ struct ListedRates {
 }
 
 #[derive(Serialize)]
-struct ListedAbove {
+struct ListedBand {
     prompt_tokens: u64,
     #[serde(flatten)]
     rates: ListedRates,
@@ -82,7 +82,7 @@ struct ListedAbove {
 struct ListedTier {
     #[serde(flatten)]
     rates: ListedRates,
-    above: Vec<ListedAbove>,
+    above: Vec<ListedBand>,
 }
 
 impl From<&Rates> for ListedRates {
@@ -99,33 +99,33 @@ impl From<&Rates> for ListedRates {
     }
 }
 
-fn listed_above(bands: &Bands) -> Vec<ListedAbove> {
-    let above = bands.above.iter().map(|(prompt_tokens, rates)| ListedAbove {
+fn listed_bands(bands: &Bands) -> Vec<ListedBand> {
+    let above = bands.above.iter().map(|(prompt_tokens, rates)| ListedBand {
         prompt_tokens: *prompt_tokens,
         rates: rates.into(),
     });
     above.collect()
 }
 
-impl From<&InForce> for ListedPrice {
-    fn from(held: &InForce) -> Self {
+impl From<&EffectivePrice> for ListedPrice {
+    fn from(held: &EffectivePrice) -> Self {
         let price = &held.price;
         let tiers = price.tiers.iter().map(|(name, bands)| {
             let listed = ListedTier {
                 rates: (&bands.base).into(),
-                above: listed_above(bands),
+                above: listed_bands(bands),
             };
             (name.to_string(), listed)
         });
         ListedPrice {
-            effective_from: held.since,
-            default: held.default,
+            effective_from: held.effective_from,
+            default: held.is_default,
             rates: (&price.standard.base).into(),
             per_request: price.per_request,
             tools: (price.tools.iter())
                 .map(|(kind, amount)| (kind.to_string(), *amount))
                 .collect(),
-            above: listed_above(&price.standard),
+            above: listed_bands(&price.standard),
             tiers: tiers.collect(),
             max_input_tokens: price.max_input_tokens,
             max_output_tokens: price.max_output_tokens,
@@ -140,9 +140,9 @@ impl From<&InForce> for ListedPrice {
 /// [`Error::Config`] with the first thing that is wrong.
 pub fn prices_at(asked: &str, now: u64) -> Result<String, Error> {
     let refuse = |error: serde_json::Error| Error::Config(format!("prices: {error}"));
-    let asked: Asked = serde_json::from_str(asked).map_err(refuse)?;
+    let asked: PriceQuery = serde_json::from_str(asked).map_err(refuse)?;
     let providers = asked.providers.iter();
-    let pricing = Pricing::of(
+    let pricing = Pricing::from_entries(
         &asked.prices,
         providers.map(|provider| (provider.name.as_str(), provider.base_url.as_str())),
     )?;
@@ -152,7 +152,7 @@ pub fn prices_at(asked: &str, now: u64) -> Result<String, Error> {
         .flat_map(|model| model.targets.iter().map(move |target| (model, target)))
         .map(|(model, target)| {
             let schedule = pricing.schedule(&target.provider, &target.upstream_model);
-            Listed {
+            PriceListEntry {
                 model: &model.name,
                 provider: &target.provider,
                 upstream_model: &target.upstream_model,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use proofgate_base::Error;
 use proofgate_config::Config;
 use proofgate_ledger::record::Usage;
-use proofgate_prices::{self as prices, Entry, Price, PriceTable, Schedule, Seller, Served, Tokens};
-use proofgate_providers::{AskedTier, BaseUrl, Call, ServiceTier};
+use proofgate_prices::{self as prices, Price, PriceEntry, PriceTable, Schedule, Seller, ServedTier, Tokens};
+use proofgate_providers::{BaseUrl, ParsedRequest, RequestedTier, ServiceTier};
 
 use crate::offered_tools::OfferedTools;
 use crate::wildcard::WILDCARD;
@@ -25,13 +25,16 @@ impl<'c> Pricing<'c> {
     /// [`Error::Config`] with the first price or base URL that is wrong.
     pub fn new(config: &'c Config) -> Result<Self, Error> {
         let providers = config.providers.iter();
-        Self::of(
+        Self::from_entries(
             &config.prices,
             providers.map(|provider| (provider.name.as_str(), provider.base_url.as_str())),
         )
     }
 
-    pub fn of(prices: &[Entry], providers: impl Iterator<Item = (&'c str, &'c str)>) -> Result<Self, Error> {
+    pub fn from_entries(
+        prices: &[PriceEntry],
+        providers: impl Iterator<Item = (&'c str, &'c str)>,
+    ) -> Result<Self, Error> {
         let table = PriceTable::new(prices).map_err(|error| Error::Config(error.to_string()))?;
         let hosts = providers.map(|(name, base_url)| {
             let base = BaseUrl::parse(base_url)
@@ -116,30 +119,34 @@ pub enum Unpriced {
 pub struct Offer {
     pub price: Option<Arc<Price>>,
     /// Whether the tools reach it that it would run.
-    pub gets_tools: bool,
+    pub receives_tools: bool,
 }
 
 /// What a call costs at most at the dearest of its providers, who offer this, and what bounds its tokens.
 /// `max_output_tokens`: what its model sets aside for an answer without a maximum.
-pub fn most_cost(
-    call: &Call<'_>,
-    asked: &AskedFor,
+pub fn max_cost(
+    call: &ParsedRequest<'_>,
+    requested: &PricedFeatures,
     max_output_tokens: u64,
     offers: impl Iterator<Item = Offer>,
-) -> Result<(u64, Bounds), Unpriced> {
-    let (mut dearest, mut widest) = (0, Bounds::default());
-    for Offer { price, gets_tools } in offers {
+) -> Result<(u64, TokenBounds), Unpriced> {
+    let (mut dearest, mut widest) = (0, TokenBounds::default());
+    for Offer {
+        price,
+        receives_tools: gets_tools,
+    } in offers
+    {
         let price = price.ok_or(Unpriced::Model)?;
-        let asked = asked.at(gets_tools);
+        let asked = requested.for_provider(gets_tools);
         let tools = asked.tools.as_deref();
         if let Some(kind) = tools.and_then(|tools| tools.unpriced(&price)) {
             return Err(Unpriced::Tool(kind.into()));
         }
-        let bounds = bounds(call, tools, max_output_tokens, &price);
-        dearest = dearest.max(asked.most(&price, bounds).ok_or(Unpriced::Tier)?);
-        widest = Bounds {
+        let bounds = token_bounds(call, tools, max_output_tokens, &price);
+        dearest = dearest.max(asked.max_cost(&price, bounds).ok_or(Unpriced::Tier)?);
+        widest = TokenBounds {
             prompt: widest.prompt.max(bounds.prompt),
-            answers: widest.answers.max(bounds.answers),
+            responses: widest.responses.max(bounds.responses),
         };
     }
     Ok((dearest, widest))
@@ -147,54 +154,59 @@ pub fn most_cost(
 
 /// The most tokens that a prompt and its answers can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TokenBounds {
     pub prompt: u64,
-    pub answers: u64,
+    pub responses: u64,
 }
 
 /// The bounds of a call at a provider. `max_output_tokens`: what its model sets aside for an answer without a maximum.
-fn bounds(call: &Call<'_>, tools: Option<&OfferedTools>, max_output_tokens: u64, price: &Price) -> Bounds {
-    let own = call.most_prompt_tokens(price.max_input_tokens);
+fn token_bounds(
+    call: &ParsedRequest<'_>,
+    tools: Option<&OfferedTools>,
+    max_output_tokens: u64,
+    price: &Price,
+) -> TokenBounds {
+    let own = call.max_prompt_tokens(price.max_input_tokens);
     let most = max_output_tokens.max(price.max_output_tokens.unwrap_or(0));
-    Bounds {
-        prompt: tools.map_or(own, |tools| tools.prompt(own, price.max_input_tokens)),
-        answers: answer_tokens(call, most),
+    TokenBounds {
+        prompt: tools.map_or(own, |tools| tools.max_prompt_tokens(own, price.max_input_tokens)),
+        responses: max_response_tokens(call, most),
     }
 }
 
 /// What a request asks for that has a price of its own.
 #[derive(Clone, Debug, Default)]
-pub struct AskedFor {
+pub struct PricedFeatures {
     /// The tier of service; `None` for the standard one.
     tier: Option<ServiceTier>,
     /// Whether a cache is to keep what is written for longer than five minutes.
-    pub is_kept_longer: bool,
+    pub has_extended_cache: bool,
     /// The tools that its provider may run.
     pub tools: Option<Arc<OfferedTools>>,
 }
 
 /// Stands for tiers of which a request asks for several: no price has that name.
-const UNCLEAR: &str = "unclear?";
+const AMBIGUOUS_TIER: &str = "unclear?";
 
-impl AskedFor {
-    pub fn of(call: &Call<'_>, tools: Option<OfferedTools>) -> Self {
+impl PricedFeatures {
+    pub fn from_call(call: &ParsedRequest<'_>, tools: Option<OfferedTools>) -> Self {
         let tier = match &call.tier {
-            AskedTier::Standard => None,
-            AskedTier::Named(name) => Some(ServiceTier::new(name)),
-            AskedTier::Unclear => Some(ServiceTier::new(UNCLEAR)),
+            RequestedTier::Standard => None,
+            RequestedTier::Named(name) => Some(ServiceTier::new(name)),
+            RequestedTier::Ambiguous => Some(ServiceTier::new(AMBIGUOUS_TIER)),
         };
-        AskedFor {
+        PricedFeatures {
             tier,
-            is_kept_longer: call.is_kept_longer,
+            has_extended_cache: call.is_long_cache_requested,
             tools: tools.map(Arc::new),
         }
     }
 
     /// The same at a provider that the tools it would run reach, or not.
-    pub fn at(&self, gets_tools: bool) -> Cow<'_, Self> {
+    pub fn for_provider(&self, gets_tools: bool) -> Cow<'_, Self> {
         match gets_tools || self.tools.is_none() {
             true => Cow::Borrowed(self),
-            false => Cow::Owned(AskedFor {
+            false => Cow::Owned(PricedFeatures {
                 tools: None,
                 ..self.clone()
             }),
@@ -206,22 +218,22 @@ impl AskedFor {
     }
 
     /// The most that it can cost, in nanodollars; `None` when its tier has no price.
-    pub fn most(&self, price: &Price, bounds: Bounds) -> Option<u64> {
-        price.most(prices::Most {
+    pub fn max_cost(&self, price: &Price, bounds: TokenBounds) -> Option<u64> {
+        price.max_cost(prices::MaxUsage {
             prompt: bounds.prompt,
-            completion: bounds.answers,
+            completion: bounds.responses,
             tier: self.tier(),
-            is_kept_longer: self.is_kept_longer,
-            tools: self.tools.as_ref().map_or(0, |tools| tools.most(price)),
+            has_extended_cache: self.has_extended_cache,
+            tools: self.tools.as_ref().map_or(0, |tools| tools.max_cost(price)),
         })
     }
 
     /// What a usage costs, in nanodollars. `is_bounded`: whether a budget in money counts it.
     pub fn cost(&self, price: &Price, usage: &Usage, is_bounded: bool) -> u64 {
         let served = match &usage.service_tier {
-            None => Served::Untold,
-            Some(name) if ServiceTier::new(name.as_str()).is_standard() => Served::Standard,
-            Some(name) => Served::Tier(name.as_str()),
+            None => ServedTier::Unreported,
+            Some(name) if ServiceTier::new(name.as_str()).is_standard() => ServedTier::Standard,
+            Some(name) => ServedTier::Other(name.as_str()),
         };
         let tools = self.tools.as_ref();
         let tools = tools.map_or(0, |tools| tools.cost(price, usage, is_bounded));
@@ -230,11 +242,11 @@ impl AskedFor {
 }
 
 /// The most tokens that the answers of a call can have, where one without a maximum has `most`.
-pub(crate) fn answer_tokens(call: &Call<'_>, most: u64) -> u64 {
-    if !call.dialect.costs_tokens() || !call.dialect.generates() {
+pub(crate) fn max_response_tokens(call: &ParsedRequest<'_>, most: u64) -> u64 {
+    if !call.dialect.consumes_tokens() || !call.dialect.generates_output() {
         return 0;
     }
-    let answers = u64::from(call.n).saturating_mul(call.prompts as u64);
+    let answers = u64::from(call.choice_count).saturating_mul(call.prompt_count as u64);
     call.max_tokens.unwrap_or(most).saturating_mul(answers)
 }
 

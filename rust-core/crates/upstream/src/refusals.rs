@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// How often the same is logged.
-const INTERVAL: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Models of one provider that are told apart, at most: clients choose names behind a wildcard.
-const MOST_MODELS: usize = 64;
+const MAX_MODELS: usize = 64;
 /// Most characters of a provider's words in the log.
-const MOST_WORDS: usize = 500;
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// When refusals of a provider were logged, by its names of models.
 #[derive(Default)]
@@ -23,10 +23,10 @@ pub(crate) struct RefusalLog(RefCell<HashMap<Box<str>, Instant>>);
 
 impl RefusalLog {
     /// Whether one is to be logged; that it is counts then.
-    pub(crate) fn is_due(&self, model: &str, now: Instant) -> bool {
+    pub(crate) fn should_log(&self, model: &str, now: Instant) -> bool {
         let mut logged = self.0.borrow_mut();
-        logged.retain(|_, at| now.saturating_duration_since(*at) < INTERVAL);
-        if logged.contains_key(model) || logged.len() >= MOST_MODELS {
+        logged.retain(|_, at| now.saturating_duration_since(*at) < LOG_INTERVAL);
+        if logged.contains_key(model) || logged.len() >= MAX_MODELS {
             return false;
         }
         logged.insert(model.into(), now);
@@ -35,8 +35,8 @@ impl RefusalLog {
 }
 
 /// The words of an error, without what looks like a key, and without `secrets`.
-pub(crate) fn words(kind: Option<&str>, body: &[u8], secrets: &[Box<str>]) -> String {
-    let mut said = message(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+pub(crate) fn redacted_error(kind: Option<&str>, body: &[u8], secrets: &[Box<str>]) -> String {
+    let mut said = error_message(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     if let Some(kind) = kind {
         said = format!("{kind}: {said}");
     }
@@ -44,7 +44,7 @@ pub(crate) fn words(kind: Option<&str>, body: &[u8], secrets: &[Box<str>]) -> St
         said = said.replace(&**secret, MASK);
     }
     let said = mask(&said);
-    let mut words: String = said.chars().take(MOST_WORDS).collect();
+    let mut words: String = said.chars().take(MAX_MESSAGE_CHARS).collect();
     if words.len() < said.len() {
         words.push('…');
     }
@@ -55,7 +55,7 @@ pub(crate) fn words(kind: Option<&str>, body: &[u8], secrets: &[Box<str>]) -> St
 }
 
 /// The message of an error in the forms of OpenAI, Anthropic, Google (`error.message`) and Amazon (`message`).
-fn message(body: &[u8]) -> Option<String> {
+fn error_message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Document<'d> {
         #[serde(borrow)]
@@ -81,7 +81,7 @@ fn message(body: &[u8]) -> Option<String> {
 const MASK: &str = "[masked]";
 
 /// How keys begin: OpenAI's and Anthropic's, xAI's, Groq's, Hugging Face's, Google's keys and access tokens, Amazon's, and JWT.
-const KEY_BEGINS: [&str; 12] = [
+const KEY_PREFIXES: [&str; 12] = [
     "sk-", "sk_", "pk-", "rk-", "xai-", "gsk_", "hf_", "AIza", "ya29.", "AKIA", "ASIA", "eyJ",
 ];
 
@@ -107,7 +107,7 @@ fn mask(text: &str) -> String {
 /// Whether a word has the form of a key: a known begin, asterisks in it, or a long run of what is no language. Names of models
 /// and their ARNs have none.
 fn looks_like_a_key(word: &str) -> bool {
-    let is_known = |part: &str| part.len() > 6 && KEY_BEGINS.iter().any(|begin| part.starts_with(begin));
+    let is_known = |part: &str| part.len() > 6 && KEY_PREFIXES.iter().any(|begin| part.starts_with(begin));
     let is_random = |part: &str, least: usize| {
         let has = |kind: fn(&u8) -> bool| part.as_bytes().iter().any(kind);
         part.len() >= least && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
@@ -139,7 +139,7 @@ mod tests {
     fn the_words_of_a_refusal_are_those_of_the_provider() {
         let amazon = br#"{"message":"You don't have access to the model with the specified model ID."}"#;
         assert_eq!(
-            words(Some("AccessDeniedException"), amazon, &[]),
+            redacted_error(Some("AccessDeniedException"), amazon, &[]),
             "AccessDeniedException: You don't have access to the model with the specified model ID."
         );
         for body in [
@@ -148,9 +148,9 @@ mod tests {
             br#"{"error":"No such project."}"#,
             b"No such project.",
         ] {
-            assert_eq!(words(None, body, &[]), "No such project.");
+            assert_eq!(redacted_error(None, body, &[]), "No such project.");
         }
-        assert_eq!(words(None, b"", &[]), "no reason was given");
+        assert_eq!(redacted_error(None, b"", &[]), "no reason was given");
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             "plain-secret",
         ] {
             let said = format!("{{\"error\":{{\"message\":\"Wrong key: {key}.\"}}}}");
-            let words = words(None, said.as_bytes(), &["plain-secret".into()]);
+            let words = redacted_error(None, said.as_bytes(), &["plain-secret".into()]);
             assert!(words.contains(MASK) && !words.contains(key), "{words}");
         }
         for name in [
@@ -182,17 +182,17 @@ mod tests {
 
     #[test]
     fn words_stand_on_one_line_and_are_bounded() {
-        let words = words(None, "two\nlines\r\n\u{1b}[31m ".repeat(1000).as_bytes(), &[]);
-        assert!(words.chars().count() <= MOST_WORDS + 1);
+        let words = redacted_error(None, "two\nlines\r\n\u{1b}[31m ".repeat(1000).as_bytes(), &[]);
+        assert!(words.chars().count() <= MAX_MESSAGE_CHARS + 1);
         assert!(!words.contains(char::is_control) && words.starts_with("two lines"));
     }
 
     #[test]
     fn a_refusal_is_logged_once_a_minute_for_each_of_so_many_models() {
         let (log, now) = (RefusalLog::default(), Instant::now());
-        assert!(log.is_due("a", now) && !log.is_due("a", now) && log.is_due("b", now));
-        assert!(log.is_due("a", now + INTERVAL));
-        let due = (0..1000).filter(|number| log.is_due(&number.to_string(), now + 2 * INTERVAL));
-        assert_eq!(due.count(), MOST_MODELS);
+        assert!(log.should_log("a", now) && !log.should_log("a", now) && log.should_log("b", now));
+        assert!(log.should_log("a", now + LOG_INTERVAL));
+        let due = (0..1000).filter(|number| log.should_log(&number.to_string(), now + 2 * LOG_INTERVAL));
+        assert_eq!(due.count(), MAX_MODELS);
     }
 }

@@ -13,11 +13,11 @@ use proofgate_config::Reasons;
 use proofgate_prices::Price;
 use proofgate_providers::{Dialect, Family, RequestTemplate};
 
-use crate::path_end::PathEnd;
+use crate::path_end::PathStyle;
 use crate::pricing::Prices;
-use crate::translation::{Pairs, Translation};
+use crate::translation::{ResponseTranslator, TranslationPath};
 use crate::upstream::Upstream;
-use crate::wildcard::{WILDCARD, stands_for};
+use crate::wildcard::{WILDCARD, matches_wildcard};
 
 /// Most targets of one model.
 pub(crate) const MAX_TARGETS: usize = 16;
@@ -29,11 +29,11 @@ pub struct Model {
     /// Where it is answered: at least one, at most [`MAX_TARGETS`].
     pub targets: Vec<Target>,
     /// What sends a request on to the next of them.
-    pub fall_back_on: Reasons,
+    pub fallback_reasons: Reasons,
     /// Tokens set aside for an answer whose request names no maximum.
     pub max_output_tokens: u64,
     /// Names that it stands for, as far as they are known, where it stands for several.
-    pub known: Vec<String>,
+    pub known_names: Vec<String>,
 }
 
 /// A provider that answers for a model.
@@ -42,7 +42,7 @@ pub struct Target {
     /// The model's name there; the [`WILDCARD`] in it is what the model's stands for.
     upstream_model: String,
     /// The JSON string that replaces the model's name, when it has another one upstream that is always the same.
-    replacement: Option<Vec<u8>>,
+    replacement_name: Option<Vec<u8>>,
     /// Its share of the requests; of 0 it gets those that failed elsewhere.
     weight: u32,
     prices: Prices,
@@ -54,15 +54,15 @@ pub struct Target {
 pub struct UpstreamModelName<'m> {
     pub model: Cow<'m, str>,
     /// The JSON string that replaces the model's name in the request, where that is another one.
-    pub replacement: Option<Cow<'m, [u8]>>,
+    pub replacement_name: Option<Cow<'m, [u8]>>,
 }
 
 /// How a target is spoken to.
 #[derive(Clone, Copy)]
-pub struct Way<'m> {
+pub struct TargetProtocol<'m> {
     pub template: &'m RequestTemplate,
     /// What lies between the client and the provider, if they do not speak the same.
-    pub pairs: Option<Pairs>,
+    pub translation: Option<TranslationPath>,
 }
 
 /// Some of a model's targets.
@@ -94,7 +94,7 @@ impl Target {
         Target {
             upstream,
             upstream_model,
-            replacement,
+            replacement_name: replacement,
             weight,
             prices,
             credit: Cell::new(0),
@@ -107,80 +107,94 @@ impl Target {
     }
 
     /// What it calls the model that a client asks for by the name `asked`, where `model` is its own.
-    pub fn named(&self, model: &Model, asked: &str) -> UpstreamModelName<'_> {
+    pub fn model_name_for(&self, model: &Model, asked: &str) -> UpstreamModelName<'_> {
         let parts = self.upstream_model.split_once(WILDCARD);
         let rest = model.prefix().and_then(|prefix| asked.strip_prefix(prefix));
         let (Some((before, after)), Some(rest)) = (parts, rest) else {
             return UpstreamModelName {
                 model: Cow::Borrowed(&self.upstream_model),
-                replacement: self.replacement.as_deref().map(Cow::Borrowed),
+                replacement_name: self.replacement_name.as_deref().map(Cow::Borrowed),
             };
         };
         let named = [before, rest, after].concat();
-        // A name without anything to escape: see `Model::takes`.
+        // A name without anything to escape: see `Model::matches`.
         let replacement = (named != asked).then(|| Cow::Owned(format!("\"{named}\"").into_bytes()));
         UpstreamModelName {
             model: Cow::Owned(named),
-            replacement,
+            replacement_name: replacement,
         }
     }
 
     /// How a request in a dialect is put to it, if it ever can be.
-    fn words(&self, dialect: Dialect) -> Option<Way<'_>> {
+    fn find_protocol(&self, dialect: Dialect) -> Option<TargetProtocol<'_>> {
         let upstream = &*self.upstream;
-        let (model, at) = (&*self.upstream_model, &upstream.path_end);
-        let passed = upstream.template(dialect).filter(|_| at.passes(dialect, model));
+        let (model, at) = (&*self.upstream_model, &upstream.path_style);
+        let passed = upstream
+            .template(dialect)
+            .filter(|_| at.passes_through(dialect, model));
         let pairs = match (passed, at) {
             (Some(_), _) => None,
-            (None, PathEnd::Publisher { .. }) => Pairs::at_publisher(dialect, model),
-            (None, _) => Pairs::between(dialect, upstream.family, model),
+            (None, PathStyle::Publisher { .. }) => TranslationPath::for_publisher(dialect, model),
+            (None, _) => TranslationPath::between(dialect, upstream.family, model),
         };
-        let template = pairs.map_or(passed, |pairs| upstream.template(pairs.upstream()))?;
-        Some(Way { template, pairs })
+        let template = pairs.map_or(passed, |pairs| upstream.template(pairs.upstream_dialect()))?;
+        Some(TargetProtocol {
+            template,
+            translation: pairs,
+        })
     }
 
     /// How a request in a dialect is put to it.
     ///
     /// # Errors
     /// Why it cannot be, now or at all.
-    pub fn way(&self, dialect: Dialect, now: Instant) -> Result<Way<'_>, Rejection> {
+    pub fn available_protocol(
+        &self,
+        dialect: Dialect,
+        now: Instant,
+    ) -> Result<TargetProtocol<'_>, Rejection> {
         let upstream = &*self.upstream;
-        let way = self.words(dialect).ok_or_else(|| match upstream.path_end {
-            PathEnd::Publisher { .. } => Rejection::unserved_at_publisher(),
-            _ => Rejection::unserved_dialect(upstream.family),
-        })?;
+        let way = self
+            .find_protocol(dialect)
+            .ok_or_else(|| match upstream.path_style {
+                PathStyle::Publisher { .. } => Rejection::unsupported_by_publisher_api(),
+                _ => Rejection::unsupported_dialect(upstream.family),
+            })?;
         if upstream.lacks_key(now) {
             return Err(Rejection::NO_PROVIDER_KEY);
         }
         if upstream.is_full() {
             return Err(Rejection::PROVIDER_BUSY);
         }
-        if let Some(wait) = upstream.wait(now) {
-            return Err(Rejection::provider_at_its_limit(wait));
+        if let Some(wait) = upstream.rate_limit_delay(now) {
+            return Err(Rejection::provider_rate_limited(wait));
         }
         Ok(way)
     }
 
     /// Whether the tools reach it that providers run for a client of a dialect.
-    pub fn gets_hosted_tools(&self, dialect: Dialect) -> bool {
-        let way = self.words(dialect);
-        way.is_some_and(|way| way.pairs.is_none_or(Pairs::keeps_hosted_tools))
+    pub fn receives_hosted_tools(&self, dialect: Dialect) -> bool {
+        let way = self.find_protocol(dialect);
+        way.is_some_and(|way| {
+            way.translation
+                .is_none_or(TranslationPath::preserves_hosted_tools)
+        })
     }
 
     /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
-    /// Responses alone, and its custom tools are functions elsewhere. `pairs`: what [`Self::way`] found. `model`: what the provider calls it.
-    pub fn pairs_for(
+    /// Responses alone, and its custom tools are functions elsewhere. `pairs`: what [`Self::available_protocol`] found. `model`: what the provider calls it.
+    pub fn translation_for(
         &self,
-        pairs: Option<Pairs>,
+        pairs: Option<TranslationPath>,
         dialect: Dialect,
         model: &str,
         body: &[u8],
-    ) -> Option<Pairs> {
+    ) -> Option<TranslationPath> {
         let upstream = &*self.upstream;
         let has_responses =
             upstream.family == Family::OpenAi && upstream.template(Dialect::Responses).is_some();
         has_responses
-            .then(|| Pairs::through_responses(dialect, model, body))
+            .then(|| TranslationPath::through_responses(dialect, model, body))
             .flatten()
             .or(pairs)
             .map(|pairs| match memmem::find(body, br#""custom""#) {
@@ -193,9 +207,9 @@ impl Target {
     pub fn template_for<'m>(
         &'m self,
         template: &'m RequestTemplate,
-        translated: Option<&Translation>,
+        translated: Option<&ResponseTranslator>,
     ) -> &'m RequestTemplate {
-        let spoken = translated.map(Translation::upstream);
+        let spoken = translated.map(ResponseTranslator::upstream_dialect);
         spoken
             .and_then(|dialect| self.upstream.template(dialect))
             .unwrap_or(template)
@@ -209,78 +223,90 @@ impl Model {
     }
 
     /// Whether it stands for a model of this name, which is not its own.
-    pub fn takes(&self, asked: &str) -> bool {
-        stands_for(&self.name, asked)
+    pub fn matches(&self, asked: &str) -> bool {
+        matches_wildcard(&self.name, asked)
     }
 
     /// Whether any of its targets has words for a request in a dialect, now or at another time.
-    pub fn serves(&self, dialect: Dialect) -> bool {
-        self.targets.iter().any(|target| target.words(dialect).is_some())
+    pub fn supports(&self, dialect: Dialect) -> bool {
+        self.targets
+            .iter()
+            .any(|target| target.find_protocol(dialect).is_some())
     }
 
     /// Where a request in a dialect for the model `asked` goes first, and how; and whose shares it was that decided.
     ///
     /// # Errors
     /// Why it can go nowhere: the reason of the target that is nearest to taking it.
-    pub fn first(
+    pub fn first_target(
         &self,
         dialect: Dialect,
         asked: &str,
         now: Instant,
-    ) -> Result<(usize, Way<'_>, TargetSet), Rejection> {
+    ) -> Result<(usize, TargetProtocol<'_>, TargetSet), Rejection> {
         let chosen = match &self.targets[..] {
             [_] => Some((0, TargetSet::default())),
-            _ => self.choose(dialect, asked, TargetSet::default(), now),
+            _ => self.choose_target(dialect, asked, TargetSet::default(), now),
         };
         if let Some((chosen, among)) = chosen {
-            return Ok((chosen, self.targets[chosen].way(dialect, now)?, among));
+            return Ok((
+                chosen,
+                self.targets[chosen].available_protocol(dialect, now)?,
+                among,
+            ));
         }
         let refusals = self
             .targets
             .iter()
-            .filter_map(|target| target.way(dialect, now).err());
+            .filter_map(|target| target.available_protocol(dialect, now).err());
         // What passes first: 503 before 400, and of several the one that is over soonest.
         let nearest = refusals.max_by_key(|refusal| (refusal.status, Reverse(refusal.retry_after())));
         Err(nearest.unwrap_or(Rejection::UNKNOWN_MODEL))
     }
 
     /// Where a request that was tried elsewhere goes next.
-    pub fn next(
+    pub fn next_target(
         &self,
         dialect: Dialect,
         asked: &str,
         tried: TargetSet,
         now: Instant,
-    ) -> Option<(usize, Way<'_>)> {
-        let (chosen, _) = self.choose(dialect, asked, tried, now)?;
-        Some((chosen, self.targets[chosen].way(dialect, now).ok()?))
+    ) -> Option<(usize, TargetProtocol<'_>)> {
+        let (chosen, _) = self.choose_target(dialect, asked, tried, now)?;
+        Some((
+            chosen,
+            self.targets[chosen].available_protocol(dialect, now).ok()?,
+        ))
     }
 
     /// Whether there is another target for a request in a dialect.
-    pub fn has_next(&self, dialect: Dialect, tried: TargetSet, now: Instant) -> bool {
+    pub fn has_next_target(&self, dialect: Dialect, tried: TargetSet, now: Instant) -> bool {
         let mut targets = self.targets.iter().enumerate();
         self.targets.len() > 1
-            && targets.any(|(place, target)| !tried.has(place) && target.way(dialect, now).is_ok())
+            && targets
+                .any(|(place, target)| !tried.has(place) && target.available_protocol(dialect, now).is_ok())
     }
 
-    fn choose(
+    fn choose_target(
         &self,
         dialect: Dialect,
         asked: &str,
         tried: TargetSet,
         now: Instant,
     ) -> Option<(usize, TargetSet)> {
-        let serves = |place: usize, target: &Target| !tried.has(place) && target.way(dialect, now).is_ok();
+        let serves = |place: usize, target: &Target| {
+            !tried.has(place) && target.available_protocol(dialect, now).is_ok()
+        };
         let available = |target: &Target| {
             let health = &target.upstream.pool.health;
-            health.is_available(|| target.named(self, asked).model, now)
+            health.is_available(|| target.model_name_for(self, asked).model, now)
         };
-        self.pick(|place, target| available(target) && serves(place, target))
-            .or_else(|| self.pick(serves))
+        self.pick_weighted(|place, target| available(target) && serves(place, target))
+            .or_else(|| self.pick_weighted(serves))
     }
 
     /// By their shares those that have one: smooth weighted round-robin, as nginx has it. Else the first of the others.
-    fn pick(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, TargetSet)> {
+    fn pick_weighted(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, TargetSet)> {
         let (mut total, mut among) = (0, TargetSet::default());
         let mut best: Option<(usize, &Target)> = None;
         for (place, target) in self.targets.iter().enumerate() {
@@ -307,7 +333,7 @@ impl Model {
 
     /// Takes back what a request moved that was to go to the target in a place and was turned away before: else whoever is
     /// refused would choose where others go.
-    pub fn give_back(&self, place: usize, among: TargetSet) {
+    pub fn undo_pick(&self, place: usize, among: TargetSet) {
         let mut total = 0;
         for (other, target) in self.targets.iter().enumerate() {
             if among.has(other) {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use proofgate_base::memory::AT_ONCE;
+use proofgate_base::memory::SLICE_BYTES;
 use proofgate_config::{Aws, AwsKeys};
 use proofgate_providers::sigv4::{BodyHash, Credentials, RequestHead, SigningKey};
 use proofgate_providers::{CONTENT_TYPE, RequestTemplate, UpstreamBody};
@@ -14,17 +14,17 @@ use proofgate_wire::encode;
 const SERVICE: &str = "bedrock";
 
 /// Whose signature requests carry, and until when it is accepted. It holds secrets, so it has no `Debug`.
-pub struct Keys {
+pub struct SigningCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: Option<String>,
     /// `None` for keys that have no end.
-    until: Option<Instant>,
+    expires_at: Option<Instant>,
     /// Of the day on which they signed last.
-    derived: Option<SigningKey>,
+    daily_key: Option<SigningKey>,
 }
 
-impl Keys {
+impl SigningCredentials {
     /// Keys of a configuration, which have no end.
     ///
     /// # Errors
@@ -40,25 +40,28 @@ impl Keys {
             ("secret access key", Some(secret_access_key)),
             ("session token", session_token.as_ref()),
         ] {
-            require_graphic(name, value.map(String::as_str))?;
+            require_ascii_graphic(name, value.map(String::as_str))?;
         }
-        Ok(Keys {
+        Ok(SigningCredentials {
             access_key_id: access_key_id.clone(),
             secret_access_key: secret_access_key.clone(),
             session_token: session_token.clone(),
-            until: None,
-            derived: None,
+            expires_at: None,
+            daily_key: None,
         })
     }
 
     /// The same keys, as long as they are valid: `lifetime` from now on; `None` for an end in no time that there is.
-    pub fn for_the_next(self, lifetime: Duration) -> Option<Self> {
+    pub fn with_lifetime(self, lifetime: Duration) -> Option<Self> {
         let until = Some(Instant::now().checked_add(lifetime)?);
-        Some(Keys { until, ..self })
+        Some(SigningCredentials {
+            expires_at: until,
+            ..self
+        })
     }
 }
 
-fn require_graphic(name: &str, value: Option<&str>) -> Result<(), String> {
+fn require_ascii_graphic(name: &str, value: Option<&str>) -> Result<(), String> {
     match value {
         Some(value) if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Err(format!("its {name} is empty or contains an invalid character"))
@@ -71,7 +74,7 @@ fn require_graphic(name: &str, value: Option<&str>) -> Result<(), String> {
 pub struct SignerPlan {
     region: String,
     /// `None` where keys are issued while the worker runs.
-    keys: Option<Keys>,
+    keys: Option<SigningCredentials>,
 }
 
 impl SignerPlan {
@@ -80,10 +83,10 @@ impl SignerPlan {
     /// # Errors
     /// What is wrong with it; never a part of a key.
     pub fn new(aws: &Aws) -> Result<Self, String> {
-        require_graphic("region", Some(&aws.region))?;
+        require_ascii_graphic("region", Some(&aws.region))?;
         Ok(SignerPlan {
             region: aws.region.clone(),
-            keys: aws.keys.as_ref().map(Keys::new).transpose()?,
+            keys: aws.keys.as_ref().map(SigningCredentials::new).transpose()?,
         })
     }
 }
@@ -92,36 +95,36 @@ impl SignerPlan {
 pub struct Signer {
     region: String,
     /// Of which there may be none yet. A reload shares those that were issued.
-    keys: Rc<RefCell<Option<Keys>>>,
-    is_issued: bool,
+    keys: Rc<RefCell<Option<SigningCredentials>>>,
+    has_issued_keys: bool,
 }
 
 impl Signer {
     /// Takes a plan into service, with the keys that were issued before to the signer that it replaces.
-    pub fn follow(plan: SignerPlan, before: Option<&Signer>) -> Self {
+    pub fn from_plan(plan: SignerPlan, before: Option<&Signer>) -> Self {
         let SignerPlan { region, keys } = plan;
         let is_issued = keys.is_none();
-        let known = before.filter(|before| is_issued && before.is_issued);
+        let known = before.filter(|before| is_issued && before.has_issued_keys);
         Signer {
             region,
             keys: known.map_or_else(|| Rc::new(RefCell::new(keys)), |known| Rc::clone(&known.keys)),
-            is_issued,
+            has_issued_keys: is_issued,
         }
     }
 
     /// Replaces the keys; whether it takes any that are issued.
-    pub fn set(&self, keys: Keys) -> bool {
-        if self.is_issued {
+    pub fn set_keys(&self, keys: SigningCredentials) -> bool {
+        if self.has_issued_keys {
             *self.keys.borrow_mut() = Some(keys);
         }
-        self.is_issued
+        self.has_issued_keys
     }
 
     /// Whether there are keys that are valid at `now`.
     pub(crate) fn is_valid(&self, now: Instant) -> bool {
         let keys = self.keys.borrow();
         keys.as_ref()
-            .is_some_and(|keys| keys.until.is_none_or(|until| now < until))
+            .is_some_and(|keys| keys.expires_at.is_none_or(|until| now < until))
     }
 
     /// Appends the header lines that sign a request to `template` whose path ends in `model`. `at`: Unix seconds.
@@ -153,10 +156,10 @@ impl Signer {
             session_token: keys.session_token.as_deref(),
         };
         let kept = keys
-            .derived
+            .daily_key
             .take()
-            .filter(|key| key.is_for(at, &self.region, SERVICE));
-        let key = keys.derived.insert(
+            .filter(|key| key.is_valid_for(at, &self.region, SERVICE));
+        let key = keys.daily_key.insert(
             kept.unwrap_or_else(|| SigningKey::derive(&keys.secret_access_key, at, &self.region, SERVICE)),
         );
         let signature = key.sign(&request, &credentials, at);
@@ -176,9 +179,9 @@ impl Signer {
 /// The digest of a body as it is sent. Between the pieces of a long one everybody else is served.
 async fn sha256(body: &UpstreamBody<'_>) -> [u8; 32] {
     let mut digest = BodyHash::default();
-    let is_long = body.length() > AT_ONCE;
+    let is_long = body.length() > SLICE_BYTES;
     for part in body.parts() {
-        for piece in part.chunks(AT_ONCE) {
+        for piece in part.chunks(SLICE_BYTES) {
             digest.update(piece);
             if is_long {
                 tokio::task::yield_now().await;
@@ -193,16 +196,19 @@ async fn sha256(body: &UpstreamBody<'_>) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    fn issued(id: &str, lifetime: Duration) -> Keys {
+    fn issued(id: &str, lifetime: Duration) -> SigningCredentials {
         let keys = AwsKeys {
             access_key_id: id.to_owned(),
             secret_access_key: "secret".to_owned(),
             session_token: Some("session".to_owned()),
         };
-        Keys::new(&keys).unwrap().for_the_next(lifetime).unwrap()
+        SigningCredentials::new(&keys)
+            .unwrap()
+            .with_lifetime(lifetime)
+            .unwrap()
     }
 
-    fn plan(keys: Option<Keys>) -> SignerPlan {
+    fn plan(keys: Option<SigningCredentials>) -> SignerPlan {
         SignerPlan {
             region: "eu-west-1".to_owned(),
             keys,
@@ -212,31 +218,31 @@ mod tests {
     #[test]
     fn issued_keys_are_valid_until_their_end_and_survive_a_reload() {
         let (now, hour) = (Instant::now(), Duration::from_secs(3600));
-        let signer = Signer::follow(plan(None), None);
+        let signer = Signer::from_plan(plan(None), None);
         assert!(!signer.is_valid(now));
-        assert!(signer.set(issued("AKIDONE", hour)));
+        assert!(signer.set_keys(issued("AKIDONE", hour)));
         assert!(signer.is_valid(now + hour - Duration::from_secs(1)));
         assert!(!signer.is_valid(now + hour + Duration::from_secs(60)));
-        let next = Signer::follow(plan(None), Some(&signer));
+        let next = Signer::from_plan(plan(None), Some(&signer));
         assert!(next.is_valid(now));
-        assert!(next.set(issued("AKIDTWO", hour * 2)));
+        assert!(next.set_keys(issued("AKIDTWO", hour * 2)));
         assert!(next.is_valid(now + hour + Duration::from_secs(60)));
     }
 
     #[test]
     fn keys_of_a_configuration_have_no_end_and_take_the_place_of_issued_ones() {
         let (now, year) = (Instant::now(), Duration::from_secs(31_536_000));
-        let before = Signer::follow(plan(None), None);
-        before.set(issued("AKIDONE", Duration::ZERO));
+        let before = Signer::from_plan(plan(None), None);
+        before.set_keys(issued("AKIDONE", Duration::ZERO));
         let keys = AwsKeys {
             access_key_id: "AKIDTWO".to_owned(),
             secret_access_key: "secret".to_owned(),
             session_token: None,
         };
-        let signer = Signer::follow(plan(Some(Keys::new(&keys).unwrap())), Some(&before));
+        let signer = Signer::from_plan(plan(Some(SigningCredentials::new(&keys).unwrap())), Some(&before));
         assert!(signer.is_valid(now + year));
-        assert!(!signer.set(issued("AKIDTHREE", Duration::ZERO)));
+        assert!(!signer.set_keys(issued("AKIDTHREE", Duration::ZERO)));
         assert!(signer.is_valid(now + year));
-        assert!(!Signer::follow(plan(None), Some(&signer)).is_valid(now));
+        assert!(!Signer::from_plan(plan(None), Some(&signer)).is_valid(now));
     }
 }

@@ -3,13 +3,13 @@
 //! What goes upstream is put together of what was read here, so an id or a query that could be something else there is refused.
 
 use proofgate_base::rejection::Rejection;
-use proofgate_providers::{Stored, is_object_id};
+use proofgate_providers::{StorageOperation, is_object_id};
 use proofgate_wire::Method;
 
 /// A request for files or batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredCall {
-    pub stored: Stored,
+pub struct StoredObjectRequest {
+    pub stored: StorageOperation,
     /// Of the object that it names.
     id: Box<str>,
     /// With its question mark; empty without one.
@@ -19,7 +19,7 @@ pub struct StoredCall {
 /// What is known under a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StoredPath {
-    Call(Box<StoredCall>),
+    Call(Box<StoredObjectRequest>),
     Options(&'static str),
     WrongMethod(&'static str),
     Refused(StoredPathError),
@@ -29,29 +29,29 @@ pub enum StoredPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredPathError {
     /// What stands for an id is none.
-    Id,
+    InvalidId,
     /// A parameter that is not served here.
-    Parameter(Box<str>),
+    UnknownParameter(Box<str>),
     /// A value that a parameter cannot have.
-    Value(&'static str, &'static str),
+    InvalidValue(&'static str, &'static str),
 }
 
-impl StoredCall {
+impl StoredObjectRequest {
     /// What its path upstream ends in, with its query.
-    pub fn path_end(&self) -> String {
-        let mut end = self.stored.path_end(&self.id);
+    pub fn path_suffix(&self) -> String {
+        let mut end = self.stored.path_suffix(&self.id);
         end.push_str(&self.query);
         end
     }
 
     /// The method and the path with the object's id, as records name them.
-    pub fn recorded(&self) -> String {
+    pub fn record_name(&self) -> String {
         self.stored.name().replace("{id}", &self.id)
     }
 }
 
 /// Reads a path, its query and the method; `None` for what is no path of files or batches.
-pub fn read(path: &str, query: Option<&str>, method: Method) -> Option<StoredPath> {
+pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPath> {
     let path = path
         .strip_prefix("/openai")
         .unwrap_or(path)
@@ -70,47 +70,50 @@ pub fn read(path: &str, query: Option<&str>, method: Method) -> Option<StoredPat
         (false, None, _) => (
             "GET, POST, OPTIONS",
             match method {
-                Method::Get => Some(Stored::Files),
-                Method::Post => Some(Stored::FileUpload),
+                Method::Get => Some(StorageOperation::Files),
+                Method::Post => Some(StorageOperation::FileUpload),
                 _ => None,
             },
         ),
         (false, Some(_), None) => (
             "GET, DELETE, OPTIONS",
             match method {
-                Method::Get => Some(Stored::File),
-                Method::Delete => Some(Stored::FileDeletion),
+                Method::Get => Some(StorageOperation::File),
+                Method::Delete => Some(StorageOperation::FileDeletion),
                 _ => None,
             },
         ),
         (false, Some(_), Some("content")) => (
             "GET, OPTIONS",
-            (method == Method::Get).then_some(Stored::FileContent),
+            (method == Method::Get).then_some(StorageOperation::FileContent),
         ),
         (true, None, _) => (
             "GET, POST, OPTIONS",
             match method {
-                Method::Get => Some(Stored::Batches),
-                Method::Post => Some(Stored::BatchCreation),
+                Method::Get => Some(StorageOperation::Batches),
+                Method::Post => Some(StorageOperation::BatchCreation),
                 _ => None,
             },
         ),
-        (true, Some(_), None) => ("GET, OPTIONS", (method == Method::Get).then_some(Stored::Batch)),
+        (true, Some(_), None) => (
+            "GET, OPTIONS",
+            (method == Method::Get).then_some(StorageOperation::Batch),
+        ),
         (true, Some(_), Some("cancel")) => (
             "POST, OPTIONS",
-            (method == Method::Post).then_some(Stored::BatchCancellation),
+            (method == Method::Post).then_some(StorageOperation::BatchCancellation),
         ),
         _ => return None,
     };
     let id = id.unwrap_or_default();
-    let has_id = stored.is_some_and(|stored| stored.path_end("x").starts_with('/'));
+    let has_id = stored.is_some_and(|stored| stored.path_suffix("x").starts_with('/'));
     Some(match stored {
         None if method == Method::Options => StoredPath::Options(allow),
         None => StoredPath::WrongMethod(allow),
-        Some(_) if has_id && !is_object_id(id) => StoredPath::Refused(StoredPathError::Id),
-        Some(stored) => match checked(stored, query.unwrap_or_default()) {
+        Some(_) if has_id && !is_object_id(id) => StoredPath::Refused(StoredPathError::InvalidId),
+        Some(stored) => match check_query(stored, query.unwrap_or_default()) {
             Err(error) => StoredPath::Refused(error),
-            Ok(()) => StoredPath::Call(Box::new(StoredCall {
+            Ok(()) => StoredPath::Call(Box::new(StoredObjectRequest {
                 stored,
                 id: id.into(),
                 query: match query {
@@ -131,11 +134,11 @@ const PARAMETERS: [(&str, &str); 4] = [
 ];
 
 /// Checks a query: each parameter once, and nothing that has to be decoded.
-fn checked(stored: Stored, query: &str) -> Result<(), StoredPathError> {
+fn check_query(stored: StorageOperation, query: &str) -> Result<(), StoredPathError> {
     let mut seen = [false; PARAMETERS.len()];
     let served = match stored {
-        Stored::Files => &PARAMETERS[..],
-        Stored::Batches => &PARAMETERS[..2],
+        StorageOperation::Files => &PARAMETERS[..],
+        StorageOperation::Batches => &PARAMETERS[..2],
         _ => &[],
     };
     if query.is_empty() {
@@ -146,7 +149,7 @@ fn checked(stored: Stored, query: &str) -> Result<(), StoredPathError> {
         let place = served.iter().position(|(known, _)| *known == name);
         let Some((place, (name, must))) = place.and_then(|place| Some((place, served.get(place)?))) else {
             let shown: String = name.chars().take(64).collect();
-            return Err(StoredPathError::Parameter(shown.into()));
+            return Err(StoredPathError::UnknownParameter(shown.into()));
         };
         let fits = match *name {
             "after" => is_object_id(value),
@@ -158,7 +161,7 @@ fn checked(stored: Stored, query: &str) -> Result<(), StoredPathError> {
             .get_mut(place)
             .is_some_and(|seen| !std::mem::replace(seen, true));
         if !fits || !is_first {
-            return Err(StoredPathError::Value(name, must));
+            return Err(StoredPathError::InvalidValue(name, must));
         }
     }
     Ok(())
@@ -178,15 +181,15 @@ pub fn is_purpose(value: &str) -> bool {
 impl From<&StoredPathError> for Rejection {
     fn from(error: &StoredPathError) -> Self {
         let (code, message) = match error {
-            StoredPathError::Id => (
+            StoredPathError::InvalidId => (
                 "invalid_path",
                 "The id in the path is not valid: it must have 1 to 128 letters, digits, - and _.".into(),
             ),
-            StoredPathError::Parameter(name) => (
+            StoredPathError::UnknownParameter(name) => (
                 "unserved_query",
                 format!("The parameter {name:?} is not served at this path. Leave it out."),
             ),
-            StoredPathError::Value(name, must) => (
+            StoredPathError::InvalidValue(name, must) => (
                 "unserved_query",
                 format!("The parameter {name} may appear only once, and must be {must}."),
             ),
@@ -197,19 +200,19 @@ impl From<&StoredPathError> for Rejection {
 
 #[cfg(test)]
 mod tests {
-    use proofgate_providers::Stored;
+    use proofgate_providers::StorageOperation;
     use proofgate_wire::Method;
 
-    use super::{StoredPath, StoredPathError, read};
+    use super::{StoredPath, StoredPathError, parse};
 
-    fn upstream(target: &str, method: Method) -> Option<(Stored, String)> {
+    fn upstream(target: &str, method: Method) -> Option<(StorageOperation, String)> {
         let (path, query) = target
             .split_once('?')
             .map_or((target, None), |(path, query)| (path, Some(query)));
-        match read(path, query, method) {
+        match parse(path, query, method) {
             Some(StoredPath::Call(call)) => {
-                let path = call.stored.path_upstream();
-                Some((call.stored, format!("{path}{}", call.path_end())))
+                let path = call.stored.upstream_path();
+                Some((call.stored, format!("{path}{}", call.path_suffix())))
             }
             _ => None,
         }
@@ -218,19 +221,31 @@ mod tests {
     #[test]
     fn every_path_goes_upstream_as_it_was_read() {
         for (method, target, stored) in [
-            (Method::Post, "/files", Stored::FileUpload),
+            (Method::Post, "/files", StorageOperation::FileUpload),
             (
                 Method::Get,
                 "/files?limit=10000&after=file-1&order=asc&purpose=batch",
-                Stored::Files,
+                StorageOperation::Files,
             ),
-            (Method::Get, "/files/file-a_B9", Stored::File),
-            (Method::Delete, "/files/file-1", Stored::FileDeletion),
-            (Method::Get, "/files/file-1/content", Stored::FileContent),
-            (Method::Post, "/batches", Stored::BatchCreation),
-            (Method::Get, "/batches?after=batch_1&limit=2", Stored::Batches),
-            (Method::Get, "/batches/batch_1", Stored::Batch),
-            (Method::Post, "/batches/batch_1/cancel", Stored::BatchCancellation),
+            (Method::Get, "/files/file-a_B9", StorageOperation::File),
+            (Method::Delete, "/files/file-1", StorageOperation::FileDeletion),
+            (
+                Method::Get,
+                "/files/file-1/content",
+                StorageOperation::FileContent,
+            ),
+            (Method::Post, "/batches", StorageOperation::BatchCreation),
+            (
+                Method::Get,
+                "/batches?after=batch_1&limit=2",
+                StorageOperation::Batches,
+            ),
+            (Method::Get, "/batches/batch_1", StorageOperation::Batch),
+            (
+                Method::Post,
+                "/batches/batch_1/cancel",
+                StorageOperation::BatchCancellation,
+            ),
         ] {
             for base in ["/v1", "/openai/v1"] {
                 let found = upstream(&format!("{base}{target}"), method);
@@ -246,8 +261,8 @@ mod tests {
             "", ".", "..", "a.b", "a%2Fb", "%2e%2e", "a:b", "a;b", "a b", "é", &long,
         ] {
             for path in [format!("/v1/files/{id}"), format!("/v1/files/{id}/content")] {
-                let refused = Some(StoredPath::Refused(StoredPathError::Id));
-                assert_eq!(read(&path, None, Method::Get), refused, "{path}");
+                let refused = Some(StoredPath::Refused(StoredPathError::InvalidId));
+                assert_eq!(parse(&path, None, Method::Get), refused, "{path}");
             }
         }
         for path in [
@@ -261,7 +276,7 @@ mod tests {
             "/openai/files",
             "/v1//files",
         ] {
-            assert_eq!(read(path, None, Method::Get), None, "{path}");
+            assert_eq!(parse(path, None, Method::Get), None, "{path}");
         }
     }
 
@@ -283,15 +298,17 @@ mod tests {
             ("/v1/files/file-1", "limit=1"),
             ("/v1/files/file-1/content", "limit=1"),
         ] {
-            let found = read(path, Some(query), Method::Get);
+            let found = parse(path, Some(query), Method::Get);
             assert!(
                 matches!(found, Some(StoredPath::Refused(_))),
                 "{path}?{query}: {found:?}"
             );
         }
         assert_eq!(
-            read("/v1/files", Some("a%0d=1"), Method::Get),
-            Some(StoredPath::Refused(StoredPathError::Parameter("a%0d".into())))
+            parse("/v1/files", Some("a%0d=1"), Method::Get),
+            Some(StoredPath::Refused(StoredPathError::UnknownParameter(
+                "a%0d".into()
+            )))
         );
     }
 
@@ -306,12 +323,12 @@ mod tests {
             ("/v1/batches", Method::Head, "GET, POST, OPTIONS"),
         ] {
             assert_eq!(
-                read(path, None, method),
+                parse(path, None, method),
                 Some(StoredPath::WrongMethod(allow)),
                 "{path}"
             );
             assert_eq!(
-                read(path, None, Method::Options),
+                parse(path, None, Method::Options),
                 Some(StoredPath::Options(allow)),
                 "{path}"
             );

@@ -9,7 +9,7 @@ use proofgate_auth::{AllowList, ApiKey, Authenticator, ShardedTenant, Shards, Te
 use proofgate_base::Error;
 use proofgate_base::routing::RoutingKey;
 use proofgate_config::{Config, Cors, PersonalData, Settings, Timeouts};
-use proofgate_evidence::payloads::MAX_PAYLOAD;
+use proofgate_evidence::payloads::MAX_PAYLOAD_BYTES;
 use proofgate_evidence::{FileStorage, ShredKeys};
 use proofgate_external_policies::Hook;
 use proofgate_ledger::{Hash, ShredKey};
@@ -19,14 +19,14 @@ use proofgate_policy::{Engine, PolicyConfig, Profile, TenantPolicy};
 use proofgate_wire::Limits;
 
 use crate::client_tls::{self, ClientTls};
-use crate::offered_tools::CallTerms;
+use crate::offered_tools::ToolCallBounds;
 use crate::tool_policy::ToolPolicy;
 
 /// What holds for requests, apart from where they go.
-pub struct Terms {
+pub struct GatewaySettings {
     pub authenticator: Authenticator,
     /// One for each tenant of the configuration, in their order, and then those that have names.
-    plans: Vec<Plan>,
+    plans: Vec<TenantPlan>,
     /// The one of the configuration before, if the policy has not changed.
     pub engine: Arc<Engine>,
     pub cors: Option<Cors>,
@@ -37,13 +37,13 @@ pub struct Terms {
     /// The same for a head alone: whether its body may be as long as it says, depends on what it is for.
     pub head_limits: Limits,
     /// Most bytes of a form with files.
-    pub upload_bytes: u64,
+    pub max_upload_bytes: u64,
     /// Most label sets of tenants in the metrics.
-    pub label_sets: usize,
+    pub max_label_sets: usize,
     /// Most bytes of request bodies in memory, of all connections together.
-    pub buffered_bytes: u64,
+    pub max_buffered_bytes: u64,
     /// Bytes of these for what was found in messages that were scanned.
-    pub(crate) known_bytes: u64,
+    pub(crate) max_scan_cache_bytes: u64,
     pub timeouts: Timeouts,
     /// What records say of persons.
     pub personal_data: PersonalData,
@@ -56,38 +56,38 @@ pub struct Terms {
 }
 
 /// The part of the memory for bodies that keeps what was found in messages: 4 MiB of 192 MiB.
-const KNOWN_PART: u64 = 48;
+const SCAN_CACHE_FRACTION: u64 = 48;
 /// Most bytes of it: more than 39,000 messages.
-const MOST_KNOWN: u64 = 4 << 20;
+const MAX_SCAN_CACHE_BYTES: u64 = 4 << 20;
 
 /// What a tenant may call, how much it may use, and under which rules.
-pub struct Plan {
+pub struct TenantPlan {
     pub allowed: AllowList,
     pub quotas: Arc<Quotas>,
     /// Features of Anthropic's API that it may not use, by the names of their betas.
     pub denied_betas: Vec<String>,
     /// Tools that the model may not call after a flagged text of a tool; `None` where it may call all.
-    pub guarded: Option<ToolPolicy>,
+    pub tool_policy: Option<ToolPolicy>,
     /// How often tools may be called that a provider runs itself.
-    pub tool_calls: CallTerms,
+    pub tool_calls: ToolCallBounds,
     /// How long a request waits that fits once others have given back what they reserved.
-    pub wait: Duration,
+    pub max_wait: Duration,
     pub profile: Profile,
     /// What is asked beyond the rules, in this order.
     pub hooks: Box<[Arc<Hook>]>,
     /// Bytes of a body that is stored, at most; `None` where none is.
-    pub payload_bytes: Option<usize>,
+    pub max_payload_bytes: Option<usize>,
 }
 
-impl Terms {
+impl GatewaySettings {
     /// Bytes of memory for bodies and held answers.
-    pub fn memory_for_bodies(&self) -> u64 {
-        self.buffered_bytes - self.known_bytes
+    pub fn body_memory_bytes(&self) -> u64 {
+        self.max_buffered_bytes - self.max_scan_cache_bytes
     }
 
     /// Bytes of memory for what was found in messages that were scanned.
-    pub fn memory_for_known(&self) -> usize {
-        usize::try_from(self.known_bytes).unwrap_or(usize::MAX)
+    pub fn scan_cache_bytes(&self) -> usize {
+        usize::try_from(self.max_scan_cache_bytes).unwrap_or(usize::MAX)
     }
 
     /// Checks and compiles them. `in_service`: the engine of the configuration before, which is kept if the policy is the
@@ -104,7 +104,7 @@ impl Terms {
             None => Arc::new(Engine::compile(policy).map_err(|error| refuse(&error))?),
         };
         let own = config.tenants.iter().map(|tenant| {
-            let plan = Plan {
+            let plan = TenantPlan {
                 allowed: AllowList {
                     models: tenant.models.clone(),
                     endpoints: tenant.endpoints.clone(),
@@ -116,31 +116,33 @@ impl Terms {
                     &tenant.model_budgets,
                 )),
                 denied_betas: tenant.denied_betas.clone(),
-                guarded: ToolPolicy::of(tenant.guarded_tools.as_ref()),
+                tool_policy: ToolPolicy::from_config(tenant.guarded_tools.as_ref()),
                 tool_calls: tenant.tool_calls.into(),
-                wait: tenant.wait,
+                max_wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
-                hooks: config.hooks.named("tenant", &tenant.name, &tenant.policies)?,
-                payload_bytes: payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
+                hooks: config
+                    .hooks
+                    .find_by_names("tenant", &tenant.name, &tenant.policies)?,
+                max_payload_bytes: max_payload_bytes(config, "tenant", &tenant.name, tenant.payload_bytes)?,
             };
             Ok(plan)
         });
         let named = config.plans.iter().map(|plan| {
             let quotas = Quotas::with_budgets(&plan.limits, &plan.key_limits, &plan.model_budgets);
-            let plan = Plan {
+            let plan = TenantPlan {
                 allowed: AllowList {
                     models: plan.models.clone(),
                     endpoints: plan.endpoints.clone(),
                     hosted_tools: plan.hosted_tools.clone(),
                 },
-                quotas: Arc::new(quotas.shared_in_namespaces(&plan.name, &plan.namespace_limits)),
+                quotas: Arc::new(quotas.with_shared_limits(&plan.name, &plan.namespace_limits)),
                 denied_betas: plan.denied_betas.clone(),
-                guarded: ToolPolicy::of(plan.guarded_tools.as_ref()),
+                tool_policy: ToolPolicy::from_config(plan.guarded_tools.as_ref()),
                 tool_calls: plan.tool_calls.into(),
-                wait: plan.wait,
+                max_wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
-                hooks: config.hooks.named("plan", &plan.name, &plan.policies)?,
-                payload_bytes: payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
+                hooks: config.hooks.find_by_names("plan", &plan.name, &plan.policies)?,
+                max_payload_bytes: max_payload_bytes(config, "plan", &plan.name, plan.payload_bytes)?,
             };
             Ok(plan)
         });
@@ -150,11 +152,11 @@ impl Terms {
             body_bytes: config.limits.body_bytes,
             ..Limits::default()
         };
-        Ok(Terms {
+        Ok(GatewaySettings {
             authenticator: Authenticator::new(tenants(config)?, named_plans(config)?, config.jwt.clone())
                 .map_err(|error| refuse(&error))?,
             plans,
-            known_bytes: known_bytes(config.limits.buffered_bytes, &engine),
+            max_scan_cache_bytes: scan_cache_bytes(config.limits.buffered_bytes, &engine),
             engine,
             cors: config.cors.clone(),
             tls: config.tls.as_ref().map(client_tls::prepare).transpose()?,
@@ -167,13 +169,13 @@ impl Terms {
                 body_bytes: config.limits.body_bytes.max(config.limits.upload_bytes),
                 ..limits
             },
-            upload_bytes: config.limits.upload_bytes,
-            label_sets: config.metrics.label_sets,
-            buffered_bytes: config.limits.buffered_bytes,
+            max_upload_bytes: config.limits.upload_bytes,
+            max_label_sets: config.metrics.label_sets,
+            max_buffered_bytes: config.limits.buffered_bytes,
             timeouts: config.timeouts,
             personal_data: config.personal_data,
             telemetry: Settings::new(&config.telemetry)?,
-            digest: digest(&config.config_digest)
+            digest: parse_digest(&config.config_digest)
                 .ok_or_else(|| Error::Config("config_digest is not SHA-256 in hex".into()))?,
             shred_keys: shred_keys(config)?,
         })
@@ -185,18 +187,18 @@ impl Terms {
     /// [`NoShredKey`]: none of its exchanges may be admitted.
     pub fn shred_key(&self, tenant: &str) -> Result<Option<&Arc<ShredKey>>, NoShredKey> {
         match &self.shred_keys {
-            Some(keys) => keys.current(tenant).map(Some).ok_or(NoShredKey),
+            Some(keys) => keys.current_key(tenant).map(Some).ok_or(NoShredKey),
             None => Ok(None),
         }
     }
 
     /// The plan of a tenant that this authenticator found.
-    pub fn plan(&self, tenant: &Tenant) -> &Plan {
+    pub fn plan(&self, tenant: &Tenant) -> &TenantPlan {
         &self.plans[tenant.plan]
     }
 
     /// The limits of everybody who may ask.
-    pub fn limits_of_all(&self, shards: &Shards) -> Vec<TenantLimits> {
+    pub fn all_limits(&self, shards: &Shards) -> Vec<TenantLimits> {
         let configured = self.authenticator.tenants().iter().map(|tenant| TenantLimits {
             name: Arc::clone(&tenant.name),
             quotas: Arc::clone(&self.plan(tenant).quotas),
@@ -227,7 +229,7 @@ fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
     match config
         .tenants
         .iter()
-        .find(|tenant| keys.current(&tenant.name).is_none())
+        .find(|tenant| keys.current_key(&tenant.name).is_none())
     {
         Some(tenant) => Err(Error::Config(format!(
             "tenant {:?} has no shred key",
@@ -238,10 +240,10 @@ fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
 }
 
 /// Bytes of memory for what was found in messages, out of those for bodies.
-fn known_bytes(buffered: u64, engine: &Engine) -> u64 {
+fn scan_cache_bytes(buffered: u64, engine: &Engine) -> u64 {
     match engine.is_empty() {
         true => 0,
-        false => (buffered / KNOWN_PART).min(MOST_KNOWN),
+        false => (buffered / SCAN_CACHE_FRACTION).min(MAX_SCAN_CACHE_BYTES),
     }
 }
 
@@ -252,13 +254,13 @@ fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy
 }
 
 /// What a tenant or plan has stored, where that can be.
-fn payload_bytes(
+fn max_payload_bytes(
     config: &Config,
     kind: &str,
     name: &str,
-    most: Option<usize>,
+    configured: Option<usize>,
 ) -> Result<Option<usize>, Error> {
-    let Some(bytes) = most else { return Ok(None) };
+    let Some(bytes) = configured else { return Ok(None) };
     let refuse = |why: &str| {
         Err(Error::Config(format!(
             "cannot store payloads for {kind} {name:?}: {why}"
@@ -270,12 +272,12 @@ fn payload_bytes(
     if config.shred_keys.is_none() {
         return refuse("this needs shred keys, but no folder of shred keys is configured");
     }
-    if bytes > MAX_PAYLOAD || bytes.saturating_mul(2) > payloads.budget_bytes {
+    if bytes > MAX_PAYLOAD_BYTES || bytes.saturating_mul(2) > payloads.budget_bytes {
         return refuse(
             "the limit of one body must be at most half of the memory for all bodies, and at most 64 MiB",
         );
     }
-    Ok(most)
+    Ok(configured)
 }
 
 /// The indices of the plans that have names: they stand behind those of the tenants.
@@ -294,7 +296,7 @@ fn tenants(config: &Config) -> Result<TenantTable, Error> {
     let mut tenants = Vec::new();
     for (plan, tenant) in config.tenants.iter().enumerate() {
         let keys = tenant.keys.iter().map(|key| {
-            let hash = digest(&key.hash).ok_or_else(|| {
+            let hash = parse_digest(&key.hash).ok_or_else(|| {
                 Error::Config(format!(
                     "tenant {:?} has a key hash that is not SHA-256 in hex",
                     tenant.name
@@ -319,7 +321,7 @@ fn tenants(config: &Config) -> Result<TenantTable, Error> {
 }
 
 /// Reads a SHA-256 digest from 64 hex digits.
-pub fn digest(text: &str) -> Option<[u8; 32]> {
+pub fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     if text.len() != 64 || !text.is_ascii() {
         return None;

@@ -13,7 +13,7 @@ pub struct ToolPolicy {
 
 impl ToolPolicy {
     /// `None` where none is guarded.
-    pub fn of(config: Option<&proofgate_config::GuardedTools>) -> Option<Self> {
+    pub fn from_config(config: Option<&proofgate_config::GuardedTools>) -> Option<Self> {
         let config = config.filter(|config| !config.names.is_empty())?;
         Some(Self {
             tools: Arc::new(GuardedTools::new(config.names.iter().map(String::as_str))),

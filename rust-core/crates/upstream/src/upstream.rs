@@ -21,19 +21,19 @@ use std::time::{Duration, Instant};
 use proofgate_config::{RateLimits, StreamUsage};
 use proofgate_observe::metrics::Metrics;
 use proofgate_providers::{Dialect, Family, RequestTemplate, SetFields};
-use proofgate_translate::UntranslatableFields;
+use proofgate_translate::UntranslatableFieldPolicy;
 
 pub use self::connect::ConnectError;
 pub use self::egress::Egress;
 pub use self::health::{InFlightPermit, Verdict};
 pub use self::pool::{Pool, Route};
 pub use self::stream::UpstreamStream;
-pub use self::tls::Trust;
+pub use self::tls::TlsTrust;
 pub use self::tunnel::{Proxy, ProxyFailure};
 
 use crate::access_token::AccessToken;
-use crate::path_end::PathEnd;
-use crate::refusals::words;
+use crate::path_end::PathStyle;
+use crate::refusals::redacted_error;
 use crate::signer::Signer;
 
 /// A provider at run time: how to speak to it, and the connections that lead there.
@@ -48,13 +48,13 @@ pub struct Upstream {
     /// What requests to it present in the place of a key, where that is one.
     pub token: Option<Rc<AccessToken>>,
     /// What the paths of requests to it end in.
-    pub path_end: PathEnd,
+    pub path_style: PathStyle,
     /// Values of `anthropic-beta` that clients may send to it.
     pub betas: Option<Vec<String>>,
     /// What becomes of fields that its dialect has no counterpart for.
-    pub untranslatable: UntranslatableFields,
+    pub untranslatable: UntranslatableFieldPolicy,
     /// Nothing may be sent: the key that it wants is not there.
-    pub key_missing: bool,
+    pub is_key_missing: bool,
     pub stream_usage: StreamUsage,
     /// Requests that may be under way there at a time.
     pub max_concurrency: Option<u32>,
@@ -63,9 +63,9 @@ pub struct Upstream {
     /// What may be asked of it in a minute.
     pub rate: RateLimits,
     /// How long an attempt may take as far as the head of its answer, connecting included.
-    pub first_byte: Duration,
+    pub first_byte_timeout: Duration,
     /// How long an answer may be silent.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// The key that requests to it present, and headers that are secret, so that they are never logged.
     pub(crate) secrets: Vec<Box<str>>,
     /// Fields that are set in every JSON body that it is sent.
@@ -76,7 +76,7 @@ pub struct Upstream {
 impl Upstream {
     /// Whether nothing may be sent there now: the key, certificate or token that it wants is not there, or has ended.
     pub(crate) fn lacks_key(&self, now: Instant) -> bool {
-        self.key_missing
+        self.is_key_missing
             || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
             || self.signer.as_ref().is_some_and(|signer| !signer.is_valid(now))
     }
@@ -88,13 +88,13 @@ impl Upstream {
     }
 
     /// How long no request may be sent there, by what it allows in a minute; `None` when one may be.
-    pub fn wait(&self, now: Instant) -> Option<Duration> {
-        self.pool.health.wait(self.rate, now)
+    pub fn rate_limit_delay(&self, now: Instant) -> Option<Duration> {
+        self.pool.health.rate_limit_delay(self.rate, now)
     }
 
     /// Counts a request for `model`, as the provider calls it, that may come to `tokens` as under way there, until what is
     /// returned is dropped. `is_whole`: whether all of it is there.
-    pub fn begin(
+    pub fn start_request(
         &self,
         now: Instant,
         model: &str,
@@ -102,7 +102,9 @@ impl Upstream {
         tokens: impl FnOnce() -> u64,
     ) -> InFlightPermit {
         let tokens = if self.rate.counts_tokens() { tokens() } else { 0 };
-        self.pool.health.begin(now, model, self.rate, tokens, is_whole)
+        self.pool
+            .health
+            .start_request(now, model, self.rate, tokens, is_whole)
     }
 
     /// Counts an answer by which this provider refuses the gateway's key or a model, and logs its words: once a minute for each
@@ -116,8 +118,8 @@ impl Upstream {
         body: &[u8],
     ) {
         metrics.provider_refused(&self.name, status);
-        if self.pool.refusals.is_due(model, Instant::now()) {
-            let words = words(kind, body, &self.secrets);
+        if self.pool.refusal_log.should_log(model, Instant::now()) {
+            let words = redacted_error(kind, body, &self.secrets);
             let name = &self.name;
             proofgate_log::warning!("provider {name:?} refuses model {model:?} with {status}: {words}");
         }

@@ -1,27 +1,27 @@
 //! Names that stand for all models whose names begin so.
 
 /// Longest name of a model, in bytes.
-const MAX_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// Stands for the rest of a name, at the end of a model's.
 pub(crate) const WILDCARD: char = '*';
 
 /// What clients call a model that is called `there` by a provider which calls the model `name` `upstream_model`, where both have a
-/// [`WILDCARD`]: the way back of [`Target::named`](crate::routes::Target::named).
-pub(crate) fn asked_name(name: &str, upstream_model: &str, there: &str) -> Option<String> {
+/// [`WILDCARD`]: the way back of [`Target::model_name_for`](crate::routes::Target::named).
+pub(crate) fn client_name(name: &str, upstream_model: &str, there: &str) -> Option<String> {
     let prefix = name.strip_suffix(WILDCARD)?;
     let (before, after) = upstream_model.split_once(WILDCARD)?;
     let rest = there.strip_prefix(before)?.strip_suffix(after)?;
     let asked = [prefix, rest].concat();
-    stands_for(name, &asked).then_some(asked)
+    matches_wildcard(name, &asked).then_some(asked)
 }
 
 /// Whether the model `name` stands for one of the name `asked`: printable ASCII without quotes, as the names in a configuration.
-pub(crate) fn stands_for(name: &str, asked: &str) -> bool {
+pub(crate) fn matches_wildcard(name: &str, asked: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'*');
     let prefix = name.strip_suffix(WILDCARD);
     let rest = prefix.and_then(|prefix| asked.strip_prefix(prefix));
     // Of dots alone it would be a step in a path that names the model.
     let is_name = |rest: &str| rest.bytes().all(plain) && rest.bytes().any(|byte| byte != b'.');
-    asked.len() <= MAX_NAME && rest.is_some_and(is_name)
+    asked.len() <= MAX_NAME_BYTES && rest.is_some_and(is_name)
 }

@@ -18,12 +18,14 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_evidence::{FoundRecord, Search, checkpoint_file, find, fsck, layout, prove, read_records};
+use proofgate_evidence::{FoundRecord, SearchMode, checkpoint_file, find, fsck, layout, prove, read_records};
 use proofgate_ledger::record::{
     Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Seal, Takeover, Usage,
 };
 use proofgate_ledger::{Checkpoint, SigningKey, leaf_hash};
-use proofgate_wal::{FileStorage, Incarnation, Mark, Options, Shard, Storage, Unended, succession};
+use proofgate_wal::{
+    FileStorage, Incarnation, LogMark, LogOptions, Shard, Storage, UnfinishedExchange, succession,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::{Path, PathBuf};
@@ -58,7 +60,7 @@ fn main() {
         ledger: LEDGER,
         number: 0,
         key: &key,
-        former: None,
+        previous_key: None,
     };
     match what.as_str() {
         "make" => {
@@ -84,16 +86,16 @@ fn main() {
     }
 }
 
-fn terms<'a>(shard: &Shard<'a>, now: u64) -> succession::Terms<'a> {
-    succession::Terms {
+fn terms<'a>(shard: &Shard<'a>, now: u64) -> succession::StartOptions<'a> {
+    succession::StartOptions {
         shard: *shard,
-        until: None,
+        key_valid_until: None,
         successions: &[],
-        options: Options {
+        options: LogOptions {
             segments_ahead: 2,
-            ..Options::default()
+            ..LogOptions::default()
         },
-        config: ConfigDigests::of([0; 32]),
+        config: ConfigDigests::from_config([0; 32]),
         version: "0",
         now,
     }
@@ -203,12 +205,12 @@ impl Log {
         self.made.writer.flush().unwrap();
         let follower = &mut self.made.follower;
         while let proofgate_wal::Preparation::Prepared = follower.prepare() {}
-        while follower.step().unwrap().behind {}
+        while follower.step().unwrap().has_more {}
     }
 
     fn sign(&mut self, key: &SigningKey) {
         self.made.follower.sync().unwrap();
-        self.made.follower.checkpoint(key).unwrap();
+        self.made.follower.sign_checkpoint(key).unwrap();
     }
 
     fn mark(&self, open: &[(u64, u64)]) {
@@ -221,7 +223,7 @@ impl Log {
         };
         let listed = open.iter().map(|(exchange, position)| {
             let (incarnation, admission) = locate(*position);
-            Unended {
+            UnfinishedExchange {
                 incarnation,
                 admission,
                 ts: START + exchange * APART,
@@ -234,10 +236,10 @@ impl Log {
                 model: "gpt-4o-mini".to_owned(),
             }
         });
-        self.made.writer.mark(Mark {
+        self.made.writer.mark(LogMark {
             open: listed.collect(),
             continues: self.before.map(|(log, _)| log),
-            settled: true,
+            predecessor_ended: true,
         });
     }
 
@@ -262,11 +264,12 @@ impl Log {
 
 /// Goes over to another log and tells how the former one ended.
 fn go_over(mut log: Log, shard: &Shard<'_>, now: u64) -> Log {
-    let former = log.made.follower.signed().unwrap().clone();
-    let made = succession::beside(&storage(), &terms(shard, now), log.made.incarnation, &former).unwrap();
+    let former = log.made.follower.last_checkpoint().unwrap().clone();
+    let made =
+        succession::start_successor(&storage(), &terms(shard, now), log.made.incarnation, &former).unwrap();
     log.seal(Some(made.incarnation.to_string()));
     log.made.follower.finish(shard.key).unwrap();
-    let left = log.made.follower.left();
+    let left = log.made.follower.to_previous_log();
     let mut next = Log {
         before: Some((left.incarnation, log.base)),
         base: log.base + left.size,
@@ -292,7 +295,7 @@ fn make(shard: &Shard<'_>, records: u64, log_records: u64, sealed: bool) {
     std::fs::create_dir_all(shard.dir.parent().unwrap()).unwrap();
     let begin = Instant::now();
     let mut log = Log {
-        made: succession::begin(&storage(), &terms(shard, START), None)
+        made: succession::start(&storage(), &terms(shard, START), None)
             .unwrap()
             .log,
         before: None,
@@ -346,13 +349,13 @@ fn make(shard: &Shard<'_>, records: u64, log_records: u64, sealed: bool) {
 
 fn restart(shard: &Shard<'_>) {
     let start = Instant::now();
-    let begun = succession::begin(&storage(), &terms(shard, START + (1 << 45)), None).unwrap();
+    let begun = succession::start(&storage(), &terms(shard, START + (1 << 45)), None).unwrap();
     let seconds = start.elapsed().as_secs_f64();
-    let found = begun.recovered.unwrap();
+    let found = begun.recovery.unwrap();
     println!(
         "{{\"seconds\": {seconds:.4}, \"records_read\": {}, \"unended\": {}}}",
-        found.read,
-        found.unended.len()
+        found.records_read,
+        found.unfinished_exchanges.len()
     );
 }
 
@@ -363,11 +366,11 @@ fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
         .map(|_| {
             let exchange = random.random_range(0..records / 2 - IN_FLIGHT);
             let start = Instant::now();
-            let found = find(&FileStorage, shard.dir, &id(exchange), Search::ByTime).unwrap();
+            let found = find(&FileStorage, shard.dir, &id(exchange), SearchMode::ByTime).unwrap();
             assert_eq!(found.len(), 2, "exchange {exchange}");
             for record in &found {
                 let FoundRecord { dir, seq, record } = record;
-                prove::proof_of(&FileStorage, dir, *seq, record, Some(&verifying)).unwrap();
+                prove::proof_for_record(&FileStorage, dir, *seq, record, Some(&verifying)).unwrap();
             }
             start.elapsed().as_secs_f64() * 1000.0
         })
@@ -388,7 +391,7 @@ fn export(shard: &Shard<'_>, count: u64) {
     let logs = &shards[0].incarnations;
     let dir = shard.dir.join(logs[logs.len() - 2].to_string());
     let start = Instant::now();
-    let signed = prove::successors_checkpoint(&FileStorage, &dir, &verifying).unwrap();
+    let signed = prove::successor_checkpoint(&FileStorage, &dir, &verifying).unwrap();
     let signed = signed.unwrap_or_else(|| {
         let own = checkpoint_file::read(&FileStorage, &dir).unwrap().unwrap();
         Checkpoint::verify(&own, &verifying).unwrap()
@@ -400,7 +403,7 @@ fn export(shard: &Shard<'_>, count: u64) {
     let read = read_records(&FileStorage, &dir, &seqs).unwrap();
     let leaves = seqs.iter().zip(&read);
     let leaves: Vec<_> = leaves.map(|(seq, record)| (*seq, leaf_hash(record))).collect();
-    let paths = prove::inclusions(&FileStorage, &dir, &leaves, &signed).unwrap();
+    let paths = prove::inclusion_paths(&FileStorage, &dir, &leaves, &signed).unwrap();
     assert_eq!(paths.len() as u64, records);
     println!(
         "{{\"milliseconds\": {:.2}, \"log_records\": {}}}",
@@ -425,7 +428,7 @@ fn rotate(shard: &Shard<'_>) {
     const RECORDS: u64 = 40_000;
     std::fs::create_dir_all(shard.dir.parent().unwrap()).unwrap();
     let mut log = Log {
-        made: succession::begin(&storage(), &terms(shard, START), None)
+        made: succession::start(&storage(), &terms(shard, START), None)
             .unwrap()
             .log,
         before: None,
@@ -433,7 +436,7 @@ fn rotate(shard: &Shard<'_>) {
         admitted: 0,
     };
     log.sign(shard.key);
-    let former = log.made.follower.signed().unwrap().clone();
+    let former = log.made.follower.last_checkpoint().unwrap().clone();
     let running = log.made.incarnation;
     let (directory, key) = (shard.dir.to_owned(), shard.key.clone());
     let mut making = None;
@@ -449,15 +452,16 @@ fn rotate(shard: &Shard<'_>) {
                     ledger: LEDGER,
                     number: 0,
                     key: &key,
-                    former: None,
+                    previous_key: None,
                 };
-                succession::beside(&storage(), &terms(&shard, START + 1_000_000), running, &former).unwrap()
+                succession::start_successor(&storage(), &terms(&shard, START + 1_000_000), running, &former)
+                    .unwrap()
             }));
         }
         let start = Instant::now();
         if let Some(made) = making.take_if(|thread| thread.is_finished()) {
             let mut made = made.join().unwrap();
-            made.writer.inherit(&log.made.writer).unwrap();
+            made.writer.take_over(&log.made.writer).unwrap();
             log.seal(Some(made.incarnation.to_string()));
             log = Log {
                 before: None,

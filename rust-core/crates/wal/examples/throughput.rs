@@ -12,7 +12,7 @@
 use proofgate_ledger::record::{Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Usage};
 use proofgate_ledger::{Mmr, SigningKey, leaf_hash};
 use proofgate_wal::{
-    FileStorage, Incarnation, Options, Shard, Storage, WalError, Writer, recovery, succession,
+    FileStorage, Incarnation, LogOptions, Shard, Storage, WalError, Writer, recovery, succession,
 };
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -104,7 +104,7 @@ fn tell<'r>(what: &str, name: &str, runs: impl Iterator<Item = &'r Vec<u64>> + C
 }
 
 fn hot_path(root: &Path, beside: Beside) -> Costs {
-    let mut options = Options::default();
+    let mut options = LogOptions::default();
     if beside == Beside::Nobody {
         // Nobody prepares segments later, so prepare all of them now.
         options.segments_ahead = 3;
@@ -122,12 +122,12 @@ fn hot_path(root: &Path, beside: Beside) -> Costs {
             let together = if beside == Beside::Syncer { 0 } else { 512 };
             let mut signed = Instant::now();
             while !stop.load(Ordering::Relaxed) {
-                watermark.wait_written(follower.followed() + together, Duration::from_millis(1));
+                watermark.wait_written(follower.followed_records() + together, Duration::from_millis(1));
                 follower.prepare();
-                while follower.step().unwrap().behind {}
+                while follower.step().unwrap().has_more {}
                 follower.sync().unwrap();
                 if signed.elapsed() > Duration::from_secs(1) {
-                    follower.checkpoint(&key).unwrap();
+                    follower.sign_checkpoint(&key).unwrap();
                     signed = Instant::now();
                 }
             }
@@ -186,7 +186,7 @@ fn append(writer: &mut Writer, record: &[u8]) -> u64 {
     });
     match appended {
         Ok(seq) => seq,
-        Err(WalError::Full { .. }) => panic!("the ledger thread is too slow for this rate"),
+        Err(WalError::OutOfSpace { .. }) => panic!("the ledger thread is too slow for this rate"),
         Err(error) => panic!("{error}"),
     }
 }
@@ -196,9 +196,9 @@ fn recovery(root: &Path) -> f64 {
     let directory = root.join("0");
     let key = SigningKey::generate("bench", [0; 32]).unwrap();
     let shard = shard(&directory, &key);
-    let options = Options {
+    let options = LogOptions {
         segments_ahead: 4,
-        ..Options::default()
+        ..LogOptions::default()
     };
     let mut writer = begin(&shard, options).writer;
     for number in 0..EXCHANGES {
@@ -277,7 +277,7 @@ fn recovery(root: &Path) -> f64 {
         .unwrap();
     let seconds = start.elapsed().as_secs_f64();
     std::fs::remove_dir_all(&directory).unwrap();
-    found.read as f64 / seconds / 1e6
+    found.records_read as f64 / seconds / 1e6
 }
 
 fn shard<'a>(dir: &'a Path, key: &'a SigningKey) -> Shard<'a> {
@@ -286,22 +286,22 @@ fn shard<'a>(dir: &'a Path, key: &'a SigningKey) -> Shard<'a> {
         ledger: "bench",
         number: 0,
         key,
-        former: None,
+        previous_key: None,
     }
 }
 
-fn begin(shard: &Shard<'_>, options: Options) -> Incarnation {
+fn begin(shard: &Shard<'_>, options: LogOptions) -> Incarnation {
     let storage: Arc<dyn Storage> = Arc::new(FileStorage);
-    let terms = succession::Terms {
+    let terms = succession::StartOptions {
         shard: *shard,
-        until: None,
+        key_valid_until: None,
         successions: &[],
         options,
-        config: ConfigDigests::of([0; 32]),
+        config: ConfigDigests::from_config([0; 32]),
         version: "0",
         now: 1,
     };
-    succession::begin(&storage, &terms, None).unwrap().log
+    succession::start(&storage, &terms, None).unwrap().log
 }
 
 fn pushes() -> f64 {

@@ -8,12 +8,12 @@
 use crate::WalError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use proofgate_evidence::frame::Tag;
+use proofgate_evidence::frame::FrameTag;
 use proofgate_ledger::SigningKey;
 use std::sync::Arc;
 use ulid::Ulid;
 
-const FRAMES: &str = "proofgate/v1/frames";
+const FRAMES_PURPOSE: &str = "proofgate/v1/frames";
 
 /// Makes and checks the tags of one incarnation's frames. Clones share the key.
 #[derive(Clone)]
@@ -21,18 +21,18 @@ pub(crate) struct FrameTags(Arc<LessSafeKey>);
 
 impl FrameTags {
     /// # Errors
-    /// [`WalError::Options`] when the cryptographic library refuses the key.
+    /// [`WalError::InvalidOptions`] when the cryptographic library refuses the key.
     pub(crate) fn new(key: &SigningKey, incarnation: Ulid) -> Result<Self, WalError> {
-        let mut secret = key.derive(FRAMES, &incarnation.to_bytes());
+        let mut secret = key.derive(FRAMES_PURPOSE, &incarnation.to_bytes());
         let unbound = UnboundKey::new(&AES_256_GCM, &secret);
         secret.fill(0);
-        let unbound =
-            unbound.map_err(|_| WalError::Options("cannot create the key for frame tags".to_owned()))?;
+        let unbound = unbound
+            .map_err(|_| WalError::InvalidOptions("cannot create the key for frame tags".to_owned()))?;
         Ok(Self(Arc::new(LessSafeKey::new(unbound))))
     }
 
     /// The tag of frame `seq`, whose bytes up to the tag are `frame`; `None` when the library cannot make one.
-    pub(crate) fn tag(&self, seq: u64, frame: &[u8]) -> Option<Tag> {
+    pub(crate) fn tag(&self, seq: u64, frame: &[u8]) -> Option<FrameTag> {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&seq.to_le_bytes());
         let nonce = Nonce::assume_unique_for_key(nonce);
@@ -43,7 +43,7 @@ impl FrameTags {
     }
 
     /// Whether a holder of the signing key framed these bytes as record `seq` of this incarnation.
-    pub(crate) fn made(&self, seq: u64, frame: &[u8], tag: &[u8]) -> bool {
+    pub(crate) fn verify(&self, seq: u64, frame: &[u8], tag: &[u8]) -> bool {
         self.tag(seq, frame)
             .is_some_and(|own| verify_slices_are_equal(&own, tag).is_ok())
     }

@@ -2,22 +2,28 @@
 
 use crate::WalError;
 use crate::storage::{Directory, Storage, write_full};
-use proofgate_evidence::checkpoint_file::{CHECKPOINT, cover_name};
+use proofgate_evidence::checkpoint_file::{CHECKPOINT_FILE, successor_note_name};
 use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-const TEMPORARY: &str = "checkpoint.tmp";
+const TEMPORARY_FILE: &str = "checkpoint.tmp";
 
 /// Replaces the checkpoint of an incarnation. `directory` must have been open throughout, so that its sync sees every
 /// failure. An error from the call `sync` means that nothing is known about the disk any more.
-pub(crate) fn replace(
+pub(crate) fn replace_checkpoint(
     storage: &dyn Storage,
     directory: &dyn Directory,
     dir: &Path,
     note: &str,
 ) -> Result<(), WalError> {
-    replace_file(storage, directory, dir, (TEMPORARY, CHECKPOINT), note.as_bytes())
+    replace_file(
+        storage,
+        directory,
+        dir,
+        (TEMPORARY_FILE, CHECKPOINT_FILE),
+        note.as_bytes(),
+    )
 }
 
 /// Replaces a small file of an incarnation, by way of a temporary one. It is on the disk when this returns.
@@ -52,13 +58,13 @@ pub fn replace_file(
 }
 
 /// Stores, in the directory of an incarnation that has just been created, the last checkpoint of one before it.
-pub(crate) fn write_cover(
+pub(crate) fn write_successor_note(
     storage: &dyn Storage,
     dir: &Path,
     incarnation: Ulid,
     note: &str,
 ) -> Result<(), WalError> {
-    let path = dir.join(cover_name(incarnation));
+    let path = dir.join(successor_note_name(incarnation));
     let directory = storage.open_dir(dir).map_err(WalError::io("open", dir))?;
     let file = storage.create(&path).map_err(WalError::io("create", &path))?;
     write_full(&*file, note.as_bytes(), 0).map_err(WalError::io("write", &path))?;

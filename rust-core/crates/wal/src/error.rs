@@ -1,6 +1,6 @@
 //! Everything that can go wrong between a record and the disk.
 
-use crate::is_no_space;
+use crate::is_out_of_space;
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
 use std::io;
@@ -15,7 +15,7 @@ pub enum WalError {
     Evidence(#[from] EvidenceError),
     /// `reserve`, `append`, `salt`: no space that is already allocated can take it. Refuse the exchange and try later.
     #[error("no allocated space is left for {bytes} more bytes")]
-    Full {
+    OutOfSpace {
         /// Bytes asked for.
         bytes: u64,
     },
@@ -38,7 +38,7 @@ pub enum WalError {
     },
     /// `salt`: the record's salt is not at hand; only salts of records not yet appended are.
     #[error("the salt of record {seq} is not available")]
-    SaltNotAtHand {
+    SaltUnavailable {
         /// Record number asked for.
         seq: u64,
     },
@@ -48,7 +48,7 @@ pub enum WalError {
     #[error(
         "the ledger is behind the checkpoint held outside: {size} records of {origin} were signed, but {found}"
     )]
-    Behind {
+    LedgerBehind {
         /// The log.
         origin: String,
         /// Its number of records, as signed.
@@ -60,13 +60,13 @@ pub enum WalError {
     #[error(
         "the ledger's key expired at {until} (unix microseconds): another key has succeeded it, so it cannot start a new log"
     )]
-    KeyEnded {
+    KeySuperseded {
         /// The last moment at which it could, in unix microseconds.
         until: u64,
     },
     /// `Incarnation::create`: the options or the name cannot be used; the text says why.
     #[error("cannot create an incarnation: {0}")]
-    Options(String),
+    InvalidOptions(String),
 }
 
 impl From<LedgerError> for WalError {
@@ -86,18 +86,18 @@ impl WalError {
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         match self {
-            Self::Full { .. } => true,
-            Self::Evidence(EvidenceError::Io { source, .. }) => is_no_space(source),
+            Self::OutOfSpace { .. } => true,
+            Self::Evidence(EvidenceError::Io { source, .. }) => is_out_of_space(source),
             _ => false,
         }
     }
 
     /// Whether a signer of another process gave no signature, which it may give later.
     #[must_use]
-    pub fn is_of_the_signer(&self) -> bool {
+    pub fn is_signer_failure(&self) -> bool {
         matches!(
             self,
-            Self::Evidence(EvidenceError::Ledger(LedgerError::Signer(_)))
+            Self::Evidence(EvidenceError::Ledger(LedgerError::SignerFailed(_)))
         )
     }
 
@@ -106,14 +106,14 @@ impl WalError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Evidence(error) => error.code(),
-            Self::Full { .. } => "ledger_full",
+            Self::OutOfSpace { .. } => "ledger_full",
             Self::Poisoned { .. } => "ledger_stopped",
             Self::Sealed => "ledger_sealed",
             Self::RecordTooLarge { .. } => "record_too_large",
-            Self::SaltNotAtHand { .. } => "salt_not_at_hand",
-            Self::Behind { .. } => "ledger_behind",
-            Self::KeyEnded { .. } => "key_ended",
-            Self::Options(_) => "ledger_options",
+            Self::SaltUnavailable { .. } => "salt_not_at_hand",
+            Self::LedgerBehind { .. } => "ledger_behind",
+            Self::KeySuperseded { .. } => "key_ended",
+            Self::InvalidOptions(_) => "ledger_options",
         }
     }
 }

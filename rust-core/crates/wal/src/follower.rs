@@ -9,14 +9,14 @@ use crate::StoredFile;
 use crate::authenticity::FrameTags;
 use crate::checkpoint_file;
 use crate::hand_over::Segment;
-use crate::mark::WatermarkMark;
+use crate::mark::PositionedMark;
 use crate::preparer::{Preparation, Preparer};
 use crate::recovery::PreviousLog;
-use crate::resume::{self, Resume, ResumeKey};
+use crate::resume::{self, ResumeKey, ResumePoint};
 use crate::tree_writer::TreeWriter;
-use crate::{Unsynced, WalError, Watermark};
+use crate::{UnsyncedFiles, WalError, Watermark};
 use proofgate_evidence::TreeFile;
-use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, SegmentKey};
+use proofgate_evidence::frame::{SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader};
 use proofgate_evidence::segment::{prepared_name, segment_name};
 use proofgate_evidence::segment_reader::{SegmentReader, Slot};
 use proofgate_evidence::{EvidenceError, read_full};
@@ -28,19 +28,19 @@ use ulid::Ulid;
 
 /// Most records and payload bytes that one step takes: a third of a millisecond's work, for what shares the processor
 /// waits for its end.
-const STEP_RECORDS: u64 = 512;
-const STEP_BYTES: usize = 512 << 10;
+const MAX_STEP_RECORDS: u64 = 512;
+const MAX_STEP_BYTES: usize = 512 << 10;
 
 /// Bytes of a segment that leave the page cache together.
-const FORGOTTEN_TOGETHER: u64 = 4 << 20;
+const CACHE_DROP_BYTES: u64 = 4 << 20;
 
 /// What one step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct StepProgress {
     /// Records followed by this step.
     pub records: u64,
     /// Whether written records are left to follow.
-    pub behind: bool,
+    pub has_more: bool,
 }
 
 /// Follows one incarnation's log. Owned by the ledger thread.
@@ -60,7 +60,7 @@ pub struct Follower {
     /// Segments read from since the last sync, with their paths for messages.
     unsynced: Vec<(Arc<Segment>, PathBuf)>,
     /// How much of the segment being read has left the page cache.
-    forgotten: u64,
+    cache_dropped: u64,
     directory_changed: bool,
     /// Size and root that are durable: what may be signed.
     durable: (u64, Hash),
@@ -69,15 +69,15 @@ pub struct Follower {
     tags: FrameTags,
     resume_key: ResumeKey,
     /// Number of the first record in the segment being read.
-    segment_first: u64,
+    segment_first_seq: u64,
     /// A place that the data-plane thread has marked and that is not reached yet.
-    marked: Option<WatermarkMark>,
+    pending_mark: Option<PositionedMark>,
     /// What is to be said of a marked place once a checkpoint covers it.
-    resume: Option<Resume>,
+    resume: Option<ResumePoint>,
     /// A sync of this follower has failed.
     failed: bool,
     /// What else must be on the disk before records are durable.
-    beside: Option<Arc<Unsynced>>,
+    extra_files: Option<Arc<UnsyncedFiles>>,
 }
 
 impl std::fmt::Debug for Follower {
@@ -114,23 +114,23 @@ impl Follower {
             tree,
             salts,
             salt_blocks_synced: 0,
-            forgotten: 0,
+            cache_dropped: 0,
             directory_changed: false,
             checkpoint: None,
             tags,
             resume_key,
-            segment_first: 0,
-            marked: None,
+            segment_first_seq: 0,
+            pending_mark: None,
             resume: None,
             failed: false,
-            beside: None,
+            extra_files: None,
             preparer,
         }
     }
 
     /// Has files of which records speak synced before those records are durable.
-    pub fn sync_beside(&mut self, beside: Arc<Unsynced>) {
-        self.beside = Some(beside);
+    pub fn sync_also(&mut self, beside: Arc<UnsyncedFiles>) {
+        self.extra_files = Some(beside);
     }
 
     /// Progress shared with the data-plane thread.
@@ -147,13 +147,13 @@ impl Follower {
 
     /// The newest signed checkpoint.
     #[must_use]
-    pub fn signed(&self) -> Option<&Checkpoint> {
+    pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_ref().map(|(signed, _)| signed)
     }
 
     /// How the log ended, once it is finished.
     #[must_use]
-    pub fn left(&self) -> PreviousLog {
+    pub fn to_previous_log(&self) -> PreviousLog {
         let (size, root) = self.durable;
         PreviousLog {
             incarnation: self.incarnation,
@@ -161,7 +161,7 @@ impl Follower {
             size,
             root,
             sealed: self.watermark.sealed(),
-            checkpointed: self.signed().map_or(0, |signed| signed.size),
+            checkpointed: self.last_checkpoint().map_or(0, |signed| signed.size),
             torn: None,
             lost: 0,
         }
@@ -169,7 +169,7 @@ impl Follower {
 
     /// Records followed: hashed into the tree.
     #[must_use]
-    pub fn followed(&self) -> u64 {
+    pub fn followed_records(&self) -> u64 {
         self.mmr.size()
     }
 
@@ -182,12 +182,12 @@ impl Follower {
     /// Prepares at most one segment ahead of the writer. Call it before each [`Self::step`]: it costs two atomic loads
     /// when enough is prepared, and otherwise a file creation and two syncs.
     pub fn prepare(&mut self) -> Preparation {
-        self.prepare_some(u64::MAX)
+        self.prepare_bounded(u64::MAX)
     }
 
-    /// As [`Self::prepare`], and stops after about `most` bytes of the segment ([`Preparation::Begun`]), so that what
+    /// As [`Self::prepare`], and stops after about `most` bytes of the segment ([`Preparation::InProgress`]), so that what
     /// shares the processor does not wait for all of it.
-    pub fn prepare_some(&mut self, most: u64) -> Preparation {
+    pub fn prepare_bounded(&mut self, most: u64) -> Preparation {
         let (preparation, segment) = self.preparer.prepare(most);
         self.segments.extend(segment);
         preparation
@@ -201,8 +201,8 @@ impl Follower {
     /// # Errors
     /// [`EvidenceError::Corruption`] when what the watermark says is written does not read back, [`EvidenceError::Io`] when a read
     /// or a tree write fails: the log has stopped.
-    pub fn step(&mut self) -> Result<Progress, WalError> {
-        self.check()?;
+    pub fn step(&mut self) -> Result<StepProgress, WalError> {
+        self.check_not_failed()?;
         let stepped = self.follow();
         self.stop_on_error(stepped)
     }
@@ -213,7 +213,7 @@ impl Follower {
     /// # Errors
     /// [`EvidenceError::Io`] when a sync fails: the log has stopped, and this is never tried again ([`WalError::Poisoned`]).
     pub fn sync(&mut self) -> Result<(), WalError> {
-        self.check()?;
+        self.check_not_failed()?;
         if self.durable.0 == self.mmr.size() {
             return Ok(());
         }
@@ -228,11 +228,11 @@ impl Follower {
     /// nothing became durable since.
     ///
     /// # Errors
-    /// [`WalError::Full`], or [`EvidenceError::Io`] from a call other than `sync`, leave the former checkpoint in place and
+    /// [`WalError::OutOfSpace`], or [`EvidenceError::Io`] from a call other than `sync`, leave the former checkpoint in place and
     /// can be tried again; a failed `sync` has stopped the log. [`EvidenceError::Ledger`] when the key does not speak for
     /// the origin.
-    pub fn checkpoint(&mut self, key: &SigningKey) -> Result<String, WalError> {
-        self.check()?;
+    pub fn sign_checkpoint(&mut self, key: &SigningKey) -> Result<String, WalError> {
+        self.check_not_failed()?;
         let (size, root) = self.durable;
         if let Some((_, note)) = self.checkpoint.as_ref().filter(|(signed, _)| signed.size == size) {
             return Ok(note.clone());
@@ -251,7 +251,7 @@ impl Follower {
             dir,
             ..
         } = &self.preparer;
-        match checkpoint_file::replace(&**storage, &**directory, dir, &note) {
+        match checkpoint_file::replace_checkpoint(&**storage, &**directory, dir, &note) {
             Err(error @ WalError::Evidence(EvidenceError::Io { call: "sync", .. })) => {
                 return self.stop_on_error(Err(error));
             }
@@ -259,13 +259,13 @@ impl Follower {
         }
         self.watermark.set_checkpointed(size);
         self.checkpoint = Some((checkpoint, note.clone()));
-        self.write_resume(size)?;
+        self.write_resume_point(size)?;
         Ok(note)
     }
 
     /// Says where a successor may take up the log, once the checkpoint covers that place. Without space for it the former
     /// place stays.
-    fn write_resume(&mut self, covered: u64) -> Result<(), WalError> {
+    fn write_resume_point(&mut self, covered: u64) -> Result<(), WalError> {
         let Some(resume) = self.resume.take_if(|resume| resume.size <= covered) else {
             return Ok(());
         };
@@ -287,11 +287,11 @@ impl Follower {
     /// and, if the log is sealed, gives back allocated space that was not used. Returns the last signed note.
     ///
     /// # Errors
-    /// As [`Self::step`], [`Self::sync`] and [`Self::checkpoint`]. Space that could not be given back is no error.
+    /// As [`Self::step`], [`Self::sync`] and [`Self::sign_checkpoint`]. Space that could not be given back is no error.
     pub fn finish(&mut self, key: &SigningKey) -> Result<String, WalError> {
-        while self.step()?.behind {}
+        while self.step()?.has_more {}
         self.sync()?;
-        let note = self.checkpoint(key)?;
+        let note = self.sign_checkpoint(key)?;
         if !self.watermark.sealed() {
             return Ok(note);
         }
@@ -299,7 +299,7 @@ impl Follower {
             storage,
             directory,
             dir,
-            begun,
+            in_progress: begun,
             next_ordinal,
             ..
         } = &mut self.preparer;
@@ -318,7 +318,7 @@ impl Follower {
     }
 
     /// The writer's failure leaves what it wrote before; only a failure on this side ends the following.
-    fn check(&self) -> Result<(), WalError> {
+    fn check_not_failed(&self) -> Result<(), WalError> {
         if self.failed {
             self.watermark.check()
         } else {
@@ -334,44 +334,46 @@ impl Follower {
         result
     }
 
-    fn follow(&mut self) -> Result<Progress, WalError> {
+    fn follow(&mut self) -> Result<StepProgress, WalError> {
         let target = self.watermark.written();
         let start = self.mmr.size();
         let mut bytes = 0;
         if let Some(marked) = self.watermark.take_mark() {
-            self.marked = Some(marked);
+            self.pending_mark = Some(marked);
         }
         self.reader.refresh();
         self.reach_mark();
-        while self.mmr.size() < target && self.mmr.size() - start < STEP_RECORDS && bytes < STEP_BYTES {
+        while self.mmr.size() < target && self.mmr.size() - start < MAX_STEP_RECORDS && bytes < MAX_STEP_BYTES
+        {
             bytes += self.follow_one()?;
             self.reach_mark();
         }
         self.tree.flush()?;
-        Ok(Progress {
+        Ok(StepProgress {
             records: self.mmr.size() - start,
-            behind: self.mmr.size() < target,
+            has_more: self.mmr.size() < target,
         })
     }
 
     /// Notes what is known at a marked place when it is reached. What was marked too late is dropped.
     fn reach_mark(&mut self) {
         let size = self.mmr.size();
-        let Some(WatermarkMark { mark, size: at }) = self.marked.take_if(|marked| marked.size <= size) else {
+        let Some(PositionedMark { mark, size: at }) = self.pending_mark.take_if(|marked| marked.size <= size)
+        else {
             return;
         };
         if at < size {
             return;
         }
-        self.resume = Some(Resume {
+        self.resume = Some(ResumePoint {
             size,
-            segment: self.segment_first,
+            segment: self.segment_first_seq,
             offset: self.reader.offset,
             chain: self.prev_crc,
             peaks: self.mmr.peaks().to_vec(),
             open: mark.open,
             continues: mark.continues,
-            settled: mark.settled,
+            settled: mark.predecessor_ended,
         });
     }
 
@@ -381,8 +383,8 @@ impl Follower {
         let offset = self.reader.offset;
         let reason = match self.reader.next() {
             Ok(Slot::Record(stored)) if stored.seq == seq && stored.prev_crc == self.prev_crc => {
-                let (frame, tag) = self.reader.tagged(&stored);
-                if !self.tags.made(seq, frame, tag) {
+                let (frame, tag) = self.reader.tagged_bytes(&stored);
+                if !self.tags.verify(seq, frame, tag) {
                     let reason =
                         format!("record {seq} is not the one that was written: its tag does not match");
                     return Err(WalError::Evidence(EvidenceError::Corruption {
@@ -406,7 +408,7 @@ impl Follower {
                 )
             }
             Ok(Slot::Empty) => return self.next_segment().map(|()| 0),
-            Ok(Slot::Bad(reason)) => reason.to_owned(),
+            Ok(Slot::Invalid(reason)) => reason.to_owned(),
             Err(error) => return Err(WalError::io("read", &self.path())(error)),
         };
         let reason = format!("record {seq} was written but cannot be read back: {reason}");
@@ -430,7 +432,7 @@ impl Follower {
         };
         let Preparer { storage, dir, .. } = &self.preparer;
         let (from, to) = (dir.join(prepared_name(next.ordinal)), dir.join(segment_name(seq)));
-        let mut bytes = [0; SEGMENT_HEADER];
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
         read_full(&*next.file, &mut bytes, 0).map_err(WalError::io("read", &from))?;
         match SegmentHeader::decode(&bytes) {
             Ok(header) if header.first_seq == seq && header.ordinal == next.ordinal => {}
@@ -443,13 +445,13 @@ impl Follower {
         self.directory_changed = true;
         self.reader = segment_reader(&next, self.incarnation);
         self.unsynced.push((next, to));
-        self.segment_first = seq;
+        self.segment_first_seq = seq;
         self.segments.pop_front();
         Ok(())
     }
 
     fn sync_files(&mut self) -> Result<(), WalError> {
-        if let Some(beside) = &self.beside {
+        if let Some(beside) = &self.extra_files {
             for (file, path) in beside.take() {
                 file.sync().map_err(WalError::io("sync", &path))?;
             }
@@ -467,7 +469,7 @@ impl Follower {
             directory.sync().map_err(WalError::io("sync", dir))?;
             self.directory_changed = false;
         }
-        self.forget_synced();
+        self.drop_synced_from_cache();
         // The last one is still being written.
         self.unsynced.drain(..self.unsynced.len().saturating_sub(1));
         Ok(())
@@ -476,17 +478,17 @@ impl Follower {
     /// Lets what was just synced leave the page cache. It is not read again unless somebody asks for a proof, and it would
     /// push out what is, or fill the memory that the worker's container may have: new records then take the same pages
     /// over and over.
-    fn forget_synced(&mut self) {
+    fn drop_synced_from_cache(&mut self) {
         let Some(((current, _), ended)) = self.unsynced.split_last() else {
             return;
         };
         for (segment, _) in ended {
-            segment.file.forget(segment.bytes);
-            self.forgotten = 0;
+            segment.file.evict(segment.bytes);
+            self.cache_dropped = 0;
         }
-        if self.reader.offset - self.forgotten >= FORGOTTEN_TOGETHER {
-            current.file.forget(self.reader.offset);
-            self.forgotten = self.reader.offset;
+        if self.reader.offset - self.cache_dropped >= CACHE_DROP_BYTES {
+            current.file.evict(self.reader.offset);
+            self.cache_dropped = self.reader.offset;
         }
     }
 
@@ -498,6 +500,6 @@ impl Follower {
 }
 
 fn segment_reader(segment: &Segment, incarnation: Ulid) -> SegmentReader {
-    let key = SegmentKey::new(incarnation, segment.ordinal);
+    let key = SegmentCrc::new(incarnation, segment.ordinal);
     SegmentReader::new(Arc::clone(&segment.file) as _, key, segment.bytes)
 }

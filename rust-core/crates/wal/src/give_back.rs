@@ -9,18 +9,23 @@
 //! of it: it holds a lock on its salts. One whose lock not everybody can see says so in its directory when it begins
 //! (`unlocked`), and where locks do not reach everybody now, nothing is given back either.
 
-use crate::incarnation::UNLOCKED;
+use crate::incarnation::UNLOCKED_FILE;
 use crate::{Storage, WalError};
 use proofgate_evidence::layout::parse_incarnation;
-use proofgate_evidence::salts::SALTS;
-use proofgate_evidence::unused;
+use proofgate_evidence::salts::SALTS_FILE;
+use proofgate_evidence::unused_segments;
 use std::path::Path;
 use ulid::Ulid;
 
 /// Gives back the unused space of the incarnations of a shard from `first` on, or of all, except `own`; returns how many
 /// bytes that were. Those before `first` are their successors' business. What cannot be cut stays, and is no error.
-pub fn give_back(storage: &dyn Storage, shard_dir: &Path, first: Option<Ulid>, own: Option<Ulid>) -> u64 {
-    let reach = storage.open_dir(shard_dir).map(|dir| dir.locks_reach_everybody());
+pub fn release_unused_space(
+    storage: &dyn Storage,
+    shard_dir: &Path,
+    first: Option<Ulid>,
+    own: Option<Ulid>,
+) -> u64 {
+    let reach = storage.open_dir(shard_dir).map(|dir| dir.has_shared_locks());
     if !reach.unwrap_or(false) {
         return 0;
     }
@@ -28,13 +33,13 @@ pub fn give_back(storage: &dyn Storage, shard_dir: &Path, first: Option<Ulid>, o
     let incarnations = names.iter().filter_map(|name| parse_incarnation(name));
     incarnations
         .filter(|incarnation| Some(*incarnation) != own && first.is_none_or(|first| *incarnation >= first))
-        .filter_map(|incarnation| of_incarnation(storage, shard_dir, incarnation).ok())
+        .filter_map(|incarnation| release_incarnation(storage, shard_dir, incarnation).ok())
         .sum()
 }
 
-fn of_incarnation(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<u64, WalError> {
+fn release_incarnation(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<u64, WalError> {
     let dir = shard_dir.join(incarnation.to_string());
-    let salts = dir.join(SALTS);
+    let salts = dir.join(SALTS_FILE);
     // Held until the end: what is dead cannot wake up, and another successor waits its turn.
     let lock = storage
         .open_writable(&salts)
@@ -43,17 +48,17 @@ fn of_incarnation(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) ->
         return Ok(0);
     }
     let names = storage.list(&dir).map_err(WalError::io("list", &dir))?;
-    if names.iter().any(|name| name == UNLOCKED) {
+    if names.iter().any(|name| name == UNLOCKED_FILE) {
         return Ok(0);
     }
     let mut given_back = 0;
-    for (path, end) in unused(storage, &dir, incarnation)? {
-        given_back += cut(storage, &path, end)?;
+    for (path, end) in unused_segments(storage, &dir, incarnation)? {
+        given_back += truncate_file(storage, &path, end)?;
     }
     Ok(given_back)
 }
 
-fn cut(storage: &dyn Storage, path: &Path, end: u64) -> Result<u64, WalError> {
+fn truncate_file(storage: &dyn Storage, path: &Path, end: u64) -> Result<u64, WalError> {
     let file = storage.open_writable(path).map_err(WalError::io("open", path))?;
     let unused = file
         .len()

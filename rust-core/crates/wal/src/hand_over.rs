@@ -16,22 +16,22 @@ pub(crate) struct Segment {
 
 /// Prepared segments on their way to the writer.
 #[derive(Default)]
-pub(crate) struct HandOver {
-    waiting: AtomicUsize,
+pub(crate) struct SegmentQueue {
+    pending: AtomicUsize,
     segments: Mutex<VecDeque<Arc<Segment>>>,
 }
 
-impl HandOver {
-    pub(crate) fn give(&self, segment: Arc<Segment>) {
+impl SegmentQueue {
+    pub(crate) fn push(&self, segment: Arc<Segment>) {
         let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
         segments.push_back(segment);
-        self.waiting.store(segments.len(), Ordering::Release);
+        self.pending.store(segments.len(), Ordering::Release);
     }
 
     /// Moves what is there to `ready`, without ever waiting: the giver holds the lock for a push only, and a missed
     /// turn is made up for at the next.
-    pub(crate) fn take(&self, ready: &mut VecDeque<Arc<Segment>>) {
-        if self.waiting.load(Ordering::Acquire) == 0 {
+    pub(crate) fn drain_into(&self, ready: &mut VecDeque<Arc<Segment>>) {
+        if self.pending.load(Ordering::Acquire) == 0 {
             return;
         }
         let mut segments = match self.segments.try_lock() {
@@ -40,6 +40,6 @@ impl HandOver {
             Err(TryLockError::WouldBlock) => return,
         };
         ready.append(&mut segments);
-        self.waiting.store(0, Ordering::Release);
+        self.pending.store(0, Ordering::Release);
     }
 }

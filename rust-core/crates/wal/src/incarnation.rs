@@ -2,20 +2,20 @@
 
 use crate::authenticity::FrameTags;
 use crate::follower::Follower;
-use crate::hand_over::{HandOver, Segment};
+use crate::hand_over::{Segment, SegmentQueue};
 use crate::preparer::{Preparer, create_allocated};
 use crate::recovery::Shard;
 use crate::resume::ResumeKey;
 use crate::salts::Salts;
 use crate::tree_writer::TreeWriter;
 use crate::{EvidenceError, Storage, WalError, Watermark, Writer};
-use proofgate_evidence::TREE;
+use proofgate_evidence::TREE_FILE;
 use proofgate_evidence::checkpoint_file;
-use proofgate_evidence::frame::{SEGMENT_HEADER, SegmentHeader, frame_bytes};
+use proofgate_evidence::frame::{SEGMENT_HEADER_LEN, SegmentHeader, frame_len};
 use proofgate_evidence::layout::parse_incarnation;
-use proofgate_evidence::salts::SALTS;
-use proofgate_evidence::segment::{MAX_SEGMENT, segment_name};
-use proofgate_ledger::record::MAX_RECORD;
+use proofgate_evidence::salts::SALTS_FILE;
+use proofgate_evidence::segment::{MAX_SEGMENT_BYTES, segment_name};
+use proofgate_ledger::record::MAX_RECORD_BYTES;
 use proofgate_ledger::{Checkpoint, LedgerError};
 use sha2::{Digest, Sha256};
 use std::io;
@@ -25,14 +25,14 @@ use ulid::Ulid;
 
 /// How a log is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct LogOptions {
     /// Size of a segment in bytes: a multiple of 8, 64 KiB to 1 GiB. A record may take at most a quarter of it.
     pub segment_bytes: u64,
     /// Segments kept prepared beyond the one being written.
     pub segments_ahead: u64,
 }
 
-impl Default for Options {
+impl Default for LogOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 32 << 20,
@@ -41,14 +41,14 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    const MIN_SEGMENT: u64 = 64 << 10;
+impl LogOptions {
+    const MIN_SEGMENT_BYTES: u64 = 64 << 10;
 
     fn check(&self) -> Result<(), WalError> {
         if !self.segment_bytes.is_multiple_of(8)
-            || !(Self::MIN_SEGMENT..=MAX_SEGMENT).contains(&self.segment_bytes)
+            || !(Self::MIN_SEGMENT_BYTES..=MAX_SEGMENT_BYTES).contains(&self.segment_bytes)
         {
-            return Err(WalError::Options(format!(
+            return Err(WalError::InvalidOptions(format!(
                 "a segment cannot have {} bytes: the size must be a multiple of 8 from 64 KiB to 1 GiB",
                 self.segment_bytes
             )));
@@ -57,11 +57,11 @@ impl Options {
     }
 
     /// Largest record, in bytes.
-    fn max_record(&self) -> usize {
-        let overhead = frame_bytes(0) + SEGMENT_HEADER as u64;
+    fn max_record_bytes(&self) -> usize {
+        let overhead = frame_len(0) + SEGMENT_HEADER_LEN as u64;
         usize::try_from(self.segment_bytes / 4 - overhead)
-            .unwrap_or(MAX_RECORD)
-            .min(MAX_RECORD)
+            .unwrap_or(MAX_RECORD_BYTES)
+            .min(MAX_RECORD_BYTES)
     }
 }
 
@@ -90,18 +90,18 @@ impl std::fmt::Debug for Incarnation {
 
 /// A directory that is an incarnation's own, before anything is in it.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct ClaimedDirectory {
     pub(crate) incarnation: Ulid,
     pub(crate) dir: PathBuf,
     /// A name on the shard that is of the future, and that nobody has signed.
-    pub(crate) passed_over: Option<Ulid>,
+    pub(crate) skipped: Option<Ulid>,
 }
 
 /// How far ahead a name may be that is counted unsigned, in milliseconds: clocks differ, and a log that begins at the same
 /// time is signed a little later.
-const AHEAD: u64 = 600_000;
+const MAX_CLOCK_SKEW_MS: u64 = 600_000;
 
-impl Claim {
+impl ClaimedDirectory {
     /// Claims `<shard>/<ulid>/`. Making the directory is the claim: whoever finds it there has lost. The shard's
     /// directory is made if need be; its parent must exist. The ULID is of `now`, in unix microseconds, and sorts behind all
     /// others on the shard, also if the clock went back; the shard is listed after the directory was made, because a network file system then lists it
@@ -112,12 +112,12 @@ impl Claim {
     /// # Errors
     /// [`WalError::Io`](crate::EvidenceError::Io); [`Corruption`](crate::EvidenceError::Corruption) when a name there leaves
     /// none behind it.
-    pub(crate) fn make(storage: &dyn Storage, shard: &Shard<'_>, now: u64) -> Result<Self, WalError> {
+    pub(crate) fn acquire(storage: &dyn Storage, shard: &Shard<'_>, now: u64) -> Result<Self, WalError> {
         let shard_dir = shard.dir;
         let fresh = Ulid::from_parts(now / 1000, Ulid::new().random());
-        let mut claim = Self::at(storage, shard_dir, fresh)?;
+        let mut claim = Self::claim_at(storage, shard_dir, fresh)?;
         let names = storage.list(shard_dir).map_err(WalError::io("list", shard_dir))?;
-        let latest = (now / 1000).saturating_add(AHEAD);
+        let latest = (now / 1000).saturating_add(MAX_CLOCK_SKEW_MS);
         let (counted, unsigned): (Vec<Ulid>, Vec<Ulid>) = names
             .iter()
             .filter_map(|name| parse_incarnation(name))
@@ -131,19 +131,19 @@ impl Claim {
                 offset: 0,
                 reason: "its name has the last possible timestamp, so no later log can be named".to_owned(),
             })?;
-            claim = Self::at(storage, shard_dir, behind)?;
+            claim = Self::claim_at(storage, shard_dir, behind)?;
         }
-        claim.passed_over = unsigned.into_iter().max();
+        claim.skipped = unsigned.into_iter().max();
         Ok(claim)
     }
 
-    fn at(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<Self, WalError> {
+    fn claim_at(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<Self, WalError> {
         let dir = shard_dir.join(incarnation.to_string());
         make_directory(storage, shard_dir, &dir)?;
         Ok(Self {
             incarnation,
             dir,
-            passed_over: None,
+            skipped: None,
         })
     }
 
@@ -164,7 +164,7 @@ fn is_signed(storage: &dyn Storage, shard: &Shard<'_>, incarnation: Ulid) -> boo
     note.is_some_and(
         |note| match Checkpoint::verify_signer(&note, &shard.key.verifying_key()) {
             Ok((signed, _)) => signed.origin == shard.origin(incarnation),
-            Err(error) => matches!(error, LedgerError::KeyEnded(_)),
+            Err(error) => matches!(error, LedgerError::KeySuperseded(_)),
         },
     )
 }
@@ -177,30 +177,30 @@ fn ulid_after(before: Ulid) -> Option<Ulid> {
 }
 
 /// Present in the directory of an incarnation whose life nobody else can see by its lock.
-pub(crate) const UNLOCKED: &str = "unlocked";
+pub(crate) const UNLOCKED_FILE: &str = "unlocked";
 
 impl Incarnation {
     /// Makes the files of a log in a directory that was claimed. When this returns, the empty log and the names of its
     /// files are durable, and the first exchange has its salt.
     ///
     /// # Errors
-    /// [`WalError::Options`] for options or names that cannot be used, [`EvidenceError::Io`](crate::EvidenceError::Io)
-    /// when a file cannot be made, [`WalError::Full`] without space for the first salts; a directory that is then left
+    /// [`WalError::InvalidOptions`] for options or names that cannot be used, [`EvidenceError::Io`](crate::EvidenceError::Io)
+    /// when a file cannot be made, [`WalError::OutOfSpace`] without space for the first salts; a directory that is then left
     /// behind holds no record and recovery passes over it.
     pub(crate) fn create(
         storage: &Arc<dyn Storage>,
-        claim: Claim,
+        claim: ClaimedDirectory,
         shard: &Shard<'_>,
-        options: Options,
+        options: LogOptions,
     ) -> Result<Self, WalError> {
         options.check()?;
         let ledger = shard.ledger;
         if ledger.is_empty() || ledger.contains(|c: char| c.is_whitespace() || c.is_control() || c == '+') {
-            return Err(WalError::Options(format!(
+            return Err(WalError::InvalidOptions(format!(
                 "the ledger name {ledger:?} is not a valid key name"
             )));
         }
-        let Claim { incarnation, dir, .. } = claim;
+        let ClaimedDirectory { incarnation, dir, .. } = claim;
         let tags = FrameTags::new(shard.key, incarnation)?;
         let directory = storage.open_dir(&dir).map_err(WalError::io("open", &dir))?;
         let origin = shard.origin(incarnation);
@@ -208,17 +208,17 @@ impl Incarnation {
             incarnation,
             ordinal: 0,
             first_seq: 0,
-            origin: Sha256::digest(origin.as_bytes()).into(),
+            origin_digest: Sha256::digest(origin.as_bytes()).into(),
         };
         let create = |name: &str| {
             let path = dir.join(name);
             let file = storage.create(&path).map_err(WalError::io("create", &path))?;
             Ok::<_, WalError>((file, path))
         };
-        let (salts, salts_path) = create(SALTS)?;
+        let (salts, salts_path) = create(SALTS_FILE)?;
         // Before there is anything that a successor could give back.
-        if !(directory.locks_reach_everybody() && salts.try_lock().unwrap_or(false)) {
-            create(UNLOCKED)?;
+        if !(directory.has_shared_locks() && salts.try_lock().unwrap_or(false)) {
+            create(UNLOCKED_FILE)?;
         }
         let path = dir.join(segment_name(0));
         let file = create_allocated(&**storage, &path, options.segment_bytes)?;
@@ -228,10 +228,10 @@ impl Incarnation {
             bytes: options.segment_bytes,
             file,
         });
-        let (tree, tree_path) = create(TREE)?;
+        let (tree, tree_path) = create(TREE_FILE)?;
         directory.sync().map_err(WalError::io("sync", &dir))?;
 
-        let (watermark, hand_over) = (Arc::new(Watermark::default()), Arc::new(HandOver::default()));
+        let (watermark, hand_over) = (Arc::new(Watermark::default()), Arc::new(SegmentQueue::default()));
         let mut first_salts = Salts::new(Arc::clone(&salts), salts_path.clone())?;
         first_salts.salt(0, &watermark)?;
         let preparer = Preparer {
@@ -239,11 +239,11 @@ impl Incarnation {
             directory,
             dir: dir.clone(),
             segment_bytes: options.segment_bytes,
-            ahead: options.segments_ahead,
+            segments_ahead: options.segments_ahead,
             next_ordinal: 1,
-            hand_over: Arc::clone(&hand_over),
+            queue: Arc::clone(&hand_over),
             watermark: Arc::clone(&watermark),
-            begun: None,
+            in_progress: None,
         };
         let mut follower = Follower::new(
             origin.clone(),
@@ -263,7 +263,7 @@ impl Incarnation {
             first_salts,
             (hand_over, watermark),
             tags,
-            options.max_record(),
+            options.max_record_bytes(),
         )?;
         Ok(Self {
             origin,

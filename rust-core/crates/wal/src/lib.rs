@@ -11,7 +11,7 @@
 //!                            fdatasync the first segment; the beginning, and a first checkpoint over it
 //! happy path    data plane   pwrite <seq>.seg                      records are written
 //!               ledger       pread, pwrite tree                    records are followed
-//!                            fdatasync of files that records speak of ([`Unsynced`]), if there are any
+//!                            fdatasync of files that records speak of ([`UnsyncedFiles`]), if there are any
 //!                            fdatasync <seq>.seg, fdatasync salts  records are durable
 //!                            fdatasync tree                        proofs are durable
 //!                            open, pwrite, fdatasync checkpoint.tmp, rename, fsync directory; now and then resume, too
@@ -52,15 +52,15 @@ mod writer;
 
 pub use checkpoint_file::replace_file;
 pub use error::WalError;
-pub use follower::{Follower, Progress};
-pub use give_back::give_back;
-pub use incarnation::{Incarnation, Options};
-pub use mark::Mark;
+pub use follower::{Follower, StepProgress};
+pub use give_back::release_unused_space;
+pub use incarnation::{Incarnation, LogOptions};
+pub use mark::LogMark;
 pub use preparer::Preparation;
-pub use proofgate_evidence::frame::{SEGMENT_HEADER, frame_bytes};
+pub use proofgate_evidence::frame::{SEGMENT_HEADER_LEN, frame_len};
 pub use proofgate_evidence::{EvidenceError, FileStorage, ReadFile, ReadStorage, Ulid};
-pub use recovery::{MissingLog, PreviousLog, Recovered, Shard, Unended};
-pub use storage::{Directory, Storage, StoredFile, is_no_space, write_full};
-pub use unsynced::Unsynced;
+pub use recovery::{MissingLog, PreviousLog, RecoveryResult, Shard, UnfinishedExchange};
+pub use storage::{Directory, Storage, StoredFile, is_out_of_space, write_full};
+pub use unsynced::UnsyncedFiles;
 pub use watermark::Watermark;
 pub use writer::{Reservation, Writer};

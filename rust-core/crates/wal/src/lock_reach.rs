@@ -9,7 +9,7 @@ use std::fs::File;
 
 /// Magic numbers of `statfs(2)`: ext4, xfs, btrfs, tmpfs, ramfs, overlayfs, f2fs, ZFS, bcachefs, and CephFS, whose locks
 /// are the cluster's.
-const SEEN_BY_ALL: [u32; 10] = [
+const SHARED_LOCK_FILESYSTEMS: [u32; 10] = [
     0xEF53,
     0x5846_5342,
     0x9123_683E,
@@ -24,17 +24,17 @@ const SEEN_BY_ALL: [u32; 10] = [
 const NFS: u32 = 0x6969;
 
 /// Whether locks on the file system of an open directory reach everybody.
-pub(crate) fn reaches_everybody(directory: &File) -> bool {
+pub(crate) fn has_shared_locks(directory: &File) -> bool {
     let Ok(found) = fstatfs(directory) else {
         return false;
     };
     // The type's width differs between architectures; the numbers have 32 bits.
     #[expect(clippy::cast_possible_truncation, reason = "the numbers have 32 bits")]
     let magic = found.f_type as u32;
-    if SEEN_BY_ALL.contains(&magic) {
+    if SHARED_LOCK_FILESYSTEMS.contains(&magic) {
         return true;
     }
-    magic == NFS && nfs_options(directory).is_some_and(|options| nfs_locks_are_the_servers(&options))
+    magic == NFS && nfs_options(directory).is_some_and(|options| has_nfs_server_locks(&options))
 }
 
 /// The options of the NFS mount that holds a directory (proc_pid_mountinfo(5), the last field).
@@ -48,7 +48,7 @@ fn nfs_options(directory: &File) -> Option<String> {
     Some(of_device.rsplit(' ').next()?.to_owned())
 }
 
-fn nfs_locks_are_the_servers(options: &str) -> bool {
+fn has_nfs_server_locks(options: &str) -> bool {
     let mut options = options.split(',');
     let version_4 = options.clone().any(|option| option.starts_with("vers=4"));
     version_4
@@ -60,26 +60,26 @@ fn nfs_locks_are_the_servers(options: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{nfs_locks_are_the_servers, reaches_everybody};
+    use super::{has_nfs_server_locks, has_shared_locks};
 
     #[test]
     fn locks_on_a_file_system_of_this_kernel_are_seen_by_everybody() {
         let directory = std::fs::File::open("/dev/shm").unwrap();
-        assert!(reaches_everybody(&directory));
+        assert!(has_shared_locks(&directory));
         let proc = std::fs::File::open("/proc").unwrap();
-        assert!(!reaches_everybody(&proc), "what is not known is not believed");
+        assert!(!has_shared_locks(&proc), "what is not known is not believed");
     }
 
     #[test]
     fn nfs_counts_only_where_the_server_keeps_the_locks_itself() {
-        assert!(nfs_locks_are_the_servers(
+        assert!(has_nfs_server_locks(
             "rw,vers=4.2,rsize=1048576,local_lock=none,addr=192.0.2.1"
         ));
-        assert!(nfs_locks_are_the_servers("rw,vers=4.1,hard"));
-        assert!(!nfs_locks_are_the_servers("rw,vers=4.2,local_lock=flock"));
-        assert!(!nfs_locks_are_the_servers("rw,vers=4.0,local_lock=all"));
-        assert!(!nfs_locks_are_the_servers("rw,vers=3,nolock,local_lock=all"));
-        assert!(!nfs_locks_are_the_servers("rw,vers=3,local_lock=none"));
-        assert!(!nfs_locks_are_the_servers("rw"));
+        assert!(has_nfs_server_locks("rw,vers=4.1,hard"));
+        assert!(!has_nfs_server_locks("rw,vers=4.2,local_lock=flock"));
+        assert!(!has_nfs_server_locks("rw,vers=4.0,local_lock=all"));
+        assert!(!has_nfs_server_locks("rw,vers=3,nolock,local_lock=all"));
+        assert!(!has_nfs_server_locks("rw,vers=3,local_lock=none"));
+        assert!(!has_nfs_server_locks("rw"));
     }
 }

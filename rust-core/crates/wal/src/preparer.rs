@@ -1,7 +1,7 @@
 //! Prepares segments ahead of the writer, so that it never creates, allocates or syncs a file.
 
-use crate::hand_over::{HandOver, Segment};
-use crate::storage::{Directory, Storage, StoredFile, is_no_space, write_full};
+use crate::hand_over::{Segment, SegmentQueue};
+use crate::storage::{Directory, Storage, StoredFile, is_out_of_space, write_full};
 use crate::{WalError, Watermark};
 use proofgate_evidence::segment::prepared_name;
 use std::io;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Preparation {
     /// Enough segments are prepared.
-    Enough,
+    Sufficient,
     /// A segment was prepared and handed to the writer.
     Prepared,
     /// A segment is being prepared: there is more to do.
-    Begun,
+    InProgress,
     /// There is no space, or the file could not be made: try again later. Until then `Writer::reserve` says `Full`
     /// once the room that is left is spoken for.
-    Starved(WalError),
+    NoSpace(WalError),
 }
 
 pub(crate) struct Preparer {
@@ -27,31 +27,32 @@ pub(crate) struct Preparer {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) dir: PathBuf,
     pub(crate) segment_bytes: u64,
-    pub(crate) ahead: u64,
+    pub(crate) segments_ahead: u64,
     pub(crate) next_ordinal: u64,
-    pub(crate) hand_over: Arc<HandOver>,
+    pub(crate) queue: Arc<SegmentQueue>,
     pub(crate) watermark: Arc<Watermark>,
     /// The segment that has been begun.
-    pub(crate) begun: Option<Allocation>,
+    pub(crate) in_progress: Option<Allocation>,
 }
 
 impl Preparer {
     /// Prepares at most one segment, and writes at most about `most` bytes of it. The returned segment has also been handed
     /// to the writer.
     pub(crate) fn prepare(&mut self, most: u64) -> (Preparation, Option<Arc<Segment>>) {
-        if self.watermark.is_poisoned() || self.next_ordinal > self.watermark.segment() + self.ahead {
-            return (Preparation::Enough, None);
+        if self.watermark.is_poisoned() || self.next_ordinal > self.watermark.segment() + self.segments_ahead
+        {
+            return (Preparation::Sufficient, None);
         }
         let path = self.dir.join(prepared_name(self.next_ordinal));
         let file = match self.advance(&path, most) {
             Ok(Some(file)) => file,
-            Ok(None) => return (Preparation::Begun, None),
+            Ok(None) => return (Preparation::InProgress, None),
             Err(error) => {
                 // What is left of the attempt holds nothing; the next attempt needs the name.
-                if self.begun.take().is_some() {
+                if self.in_progress.take().is_some() {
                     let _ = self.storage.remove(&path);
                 }
-                return (Preparation::Starved(error), None);
+                return (Preparation::NoSpace(error), None);
             }
         };
         let segment = Arc::new(Segment {
@@ -60,53 +61,53 @@ impl Preparer {
             file,
         });
         self.next_ordinal += 1;
-        self.hand_over.give(Arc::clone(&segment));
+        self.queue.push(Arc::clone(&segment));
         (Preparation::Prepared, Some(segment))
     }
 
     /// Goes on with the segment at `path`; returns its file once it is durable.
     fn advance(&mut self, path: &Path, most: u64) -> Result<Option<Arc<dyn StoredFile>>, WalError> {
-        let begun = match self.begun.take() {
+        let begun = match self.in_progress.take() {
             Some(begun) => begun,
-            None => self.begin(path)?,
+            None => self.start(path)?,
         };
-        let begun = self.begun.insert(begun);
+        let begun = self.in_progress.insert(begun);
         let mut most = most;
-        while most > 0 && begun.left() > 0 {
-            let step = begun.advance(path, most.min(SYNCED_TOGETHER))?;
+        while most > 0 && begun.remaining() > 0 {
+            let step = begun.advance(path, most.min(ZERO_SYNC_BYTES))?;
             most = most.saturating_sub(step);
-            if begun.unsynced >= SYNCED_TOGETHER {
-                synced(&self.watermark, begun.file.sync(), path)?;
+            if begun.unsynced >= ZERO_SYNC_BYTES {
+                check_sync(&self.watermark, begun.file.sync(), path)?;
                 begun.unsynced = 0;
             }
         }
-        if begun.left() > 0 {
+        if begun.remaining() > 0 {
             return Ok(None);
         }
-        synced(&self.watermark, begun.file.sync(), path)?;
-        synced(&self.watermark, self.directory.sync(), &self.dir)?;
-        Ok(self.begun.take().map(|done| done.file))
+        check_sync(&self.watermark, begun.file.sync(), path)?;
+        check_sync(&self.watermark, self.directory.sync(), &self.dir)?;
+        Ok(self.in_progress.take().map(|done| done.file))
     }
 
-    fn begin(&self, path: &Path) -> Result<Allocation, WalError> {
+    fn start(&self, path: &Path) -> Result<Allocation, WalError> {
         // An attempt that fails has taken, for a while, what other files of the volume need. Where the file system cannot
         // tell, there is no other way to know.
         let bytes = self
             .segment_bytes
-            .saturating_add(self.segment_bytes / SEGMENT_TO_SALTS_AND_TREE);
-        if self.directory.free().is_ok_and(|free| free < bytes) {
-            return Err(WalError::Full { bytes });
+            .saturating_add(self.segment_bytes / SEGMENT_TO_SIDE_FILES_RATIO);
+        if self.directory.free_bytes().is_ok_and(|free| free < bytes) {
+            return Err(WalError::OutOfSpace { bytes });
         }
-        Allocation::begin(&*self.storage, path, self.segment_bytes).inspect_err(|_| {
+        Allocation::start(&*self.storage, path, self.segment_bytes).inspect_err(|_| {
             let _ = self.storage.remove(path);
         })
     }
 }
 
 /// A sync may report a lack of space late (network file systems do); any other failure stops the log.
-fn synced(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<(), WalError> {
+fn check_sync(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<(), WalError> {
     result.map_err(|error| {
-        let no_space = is_no_space(&error);
+        let no_space = is_out_of_space(&error);
         let error = WalError::io("sync", path)(error);
         if !no_space {
             watermark.poison(error.to_string());
@@ -116,13 +117,13 @@ fn synced(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<
 }
 
 /// Salts and tree take a quarter of a segment for the records in it: 96 bytes for one of about 400.
-const SEGMENT_TO_SALTS_AND_TREE: u64 = 4;
+const SEGMENT_TO_SIDE_FILES_RATIO: u64 = 4;
 
 /// Zeros are written in pieces of this size.
-const ZEROS: usize = 64 << 10;
+const ZERO_CHUNK: usize = 64 << 10;
 
 /// After so many bytes of zeros they are synced: a sync of more takes the processor for milliseconds.
-const SYNCED_TOGETHER: u64 = 4 << 20;
+const ZERO_SYNC_BYTES: u64 = 4 << 20;
 
 /// A file that is being filled with zeros.
 ///
@@ -131,37 +132,39 @@ const SYNCED_TOGETHER: u64 = 4 << 20;
 pub(crate) struct Allocation {
     file: Arc<dyn StoredFile>,
     bytes: u64,
-    at: u64,
+    offset: u64,
     unsynced: u64,
 }
 
 impl Allocation {
-    fn begin(storage: &dyn Storage, path: &Path, bytes: u64) -> Result<Self, WalError> {
+    fn start(storage: &dyn Storage, path: &Path, bytes: u64) -> Result<Self, WalError> {
         let file = storage.create(path).map_err(WalError::io("create", path))?;
         file.allocate(bytes).map_err(WalError::io("allocate", path))?;
         Ok(Self {
             file,
             bytes,
-            at: 0,
+            offset: 0,
             unsynced: 0,
         })
     }
 
-    fn left(&self) -> u64 {
-        self.bytes - self.at
+    fn remaining(&self) -> u64 {
+        self.bytes - self.offset
     }
 
     /// Writes at least one piece and about `most` bytes, if so many are left. Returns how many it wrote.
     fn advance(&mut self, path: &Path, most: u64) -> Result<u64, WalError> {
-        static ZERO: [u8; ZEROS] = [0; ZEROS];
-        let first = self.at;
-        while self.left() > 0 && (self.at == first || self.at - first < most) {
-            let piece = usize::try_from(self.left()).unwrap_or(ZEROS).min(ZEROS);
-            write_full(&*self.file, &ZERO[..piece], self.at).map_err(WalError::io("write", path))?;
-            self.at += piece as u64;
+        static ZERO: [u8; ZERO_CHUNK] = [0; ZERO_CHUNK];
+        let first = self.offset;
+        while self.remaining() > 0 && (self.offset == first || self.offset - first < most) {
+            let piece = usize::try_from(self.remaining())
+                .unwrap_or(ZERO_CHUNK)
+                .min(ZERO_CHUNK);
+            write_full(&*self.file, &ZERO[..piece], self.offset).map_err(WalError::io("write", path))?;
+            self.offset += piece as u64;
         }
-        self.unsynced += self.at - first;
-        Ok(self.at - first)
+        self.unsynced += self.offset - first;
+        Ok(self.offset - first)
     }
 }
 
@@ -171,7 +174,7 @@ pub(crate) fn create_allocated(
     path: &Path,
     bytes: u64,
 ) -> Result<Arc<dyn StoredFile>, WalError> {
-    let mut allocation = Allocation::begin(storage, path, bytes)?;
+    let mut allocation = Allocation::start(storage, path, bytes)?;
     allocation.advance(path, bytes)?;
     Ok(allocation.file)
 }

@@ -24,9 +24,9 @@ mod recovered;
 mod replay;
 mod shard;
 
-pub(crate) use self::key::key_of;
-pub use self::recovered::{MissingLog, PreviousLog, Recovered, TornTail, Unended};
-pub use self::replay::{life, place_to_resume, replay};
+pub(crate) use self::key::log_key;
+pub use self::recovered::{MissingLog, PreviousLog, RecoveryResult, TornTail, UnfinishedExchange};
+pub use self::replay::{find_resume_point, replay, run_logs};
 pub use self::shard::Shard;
 
 use self::log::{Log, corruption, predecessor, read};
@@ -47,7 +47,7 @@ use ulid::Ulid;
 /// is found must contain it.
 ///
 /// # Errors
-/// [`WalError::Behind`] when the volume holds less than `held`, or something else; [`EvidenceError::Corruption`] when the
+/// [`WalError::LedgerBehind`] when the volume holds less than `held`, or something else; [`EvidenceError::Corruption`] when the
 /// stored log contradicts what is known to be durable, signed or framed by a holder of the key;
 /// [`EvidenceError::Ledger`] when a checkpoint is not signed by the key; [`EvidenceError::Io`].
 pub fn inspect(
@@ -55,7 +55,7 @@ pub fn inspect(
     shard: &Shard<'_>,
     own: Option<Ulid>,
     held: Option<&Checkpoint>,
-) -> Result<Option<Recovered>, WalError> {
+) -> Result<Option<RecoveryResult>, WalError> {
     let incarnations = incarnations(storage, shard.dir, own)?;
     let mut newest = None;
     for incarnation in incarnations.iter().rev() {
@@ -65,31 +65,31 @@ pub fn inspect(
         }
     }
     if let Some(held) = held {
-        contain(storage, shard, &incarnations, newest.as_ref(), held)?;
+        check_contains(storage, shard, &incarnations, newest.as_ref(), held)?;
     }
     let Some(newest) = newest else { return Ok(None) };
     let mut before: Vec<Log> = Vec::new();
     while let Some(incarnation) = before.last().unwrap_or(&newest).depends_on() {
         let gone = || {
             let reason = format!("it continues the log of {incarnation}, which is missing");
-            corruption(&newest.left.dir, 0, reason)
+            corruption(&newest.previous.dir, 0, reason)
         };
         if !incarnations.contains(&incarnation) {
             return Err(gone());
         }
         before.push(read(storage, shard, incarnation)?.ok_or_else(gone)?);
     }
-    let missing = missing(
+    let missing = find_missing(
         storage,
         shard,
         &incarnations,
-        &before.last().unwrap_or(&newest).left,
+        &before.last().unwrap_or(&newest).previous,
     )?;
-    Ok(Some(join(newest, before, missing)))
+    Ok(Some(merge(newest, before, missing)))
 }
 
 /// The log before the oldest one that was read, if it holds nothing any more.
-fn missing(
+fn find_missing(
     storage: &dyn Storage,
     shard: &Shard<'_>,
     incarnations: &[Ulid],
@@ -112,45 +112,45 @@ fn missing(
 }
 
 /// What the newest log and those before it that it continues, newest first, come to together.
-fn join(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> Recovered {
-    let read = newest.read + before.iter().map(|log| log.read).sum::<u64>();
+fn merge(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> RecoveryResult {
+    let read = newest.records_read + before.iter().map(|log| log.records_read).sum::<u64>();
     let mut open = BTreeMap::new();
     for log in before.iter().rev().chain([&newest]) {
-        if log.knows_all_open {
+        if log.open_is_complete {
             open.clear();
         }
-        for ended in &log.ended_elsewhere {
+        for ended in &log.ended_foreign {
             open.remove(ended);
         }
         open.extend(log.open.clone());
     }
     let mut untold = Vec::new();
-    let mut told = newest.settled;
+    let mut told = newest.predecessor_ended;
     for log in before {
         if told {
             break;
         }
-        told = log.settled;
-        untold.push(log.left);
+        told = log.predecessor_ended;
+        untold.push(log.previous);
     }
-    Recovered {
-        newest: newest.left,
-        untold,
-        unended: open.into_values().collect(),
-        read,
+    RecoveryResult {
+        newest: newest.previous,
+        unreported: untold,
+        unfinished_exchanges: open.into_values().collect(),
+        records_read: read,
         missing,
     }
 }
 
 /// Checks that the volume contains what a checkpoint held elsewhere says.
-fn contain(
+fn check_contains(
     storage: &dyn Storage,
     shard: &Shard<'_>,
     incarnations: &[Ulid],
     newest: Option<&Log>,
     held: &Checkpoint,
 ) -> Result<(), WalError> {
-    let behind = |found: String| WalError::Behind {
+    let behind = |found: String| WalError::LedgerBehind {
         origin: held.origin.clone(),
         size: held.size,
         found,
@@ -163,7 +163,7 @@ fn contain(
     };
     let own;
     let log = match newest {
-        Some(newest) if newest.left.incarnation == *incarnation => newest,
+        Some(newest) if newest.previous.incarnation == *incarnation => newest,
         _ => match read(storage, shard, *incarnation)? {
             Some(log) => {
                 own = log;
@@ -172,7 +172,7 @@ fn contain(
             None => return Err(behind("the volume has no records of it".to_owned())),
         },
     };
-    let PreviousLog { size, root, dir, .. } = &log.left;
+    let PreviousLog { size, root, dir, .. } = &log.previous;
     if *size < held.size {
         return Err(behind(format!("the volume has only {size} records of it")));
     }

@@ -6,7 +6,7 @@
 //! back, and both only make a successor read more. What it claims of the tree is compared with the checkpoint's
 //! signature all the same.
 
-use crate::recovery::Unended;
+use crate::recovery::UnfinishedExchange;
 use crate::storage::{Directory, Storage};
 use crate::{WalError, checkpoint_file};
 use aws_lc_rs::hmac;
@@ -18,15 +18,15 @@ use std::path::Path;
 use ulid::Ulid;
 
 /// Name of the file.
-pub(crate) const RESUME: &str = "resume";
-const TEMPORARY: &str = "resume.tmp";
+pub(crate) const RESUME_FILE: &str = "resume";
+const TEMPORARY_FILE: &str = "resume.tmp";
 const PURPOSE: &str = "proofgate/v1/resume";
 /// A larger file is none of ours: a million open exchanges take a tenth of it.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// What reading a log up to a record comes to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Resume {
+pub(crate) struct ResumePoint {
     /// Records read.
     pub(crate) size: u64,
     /// Number of the first record in the segment where the next one is looked for; its file is named by it.
@@ -38,7 +38,7 @@ pub(crate) struct Resume {
     /// Peaks of the tree, the oldest first.
     pub(crate) peaks: Vec<Hash>,
     /// Exchanges that are open here, also such as were admitted in the log before and carried over.
-    pub(crate) open: Vec<Unended>,
+    pub(crate) open: Vec<UnfinishedExchange>,
     /// The log that this one continues.
     pub(crate) continues: Option<Ulid>,
     /// Whether this one has told that one's final size and root; true where it continues none.
@@ -67,22 +67,26 @@ pub(crate) fn write(
     directory: &dyn Directory,
     dir: &Path,
     key: &ResumeKey,
-    resume: &Resume,
+    resume: &ResumePoint,
 ) -> Result<(), WalError> {
-    let path = dir.join(RESUME);
+    let path = dir.join(RESUME_FILE);
     let mut bytes =
         serde_json::to_vec(resume).map_err(|error| WalError::io("encode", &path)(io::Error::other(error)))?;
     let tag = hmac::sign(&key.0, &bytes);
     bytes.extend_from_slice(tag.as_ref());
-    checkpoint_file::replace_file(storage, directory, dir, (TEMPORARY, RESUME), &bytes)
+    checkpoint_file::replace_file(storage, directory, dir, (TEMPORARY_FILE, RESUME_FILE), &bytes)
 }
 
 /// The resume file of an incarnation; `None` when there is none that can be believed.
 ///
 /// # Errors
 /// [`WalError::Io`] when the system cannot open or read it.
-pub(crate) fn read(storage: &dyn Storage, dir: &Path, key: &ResumeKey) -> Result<Option<Resume>, WalError> {
-    let path = dir.join(RESUME);
+pub(crate) fn read(
+    storage: &dyn Storage,
+    dir: &Path,
+    key: &ResumeKey,
+) -> Result<Option<ResumePoint>, WalError> {
+    let path = dir.join(RESUME_FILE);
     let file = match storage.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,16 +1,16 @@
 //! Makes salts. They are written in blocks of 1024 before any of them is used, so that a record pays no second write. A block that
 //! could not be written is no failure of the log: the exchange is refused and the same block is written again later.
 
-use crate::storage::{StoredFile, is_no_space, write_full};
+use crate::storage::{StoredFile, is_out_of_space, write_full};
 use crate::{WalError, Watermark};
-use proofgate_evidence::salts::SALT;
+use proofgate_evidence::salts::SALT_LEN;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Salts written at once.
-pub(crate) const BLOCK: u64 = 1024;
+pub(crate) const BLOCK_SALTS: u64 = 1024;
 
 pub(crate) struct Salts {
     file: Arc<dyn StoredFile>,
@@ -23,29 +23,30 @@ pub(crate) struct Salts {
 
 impl Salts {
     pub(crate) fn new(file: Arc<dyn StoredFile>, path: PathBuf) -> Result<Self, WalError> {
-        let random = StdRng::try_from_os_rng()
-            .map_err(|error| WalError::Options(format!("the system provides no randomness: {error}")))?;
+        let random = StdRng::try_from_os_rng().map_err(|error| {
+            WalError::InvalidOptions(format!("the system provides no randomness: {error}"))
+        })?;
         Ok(Self {
             file,
             path,
             random,
             block: None,
-            salts: vec![0; BLOCK as usize * SALT],
+            salts: vec![0; BLOCK_SALTS as usize * SALT_LEN],
         })
     }
 
     /// The salt of record `seq`, which must not lie before the newest block.
-    pub(crate) fn salt(&mut self, seq: u64, watermark: &Watermark) -> Result<[u8; SALT], WalError> {
-        let block = seq / BLOCK;
+    pub(crate) fn salt(&mut self, seq: u64, watermark: &Watermark) -> Result<[u8; SALT_LEN], WalError> {
+        let block = seq / BLOCK_SALTS;
         if self.block != Some(block) {
             if self.block.is_some_and(|current| block < current) {
-                return Err(WalError::SaltNotAtHand { seq });
+                return Err(WalError::SaltUnavailable { seq });
             }
             self.write_block(block, watermark)?;
         }
-        let at = (seq % BLOCK) as usize * SALT;
-        let mut salt = [0; SALT];
-        salt.copy_from_slice(&self.salts[at..at + SALT]);
+        let at = (seq % BLOCK_SALTS) as usize * SALT_LEN;
+        let mut salt = [0; SALT_LEN];
+        salt.copy_from_slice(&self.salts[at..at + SALT_LEN]);
         Ok(salt)
     }
 
@@ -54,8 +55,8 @@ impl Salts {
         self.random.fill_bytes(&mut self.salts);
         let bytes = self.salts.len() as u64;
         write_full(&*self.file, &self.salts, block * bytes).map_err(|error| {
-            if is_no_space(&error) {
-                WalError::Full { bytes }
+            if is_out_of_space(&error) {
+                WalError::OutOfSpace { bytes }
             } else {
                 WalError::io("write", &self.path)(error)
             }

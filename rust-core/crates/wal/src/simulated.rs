@@ -29,36 +29,36 @@ pub enum InjectedFault {
 }
 
 #[derive(Clone, Default)]
-struct Contents {
+struct FileContents {
     /// What the disk holds.
     disk: Vec<u8>,
     /// What readers see.
     cache: Vec<u8>,
     /// Writes since the last sync.
-    unsynced: Vec<Change>,
+    unsynced: Vec<FileChange>,
     /// Bytes that need no further space.
     allocated: u64,
     /// Bytes from the start that the cache was told it need not keep.
-    forgotten: u64,
+    evicted: u64,
 }
 
 #[derive(Clone)]
-enum Change {
+enum FileChange {
     Write(usize, Vec<u8>),
     Length(usize),
 }
 
-impl Change {
+impl FileChange {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Write(offset, new) => put(bytes, *offset, new),
+            Self::Write(offset, new) => write_bytes(bytes, *offset, new),
             Self::Length(len) => bytes.resize(*len, 0),
         }
     }
 }
 
 #[derive(Clone)]
-enum Entry {
+enum DirectoryChange {
     Link(PathBuf, usize),
     Directory(PathBuf),
     Unlink(PathBuf),
@@ -67,27 +67,27 @@ enum Entry {
 
 #[derive(Default)]
 struct State {
-    files: Vec<Contents>,
+    files: Vec<FileContents>,
     names: BTreeMap<PathBuf, usize>,
     directories: Vec<PathBuf>,
     durable_names: BTreeMap<PathBuf, usize>,
     durable_directories: Vec<PathBuf>,
     /// Changes of directories since they were last synced, in order.
-    entries: Vec<Entry>,
+    directory_changes: Vec<DirectoryChange>,
     calls: u64,
     faults: BTreeMap<u64, InjectedFault>,
-    dead: bool,
-    free: Option<u64>,
+    crashed: bool,
+    free_bytes: Option<u64>,
     /// By file, the handle that holds its lock.
     locks: BTreeMap<usize, u64>,
     /// Whether locks are this node's affair, as on some network file systems.
     locks_are_local: bool,
     handles: u64,
     /// What this node lists of directories until it changes them itself.
-    remembered: BTreeMap<PathBuf, Vec<String>>,
+    cached_listings: BTreeMap<PathBuf, Vec<String>>,
     /// Whether syncs of files wait, and how many do.
     syncs_hang: bool,
-    hanging: u32,
+    hanging_syncs: u32,
 }
 
 /// A simulated disk. Clones share it.
@@ -97,7 +97,7 @@ pub struct SimulatedDisk(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     /// Notified when a sync begins to hang, and when none does any more.
-    hangs: Condvar,
+    hang_changed: Condvar,
 }
 
 impl Default for SimulatedDisk {
@@ -116,13 +116,13 @@ impl SimulatedDisk {
             durable_directories: root,
             ..State::default()
         };
-        Self::with(state)
+        Self::from_state(state)
     }
 
-    fn with(state: State) -> Self {
+    fn from_state(state: State) -> Self {
         Self(Arc::new(Shared {
             state: Mutex::new(state),
-            hangs: Condvar::new(),
+            hang_changed: Condvar::new(),
         }))
     }
 
@@ -131,31 +131,34 @@ impl SimulatedDisk {
     }
 
     fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        self.0.hangs.wait(state).unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .hang_changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`Self::state`], once syncs do not hang.
     fn state_after_hanging(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         while state.syncs_hang {
-            state.hanging += 1;
-            self.0.hangs.notify_all();
+            state.hanging_syncs += 1;
+            self.0.hang_changed.notify_all();
             state = self.wait(state);
-            state.hanging -= 1;
+            state.hanging_syncs -= 1;
         }
         state
     }
 
     /// Syncs of files do not come back from now on, or do again.
-    pub fn let_syncs_hang(&self, hang: bool) {
+    pub fn set_syncs_hang(&self, hang: bool) {
         self.state().syncs_hang = hang;
-        self.0.hangs.notify_all();
+        self.0.hang_changed.notify_all();
     }
 
     /// Returns once a sync hangs.
     pub fn wait_for_a_hanging_sync(&self) {
         let mut state = self.state();
-        while state.hanging == 0 {
+        while state.hanging_syncs == 0 {
             state = self.wait(state);
         }
     }
@@ -180,18 +183,18 @@ impl SimulatedDisk {
 
     /// Leaves this much free space in bytes; `None` is endless.
     pub fn set_free(&self, bytes: Option<u64>) {
-        self.state().free = bytes;
+        self.state().free_bytes = bytes;
     }
 
     /// Locks are seen by this node only, from now on.
-    pub fn keep_locks_local(&self) {
+    pub fn make_locks_local(&self) {
         self.state().locks_are_local = true;
     }
 
     /// What this node listed of a directory at an earlier time is what it goes on listing, until it changes the directory
     /// itself: so do network file systems.
-    pub fn remember_listing(&self, path: &Path, names: Vec<String>) {
-        self.state().remembered.insert(path.to_owned(), names);
+    pub fn cache_listing(&self, path: &Path, names: Vec<String>) {
+        self.state().cached_listings.insert(path.to_owned(), names);
     }
 
     /// The machine dies and comes back: what was not synced is lost in part, as `seed` decides. Handles from before
@@ -209,18 +212,18 @@ impl SimulatedDisk {
                     _ => random.random_bool(0.5),
                 };
                 match change {
-                    Change::Write(offset, bytes) => {
+                    FileChange::Write(offset, bytes) => {
                         let mut at = 0;
                         while at < bytes.len() {
                             let end = ((offset + at) / SECTOR + 1) * SECTOR - offset;
                             let end = end.min(bytes.len());
                             if keep(&mut random) {
-                                put(&mut disk, offset + at, &bytes[at..end]);
+                                write_bytes(&mut disk, offset + at, &bytes[at..end]);
                             }
                             at = end;
                         }
                     }
-                    Change::Length(len) => {
+                    FileChange::Length(len) => {
                         if keep(&mut random) {
                             disk.resize(len, 0);
                         }
@@ -230,7 +233,7 @@ impl SimulatedDisk {
             file.cache = disk.clone();
             file.disk = disk;
         }
-        let entries = std::mem::take(&mut state.entries);
+        let entries = std::mem::take(&mut state.directory_changes);
         let kept = random.random_range(0..=entries.len());
         for entry in entries.into_iter().take(kept) {
             state.make_durable(entry);
@@ -239,7 +242,7 @@ impl SimulatedDisk {
         state.directories = state.durable_directories.clone();
         state.locks.clear();
         state.faults.clear();
-        state.dead = false;
+        state.crashed = false;
     }
 
     /// The process dies and the machine does not: nothing is lost, pending faults are forgotten.
@@ -247,7 +250,7 @@ impl SimulatedDisk {
         let mut state = self.state();
         state.locks.clear();
         state.faults.clear();
-        state.dead = false;
+        state.crashed = false;
     }
 
     /// The bytes of a file as readers see them.
@@ -258,24 +261,24 @@ impl SimulatedDisk {
     }
 
     /// Bytes from the start of a file that the page cache need not keep, if it exists.
-    pub fn forgotten(&self, path: &Path) -> Option<u64> {
+    pub fn evicted_bytes(&self, path: &Path) -> Option<u64> {
         let state = self.state();
-        state.names.get(path).map(|file| state.files[*file].forgotten)
+        state.names.get(path).map(|file| state.files[*file].evicted)
     }
 
     /// Where writes to a file began and ended since its last sync, if it exists.
-    pub fn unsynced(&self, path: &Path) -> Option<Vec<Range<usize>>> {
+    pub fn unsynced_ranges(&self, path: &Path) -> Option<Vec<Range<usize>>> {
         let state = self.state();
         let file = &state.files[*state.names.get(path)?];
         let writes = file.unsynced.iter().filter_map(|change| match change {
-            Change::Write(at, bytes) => Some(*at..at + bytes.len()),
-            Change::Length(_) => None,
+            FileChange::Write(at, bytes) => Some(*at..at + bytes.len()),
+            FileChange::Length(_) => None,
         });
         Some(writes.collect())
     }
 
     /// Replaces a file's bytes, on the disk and in the cache: rot, or tampering.
-    pub fn rot(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    pub fn corrupt(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         if let Some(file) = state.names.get(path).copied() {
             let file = &mut state.files[file];
@@ -302,21 +305,21 @@ impl SimulatedDisk {
     #[must_use]
     pub fn snapshot(&self) -> Self {
         let state = self.state();
-        Self::with(State {
+        Self::from_state(State {
             files: state.files.clone(),
             names: state.names.clone(),
             directories: state.directories.clone(),
             durable_names: state.durable_names.clone(),
             durable_directories: state.durable_directories.clone(),
-            entries: state.entries.clone(),
-            free: state.free,
+            directory_changes: state.directory_changes.clone(),
+            free_bytes: state.free_bytes,
             locks_are_local: state.locks_are_local,
             ..State::default()
         })
     }
 }
 
-fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
+fn write_bytes(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
     if bytes.len() < offset + new.len() {
         bytes.resize(offset + new.len(), 0);
     }
@@ -325,30 +328,30 @@ fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
 
 impl State {
     /// Counts a call and lets its fault happen; returns the fault that the call has to carry out itself.
-    fn call(&mut self) -> io::Result<Option<InjectedFault>> {
-        if self.dead {
+    fn count_call(&mut self) -> io::Result<Option<InjectedFault>> {
+        if self.crashed {
             return Err(io::Error::other("the machine is dead"));
         }
         let fault = self.faults.remove(&self.calls);
         self.calls += 1;
         match fault {
             Some(InjectedFault::Crash) => {
-                self.dead = true;
+                self.crashed = true;
                 Err(io::Error::other("the machine dies"))
             }
             other => Ok(other),
         }
     }
 
-    fn plain(&mut self) -> io::Result<()> {
-        match self.call()? {
+    fn plain_call(&mut self) -> io::Result<()> {
+        match self.count_call()? {
             Some(InjectedFault::Error(kind)) => Err(kind.into()),
             _ => Ok(()),
         }
     }
 
-    fn spend(&mut self, bytes: u64) -> io::Result<()> {
-        match &mut self.free {
+    fn use_space(&mut self, bytes: u64) -> io::Result<()> {
+        match &mut self.free_bytes {
             Some(free) if *free < bytes => Err(io::ErrorKind::StorageFull.into()),
             Some(free) => {
                 *free -= bytes;
@@ -358,20 +361,20 @@ impl State {
         }
     }
 
-    fn make_durable(&mut self, entry: Entry) {
+    fn make_durable(&mut self, entry: DirectoryChange) {
         match entry {
-            Entry::Link(path, file) => {
+            DirectoryChange::Link(path, file) => {
                 self.durable_names.insert(path, file);
             }
-            Entry::Unlink(path) => {
+            DirectoryChange::Unlink(path) => {
                 self.durable_names.remove(&path);
                 self.durable_directories.retain(|directory| *directory != path);
             }
-            Entry::Rename(from, to, file) => {
+            DirectoryChange::Rename(from, to, file) => {
                 self.durable_names.remove(&from);
                 self.durable_names.insert(to, file);
             }
-            Entry::Directory(path) => self.durable_directories.push(path),
+            DirectoryChange::Directory(path) => self.durable_directories.push(path),
         }
     }
 
@@ -380,7 +383,7 @@ impl State {
     }
 
     /// What is said of a file that is not there.
-    fn missing(&self, path: &Path) -> io::ErrorKind {
+    fn missing_error_kind(&self, path: &Path) -> io::ErrorKind {
         match path
             .parent()
             .is_some_and(|parent| self.names.contains_key(parent))
@@ -390,7 +393,7 @@ impl State {
         }
     }
 
-    fn check_no_directory(&self, path: &Path) -> io::Result<()> {
+    fn check_not_directory(&self, path: &Path) -> io::Result<()> {
         match self.directories.iter().any(|directory| directory == path) {
             true => Err(io::ErrorKind::IsADirectory.into()),
             false => Ok(()),
@@ -398,11 +401,11 @@ impl State {
     }
 
     /// This node changes the directory that `path` is in.
-    fn change(&mut self, path: &Path, entry: Entry) {
+    fn record_change(&mut self, path: &Path, entry: DirectoryChange) {
         if let Some(parent) = path.parent() {
-            self.remembered.remove(parent);
+            self.cached_listings.remove(parent);
         }
-        self.entries.push(entry);
+        self.directory_changes.push(entry);
     }
 
     fn check_parent(&self, path: &Path) -> io::Result<()> {

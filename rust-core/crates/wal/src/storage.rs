@@ -21,7 +21,7 @@ pub trait Storage: ReadStorage {
     /// What the system says.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Opens a directory so that [`Directory::sync`] sees every failure since.
+    /// Opens a directory so that [`PrefixIndex::sync`] sees every failure since.
     ///
     /// # Errors
     /// What the system says.
@@ -71,10 +71,10 @@ pub trait Directory: Send + Sync {
     ///
     /// # Errors
     /// What the system says.
-    fn free(&self) -> io::Result<u64>;
+    fn free_bytes(&self) -> io::Result<u64>;
 
     /// Whether a lock on a file in it is seen by everybody who could write the file.
-    fn locks_reach_everybody(&self) -> bool;
+    fn has_shared_locks(&self) -> bool;
 
     /// Makes creations, renames and removals in it durable.
     ///
@@ -112,7 +112,7 @@ pub trait StoredFile: ReadFile {
 
     /// Says that `[0, bytes)` is not read soon: what of it is on disk may leave the page cache (`posix_fadvise`). Advice,
     /// so it cannot fail.
-    fn forget(&self, bytes: u64);
+    fn evict(&self, bytes: u64);
 
     /// Takes the only lock on the file, without waiting; `false` when another handle holds it. It lasts as long as this
     /// handle, and no longer than its process (`flock`).
@@ -151,7 +151,7 @@ impl Storage for FileStorage {
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)?;
         if !file.metadata()?.is_file() {
-            return Err(no_regular_file());
+            return Err(not_regular_file_error());
         }
         file.sync_data()?;
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
@@ -168,7 +168,7 @@ impl Storage for FileStorage {
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
             Err(error) if !is_link(&error) && error.kind() != io::ErrorKind::IsADirectory => Err(error),
-            _ => Err(no_regular_file()),
+            _ => Err(not_regular_file_error()),
         }
     }
 
@@ -185,18 +185,18 @@ impl Storage for FileStorage {
     }
 }
 
-fn no_regular_file() -> io::Error {
+fn not_regular_file_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")
 }
 
 struct OpenDirectory(File);
 
 impl Directory for OpenDirectory {
-    fn locks_reach_everybody(&self) -> bool {
-        lock_reach::reaches_everybody(&self.0)
+    fn has_shared_locks(&self) -> bool {
+        lock_reach::has_shared_locks(&self.0)
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         let found = rustix::fs::fstatvfs(&self.0)?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
@@ -231,7 +231,7 @@ impl StoredFile for File {
         self.sync_data()
     }
 
-    fn forget(&self, bytes: u64) {
+    fn evict(&self, bytes: u64) {
         if let Some(bytes) = NonZeroU64::new(bytes) {
             let _ = rustix::fs::fadvise(self, 0, Some(bytes), Advice::DontNeed);
         }
@@ -248,7 +248,7 @@ impl StoredFile for File {
 
 /// Whether an error means that there is no room, which passes, rather than that the disk fails.
 #[must_use]
-pub fn is_no_space(error: &io::Error) -> bool {
+pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded

@@ -1,6 +1,6 @@
 //! Succession: how a log begins, and what it says of the one before.
 //!
-//! **After an end** ([`begin`]), in this order, so that nothing is signed that was not checked and nothing is served that
+//! **After an end** ([`start`]), in this order, so that nothing is signed that was not checked and nothing is served that
 //! is not signed for:
 //!
 //! 1. keep the statements by which the ledger's key follows another one, so that no log is signed by a key that readers
@@ -15,32 +15,32 @@
 //! 7. sign a first checkpoint over all of that. Only then may the log serve: one that holds more than its beginning and
 //!    has no checkpoint has been tampered with.
 //!
-//! **While the former one runs** ([`beside`]) the new log is made and its `open` signed ahead, naming the former's newest
+//! **While the former one runs** ([`start_successor`]) the new log is made and its `open` signed ahead, naming the former's newest
 //! checkpoint. The change is a `seal` in the one and the next record in the other. Once the former is signed to its end,
 //! the new one tells its size and root in a `takeover` record.
 
-use crate::give_back::give_back;
-use crate::incarnation::{Claim, Incarnation, Options};
-use crate::recovery::{self, PreviousLog, Recovered, Shard};
+use crate::give_back::release_unused_space;
+use crate::incarnation::{ClaimedDirectory, Incarnation, LogOptions};
+use crate::recovery::{self, PreviousLog, RecoveryResult, Shard};
 use crate::{Storage, WalError, checkpoint_file, replace_file};
-use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS};
+use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS_DIR};
 use proofgate_ledger::Checkpoint;
-use proofgate_ledger::record::{Aborted, ConfigDigests, Open, Predecessor, Takeover};
+use proofgate_ledger::record::{Abort, ConfigDigests, Open, Predecessor, Takeover};
 use std::io;
 use std::sync::Arc;
 use ulid::Ulid;
 
 /// What a log begins with.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
+pub struct StartOptions<'a> {
     /// Where, and under whose key.
     pub shard: Shard<'a>,
     /// The last moment at which the key may begin a log, in unix microseconds, where another key follows it.
-    pub until: Option<u64>,
+    pub key_valid_until: Option<u64>,
     /// Statements of key succession for the ledger to keep, so that whoever knows an older key believes this one.
     pub successions: &'a [String],
     /// How it is laid out.
-    pub options: Options,
+    pub options: LogOptions,
     /// The configuration in force.
     pub config: ConfigDigests,
     /// Version of the gateway.
@@ -55,11 +55,11 @@ pub struct StartedLog {
     /// The log, for its two threads.
     pub log: Incarnation,
     /// What was found before it.
-    pub recovered: Option<Recovered>,
+    pub recovery: Option<RecoveryResult>,
     /// Bytes that the dead had prepared and that were given back.
-    pub given_back: u64,
+    pub released_bytes: u64,
     /// A folder on the shard that is named for a time to come and that nobody has signed: it is no log of a worker's.
-    pub passed_over: Option<Ulid>,
+    pub skipped: Option<Ulid>,
 }
 
 /// Begins a log on a shard whose former worker has ended, in one way or another.
@@ -67,14 +67,14 @@ pub struct StartedLog {
 /// # Errors
 /// What [`recovery::inspect`] refuses, and what [`Incarnation`] cannot be made for; whatever was made of the new log by
 /// then holds nothing that was served.
-pub fn begin(
+pub fn start(
     storage: &Arc<dyn Storage>,
-    terms: &Terms<'_>,
+    start_options: &StartOptions<'_>,
     held: Option<&Checkpoint>,
 ) -> Result<StartedLog, WalError> {
-    let shard = &terms.shard;
-    keep_successions(&**storage, terms)?;
-    let claim = claim(storage, terms)?;
+    let shard = &start_options.shard;
+    store_successions(&**storage, start_options)?;
+    let claim = claim_directory(storage, start_options)?;
     let recovered = match recovery::inspect(&**storage, shard, Some(claim.incarnation), held) {
         Ok(recovered) => recovered,
         Err(error) => {
@@ -82,12 +82,16 @@ pub fn begin(
             return Err(error);
         }
     };
-    let oldest = recovered.iter().flat_map(logs).map(|left| left.incarnation).min();
-    let passed_over = claim.passed_over;
-    let given_back = give_back(&**storage, shard.dir, oldest, Some(claim.incarnation));
-    let mut log = Incarnation::create(storage, claim, shard, terms.options)?;
-    for left in recovered.iter().flat_map(logs) {
-        cover(&**storage, shard, &log, left)?;
+    let oldest = recovered
+        .iter()
+        .flat_map(previous_logs)
+        .map(|left| left.incarnation)
+        .min();
+    let passed_over = claim.skipped;
+    let given_back = release_unused_space(&**storage, shard.dir, oldest, Some(claim.incarnation));
+    let mut log = Incarnation::create(storage, claim, shard, start_options.options)?;
+    for left in recovered.iter().flat_map(previous_logs) {
+        sign_predecessor_tail(&**storage, shard, &log, left)?;
     }
     let predecessor = recovered.as_ref().map(|found| Predecessor {
         incarnation: found.newest.incarnation.to_string().into(),
@@ -100,39 +104,39 @@ pub fn begin(
             .missing
             .map(|missing| missing.incarnation.to_string().into()),
     });
-    append_open(&mut log, terms, predecessor)?;
-    for left in recovered.iter().flat_map(|found| &found.untold) {
+    append_open(&mut log, start_options, predecessor)?;
+    for left in recovered.iter().flat_map(|found| &found.unreported) {
         log.writer.append(|seq, out| {
             let takeover = Takeover {
                 seq,
-                ts: terms.now,
+                ts: start_options.now,
                 incarnation: left.incarnation.to_string().into(),
                 size: left.size,
                 root: left.root,
-                config: terms.config.id(),
+                config: start_options.config.id(),
             };
             takeover.encode_into(out)
         })?;
     }
-    for unended in recovered.iter().flat_map(|found| &found.unended) {
+    for unended in recovered.iter().flat_map(|found| &found.unfinished_exchanges) {
         log.writer.append(|seq, out| {
-            let aborted = Aborted {
+            let aborted = Abort {
                 seq,
-                ts: terms.now,
+                ts: start_options.now,
                 id: unended.id.as_str().into(),
                 incarnation: unended.incarnation.to_string().into(),
                 admission: unended.admission,
-                config: terms.config.id(),
+                config: start_options.config.id(),
             };
             aborted.encode_into(out)
         })?;
     }
-    sign_beginning(&mut log, shard)?;
+    sign_start(&mut log, shard)?;
     Ok(StartedLog {
         log,
-        recovered,
-        given_back,
-        passed_over,
+        recovery: recovered,
+        released_bytes: given_back,
+        skipped: passed_over,
     })
 }
 
@@ -140,48 +144,51 @@ pub fn begin(
 ///
 /// # Errors
 /// As [`Incarnation::create`]; the running log is not concerned.
-pub fn beside(
+pub fn start_successor(
     storage: &Arc<dyn Storage>,
-    terms: &Terms<'_>,
+    start_options: &StartOptions<'_>,
     running: Ulid,
-    former: &Checkpoint,
+    previous_checkpoint: &Checkpoint,
 ) -> Result<Incarnation, WalError> {
-    let claim = claim(storage, terms)?;
-    let mut log = Incarnation::create(storage, claim, &terms.shard, terms.options)?;
+    let claim = claim_directory(storage, start_options)?;
+    let mut log = Incarnation::create(storage, claim, &start_options.shard, start_options.options)?;
     let predecessor = Predecessor {
         incarnation: running.to_string().into(),
-        size: former.size,
-        root: former.root,
+        size: previous_checkpoint.size,
+        root: previous_checkpoint.root,
         sealed: false,
         running: true,
         lost: 0,
         missing: None,
     };
-    append_open(&mut log, terms, Some(predecessor))?;
-    sign_beginning(&mut log, &terms.shard)?;
+    append_open(&mut log, start_options, Some(predecessor))?;
+    sign_start(&mut log, &start_options.shard)?;
     Ok(log)
 }
 
 /// A directory for the new log, if its key may begin one now.
-fn claim(storage: &Arc<dyn Storage>, terms: &Terms<'_>) -> Result<Claim, WalError> {
-    let claim = Claim::make(&**storage, &terms.shard, terms.now)?;
+fn claim_directory(
+    storage: &Arc<dyn Storage>,
+    terms: &StartOptions<'_>,
+) -> Result<ClaimedDirectory, WalError> {
+    let claim = ClaimedDirectory::acquire(&**storage, &terms.shard, terms.now)?;
     let begun = claim.incarnation.timestamp_ms().saturating_mul(1000);
-    match terms.until.filter(|until| begun > *until) {
+    match terms.key_valid_until.filter(|until| begun > *until) {
         None => Ok(claim),
         Some(until) => {
             claim.abandon(&**storage);
-            Err(WalError::KeyEnded { until })
+            Err(WalError::KeySuperseded { until })
         }
     }
 }
 
 /// Keeps the statements of key succession beside the shards. Workers of other shards may do the same at the same time: a
 /// file is named by what it holds, and put in its place whole.
-fn keep_successions(storage: &dyn Storage, terms: &Terms<'_>) -> Result<(), WalError> {
+fn store_successions(storage: &dyn Storage, terms: &StartOptions<'_>) -> Result<(), WalError> {
     let Some(ledger) = terms.shard.dir.parent().filter(|_| !terms.successions.is_empty()) else {
         return Ok(());
     };
-    let dir = ledger.join(KEY_SUCCESSIONS);
+    let dir = ledger.join(KEY_SUCCESSIONS_DIR);
     let kept = key_successions::read(storage, ledger)?;
     let known: Vec<&String> = kept.signed.iter().map(|(_, note)| note).collect();
     if terms.successions.iter().all(|note| known.contains(&note)) {
@@ -202,48 +209,48 @@ fn keep_successions(storage: &dyn Storage, terms: &Terms<'_>) -> Result<(), WalE
     Ok(())
 }
 
-fn logs(recovered: &Recovered) -> impl Iterator<Item = &PreviousLog> {
-    std::iter::once(&recovered.newest).chain(&recovered.untold)
+fn previous_logs(recovered: &RecoveryResult) -> impl Iterator<Item = &PreviousLog> {
+    std::iter::once(&recovered.newest).chain(&recovered.unreported)
 }
 
 /// Signs what a predecessor left beyond its own last checkpoint and keeps the note in the successor's directory, so that
 /// its last records can be proved too.
-fn cover(
+fn sign_predecessor_tail(
     storage: &dyn Storage,
     shard: &Shard<'_>,
     log: &Incarnation,
-    left: &PreviousLog,
+    previous: &PreviousLog,
 ) -> Result<(), WalError> {
-    if left.checkpointed >= left.size {
+    if previous.checkpointed >= previous.size {
         return Ok(());
     }
     let checkpoint = Checkpoint {
-        origin: shard.origin(left.incarnation),
-        size: left.size,
-        root: left.root,
+        origin: shard.origin(previous.incarnation),
+        size: previous.size,
+        root: previous.root,
     };
-    let key = recovery::key_of(storage, shard, &left.dir, left.incarnation)?;
+    let key = recovery::log_key(storage, shard, &previous.dir, previous.incarnation)?;
     let note = checkpoint.sign(key)?;
-    checkpoint_file::write_cover(storage, &log.dir, left.incarnation, &note)
+    checkpoint_file::write_successor_note(storage, &log.dir, previous.incarnation, &note)
 }
 
 fn append_open(
     log: &mut Incarnation,
-    terms: &Terms<'_>,
+    start_options: &StartOptions<'_>,
     predecessor: Option<Predecessor<'_>>,
 ) -> Result<(), WalError> {
     let incarnation = log.incarnation.to_string();
-    let key = terms.shard.key.verifying_key().to_text();
+    let key = start_options.shard.key.verifying_key().to_text();
     log.writer.append(|seq, out| {
         let open = Open {
             seq,
-            ts: terms.now,
-            ledger: terms.shard.ledger.into(),
-            shard: terms.shard.number,
+            ts: start_options.now,
+            ledger: start_options.shard.ledger.into(),
+            shard: start_options.shard.number,
             incarnation: incarnation.as_str().into(),
-            version: terms.version.into(),
-            config: terms.config.config,
-            settings: terms.config.settings,
+            version: start_options.version.into(),
+            config: start_options.config.config,
+            settings: start_options.config.settings,
             key: Some(key.as_str().into()),
             predecessor,
         };
@@ -252,10 +259,10 @@ fn append_open(
     Ok(())
 }
 
-fn sign_beginning(log: &mut Incarnation, shard: &Shard<'_>) -> Result<(), WalError> {
+fn sign_start(log: &mut Incarnation, shard: &Shard<'_>) -> Result<(), WalError> {
     log.writer.flush()?;
-    while log.follower.step()?.behind {}
+    while log.follower.step()?.has_more {}
     log.follower.sync()?;
-    log.follower.checkpoint(shard.key)?;
+    log.follower.sign_checkpoint(shard.key)?;
     Ok(())
 }

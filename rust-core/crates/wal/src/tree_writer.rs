@@ -4,7 +4,7 @@
 //! for it, the log goes on without it.
 
 use crate::WalError;
-use crate::storage::{StoredFile, is_no_space, write_full};
+use crate::storage::{StoredFile, is_out_of_space, write_full};
 use proofgate_evidence::TreeFile;
 use proofgate_ledger::Hash;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(crate) struct TreeWriter {
     written: u64,
     dirty: bool,
     /// Whether nodes are missing behind what is written.
-    short: bool,
+    incomplete: bool,
 }
 
 impl TreeWriter {
@@ -32,12 +32,12 @@ impl TreeWriter {
             pending: Vec::new(),
             written: 0,
             dirty: false,
-            short: false,
+            incomplete: false,
         }
     }
 
     pub(crate) fn push(&mut self, node: Hash) {
-        if !self.short {
+        if !self.incomplete {
             self.pending.extend_from_slice(&node);
         }
     }
@@ -56,9 +56,9 @@ impl TreeWriter {
                 self.written += self.pending.len() as u64;
                 self.pending.clear();
             }
-            Err(error) if is_no_space(&error) => {
+            Err(error) if is_out_of_space(&error) => {
                 if self.pending.len() > MAX_PENDING {
-                    self.short = true;
+                    self.incomplete = true;
                     self.pending = Vec::new();
                 }
             }

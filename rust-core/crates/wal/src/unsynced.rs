@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Files that were written and not synced since. Whoever writes one adds it before the record that speaks of it is appended;
 /// the [`Follower`](crate::Follower) syncs it before that record is durable.
 #[derive(Default)]
-pub struct Unsynced(Mutex<Vec<(Arc<dyn StoredFile>, PathBuf)>>);
+pub struct UnsyncedFiles(Mutex<Vec<(Arc<dyn StoredFile>, PathBuf)>>);
 
-impl std::fmt::Debug for Unsynced {
+impl std::fmt::Debug for UnsyncedFiles {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("Unsynced")
     }
 }
 
-impl Unsynced {
+impl UnsyncedFiles {
     /// Adds a file that was written, with its path for messages.
     pub fn add(&self, file: &Arc<dyn StoredFile>, path: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);

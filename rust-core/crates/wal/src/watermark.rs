@@ -2,13 +2,13 @@
 //! durable, and whether it has stopped. Atomics only; neither side ever waits for the other's lock.
 
 use crate::WalError;
-use crate::mark::WatermarkMark;
+use crate::mark::PositionedMark;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-type Wake = Box<dyn Fn() + Send + Sync>;
+type WakeFn = Box<dyn Fn() + Send + Sync>;
 
 /// Progress of one incarnation's log. All counts are numbers of records: record `seq` is written when
 /// `written() > seq` and durable when `durable() > seq`.
@@ -21,12 +21,12 @@ pub struct Watermark {
     segment: AtomicU64,
     salt_blocks: AtomicU64,
     sealed: AtomicBool,
-    stopped: OnceLock<String>,
+    stop_reason: OnceLock<String>,
     /// The count of written records that the ledger thread sleeps for; 0 when it does not.
     wake_at: AtomicU64,
-    sleeper: Mutex<Option<Thread>>,
-    mark: Mutex<Option<WatermarkMark>>,
-    on_progress: OnceLock<Wake>,
+    parked_thread: Mutex<Option<Thread>>,
+    mark: Mutex<Option<PositionedMark>>,
+    on_progress: OnceLock<WakeFn>,
 }
 
 impl std::fmt::Debug for Watermark {
@@ -80,20 +80,20 @@ impl Watermark {
     /// Whether a write or sync has failed. It never becomes false again.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
-        self.stopped.get().is_some()
+        self.stop_reason.get().is_some()
     }
 
     /// The failure that stopped the log.
     #[must_use]
     pub fn stopped(&self) -> Option<&str> {
-        self.stopped.get().map(String::as_str)
+        self.stop_reason.get().map(String::as_str)
     }
 
     /// Stops the log for good: nothing is acknowledged after this. The first reason stays.
     pub fn poison(&self, reason: impl Into<String>) {
         // A second failure is a consequence of the first.
-        let _ = self.stopped.set(reason.into());
-        self.progress();
+        let _ = self.stop_reason.set(reason.into());
+        self.notify_progress();
         self.wake_follower();
     }
 
@@ -107,7 +107,7 @@ impl Watermark {
     /// or `timeout` has passed; it may also return early. A `seen` some way above what was followed makes the writer
     /// wake it once for many records: waking costs the data plane a system call, not waking nothing.
     pub fn wait_written(&self, seen: u64, timeout: Duration) {
-        *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+        *self.parked_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
         self.wake_at.store(seen.saturating_add(1), Ordering::SeqCst);
         if self.written.load(Ordering::SeqCst) <= seen && !self.is_poisoned() {
             std::thread::park_timeout(timeout);
@@ -120,7 +120,7 @@ impl Watermark {
         if self.wake_at.swap(0, Ordering::SeqCst) == 0 {
             return;
         }
-        if let Some(thread) = &*self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(thread) = &*self.parked_thread.lock().unwrap_or_else(PoisonError::into_inner) {
             thread.unpark();
         }
     }
@@ -150,7 +150,7 @@ impl Watermark {
 
     pub(crate) fn set_durable(&self, records: u64) {
         if self.durable.swap(records, Ordering::Release) != records {
-            self.progress();
+            self.notify_progress();
         }
     }
 
@@ -159,13 +159,13 @@ impl Watermark {
     }
 
     /// Never waits: the other side holds the lock for a move only, and the next mark comes soon.
-    pub(crate) fn set_mark(&self, mark: WatermarkMark) {
+    pub(crate) fn set_mark(&self, mark: PositionedMark) {
         if let Ok(mut slot) = self.mark.try_lock() {
             *slot = Some(mark);
         }
     }
 
-    pub(crate) fn take_mark(&self) -> Option<WatermarkMark> {
+    pub(crate) fn take_mark(&self) -> Option<PositionedMark> {
         self.mark.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -177,7 +177,7 @@ impl Watermark {
         self.salt_blocks.store(blocks, Ordering::Release);
     }
 
-    fn progress(&self) {
+    fn notify_progress(&self) {
         if let Some(wake) = self.on_progress.get() {
             wake();
         }

@@ -7,15 +7,15 @@
 //! share.
 
 use crate::authenticity::FrameTags;
-use crate::hand_over::{HandOver, Segment};
-use crate::mark::{Mark, WatermarkMark};
+use crate::hand_over::{Segment, SegmentQueue};
+use crate::mark::{LogMark, PositionedMark};
 use crate::salts::Salts;
 use crate::storage::write_full;
 use crate::{WalError, Watermark};
 use proofgate_evidence::frame::{
-    FRAME_HEADER, SEGMENT_HEADER, SegmentHeader, SegmentKey, frame_bytes, seal_frame,
+    FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader, frame_len, seal_frame,
 };
-use proofgate_evidence::salts::SALT;
+use proofgate_evidence::salts::SALT_LEN;
 use proofgate_ledger::LedgerError;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ulid::Ulid;
 
 /// Room that is kept for the seal record, so that a full disk does not prevent an orderly end.
-const SEAL_BYTES: u64 = frame_bytes(1024);
+const SEAL_RESERVE_BYTES: u64 = frame_len(1024);
 /// A batch buffer larger than this is given back after a flush.
-const KEPT_BUFFER: usize = 1 << 20;
+const MAX_RETAINED_BUFFER: usize = 1 << 20;
 /// What is written begins and ends at multiples of this: a write of a part of a block that has left the page cache would
 /// wait until the disk has been read (the page size of most systems, and the block size of most file systems).
-const BLOCK: usize = 4096;
+const BLOCK_LEN: usize = 4096;
 
 /// Room in allocated segments that is promised to somebody. Dropping it gives back what was not used.
 #[derive(Debug)]
@@ -72,12 +72,12 @@ struct Run {
 }
 
 /// A record at the end of the batch while it is encoded: when that panics, nothing of it stays.
-struct Unframed<'b> {
+struct UnframedRecord<'b> {
     batch: &'b mut Vec<u8>,
     start: usize,
 }
 
-impl Drop for Unframed<'_> {
+impl Drop for UnframedRecord<'_> {
     fn drop(&mut self) {
         self.batch.truncate(self.start);
     }
@@ -86,7 +86,7 @@ impl Drop for Unframed<'_> {
 /// Appends records to one incarnation's log. Owned by the data-plane thread.
 pub struct Writer {
     watermark: Arc<Watermark>,
-    hand_over: Arc<HandOver>,
+    queue: Arc<SegmentQueue>,
     salts: Salts,
     dir: PathBuf,
     incarnation: Ulid,
@@ -95,17 +95,17 @@ pub struct Writer {
     prev_crc: u32,
     batch: Vec<u8>,
     /// Bytes at the start of the batch that are written already: those of the block in which the log ends.
-    rewritten: usize,
+    already_written: usize,
     runs: Vec<Run>,
     /// Where the next frame goes in the newest segment.
-    end: u64,
-    key: SegmentKey,
+    end_offset: u64,
+    segment_crc: SegmentCrc,
     tags: FrameTags,
-    ready: VecDeque<Arc<Segment>>,
-    max_record: usize,
-    max_frame: u64,
+    ready_segments: VecDeque<Arc<Segment>>,
+    max_record_bytes: usize,
+    max_frame_bytes: u64,
     reserved: Arc<AtomicU64>,
-    for_seal: Option<Reservation>,
+    seal_reservation: Option<Reservation>,
     sealed: bool,
     /// The file system had no space for the batch when it was written last.
     no_space: bool,
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Writer {
         out.debug_struct("Writer")
             .field("dir", &self.dir)
             .field("next_seq", &self.next_seq)
-            .field("room", &self.room())
+            .field("room", &self.available_capacity())
             .field("reserved", &self.reserved())
             .finish_non_exhaustive()
     }
@@ -128,39 +128,39 @@ impl Writer {
         header: &SegmentHeader,
         first: Arc<Segment>,
         salts: Salts,
-        (hand_over, watermark): (Arc<HandOver>, Arc<Watermark>),
+        (hand_over, watermark): (Arc<SegmentQueue>, Arc<Watermark>),
         tags: FrameTags,
         max_record: usize,
     ) -> Result<Self, WalError> {
         let mut writer = Self {
             watermark,
-            hand_over,
+            queue: hand_over,
             salts,
             dir,
             incarnation: header.incarnation,
-            origin: header.origin,
+            origin: header.origin_digest,
             next_seq: 0,
             prev_crc: header.crc(),
             batch: header.encode().to_vec(),
-            rewritten: 0,
-            end: SEGMENT_HEADER as u64,
-            key: SegmentKey::new(header.incarnation, 0),
+            already_written: 0,
+            end_offset: SEGMENT_HEADER_LEN as u64,
+            segment_crc: SegmentCrc::new(header.incarnation, 0),
             tags,
             runs: vec![Run {
                 segment: first,
                 offset: 0,
                 start: 0,
             }],
-            ready: VecDeque::new(),
-            max_record,
-            max_frame: frame_bytes(max_record),
+            ready_segments: VecDeque::new(),
+            max_record_bytes: max_record,
+            max_frame_bytes: frame_len(max_record),
             reserved: Arc::default(),
-            for_seal: None,
+            seal_reservation: None,
             sealed: false,
             no_space: false,
         };
-        writer.hand_over.take(&mut writer.ready);
-        writer.for_seal = Some(writer.reserve(SEAL_BYTES)?);
+        writer.queue.drain_into(&mut writer.ready_segments);
+        writer.seal_reservation = Some(writer.reserve(SEAL_RESERVE_BYTES)?);
         Ok(writer)
     }
 
@@ -174,15 +174,15 @@ impl Writer {
     /// here from now on. Call it before anything is reserved here.
     ///
     /// # Errors
-    /// [`WalError::Full`] when there is no room for so much; nothing has changed then.
-    pub fn inherit(&mut self, former: &Self) -> Result<(), WalError> {
-        let kept = former.for_seal.as_ref().map_or(0, Reservation::remaining);
+    /// [`WalError::OutOfSpace`] when there is no room for so much; nothing has changed then.
+    pub fn take_over(&mut self, former: &Self) -> Result<(), WalError> {
+        let kept = former.seal_reservation.as_ref().map_or(0, Reservation::remaining);
         self.check()?;
-        self.check_room(former.reserved().saturating_sub(kept))?;
+        self.check_capacity(former.reserved().saturating_sub(kept))?;
         let own = self.reserved();
         former.reserved.fetch_add(own, Ordering::Relaxed);
         self.reserved = Arc::clone(&former.reserved);
-        if let Some(for_seal) = &mut self.for_seal {
+        if let Some(for_seal) = &mut self.seal_reservation {
             for_seal.reserved = Arc::clone(&self.reserved);
         }
         Ok(())
@@ -191,8 +191,8 @@ impl Writer {
     /// Says which exchanges are open behind the records appended so far: the ledger thread then notes the place, so that
     /// a successor need not read what lies before it. What cannot be said now, because that thread is just looking, is
     /// left to the next time.
-    pub fn mark(&self, mark: Mark) {
-        self.watermark.set_mark(WatermarkMark {
+    pub fn mark(&self, mark: LogMark) {
+        self.watermark.set_mark(PositionedMark {
             size: self.next_seq,
             mark,
         });
@@ -207,7 +207,7 @@ impl Writer {
     /// Largest record that can be appended, in bytes.
     #[must_use]
     pub fn max_record(&self) -> usize {
-        self.max_record
+        self.max_record_bytes
     }
 
     /// Progress shared with the ledger thread.
@@ -226,12 +226,12 @@ impl Writer {
     /// reservation then find room whatever else is appended and whatever happens to the disk's free space.
     ///
     /// # Errors
-    /// [`WalError::Full`] when the allocated segments are spoken for, or the batch waits for space on the file system;
+    /// [`WalError::OutOfSpace`] when the allocated segments are spoken for, or the batch waits for space on the file system;
     /// [`WalError::Poisoned`], [`WalError::Sealed`].
     pub fn reserve(&mut self, bytes: u64) -> Result<Reservation, WalError> {
         self.check()?;
         self.check_space(bytes)?;
-        self.check_room(bytes)?;
+        self.check_capacity(bytes)?;
         self.reserved.fetch_add(bytes, Ordering::Relaxed);
         Ok(Reservation {
             bytes,
@@ -243,9 +243,9 @@ impl Writer {
     /// writes the next block of salts.
     ///
     /// # Errors
-    /// [`WalError::Full`] when the block cannot be written for lack of space (refuse the exchange; the log goes on),
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when writing it fails otherwise, [`WalError::SaltNotAtHand`] for a record of an earlier block.
-    pub fn salt(&mut self, seq: u64) -> Result<[u8; SALT], WalError> {
+    /// [`WalError::OutOfSpace`] when the block cannot be written for lack of space (refuse the exchange; the log goes on),
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when writing it fails otherwise, [`WalError::SaltUnavailable`] for a record of an earlier block.
+    pub fn salt(&mut self, seq: u64) -> Result<[u8; SALT_LEN], WalError> {
         self.check()?;
         self.salts.salt(seq, &self.watermark)
     }
@@ -254,26 +254,26 @@ impl Writer {
     /// bytes to the buffer. Nothing is written before [`Self::flush`].
     ///
     /// # Errors
-    /// [`WalError::Full`], [`WalError::RecordTooLarge`], [`WalError::Poisoned`], [`WalError::Sealed`], or what
+    /// [`WalError::OutOfSpace`], [`WalError::RecordTooLarge`], [`WalError::Poisoned`], [`WalError::Sealed`], or what
     /// `encode` returns; the batch is then as it was.
     pub fn append(
         &mut self,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, WalError> {
-        self.append_in(None, encode)
+        self.append_with_reservation(None, encode)
     }
 
     /// Adds a record to the batch, in reserved room. A frame larger than what remains of the reservation takes the rest
     /// from unreserved room.
     ///
     /// # Errors
-    /// As [`Self::append`]; [`WalError::Full`] only when the reservation does not suffice.
+    /// As [`Self::append`]; [`WalError::OutOfSpace`] only when the reservation does not suffice.
     pub fn append_reserved(
         &mut self,
         reservation: &mut Reservation,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, WalError> {
-        self.append_in(Some(reservation), encode)
+        self.append_with_reservation(Some(reservation), encode)
     }
 
     /// Adds the last record to the batch, in room kept for it. No record can follow.
@@ -284,11 +284,11 @@ impl Writer {
         &mut self,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
     ) -> Result<u64, WalError> {
-        let mut room = self.for_seal.take();
-        let appended = self.append_in(room.as_mut(), encode);
+        let mut room = self.seal_reservation.take();
+        let appended = self.append_with_reservation(room.as_mut(), encode);
         match &appended {
             Ok(_) => self.sealed = true,
-            Err(_) => self.for_seal = room,
+            Err(_) => self.seal_reservation = room,
         }
         appended
     }
@@ -303,12 +303,12 @@ impl Writer {
     /// stopped the log for good: [`WalError::Poisoned`] ever after.
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
-        self.hand_over.take(&mut self.ready);
-        if self.batch.len() == self.rewritten {
+        self.queue.drain_into(&mut self.ready_segments);
+        if self.batch.len() == self.already_written {
             return Ok(());
         }
         let batch = self.batch.len();
-        let beyond = self.beyond();
+        let beyond = self.block_padding();
         self.batch.resize(batch + beyond, 0);
         for (number, run) in self.runs.iter().enumerate() {
             let stop = self
@@ -333,14 +333,14 @@ impl Writer {
             }
         }
         self.no_space = false;
-        let bytes = (batch - self.rewritten) as u64;
-        self.rewritten = self.end as usize % BLOCK;
+        let bytes = (batch - self.already_written) as u64;
+        self.already_written = self.end_offset as usize % BLOCK_LEN;
         self.batch.truncate(batch);
-        self.batch.drain(..batch - self.rewritten);
-        self.batch.shrink_to(KEPT_BUFFER);
+        self.batch.drain(..batch - self.already_written);
+        self.batch.shrink_to(MAX_RETAINED_BUFFER);
         self.runs.drain(..self.runs.len() - 1);
         if let Some(run) = self.runs.first_mut() {
-            run.offset = self.end - self.rewritten as u64;
+            run.offset = self.end_offset - self.already_written as u64;
             run.start = 0;
             self.watermark.set_segment(run.segment.ordinal);
         }
@@ -349,10 +349,10 @@ impl Writer {
     }
 
     /// Bytes from the end of the log to that of its last block, which are zero.
-    fn beyond(&self) -> usize {
+    fn block_padding(&self) -> usize {
         let segment = self.runs.last().map_or(0, |run| run.segment.bytes);
-        let block = self.end.next_multiple_of(BLOCK as u64);
-        (block.min(segment) - self.end) as usize
+        let block = self.end_offset.next_multiple_of(BLOCK_LEN as u64);
+        (block.min(segment) - self.end_offset) as usize
     }
 
     fn check(&self) -> Result<(), WalError> {
@@ -364,7 +364,7 @@ impl Writer {
         }
     }
 
-    fn append_in(
+    fn append_with_reservation(
         &mut self,
         reservation: Option<&mut Reservation>,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
@@ -374,15 +374,15 @@ impl Writer {
             self.check_space(0)?;
         }
         let start = self.batch.len();
-        let unframed = Unframed {
+        let unframed = UnframedRecord {
             start,
             batch: &mut self.batch,
         };
-        unframed.batch.resize(start + FRAME_HEADER, 0);
+        unframed.batch.resize(start + FRAME_HEADER_LEN, 0);
         let encoded = encode(self.next_seq, unframed.batch);
         std::mem::forget(unframed);
         let fitted = match encoded {
-            Ok(()) => self.fit(start, reservation.as_deref()),
+            Ok(()) => self.check_fit(start, reservation.as_deref()),
             Err(error) => Err(error.into()),
         };
         let frame = match fitted {
@@ -399,7 +399,7 @@ impl Writer {
         let sealed = seal_frame(
             &mut self.batch,
             start,
-            self.key,
+            self.segment_crc,
             seq,
             durable,
             self.prev_crc,
@@ -417,29 +417,29 @@ impl Writer {
         }
         self.prev_crc = crc;
         self.next_seq += 1;
-        self.end += frame;
+        self.end_offset += frame;
         Ok(seq)
     }
 
     /// Checks that the payload at `start` may be a record and has room; returns the bytes of its frame.
-    fn fit(&mut self, start: usize, reservation: Option<&Reservation>) -> Result<u64, WalError> {
-        let Some(bytes) = self.batch.len().checked_sub(start + FRAME_HEADER) else {
+    fn check_fit(&mut self, start: usize, reservation: Option<&Reservation>) -> Result<u64, WalError> {
+        let Some(bytes) = self.batch.len().checked_sub(start + FRAME_HEADER_LEN) else {
             let reason = "an encoder removed bytes of the batch";
             self.watermark.poison(reason);
             return Err(WalError::Poisoned {
                 reason: reason.to_owned(),
             });
         };
-        if bytes > self.max_record {
+        if bytes > self.max_record_bytes {
             return Err(WalError::RecordTooLarge {
                 bytes,
-                limit: self.max_record,
+                limit: self.max_record_bytes,
             });
         }
-        let frame = frame_bytes(bytes);
+        let frame = frame_len(bytes);
         match frame.saturating_sub(reservation.map_or(0, Reservation::remaining)) {
             0 => {}
-            unreserved => self.check_room(unreserved)?,
+            unreserved => self.check_capacity(unreserved)?,
         }
         Ok(frame)
     }
@@ -448,65 +448,68 @@ impl Writer {
     /// frame now starts.
     fn enter_segment(&mut self, start: usize, frame: u64) -> Result<usize, WalError> {
         let current = self.runs.last().map_or(0, |run| run.segment.bytes);
-        if self.end + frame <= current {
+        if self.end_offset + frame <= current {
             return Ok(start);
         }
-        let Some(segment) = self.ready.pop_front() else {
+        let Some(segment) = self.ready_segments.pop_front() else {
             // The accounting of `room` excludes this; if it were wrong, refusing is the safe side.
             self.batch.truncate(start);
-            return Err(WalError::Full { bytes: frame });
+            return Err(WalError::OutOfSpace { bytes: frame });
         };
         let header = SegmentHeader {
             incarnation: self.incarnation,
             ordinal: segment.ordinal,
             first_seq: self.next_seq,
-            origin: self.origin,
+            origin_digest: self.origin,
         };
         self.batch.splice(start..start, header.encode());
-        self.key = SegmentKey::new(self.incarnation, segment.ordinal);
-        self.end = SEGMENT_HEADER as u64;
+        self.segment_crc = SegmentCrc::new(self.incarnation, segment.ordinal);
+        self.end_offset = SEGMENT_HEADER_LEN as u64;
         self.runs.push(Run {
             segment,
             offset: 0,
             start,
         });
-        Ok(start + SEGMENT_HEADER)
+        Ok(start + SEGMENT_HEADER_LEN)
     }
 
     /// Refuses what nobody has reserved while the batch waits for space.
     fn check_space(&self, bytes: u64) -> Result<(), WalError> {
         match self.no_space {
-            true => Err(WalError::Full { bytes }),
+            true => Err(WalError::OutOfSpace { bytes }),
             false => Ok(()),
         }
     }
 
-    fn check_room(&mut self, bytes: u64) -> Result<(), WalError> {
+    fn check_capacity(&mut self, bytes: u64) -> Result<(), WalError> {
         let fits = |writer: &Self| {
             writer
                 .reserved()
                 .checked_add(bytes)
-                .is_some_and(|all| all <= writer.room())
+                .is_some_and(|all| all <= writer.available_capacity())
         };
         if fits(self) {
             return Ok(());
         }
-        self.hand_over.take(&mut self.ready);
+        self.queue.drain_into(&mut self.ready_segments);
         if fits(self) {
             Ok(())
         } else {
-            Err(WalError::Full { bytes })
+            Err(WalError::OutOfSpace { bytes })
         }
     }
 
     /// Bytes of frames that are certain to fit the allocated segments, in whatever order they come.
-    fn room(&self) -> u64 {
-        let certain = |left: u64| left.saturating_sub(self.max_frame - 8);
-        let current = self.runs.last().map_or(0, |run| run.segment.bytes - self.end);
+    fn available_capacity(&self) -> u64 {
+        let certain = |left: u64| left.saturating_sub(self.max_frame_bytes - 8);
+        let current = self
+            .runs
+            .last()
+            .map_or(0, |run| run.segment.bytes - self.end_offset);
         let ready: u64 = self
-            .ready
+            .ready_segments
             .iter()
-            .map(|segment| certain(segment.bytes - SEGMENT_HEADER as u64))
+            .map(|segment| certain(segment.bytes - SEGMENT_HEADER_LEN as u64))
             .sum();
         certain(current) + ready
     }

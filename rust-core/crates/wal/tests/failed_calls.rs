@@ -68,7 +68,7 @@ fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
         assert!(matches!(worker.follower.sync(), Err(WalError::Poisoned { .. })));
         assert!(matches!(worker.follower.step(), Err(WalError::Poisoned { .. })));
         assert!(matches!(
-            worker.follower.checkpoint(&key()),
+            worker.follower.sign_checkpoint(&key()),
             Err(WalError::Poisoned { .. })
         ));
         assert!(matches!(

@@ -10,7 +10,7 @@ use proofgate_ledger_testkit::{
     self as testkit, Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey,
 };
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
-use proofgate_wal::{FileStorage, Storage, Ulid, WalError, frame_bytes, give_back};
+use proofgate_wal::{FileStorage, Storage, Ulid, WalError, frame_len, release_unused_space};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::Path;
 
@@ -98,7 +98,7 @@ fn what_was_written_stays_to_the_last_byte() {
     let found = inspect(&disk).unwrap().unwrap();
     let before = disk.snapshot();
 
-    let given_back = give_back(&disk, shard(), Some(found.incarnation), None);
+    let given_back = release_unused_space(&disk, shard(), Some(found.incarnation), None);
     assert!(given_back > 64 << 10, "{given_back}");
     for path in before.files() {
         let (old, new) = (before.read(&path).unwrap(), disk.read(&path).unwrap());
@@ -111,7 +111,7 @@ fn what_was_written_stays_to_the_last_byte() {
     }
     assert_eq!(inspect(&disk).unwrap().unwrap(), found);
     assert_eq!(
-        give_back(&disk, shard(), Some(found.incarnation), None),
+        release_unused_space(&disk, shard(), Some(found.incarnation), None),
         0,
         "once is enough"
     );
@@ -121,7 +121,7 @@ fn what_was_written_stays_to_the_last_byte() {
 fn an_incarnation_that_still_lives_keeps_its_space() {
     let (disk, mut worker) = filled();
     let before = lengths(&disk);
-    assert_eq!(give_back(&disk, shard(), None, None), 0);
+    assert_eq!(release_unused_space(&disk, shard(), None, None), 0);
     assert_eq!(lengths(&disk), before);
     worker.admit("after", 10_000).unwrap();
     worker.flush().unwrap();
@@ -132,11 +132,11 @@ fn nothing_is_cut_where_something_stands_behind_the_last_record() {
     let (disk, worker) = filled();
     let segment = worker.promised.dir.join("00000000000000000000.seg");
     kill(&disk, worker);
-    disk.rot(&segment, |bytes| {
+    disk.corrupt(&segment, |bytes| {
         let last = bytes.len() - 1;
         bytes[last] = 1;
     });
-    give_back(&disk, shard(), None, None);
+    release_unused_space(&disk, shard(), None, None);
     assert_eq!(disk.read(&segment).unwrap().len(), 64 << 10);
 }
 
@@ -147,10 +147,10 @@ fn starts_that_came_to_nothing_leave_no_space_taken() {
     disk.set_free(Some(80 << 10));
     for _ in 0..5 {
         let refused = start(&disk, &mut Promised::default()).err().unwrap();
-        assert!(matches!(refused, WalError::Full { .. }), "{refused}");
+        assert!(matches!(refused, WalError::OutOfSpace { .. }), "{refused}");
         disk.restart();
     }
-    give_back(&disk, shard(), None, None);
+    release_unused_space(&disk, shard(), None, None);
     assert!(lengths(&disk).iter().all(|(_, bytes)| *bytes == 0));
 }
 
@@ -160,8 +160,8 @@ fn only_the_newest_incarnations_are_looked_at() {
     let first = worker.promised.incarnation.unwrap();
     kill(&disk, worker);
     let later = Ulid::from_parts(first.timestamp_ms() + 1, 0);
-    assert_eq!(give_back(&disk, shard(), Some(later), None), 0);
-    assert!(give_back(&disk, shard(), Some(first), None) > 0);
+    assert_eq!(release_unused_space(&disk, shard(), Some(later), None), 0);
+    assert!(release_unused_space(&disk, shard(), Some(first), None) > 0);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
     kill(&disk, worker);
     let calls = {
         let probe = disk.snapshot();
-        give_back(&probe, shard(), None, None);
+        release_unused_space(&probe, shard(), None, None);
         probe.calls()
     };
     for call in 0..calls {
@@ -181,11 +181,11 @@ fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
         ] {
             let disk = disk.snapshot();
             disk.fault_at(call, fault);
-            give_back(&disk, shard(), None, None);
+            release_unused_space(&disk, shard(), None, None);
             disk.crash(call);
             let found = inspect(&disk).unwrap().unwrap();
             assert_eq!(found.size, size, "{fault:?} at call {call}");
-            give_back(&disk, shard(), None, None);
+            release_unused_space(&disk, shard(), None, None);
             assert_eq!(inspect(&disk).unwrap().unwrap(), found);
         }
     }
@@ -199,8 +199,11 @@ fn on_a_real_file_system_the_lock_lasts_as_long_as_the_incarnation() {
     let beginning = testkit::records(&FileStorage, &living.dir, living.incarnation);
     living.writer.append(raw(100)).unwrap();
     living.writer.flush().unwrap();
-    assert_eq!(give_back(&FileStorage, &shard, None, None), 0);
+    assert_eq!(release_unused_space(&FileStorage, &shard, None, None), 0);
     drop(living);
-    let used = testkit::end_of(&beginning) as u64 + frame_bytes(100);
-    assert_eq!(give_back(&FileStorage, &shard, None, None), 2 * (64 << 10) - used);
+    let used = testkit::end_of(&beginning) as u64 + frame_len(100);
+    assert_eq!(
+        release_unused_space(&FileStorage, &shard, None, None),
+        2 * (64 << 10) - used
+    );
 }

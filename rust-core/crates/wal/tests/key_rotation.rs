@@ -6,12 +6,12 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS};
+use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS_DIR};
 use proofgate_evidence::{Report, Verdict, fsck};
 use proofgate_ledger::{KeySuccession, SigningKey, VerifyingKey};
 use proofgate_ledger_testkit::{self as testkit, LEDGER, SHARD, Worker, key, small, start, terms, vkey};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
-use proofgate_wal::succession::{self, StartedLog, Terms};
+use proofgate_wal::succession::{self, StartOptions, StartedLog};
 use proofgate_wal::{ReadStorage, Shard, Storage, WalError};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,22 +31,22 @@ fn begin(disk: &SimulatedDisk, old: Option<&SigningKey>) -> Result<StartedLog, W
     begin_by(disk, old, LATER)
 }
 
-/// As [`begin`], with a statement that the old key ends at a time.
+/// As [`start`], with a statement that the old key ends at a time.
 fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let successions = [KeySuccession::sign(&key(), &new_key(), 1, until).unwrap()];
     let text = format!("{}\n\n{}", new_key().to_text(), successions[0]);
     let new = SigningKey::from_file_text(&text).unwrap();
     let plain = terms(&new, small());
-    let terms = Terms {
+    let terms = StartOptions {
         shard: Shard {
-            former: old,
+            previous_key: old,
             ..plain.shard
         },
         successions: &successions,
         ..plain
     };
-    succession::begin(&storage, &terms, None)
+    succession::start(&storage, &terms, None)
 }
 
 /// A log of the old key with an exchange that is open, whose worker is killed.
@@ -81,7 +81,7 @@ fn whole(disk: &SimulatedDisk, what: &str) {
 fn a_log_of_the_new_key_goes_on_behind_one_of_the_old_and_either_key_verifies_both() {
     let disk = killed();
     let begun = begin(&disk, Some(&key())).unwrap();
-    assert_eq!(begun.recovered.as_ref().unwrap().unended.len(), 1);
+    assert_eq!(begun.recovery.as_ref().unwrap().unfinished_exchanges.len(), 1);
     drop(begun);
     whole(&disk, "after one start");
     let report = judged(&disk, &vkey());
@@ -118,9 +118,9 @@ fn put(disk: &SimulatedDisk, path: &Path, bytes: &[u8]) {
 fn put_behind(disk: &SimulatedDisk, by: &SigningKey, now: u64) {
     let elsewhere = SimulatedDisk::new();
     let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
-    let begun = succession::begin(
+    let begun = succession::start(
         &storage,
-        &Terms {
+        &StartOptions {
             now,
             ..terms(by, small())
         },
@@ -128,7 +128,7 @@ fn put_behind(disk: &SimulatedDisk, by: &SigningKey, now: u64) {
     )
     .unwrap();
     let (dir, mut log) = (begun.log.dir.clone(), begun.log);
-    log.follower.checkpoint(by).unwrap();
+    log.follower.sign_checkpoint(by).unwrap();
     disk.create_dir(&dir).unwrap();
     for name in elsewhere.list(&dir).unwrap() {
         let path = dir.join(name);
@@ -149,7 +149,7 @@ fn a_writer_of_the_volume_plants_no_key_of_his_own() {
         &his.verifying_key().to_text(),
         &new_key().verifying_key().to_text(),
     );
-    let dir = Path::new(SHARD).parent().unwrap().join(KEY_SUCCESSIONS);
+    let dir = Path::new(SHARD).parent().unwrap().join(KEY_SUCCESSIONS_DIR);
     for note in [statement(&his, &accomplice), mixed] {
         put(
             &disk,
@@ -176,7 +176,7 @@ fn two_successors_of_one_key_are_told_and_neither_is_believed() {
     drop(begin(&disk, Some(&key())).unwrap());
     let other = SigningKey::generate(LEDGER, [60; 32]).unwrap();
     let note = statement(&key(), &other);
-    let dir = Path::new(SHARD).parent().unwrap().join(KEY_SUCCESSIONS);
+    let dir = Path::new(SHARD).parent().unwrap().join(KEY_SUCCESSIONS_DIR);
     put(
         &disk,
         &dir.join(key_successions::file_name(&note)),
@@ -217,7 +217,7 @@ fn the_old_key_is_needed_for_no_start_behind_a_log_of_the_new_one() {
     let disk = killed();
     drop(begin(&disk, Some(&key())).unwrap());
     let begun = begin(&disk, None).unwrap();
-    assert!(begun.recovered.is_some());
+    assert!(begun.recovery.is_some());
     whole(&disk, "without the old key");
 }
 
@@ -251,14 +251,14 @@ fn a_key_that_has_ended_begins_no_log() {
     let storage: Arc<dyn Storage> = Arc::new(SimulatedDisk::new());
     let key = key();
     let plain = terms(&key, small());
-    let terms = |now| Terms {
-        until: Some(5_000),
+    let terms = |now| StartOptions {
+        key_valid_until: Some(5_000),
         now,
         ..plain
     };
-    let refused = succession::begin(&storage, &terms(6_000), None).unwrap_err();
+    let refused = succession::start(&storage, &terms(6_000), None).unwrap_err();
     assert_eq!(refused.code(), "key_ended");
-    assert!(succession::begin(&storage, &terms(5_000), None).is_ok());
+    assert!(succession::start(&storage, &terms(5_000), None).is_ok());
 }
 
 fn calls_of_a_start() -> (u64, u64) {
@@ -294,5 +294,5 @@ fn shards_go_over_one_by_one_and_the_statement_is_kept_once() {
     let kept = key_successions::read(&disk, ledger).unwrap();
     assert_eq!(kept.signed.len(), 1);
     assert!(kept.refused.is_empty());
-    assert_eq!(disk.list(&ledger.join(KEY_SUCCESSIONS)).unwrap().len(), 1);
+    assert_eq!(disk.list(&ledger.join(KEY_SUCCESSIONS_DIR)).unwrap().len(), 1);
 }

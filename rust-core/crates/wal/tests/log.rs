@@ -5,7 +5,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{Report, Verdict, export_leaves, fsck, prove, stored_salt};
+use proofgate_evidence::{Report, Verdict, export_leaves, fsck, prove, read_stored_salt};
 use proofgate_ledger::{Checkpoint, leaf_hash};
 use proofgate_ledger_testkit::{
     self as testkit, Promised, SHARD, Worker, begin_in, filled, fresh, key, raw, root_of, small, start_with,
@@ -13,7 +13,7 @@ use proofgate_ledger_testkit::{
 };
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
-    EvidenceError, FileStorage, Options, ReadStorage, Shard, Storage, Ulid, WalError, recovery, succession,
+    EvidenceError, FileStorage, LogOptions, ReadStorage, Shard, Storage, Ulid, WalError, recovery, succession,
 };
 use std::io;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn leaves_of_a_log_that_is_being_written_can_be_exported() {
 #[test]
 fn one_batch_may_cross_several_segments() {
     let disk = SimulatedDisk::new();
-    let options = Options {
+    let options = LogOptions {
         segments_ahead: 4,
         ..small()
     };
@@ -137,7 +137,10 @@ fn a_flush_is_one_call_and_an_append_none() {
 fn a_salt_is_stored_before_it_is_used_and_one_write_serves_1024() {
     let (disk, mut worker) = fresh();
     let first = worker.writer.salt(1).unwrap();
-    assert_eq!(stored_salt(&disk, &worker.promised.dir, 1).unwrap(), Some(first));
+    assert_eq!(
+        read_stored_salt(&disk, &worker.promised.dir, 1).unwrap(),
+        Some(first)
+    );
     let before = disk.calls();
     let others: Vec<_> = (2..1024).map(|seq| worker.writer.salt(seq).unwrap()).collect();
     assert_eq!(disk.calls(), before);
@@ -146,9 +149,9 @@ fn a_salt_is_stored_before_it_is_used_and_one_write_serves_1024() {
     assert_eq!(disk.calls(), before + 1);
     assert!(matches!(
         worker.writer.salt(1),
-        Err(WalError::SaltNotAtHand { seq: 1 })
+        Err(WalError::SaltUnavailable { seq: 1 })
     ));
-    assert_eq!(stored_salt(&disk, &worker.promised.dir, 5000).unwrap(), None);
+    assert_eq!(read_stored_salt(&disk, &worker.promised.dir, 5000).unwrap(), None);
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn options_that_cannot_work_are_refused() {
         ("a b", 64 << 10),
         ("a+b", 64 << 10),
     ] {
-        let options = Options {
+        let options = LogOptions {
             segment_bytes,
             segments_ahead: 1,
         };
@@ -235,8 +238,8 @@ fn options_that_cannot_work_are_refused() {
         let key = key();
         let mut terms = terms(&key, options);
         terms.shard.ledger = ledger;
-        let begun = succession::begin(&storage, &terms, None);
-        assert!(matches!(begun, Err(WalError::Options(_))));
+        let begun = succession::start(&storage, &terms, None);
+        assert!(matches!(begun, Err(WalError::InvalidOptions(_))));
     }
 }
 
@@ -267,7 +270,7 @@ fn the_same_log_comes_out_of_a_real_file_system() {
         (found.newest.size, found.newest.root),
         (32, root_of(&worker.promised.appended))
     );
-    assert_eq!(found.unended.len(), 31);
+    assert_eq!(found.unfinished_exchanges.len(), 31);
     worker.complete("a", admission).unwrap();
     worker.seal().unwrap();
     let report = fsck(&FileStorage, root.path(), Some(&vkey()), &[]).unwrap();
@@ -277,7 +280,7 @@ fn the_same_log_comes_out_of_a_real_file_system() {
             .unwrap()
             .contains("\"checkpoint\":\"verified\"")
     );
-    let proof = prove::proof(&FileStorage, &dir, 7, Some(&vkey())).unwrap();
+    let proof = prove::record_proof(&FileStorage, &dir, 7, Some(&vkey())).unwrap();
     proof.verify(&worker.promised.appended[7], &vkey()).unwrap();
 }
 
@@ -285,7 +288,7 @@ fn the_same_log_comes_out_of_a_real_file_system() {
 fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
     let root = tempfile::tempdir().unwrap();
     let shard = root.path().join("0");
-    let options = Options {
+    let options = LogOptions {
         segments_ahead: 2,
         ..small()
     };
@@ -295,9 +298,9 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
     let ledger = std::thread::spawn(move || {
         let watermark = follower.watermark();
         while !watermark.sealed() {
-            watermark.wait_written(follower.followed(), std::time::Duration::from_secs(5));
+            watermark.wait_written(follower.followed_records(), std::time::Duration::from_secs(5));
             follower.prepare();
-            while follower.step().unwrap().behind {
+            while follower.step().unwrap().has_more {
                 follower.prepare();
             }
             follower.sync().unwrap();
@@ -319,7 +322,7 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
             });
             match appended {
                 Ok(seq) => break assert_eq!(seq, (beginning.len() + number) as u64),
-                Err(WalError::Full { .. }) => {
+                Err(WalError::OutOfSpace { .. }) => {
                     writer.flush().unwrap();
                     writer.watermark().wake_follower();
                     std::thread::yield_now();
@@ -354,10 +357,10 @@ fn a_sync_that_hangs_keeps_nobody_from_writing_and_nothing_counts_as_durable() {
     let (watermark, durable) = (writer.watermark(), follower.watermark().durable());
     writer.append(raw(100)).unwrap();
     writer.flush().unwrap();
-    disk.let_syncs_hang(true);
+    disk.set_syncs_hang(true);
     std::thread::scope(|threads| {
         let syncing = threads.spawn(move || {
-            while follower.step().unwrap().behind {}
+            while follower.step().unwrap().has_more {}
             follower.sync().unwrap();
         });
         disk.wait_for_a_hanging_sync();
@@ -367,7 +370,7 @@ fn a_sync_that_hangs_keeps_nobody_from_writing_and_nothing_counts_as_durable() {
         }
         assert_eq!(watermark.written(), durable + 11);
         assert_eq!(watermark.durable(), durable);
-        disk.let_syncs_hang(false);
+        disk.set_syncs_hang(false);
         syncing.join().unwrap();
     });
     assert_eq!(watermark.durable(), durable + 1, "what was read before the sync");

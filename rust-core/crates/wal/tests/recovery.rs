@@ -28,7 +28,7 @@ fn unended_exchanges_are_told_once_and_survive_a_crash_while_they_are_closed() {
     worker.flush().unwrap();
     let unended = || {
         let found = inspect(&disk).unwrap().unwrap();
-        let told = found.0.unended.iter();
+        let told = found.0.unfinished_exchanges.iter();
         told.map(|open| (open.id.clone(), open.admission))
             .collect::<Vec<_>>()
     };

@@ -35,7 +35,7 @@ fn rotated() -> Rotated {
     let admission = old.admit("in flight", 1).unwrap();
     let before = old.promised.incarnation.unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let made = succession::beside(&storage, &terms(&key, small()), before, &signed).unwrap();
+    let made = succession::start_successor(&storage, &terms(&key, small()), before, &signed).unwrap();
     let ulid = made.incarnation;
     let new = Worker::take(&disk, made);
     seal(&mut old, ulid);
@@ -170,7 +170,7 @@ fn a_seal_that_names_another_log_than_the_one_that_goes_on_is_told() {
             }
             disk.create(&path).unwrap();
             let bytes = there.read(&path).unwrap();
-            disk.rot(&path, |file| file.clone_from(&bytes));
+            disk.corrupt(&path, |file| file.clone_from(&bytes));
         }
     }
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();

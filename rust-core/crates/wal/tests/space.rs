@@ -9,7 +9,7 @@ use proofgate_evidence::{TreeState, Verdict, fsck, prove};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger_testkit::{Promised, Worker, filled, fresh, key, raw, records, small, start_with, vkey};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
-use proofgate_wal::{EvidenceError, Options, Preparation, WalError, frame_bytes};
+use proofgate_wal::{EvidenceError, LogOptions, Preparation, WalError, frame_len};
 use std::io;
 use std::path::PathBuf;
 
@@ -19,16 +19,16 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
     disk.set_free(Some(0));
     let mut reservations = Vec::new();
     let refused = loop {
-        match worker.writer.reserve(frame_bytes(700) + frame_bytes(300)) {
+        match worker.writer.reserve(frame_len(700) + frame_len(300)) {
             Ok(reservation) => reservations.push(reservation),
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, WalError::Full { .. }), "{refused}");
+    assert!(matches!(refused, WalError::OutOfSpace { .. }), "{refused}");
     assert!(reservations.len() > 60, "{}", reservations.len());
     assert!(matches!(
         worker.writer.append(raw(16_000)),
-        Err(WalError::Full { .. })
+        Err(WalError::OutOfSpace { .. })
     ));
 
     // Used in any order, every one of them finds its room, across the change of segment.
@@ -41,7 +41,7 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
         worker.writer.flush().unwrap();
         assert!(matches!(
             worker.follower.prepare(),
-            Preparation::Enough | Preparation::Starved(_)
+            Preparation::Sufficient | Preparation::NoSpace(_)
         ));
     }
     worker.writer.seal(raw(1000)).unwrap();
@@ -56,7 +56,7 @@ fn a_dropped_reservation_gives_its_room_back() {
     let mut reservation = worker.writer.reserve(4096).unwrap();
     assert_eq!(worker.writer.reserved(), kept + 4096);
     worker.writer.append_reserved(&mut reservation, raw(100)).unwrap();
-    assert_eq!(worker.writer.reserved(), kept + 4096 - frame_bytes(100));
+    assert_eq!(worker.writer.reserved(), kept + 4096 - frame_len(100));
     reservation.shrink_to(1000);
     assert_eq!(worker.writer.reserved(), kept + 1000);
     drop(reservation);
@@ -66,16 +66,16 @@ fn a_dropped_reservation_gives_its_room_back() {
 #[test]
 fn a_record_larger_than_its_reservation_takes_free_room_or_is_refused() {
     let (disk, mut worker) = fresh();
-    let mut small = worker.writer.reserve(frame_bytes(8)).unwrap();
+    let mut small = worker.writer.reserve(frame_len(8)).unwrap();
     worker.writer.append_reserved(&mut small, raw(2_000)).unwrap();
     disk.set_free(Some(0));
-    let mut small = worker.writer.reserve(frame_bytes(8)).unwrap();
+    let mut small = worker.writer.reserve(frame_len(8)).unwrap();
     let mut all = Vec::new();
     while let Ok(reservation) = worker.writer.reserve(512) {
         all.push(reservation);
     }
     let refused = worker.writer.append_reserved(&mut small, raw(2_000));
-    assert!(matches!(refused, Err(WalError::Full { .. })));
+    assert!(matches!(refused, Err(WalError::OutOfSpace { .. })));
     worker.writer.append_reserved(&mut small, raw(8)).unwrap();
 }
 
@@ -90,11 +90,11 @@ fn a_full_disk_stops_admission_and_space_resumes_it() {
             Err(error) => break error,
         }
         worker.writer.flush().unwrap();
-        if let Preparation::Starved(error) = worker.follower.prepare() {
-            assert!(matches!(error, WalError::Full { .. }), "{error}");
+        if let Preparation::NoSpace(error) = worker.follower.prepare() {
+            assert!(matches!(error, WalError::OutOfSpace { .. }), "{error}");
         }
     };
-    assert!(matches!(refused, WalError::Full { .. }), "{refused}");
+    assert!(matches!(refused, WalError::OutOfSpace { .. }), "{refused}");
     assert!(admitted > 15);
     assert!(!worker.writer.watermark().is_poisoned());
     disk.set_free(None);
@@ -109,7 +109,10 @@ fn a_full_disk_stops_admission_and_space_resumes_it() {
 fn salts_without_space_refuse_the_exchange_and_not_the_log() {
     let (disk, mut worker) = fresh();
     disk.set_free(Some(0));
-    assert!(matches!(worker.writer.salt(1024), Err(WalError::Full { .. })));
+    assert!(matches!(
+        worker.writer.salt(1024),
+        Err(WalError::OutOfSpace { .. })
+    ));
     worker.writer.append(raw(10)).unwrap();
     disk.set_free(None);
     worker.writer.salt(1025).unwrap();
@@ -129,7 +132,7 @@ fn a_log_that_was_begun_has_salts_also_when_the_disk_is_full_by_then() {
 fn a_write_that_finds_no_space_for_a_while_is_made_again_and_the_log_goes_on() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
         let (disk, mut worker) = fresh();
-        let mut room = worker.writer.reserve(2 * frame_bytes(300)).unwrap();
+        let mut room = worker.writer.reserve(2 * frame_len(300)).unwrap();
         worker.writer.append_reserved(&mut room, raw(300)).unwrap();
         for _ in 0..3 {
             disk.fault_now(InjectedFault::Error(kind));
@@ -138,8 +141,14 @@ fn a_write_that_finds_no_space_for_a_while_is_made_again_and_the_log_goes_on() {
         let watermark = worker.writer.watermark();
         assert!(!watermark.is_poisoned());
         assert_eq!(watermark.written(), 1, "only the open record");
-        assert!(matches!(worker.writer.reserve(1), Err(WalError::Full { .. })));
-        assert!(matches!(worker.writer.append(raw(1)), Err(WalError::Full { .. })));
+        assert!(matches!(
+            worker.writer.reserve(1),
+            Err(WalError::OutOfSpace { .. })
+        ));
+        assert!(matches!(
+            worker.writer.append(raw(1)),
+            Err(WalError::OutOfSpace { .. })
+        ));
         worker.writer.append_reserved(&mut room, raw(300)).unwrap();
 
         worker.writer.flush().unwrap();
@@ -187,7 +196,7 @@ fn a_segment_that_would_not_fit_takes_no_space_from_the_files_beside_it_even_for
     disk.set_free(Some(needed - 1));
     let calls = disk.calls();
     match worker.follower.prepare() {
-        Preparation::Starved(WalError::Full { bytes }) => assert_eq!(bytes, needed),
+        Preparation::NoSpace(WalError::OutOfSpace { bytes }) => assert_eq!(bytes, needed),
         other => panic!("{other:?}"),
     }
     assert_eq!(disk.calls(), calls + 1, "only the question how much is free");
@@ -208,7 +217,7 @@ fn a_file_system_that_promised_too_much_gets_back_what_it_gave() {
     let (files, third_call) = (disk.files(), disk.calls() + 2);
     disk.fault_at(third_call, InjectedFault::Error(io::ErrorKind::QuotaExceeded));
     match worker.follower.prepare() {
-        Preparation::Starved(WalError::Evidence(EvidenceError::Io { call: "allocate", .. })) => {}
+        Preparation::NoSpace(WalError::Evidence(EvidenceError::Io { call: "allocate", .. })) => {}
         other => panic!("{other:?}"),
     }
     assert_eq!(disk.files(), files);
@@ -223,7 +232,7 @@ fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
     worker.step().unwrap();
     worker.sync().unwrap();
     disk.set_free(Some(0));
-    assert!(worker.follower.checkpoint(&key()).is_err());
+    assert!(worker.follower.sign_checkpoint(&key()).is_err());
     assert!(!worker.writer.watermark().is_poisoned());
     assert_eq!(worker.writer.watermark().checkpointed(), 81);
     disk.set_free(None);
@@ -242,7 +251,7 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     /// With 64 bytes of tree for each, more than the 4 MiB that may wait for space.
     const RECORDS: u64 = 66_000;
     let disk = SimulatedDisk::new();
-    let large = Options {
+    let large = LogOptions {
         segment_bytes: 8 << 20,
         ..small()
     };
@@ -257,30 +266,36 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     }
     worker.writer.flush().unwrap();
     let mut steps = 0;
-    while worker.follower.step().unwrap().behind {
+    while worker.follower.step().unwrap().has_more {
         steps += 1;
         assert!(steps <= RECORDS / 512 + 1, "steps that follow nothing");
     }
     worker.follower.sync().unwrap();
     let watermark = worker.writer.watermark();
     assert_eq!(watermark.durable(), RECORDS + 1);
-    assert!(worker.follower.checkpoint(&key()).unwrap_err().is_out_of_space());
+    assert!(
+        worker
+            .follower
+            .sign_checkpoint(&key())
+            .unwrap_err()
+            .is_out_of_space()
+    );
     // Room for a note, and for nothing of the tree.
     disk.set_free(Some(1024));
-    worker.follower.checkpoint(&key()).unwrap();
+    worker.follower.sign_checkpoint(&key()).unwrap();
     assert_eq!(watermark.checkpointed(), RECORDS + 1);
 
     let report = fsck(&disk, &worker.promised.dir, Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.incarnations[0].tree, TreeState::Short);
-    let last = prove::proof(&disk, &worker.promised.dir, RECORDS, Some(&vkey()));
+    let last = prove::record_proof(&disk, &worker.promised.dir, RECORDS, Some(&vkey()));
     assert_eq!(last.unwrap().index, RECORDS, "proved from the records");
 }
 
 /// A worker with segments of several pieces.
 fn with_large_segments() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
-    let large = Options {
+    let large = LogOptions {
         segment_bytes: 5 << 20,
         ..small()
     };
@@ -297,27 +312,33 @@ fn a_segment_is_prepared_in_pieces_and_handed_over_whole() {
     const PIECE: u64 = 256 << 10;
     let (_disk, mut worker) = with_large_segments();
     for piece in 1..20 {
-        let preparation = worker.follower.prepare_some(PIECE);
+        let preparation = worker.follower.prepare_bounded(PIECE);
         assert!(
-            matches!(preparation, Preparation::Begun),
+            matches!(preparation, Preparation::InProgress),
             "piece {piece}: {preparation:?}"
         );
     }
     assert!(matches!(
-        worker.follower.prepare_some(PIECE),
+        worker.follower.prepare_bounded(PIECE),
         Preparation::Prepared
     ));
-    assert!(matches!(worker.follower.prepare_some(PIECE), Preparation::Enough));
+    assert!(matches!(
+        worker.follower.prepare_bounded(PIECE),
+        Preparation::Sufficient
+    ));
 }
 
 #[test]
 fn a_disk_that_fills_up_while_a_segment_is_prepared_gets_back_what_was_taken() {
     let (disk, mut worker) = with_large_segments();
     let files = disk.files();
-    assert!(matches!(worker.follower.prepare_some(1), Preparation::Begun));
+    assert!(matches!(
+        worker.follower.prepare_bounded(1),
+        Preparation::InProgress
+    ));
     disk.fault_now(InjectedFault::Error(io::ErrorKind::StorageFull));
-    let starved = worker.follower.prepare_some(1);
-    assert!(matches!(starved, Preparation::Starved(_)), "{starved:?}");
+    let starved = worker.follower.prepare_bounded(1);
+    assert!(matches!(starved, Preparation::NoSpace(_)), "{starved:?}");
     assert_eq!(disk.files(), files);
     assert!(matches!(worker.follower.prepare(), Preparation::Prepared));
 }
@@ -325,7 +346,10 @@ fn a_disk_that_fills_up_while_a_segment_is_prepared_gets_back_what_was_taken() {
 #[test]
 fn a_log_that_ends_while_a_segment_is_prepared_leaves_nothing_of_it() {
     let (disk, mut worker) = with_large_segments();
-    assert!(matches!(worker.follower.prepare_some(1), Preparation::Begun));
+    assert!(matches!(
+        worker.follower.prepare_bounded(1),
+        Preparation::InProgress
+    ));
     let prepared = |disk: &SimulatedDisk| {
         let files = disk.files();
         files
@@ -357,11 +381,11 @@ fn a_batch_is_written_in_whole_blocks_so_that_no_write_waits_for_a_read() {
             worker.writer.append(raw(700)).unwrap();
         }
         worker.writer.flush().unwrap();
-        for write in disk.unsynced(&newest(&disk)).unwrap() {
+        for write in disk.unsynced_ranges(&newest(&disk)).unwrap() {
             assert_eq!((write.start % 4096, write.end % 4096), (0, 0), "{write:?}");
             blocks += write.len() / 4096;
         }
-        while worker.follower.step().unwrap().behind {}
+        while worker.follower.step().unwrap().has_more {}
     }
     assert!(blocks > 4, "{blocks}");
 }
@@ -387,10 +411,10 @@ fn what_is_synced_and_will_not_be_read_again_leaves_the_page_cache() {
     assert!(segments.len() > 2, "{segments:?}");
     let current = segments.pop().unwrap();
     for ended in segments {
-        assert!(disk.forgotten(&ended).unwrap() >= 5 << 20, "{ended:?}");
+        assert!(disk.evicted_bytes(&ended).unwrap() >= 5 << 20, "{ended:?}");
     }
     assert_eq!(
-        disk.forgotten(&current),
+        disk.evicted_bytes(&current),
         Some(0),
         "the part that is being written stays"
     );

@@ -6,8 +6,8 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::checkpoint_file::{CHECKPOINT, cover_name};
-use proofgate_evidence::{ReadStorage, TREE, Verdict, fsck};
+use proofgate_evidence::checkpoint_file::{CHECKPOINT_FILE, successor_note_name};
+use proofgate_evidence::{ReadStorage, TREE_FILE, Verdict, fsck};
 use proofgate_ledger::record::{ConfigId, Record, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey, record};
 use proofgate_ledger_testkit::{
@@ -15,8 +15,8 @@ use proofgate_ledger_testkit::{
     vkey,
 };
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::succession::{self, StartedLog, Terms};
-use proofgate_wal::{Incarnation, Mark, MissingLog, Storage, Unended, WalError, Writer};
+use proofgate_wal::succession::{self, StartOptions, StartedLog};
+use proofgate_wal::{Incarnation, LogMark, MissingLog, Storage, UnfinishedExchange, WalError, Writer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn begin(disk: &SimulatedDisk) -> Result<StartedLog, WalError> {
 
 fn begin_behind(disk: &SimulatedDisk, held: Option<&Checkpoint>) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    succession::begin(&storage, &terms(&key(), small()), held)
+    succession::start(&storage, &terms(&key(), small()), held)
 }
 
 fn kill(disk: &SimulatedDisk, worker: Worker) -> Promised {
@@ -53,7 +53,7 @@ fn kill(disk: &SimulatedDisk, worker: Worker) -> Promised {
 
 /// All that was ever signed and is on the volume.
 fn notes(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
-    let is_note = |path: &PathBuf| path.to_string_lossy().ends_with(CHECKPOINT);
+    let is_note = |path: &PathBuf| path.to_string_lossy().ends_with(CHECKPOINT_FILE);
     let paths = disk.files().into_iter().filter(is_note);
     paths
         .map(|path| (path.clone(), disk.read(&path).unwrap()))
@@ -75,9 +75,9 @@ fn signed(promised: &Promised) -> Checkpoint {
 #[test]
 fn a_log_serves_only_once_its_beginning_is_signed() {
     let (disk, worker) = fresh();
-    let checkpoint = worker.follower.signed().unwrap();
+    let checkpoint = worker.follower.last_checkpoint().unwrap();
     assert_eq!(checkpoint.size, worker.writer.next_seq());
-    let stored = disk.read(&worker.promised.dir.join(CHECKPOINT)).unwrap();
+    let stored = disk.read(&worker.promised.dir.join(CHECKPOINT_FILE)).unwrap();
     let stored = Checkpoint::verify(&String::from_utf8(stored).unwrap(), &vkey()).unwrap();
     assert_eq!(&stored, checkpoint);
 }
@@ -86,7 +86,7 @@ fn a_log_serves_only_once_its_beginning_is_signed() {
 fn a_log_that_served_and_has_no_checkpoint_is_refused() {
     let (disk, worker) = served();
     let dir = kill(&disk, worker).dir;
-    disk.remove(&dir.join(CHECKPOINT)).unwrap();
+    disk.remove(&dir.join(CHECKPOINT_FILE)).unwrap();
     refused(
         &disk,
         None,
@@ -100,12 +100,12 @@ fn a_sealed_log_that_was_shortened_and_whose_checkpoint_was_deleted_is_refused()
     worker.seal().unwrap();
     let promised = kill(&disk, worker);
     let segment = promised.dir.join("00000000000000000000.seg");
-    disk.rot(&segment, |bytes| {
+    disk.corrupt(&segment, |bytes| {
         let keep = bytes.len() * 2 / 3;
         bytes[keep..].fill(0);
     });
-    disk.remove(&promised.dir.join(CHECKPOINT)).unwrap();
-    disk.remove(&promised.dir.join(TREE)).unwrap();
+    disk.remove(&promised.dir.join(CHECKPOINT_FILE)).unwrap();
+    disk.remove(&promised.dir.join(TREE_FILE)).unwrap();
     refused(
         &disk,
         None,
@@ -118,21 +118,21 @@ fn a_start_that_was_cut_before_it_was_signed_is_passed_over() {
     let (disk, worker) = served();
     let first = kill(&disk, worker).incarnation;
     let begun = begin(&disk).unwrap();
-    disk.remove(&begun.log.dir.join(CHECKPOINT)).unwrap();
+    disk.remove(&begun.log.dir.join(CHECKPOINT_FILE)).unwrap();
     disk.restart();
     let next = begin(&disk).unwrap();
-    assert_eq!(Some(next.recovered.unwrap().newest.incarnation), first);
+    assert_eq!(Some(next.recovery.unwrap().newest.incarnation), first);
 }
 
 /// Writes a log as somebody would who has the volume, the sources and another key.
 fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
     let elsewhere = SimulatedDisk::new();
     let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
-    let later = Terms {
+    let later = StartOptions {
         now: 1_000_000,
         ..terms(forger, small())
     };
-    let begun = succession::begin(&storage, &later, None).unwrap();
+    let begun = succession::start(&storage, &later, None).unwrap();
     let mut worker = Worker::take(&elsewhere, begun.log);
     worker.admit("planted", 10).unwrap();
     worker.flush().unwrap();
@@ -140,10 +140,10 @@ fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
     for path in elsewhere.files() {
         let file = disk.create(&path).unwrap();
         let bytes = elsewhere.read(&path).unwrap();
-        if !path.ends_with(CHECKPOINT) {
+        if !path.ends_with(CHECKPOINT_FILE) {
             file.write_at(&bytes, 0).unwrap();
         }
-        if path.ends_with(CHECKPOINT) {
+        if path.ends_with(CHECKPOINT_FILE) {
             disk.remove(&path).unwrap();
         }
     }
@@ -173,7 +173,7 @@ fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
     let promised = kill(&disk, worker);
     // The same record with another model, and checksums that match: what a text editor and the sources can do.
     let segment = promised.dir.join("00000000000000000000.seg");
-    disk.rot(&segment, |bytes| {
+    disk.corrupt(&segment, |bytes| {
         testkit::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
     });
     refused(&disk, None, "was not written with the signing key");
@@ -186,7 +186,7 @@ fn what_is_changed_before_it_is_read_back_is_not_signed() {
     worker.flush().unwrap();
     let segment = worker.promised.dir.join("00000000000000000000.seg");
     let incarnation = worker.promised.incarnation.unwrap();
-    disk.rot(&segment, |bytes| {
+    disk.corrupt(&segment, |bytes| {
         testkit::reframe(bytes, incarnation, b"\"late\"", b"\"LATE\"")
     });
     let error = worker.step().err().unwrap();
@@ -197,7 +197,7 @@ fn what_is_changed_before_it_is_read_back_is_not_signed() {
 #[test]
 fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one_is_held() {
     let (disk, mut worker) = served();
-    let path = worker.promised.dir.join(CHECKPOINT);
+    let path = worker.promised.dir.join(CHECKPOINT_FILE);
     let old = disk.read(&path).unwrap();
     let old_end = worker.promised.appended.len();
     for number in 0..20 {
@@ -210,11 +210,11 @@ fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one
     worker.checkpoint().unwrap();
     let promised = kill(&disk, worker);
     let held = signed(&promised);
-    disk.rot(&path, |bytes| *bytes = old);
+    disk.corrupt(&path, |bytes| *bytes = old);
     let segment = promised.dir.join("00000000000000000000.seg");
     let end = testkit::end_of(&promised.appended[..old_end]);
-    disk.rot(&segment, |bytes| bytes[end..].fill(0));
-    disk.remove(&promised.dir.join(TREE)).unwrap();
+    disk.corrupt(&segment, |bytes| bytes[end..].fill(0));
+    disk.remove(&promised.dir.join(TREE_FILE)).unwrap();
     refused(
         &disk,
         Some(&held),
@@ -255,7 +255,7 @@ fn a_held_checkpoint_is_found_in_the_records_when_the_tree_is_gone() {
     worker.admit("more", 10).unwrap();
     worker.flush().unwrap();
     let promised = kill(&disk, worker);
-    disk.remove(&promised.dir.join(TREE)).unwrap();
+    disk.remove(&promised.dir.join(TREE_FILE)).unwrap();
     assert!(begin_behind(&disk, Some(&held)).is_ok());
 }
 
@@ -265,9 +265,9 @@ fn the_log_of_another_shard_is_refused() {
     let promised = kill(&disk, worker);
     let before = notes(&disk);
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let mut terms: Terms<'_> = terms(&key, small());
+    let mut terms: StartOptions<'_> = terms(&key, small());
     terms.shard.number = 4;
-    let error = succession::begin(&storage, &terms, None).err().unwrap();
+    let error = succession::start(&storage, &terms, None).err().unwrap();
     let says = format!(
         "it is a checkpoint of \"ledger.example/demo/3/{}\"",
         promised.incarnation.unwrap()
@@ -280,10 +280,10 @@ fn the_log_of_another_shard_is_refused() {
 fn marked(disk: &SimulatedDisk, worker: &mut Worker) -> u64 {
     let open = worker.admit("open", 10).unwrap();
     worker.flush().unwrap();
-    worker.writer.mark(Mark {
+    worker.writer.mark(LogMark {
         open: vec![unended(worker, open, "open")],
         continues: None,
-        settled: true,
+        predecessor_ended: true,
     });
     worker.step().unwrap();
     worker.sync().unwrap();
@@ -292,8 +292,8 @@ fn marked(disk: &SimulatedDisk, worker: &mut Worker) -> u64 {
     worker.promised.appended.len() as u64
 }
 
-fn unended(worker: &Worker, admission: u64, id: &str) -> Unended {
-    Unended {
+fn unended(worker: &Worker, admission: u64, id: &str) -> UnfinishedExchange {
+    UnfinishedExchange {
         incarnation: worker.promised.incarnation.unwrap(),
         admission,
         ts: 1,
@@ -317,15 +317,23 @@ fn a_restart_reads_only_what_lies_behind_the_place_to_resume() {
     worker.flush().unwrap();
     let promised = kill(&disk, worker);
     let found = inspect(&disk).unwrap().unwrap();
-    assert_eq!(found.0.read, 3);
+    assert_eq!(found.0.records_read, 3);
     assert_eq!((found.size, found.root), (place + 3, root_of(&promised.appended)));
-    let ids: Vec<_> = found.0.unended.iter().map(|open| open.id.as_str()).collect();
+    let ids: Vec<_> = found
+        .0
+        .unfinished_exchanges
+        .iter()
+        .map(|open| open.id.as_str())
+        .collect();
     assert_eq!(ids, ["open", "later"]);
 
     disk.remove(&promised.dir.join("resume")).unwrap();
     let whole = inspect(&disk).unwrap().unwrap();
-    assert_eq!(whole.0.read, place + 3);
-    assert_eq!((&whole.0.newest, whole.0.unended.len()), (&found.0.newest, 2));
+    assert_eq!(whole.0.records_read, place + 3);
+    assert_eq!(
+        (&whole.0.newest, whole.0.unfinished_exchanges.len()),
+        (&found.0.newest, 2)
+    );
 }
 
 #[test]
@@ -344,7 +352,10 @@ fn a_place_to_resume_survives_a_change_of_segment() {
     }
     let promised = kill(&disk, worker);
     let found = inspect(&disk).unwrap().unwrap();
-    assert_eq!((found.0.read, found.root), (30, root_of(&promised.appended)));
+    assert_eq!(
+        (found.0.records_read, found.root),
+        (30, root_of(&promised.appended))
+    );
 }
 
 #[test]
@@ -355,19 +366,23 @@ fn a_resume_file_that_was_changed_is_not_believed() {
     let path = promised.dir.join("resume");
     for at in 0..disk.read(&path).unwrap().len() {
         let disk = disk.snapshot();
-        disk.rot(&path, |bytes| bytes[at] ^= 1);
-        assert_eq!(inspect(&disk).unwrap().unwrap().0.read, place, "byte {at}");
+        disk.corrupt(&path, |bytes| bytes[at] ^= 1);
+        assert_eq!(
+            inspect(&disk).unwrap().unwrap().0.records_read,
+            place,
+            "byte {at}"
+        );
     }
 }
 
 #[test]
 fn a_checkpoint_older_than_the_place_to_resume_is_refused() {
     let (disk, mut worker) = served();
-    let path = worker.promised.dir.join(CHECKPOINT);
+    let path = worker.promised.dir.join(CHECKPOINT_FILE);
     let old = disk.read(&path).unwrap();
     marked(&disk, &mut worker);
     kill(&disk, worker);
-    disk.rot(&path, |bytes| *bytes = old);
+    disk.corrupt(&path, |bytes| *bytes = old);
     refused(&disk, None, "removed or replaced by an older one");
     disk.remove(&path).unwrap();
     refused(&disk, None, "removed or replaced by an older one");
@@ -383,11 +398,11 @@ fn records_that_the_tree_remembers_and_the_log_does_not_are_told() {
     worker.flush().unwrap();
     worker.step().unwrap();
     let promised = kill(&disk, worker);
-    disk.rot(&promised.dir.join("00000000000000000000.seg"), |bytes| {
+    disk.corrupt(&promised.dir.join("00000000000000000000.seg"), |bytes| {
         bytes[end..].fill(0)
     });
     let begun = begin(&disk).unwrap();
-    assert_eq!(begun.recovered.unwrap().newest.lost, 5);
+    assert_eq!(begun.recovery.unwrap().newest.lost, 5);
     let first = &records(&disk, &begun.log.dir, begun.log.incarnation)[0];
     let Record::Open(open) = record::parse(first).unwrap() else {
         panic!("no open record");
@@ -416,7 +431,7 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
     let (disk, worker) = served();
     let first = kill(&disk, worker);
     let begun = begin(&disk).unwrap();
-    assert_eq!(begun.recovered.as_ref().unwrap().missing, None);
+    assert_eq!(begun.recovery.as_ref().unwrap().missing, None);
     assert_eq!(said_to_be_missing(&disk, &begun), None);
     let mut second = Worker::take(&disk, begun.log);
     second.complete_one("second");
@@ -428,7 +443,7 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
         incarnation: first.incarnation.unwrap(),
         named_by: second.incarnation.unwrap(),
     };
-    assert_eq!(begun.recovered.as_ref().unwrap().missing, Some(missing));
+    assert_eq!(begun.recovery.as_ref().unwrap().missing, Some(missing));
     assert_eq!(
         said_to_be_missing(&disk, &begun),
         Some(missing.incarnation.to_string())
@@ -437,7 +452,7 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
     third.complete_one("third");
     kill(&disk, third);
     let begun = begin(&disk).unwrap();
-    assert_eq!(begun.recovered.unwrap().missing, None, "it was said once");
+    assert_eq!(begun.recovery.unwrap().missing, None, "it was said once");
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     let says = format!("its predecessor {} is missing", missing.incarnation);
     let told = report.incarnations.iter().flat_map(|log| &log.findings);
@@ -457,7 +472,7 @@ fn a_predecessor_of_which_only_the_directory_is_left_is_missing_too() {
     kill(&disk, second);
     remove_log(&disk, &first.dir);
     disk.create_dir(&first.dir).unwrap();
-    let missing = begin(&disk).unwrap().recovered.unwrap().missing;
+    let missing = begin(&disk).unwrap().recovery.unwrap().missing;
     assert_eq!(missing.map(|missing| missing.incarnation), first.incarnation);
 }
 
@@ -469,8 +484,8 @@ fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
     marked(&disk, &mut second);
     let second = kill(&disk, second);
     remove_log(&disk, &first.dir);
-    let recovered = begin(&disk.snapshot()).unwrap().recovered.unwrap();
-    assert_eq!(recovered.read, 0);
+    let recovered = begin(&disk.snapshot()).unwrap().recovery.unwrap();
+    assert_eq!(recovered.records_read, 0);
     assert_eq!(
         recovered.missing.map(|missing| missing.incarnation),
         first.incarnation
@@ -482,7 +497,7 @@ fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
         first.incarnation.unwrap().to_string(),
         second.incarnation.unwrap(),
     );
-    disk.rot(&segment, |bytes| {
+    disk.corrupt(&segment, |bytes| {
         testkit::reframe(bytes, other, name.as_bytes(), other.to_string().as_bytes());
     });
     refused(&disk, None, "record 0 was not written with the signing key");
@@ -496,8 +511,8 @@ fn a_listing_from_before_the_newest_log_hides_it_from_no_start() {
     let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
     second.complete_one("second");
     let second = kill(&disk, second);
-    disk.remember_listing(Path::new(SHARD), before);
-    let found = begin(&disk).unwrap().recovered.unwrap();
+    disk.cache_listing(Path::new(SHARD), before);
+    let found = begin(&disk).unwrap().recovery.unwrap();
     assert_eq!(Some(found.newest.incarnation), second.incarnation);
     sound(&disk);
 }
@@ -505,11 +520,11 @@ fn a_listing_from_before_the_newest_log_hides_it_from_no_start() {
 #[test]
 fn locks_that_only_one_node_sees_give_nothing_back() {
     let disk = SimulatedDisk::new();
-    disk.keep_locks_local();
+    disk.make_locks_local();
     let worker = start(&disk, &mut Promised::default()).unwrap();
     let promised = kill(&disk, worker);
     assert!(disk.read(&promised.dir.join("unlocked")).is_some());
-    assert_eq!(begin(&disk).unwrap().given_back, 0);
+    assert_eq!(begin(&disk).unwrap().released_bytes, 0);
 }
 
 /// The whole shard is one chain, with nothing left to say.
@@ -521,8 +536,8 @@ fn sound(disk: &SimulatedDisk) {
 /// Makes the next log beside a running one.
 fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let former = worker.follower.signed().unwrap();
-    succession::beside(
+    let former = worker.follower.last_checkpoint().unwrap();
+    succession::start_successor(
         &storage,
         &terms(&key, small()),
         worker.follower.incarnation(),
@@ -535,13 +550,13 @@ fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
 fn go_over(worker: &mut Worker, next: Incarnation, disk: &SimulatedDisk) -> Worker {
     let successor = next.incarnation.to_string();
     let mut next = Worker::take(disk, next);
-    next.writer.inherit(&worker.writer).unwrap();
+    next.writer.take_over(&worker.writer).unwrap();
     worker.seal_for(Some(&successor)).unwrap();
     next
 }
 
 fn tell(next: &mut Worker, former: &Worker) {
-    let left = former.follower.left();
+    let left = former.follower.to_previous_log();
     next.append(|seq, out| {
         Takeover {
             seq,
@@ -574,10 +589,10 @@ fn a_log_continued_while_it_runs_is_one_chain_and_exchanges_end_in_the_next() {
     kill(&disk, next);
 
     let found = inspect(&disk).unwrap().unwrap();
-    assert!(found.0.untold.is_empty());
+    assert!(found.0.unreported.is_empty());
     let ids: Vec<_> = found
         .0
-        .unended
+        .unfinished_exchanges
         .iter()
         .map(|open| (open.id.as_str(), open.admission))
         .collect();
@@ -601,16 +616,24 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     let newest = kill(&disk, next).incarnation.unwrap();
 
     let begun = begin(&disk).unwrap();
-    let found = begun.recovered.unwrap();
+    let found = begun.recovery.unwrap();
     assert_eq!(found.newest.incarnation, newest);
     let untold: Vec<_> = found
-        .untold
+        .unreported
         .iter()
         .map(|left| (Some(left.incarnation), left.size))
         .collect();
     assert_eq!(untold, [(former.incarnation, former.appended.len() as u64)]);
-    assert!(found.unended.iter().any(|left| left.admission == open));
-    let note = begun.log.dir.join(cover_name(former.incarnation.unwrap()));
+    assert!(
+        found
+            .unfinished_exchanges
+            .iter()
+            .any(|left| left.admission == open)
+    );
+    let note = begun
+        .log
+        .dir
+        .join(successor_note_name(former.incarnation.unwrap()));
     let note = String::from_utf8(disk.read(&note).unwrap()).unwrap();
     assert_eq!(
         Checkpoint::verify(&note, &vkey()).unwrap().root,
@@ -630,11 +653,11 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     sound(&disk);
 
     // A start that was cut behind that, and before it was signed, never served.
-    disk.remove(&begun.log.dir.join(CHECKPOINT)).unwrap();
+    disk.remove(&begun.log.dir.join(CHECKPOINT_FILE)).unwrap();
     drop(begun.log);
     disk.restart();
-    let again = begin(&disk).unwrap().recovered.unwrap();
-    assert_eq!((again.newest.incarnation, again.untold.len()), (newest, 1));
+    let again = begin(&disk).unwrap().recovery.unwrap();
+    assert_eq!((again.newest.incarnation, again.unreported.len()), (newest, 1));
     sound(&disk);
 }
 
@@ -643,10 +666,10 @@ fn a_next_log_that_nobody_went_over_to_costs_nothing() {
     let (disk, worker) = served();
     drop(beside(&disk, &worker));
     let former = kill(&disk, worker);
-    let found = begin(&disk).unwrap().recovered.unwrap();
-    assert_eq!(found.untold.len(), 1);
-    assert_eq!(Some(found.untold[0].incarnation), former.incarnation);
-    assert_eq!(found.untold[0].root, root_of(&former.appended));
+    let found = begin(&disk).unwrap().recovery.unwrap();
+    assert_eq!(found.unreported.len(), 1);
+    assert_eq!(Some(found.unreported[0].incarnation), former.incarnation);
+    assert_eq!(found.unreported[0].root, root_of(&former.appended));
     sound(&disk);
 }
 

@@ -45,7 +45,7 @@ pub struct Step {
 }
 
 impl BodyDecoder {
-    /// A decoder for a request body of at most [`Limits::body_bytes`].
+    /// A decoder for a request body of at most [`BatchLimits::body_bytes`].
     #[must_use]
     pub fn for_request(framing: RequestFraming, limits: &Limits) -> Self {
         let state = match framing {
@@ -121,7 +121,7 @@ impl BodyDecoder {
                     });
                 }
                 State::Length { left } => {
-                    let (data, left) = take(at, input, left);
+                    let (data, left) = take_run(at, input, left);
                     self.state = if left == 0 {
                         State::Done
                     } else {
@@ -134,7 +134,7 @@ impl BodyDecoder {
                     });
                 }
                 State::ChunkData { left } => {
-                    let (data, left) = take(at, input, left);
+                    let (data, left) = take_run(at, input, left);
                     self.state = if left == 0 {
                         State::ChunkDataCr
                     } else {
@@ -212,7 +212,7 @@ impl BodyDecoder {
 }
 
 /// The run of at most `left` bytes of `input` that starts at `at`, and how many are left after it.
-fn take(at: usize, input: &[u8], left: u64) -> (Range<usize>, u64) {
+fn take_run(at: usize, input: &[u8], left: u64) -> (Range<usize>, u64) {
     let available = input.len() - at;
     let taken = usize::try_from(left).map_or(available, |left| left.min(available));
     (at..at + taken, left - taken as u64)

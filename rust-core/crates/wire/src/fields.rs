@@ -1,7 +1,7 @@
 //! What the header fields say about framing and the connection, gathered in one pass.
 
-use crate::headers::{is_protected, plain_name_byte};
-use crate::key_fields::KeyFields;
+use crate::headers::{is_protected, normalize_name_byte};
+use crate::key_fields::ApiKeyHeaders;
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_token, trim_ows};
 use httparse::Header;
@@ -17,8 +17,8 @@ pub(crate) struct Fields<'b> {
     /// Whether another protocol is offered, and which.
     pub(crate) upgrade: Upgrade,
     pub(crate) keep_alive: bool,
-    pub(crate) expects: Expectation,
-    pub(crate) keys: KeyFields<'b>,
+    pub(crate) expectation: Expectation,
+    pub(crate) keys: ApiKeyHeaders<'b>,
     content_type: Option<()>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Upgrade {
 }
 
 impl Upgrade {
-    fn of(value: &[u8]) -> Self {
+    fn from_value(value: &[u8]) -> Self {
         let is_websocket = value.split(|&byte| byte == b',').any(|protocol| {
             let name = protocol.split(|&byte| byte == b'/').next().unwrap_or_default();
             trim_ows(name).eq_ignore_ascii_case(b"websocket")
@@ -57,7 +57,7 @@ pub(crate) enum Expectation {
 
 impl<'b> Fields<'b> {
     /// Reads all of `headers`; the first offending field decides.
-    pub(crate) fn gather(headers: &[Header<'b>]) -> Result<Self, ProtocolError> {
+    pub(crate) fn from_headers(headers: &[Header<'b>]) -> Result<Self, ProtocolError> {
         let mut fields = Self::default();
         for header in headers {
             fields.add(header.name, header.value)?;
@@ -77,26 +77,34 @@ impl<'b> Fields<'b> {
                 self.host = Some(value);
             }
             6 if name.eq_ignore_ascii_case("expect") => {
-                let known = value.eq_ignore_ascii_case(b"100-continue") && self.expects == Expectation::None;
-                self.expects = if known {
+                let known =
+                    value.eq_ignore_ascii_case(b"100-continue") && self.expectation == Expectation::None;
+                self.expectation = if known {
                     Expectation::Continue
                 } else {
                     Expectation::Unknown
                 };
             }
-            7 if name.eq_ignore_ascii_case("api-key") => once(&mut self.keys.api_key, value)?,
-            7 if name.eq_ignore_ascii_case("upgrade") => self.upgrade = self.upgrade.max(Upgrade::of(value)),
-            9 if name.eq_ignore_ascii_case("x-api-key") => once(&mut self.keys.x_api_key, value)?,
+            7 if name.eq_ignore_ascii_case("api-key") => set_once(&mut self.keys.api_key, value)?,
+            7 if name.eq_ignore_ascii_case("upgrade") => {
+                self.upgrade = self.upgrade.max(Upgrade::from_value(value))
+            }
+            9 if name.eq_ignore_ascii_case("x-api-key") => set_once(&mut self.keys.x_api_key, value)?,
             10 if name.eq_ignore_ascii_case("connection") => self.add_connection(value)?,
-            12 if name.eq_ignore_ascii_case("content-type") => once(&mut self.content_type, ())?,
-            13 if name.eq_ignore_ascii_case("authorization") => once(&mut self.keys.authorization, value)?,
+            12 if name.eq_ignore_ascii_case("content-type") => set_once(&mut self.content_type, ())?,
+            13 if name.eq_ignore_ascii_case("authorization") => {
+                set_once(&mut self.keys.authorization, value)?
+            }
             14 if name.eq_ignore_ascii_case("content-length") => {
                 if self.content_length.is_some() {
                     return Err(ProtocolError::DuplicateContentLength);
                 }
-                self.content_length = Some(content_length(value).ok_or(ProtocolError::InvalidContentLength)?);
+                self.content_length =
+                    Some(parse_content_length(value).ok_or(ProtocolError::InvalidContentLength)?);
             }
-            14 if name.eq_ignore_ascii_case("x-goog-api-key") => once(&mut self.keys.x_goog_api_key, value)?,
+            14 if name.eq_ignore_ascii_case("x-goog-api-key") => {
+                set_once(&mut self.keys.x_goog_api_key, value)?
+            }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
                     return Err(ProtocolError::InvalidTransferEncoding);
@@ -105,9 +113,9 @@ impl<'b> Fields<'b> {
             }
             _ => {}
         }
-        let differs = name
-            .bytes()
-            .fold(false, |differs, byte| differs | (plain_name_byte(byte) != byte));
+        let differs = name.bytes().fold(false, |differs, byte| {
+            differs | (normalize_name_byte(byte) != byte)
+        });
         if differs && imitates_protected(name) {
             return Err(ProtocolError::ImitatedHeader);
         }
@@ -134,7 +142,7 @@ impl<'b> Fields<'b> {
     }
 }
 
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), ProtocolError> {
+fn set_once<T>(place: &mut Option<T>, value: T) -> Result<(), ProtocolError> {
     match place.replace(value) {
         Some(_) => Err(ProtocolError::DuplicateHeader),
         None => Ok(()),
@@ -142,7 +150,7 @@ fn once<T>(place: &mut Option<T>, value: T) -> Result<(), ProtocolError> {
 }
 
 /// `1*DIGIT` (RFC 9110 section 8.6) without leading zeros, below 2^64.
-fn content_length(value: &[u8]) -> Option<u64> {
+fn parse_content_length(value: &[u8]) -> Option<u64> {
     match value {
         [] => None,
         [b'0', _, ..] => None,
@@ -156,9 +164,9 @@ fn content_length(value: &[u8]) -> Option<u64> {
 /// Whether a server that reads other punctuation as `-` would take the name for a protected one (CGI's `HTTP_`
 /// variables fold `_`, some servers fold all of it).
 fn imitates_protected(name: &str) -> bool {
-    let mut folded = [0_u8; crate::headers::KNOWN_NAME_BYTES];
+    let mut folded = [0_u8; crate::headers::MAX_KNOWN_NAME_BYTES];
     for (place, byte) in folded.iter_mut().zip(name.bytes()) {
-        *place = plain_name_byte(byte);
+        *place = normalize_name_byte(byte);
     }
     is_protected(&folded[..name.len().min(folded.len())])
 }

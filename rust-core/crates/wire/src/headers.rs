@@ -7,28 +7,28 @@ use std::fmt;
 use std::mem::MaybeUninit;
 
 /// Fields of an ordinary head: for as many nothing is allocated.
-const USUAL: usize = 16;
+const INLINE_FIELDS: usize = 16;
 
 /// The header fields of a head, in order (RFC 9110 section 5). Names keep their case; values are without
 /// surrounding whitespace and hold no control byte but HTAB, but may hold bytes above 0x7f.
 #[derive(Clone)]
 pub struct Headers<'b> {
-    few: [Header<'b>; USUAL],
+    few: [Header<'b>; INLINE_FIELDS],
     few_len: usize,
     /// All of them, when `few` has no room for them.
     many: Vec<Header<'b>>,
 }
 
 /// Where the parser puts fields.
-pub(crate) struct Places<'b>([MaybeUninit<Header<'b>>; MAX_HEADERS]);
+pub(crate) struct HeaderSlots<'b>([MaybeUninit<Header<'b>>; MAX_HEADERS]);
 
-impl<'b> Places<'b> {
+impl<'b> HeaderSlots<'b> {
     pub(crate) fn new() -> Self {
         Self([const { MaybeUninit::uninit() }; MAX_HEADERS])
     }
 
     /// Those that a head with these limits may fill.
-    pub(crate) fn within(&mut self, limits: &Limits) -> &mut [MaybeUninit<Header<'b>>] {
+    pub(crate) fn limited(&mut self, limits: &Limits) -> &mut [MaybeUninit<Header<'b>>] {
         &mut self.0[..limits.headers.min(MAX_HEADERS)]
     }
 }
@@ -36,7 +36,7 @@ impl<'b> Places<'b> {
 impl<'b> Headers<'b> {
     pub(crate) fn new(parsed: &[Header<'b>]) -> Self {
         let mut headers = Self {
-            few: [EMPTY_HEADER; USUAL],
+            few: [EMPTY_HEADER; INLINE_FIELDS],
             few_len: 0,
             many: Vec::new(),
         };
@@ -144,21 +144,21 @@ pub(crate) fn is_protected(name: &[u8]) -> bool {
         "x-goog-api-key",
         "x-real-ip",
     ];
-    const PREFIXES: [&str; 2] = ["x-forwarded-", "x-proofgate-"];
+    const PROTECTED_PREFIXES: [&str; 2] = ["x-forwarded-", "x-proofgate-"];
     PROTECTED
         .iter()
         .any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
-        || PREFIXES.iter().any(|prefix| {
+        || PROTECTED_PREFIXES.iter().any(|prefix| {
             name.get(..prefix.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
         })
 }
 
 /// A byte of a field name as the loosest reader sees it: all punctuation is `-`.
-pub(crate) fn plain_name_byte(byte: u8) -> u8 {
+pub(crate) fn normalize_name_byte(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
 /// The longest name that [`is_protected`] and [`is_hop_by_hop`] need to see, and one byte more to tell it from a
 /// longer one.
-pub(crate) const KNOWN_NAME_BYTES: usize = 26;
+pub(crate) const MAX_KNOWN_NAME_BYTES: usize = 26;

@@ -5,7 +5,7 @@ use std::fmt;
 /// The values of the fields in which a client can send its key, as received; each field is there at most once. Whether
 /// one holds a key is not looked at.
 #[derive(Clone, Copy, Default)]
-pub struct KeyFields<'b> {
+pub struct ApiKeyHeaders<'b> {
     /// Of Authorization (RFC 9110 section 11.6.2).
     pub authorization: Option<&'b [u8]>,
     /// Of X-Api-Key, which older Anthropic clients send.
@@ -16,7 +16,7 @@ pub struct KeyFields<'b> {
     pub x_goog_api_key: Option<&'b [u8]>,
 }
 
-impl fmt::Debug for KeyFields<'_> {
+impl fmt::Debug for ApiKeyHeaders<'_> {
     /// Says which are there: values are secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

@@ -37,7 +37,7 @@ mod trailers;
 
 pub use body::{BodyDecoder, Step};
 pub use headers::{Headers, is_hop_by_hop};
-pub use key_fields::KeyFields;
+pub use key_fields::ApiKeyHeaders;
 pub use limits::{Limits, MAX_HEADERS};
 pub use method::Method;
 pub use protocol_error::ProtocolError;

@@ -1,6 +1,6 @@
 //! How large a message may be.
 
-/// The most header fields that a head can have, whatever [`Limits::headers`] says: they are kept on the
+/// The most header fields that a head can have, whatever [`BatchLimits::headers`] says: they are kept on the
 /// stack.
 pub const MAX_HEADERS: usize = 128;
 

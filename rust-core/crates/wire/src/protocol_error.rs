@@ -10,16 +10,16 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The head exceeds [`crate::Limits::head_bytes`].
+    /// The head exceeds [`crate::BatchLimits::head_bytes`].
     #[error("the message head is larger than this gateway accepts")]
     HeadTooLarge,
-    /// More header fields than [`crate::Limits::headers`].
+    /// More header fields than [`crate::BatchLimits::headers`].
     #[error("the message has more header fields than this gateway accepts")]
     TooManyHeaders,
-    /// The request target exceeds [`crate::Limits::target_bytes`].
+    /// The request target exceeds [`crate::BatchLimits::target_bytes`].
     #[error("the request target is longer than this gateway accepts")]
     TargetTooLong,
-    /// The body exceeds [`crate::Limits::body_bytes`], by its declared or by its counted length.
+    /// The body exceeds [`crate::BatchLimits::body_bytes`], by its declared or by its counted length.
     #[error("the request body is larger than this gateway accepts")]
     BodyTooLarge,
     /// Expect asks for something other than `100-continue`, or is given twice (RFC 9110 section 10.1.1).
@@ -136,7 +136,7 @@ pub enum ProtocolError {
     /// obey them even there.
     #[error("the trailer has a field that is not allowed in a trailer")]
     ForbiddenTrailer,
-    /// The trailer section exceeds [`crate::Limits::head_bytes`] or [`crate::Limits::headers`].
+    /// The trailer section exceeds [`crate::BatchLimits::head_bytes`] or [`crate::BatchLimits::headers`].
     #[error("the trailer section is larger than this gateway accepts")]
     TrailersTooLarge,
     /// The connection ended before the body did (RFC 9112 section 8).

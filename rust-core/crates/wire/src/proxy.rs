@@ -8,9 +8,9 @@ use crate::protocol_error::ProtocolError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-const FIXED_BYTES: usize = 16;
+const FIXED_HEADER_BYTES: usize = 16;
 /// The largest header believed; HAProxy's own are a few hundred bytes.
-const LARGEST_BYTES: usize = 2048;
+const MAX_HEADER_BYTES: usize = 2048;
 /// Version and command.
 const LOCAL: u8 = 0x20;
 const PROXY: u8 = 0x21;
@@ -47,14 +47,14 @@ pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Protoco
     if buf[..seen] != SIGNATURE[..seen] {
         return Err(ProtocolError::InvalidProxyHeader);
     }
-    let Some(&[command, family, high, low]) = buf.get(SIGNATURE.len()..FIXED_BYTES) else {
+    let Some(&[command, family, high, low]) = buf.get(SIGNATURE.len()..FIXED_HEADER_BYTES) else {
         return Ok(None);
     };
-    let length = FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
-    if !matches!(command, LOCAL | PROXY) || length > LARGEST_BYTES {
+    let length = FIXED_HEADER_BYTES + usize::from(u16::from_be_bytes([high, low]));
+    if !matches!(command, LOCAL | PROXY) || length > MAX_HEADER_BYTES {
         return Err(ProtocolError::InvalidProxyHeader);
     }
-    let Some(rest) = buf.get(FIXED_BYTES..length) else {
+    let Some(rest) = buf.get(FIXED_HEADER_BYTES..length) else {
         return Ok(None);
     };
     if command == LOCAL {
@@ -76,13 +76,13 @@ pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Protoco
         .ok_or(ProtocolError::InvalidProxyHeader)?;
     Ok(Some(ProxyHeader {
         length,
-        client: source(addresses),
-        unique_id: unique_id(tlvs)?,
+        client: parse_source(addresses),
+        unique_id: find_unique_id(tlvs)?,
     }))
 }
 
 /// The source of a TCP address block.
-fn source(addresses: &[u8]) -> Option<SocketAddr> {
+fn parse_source(addresses: &[u8]) -> Option<SocketAddr> {
     let (ip, port): (IpAddr, &[u8]) = match addresses.len() {
         12 => (
             Ipv4Addr::from(<[u8; 4]>::try_from(&addresses[..4]).ok()?).into(),
@@ -97,7 +97,7 @@ fn source(addresses: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, u16::from_be_bytes(port.try_into().ok()?)))
 }
 
-fn unique_id(mut tlvs: &[u8]) -> Result<&[u8], ProtocolError> {
+fn find_unique_id(mut tlvs: &[u8]) -> Result<&[u8], ProtocolError> {
     let mut found = None;
     while let [kind, high, low, rest @ ..] = tlvs {
         let length = usize::from(u16::from_be_bytes([*high, *low]));

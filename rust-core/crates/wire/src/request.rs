@@ -2,8 +2,8 @@
 
 use crate::authority::Authority;
 use crate::fields::{Expectation, Fields, Upgrade};
-use crate::headers::{Headers, Places};
-use crate::key_fields::KeyFields;
+use crate::headers::{HeaderSlots, Headers};
+use crate::key_fields::ApiKeyHeaders;
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::protocol_error::ProtocolError;
@@ -25,7 +25,7 @@ pub struct RequestHead<'b> {
     /// All header fields, as received.
     pub headers: Headers<'b>,
     /// Those of them in which a key can stand.
-    pub keys: KeyFields<'b>,
+    pub keys: ApiKeyHeaders<'b>,
     /// Where the body ends.
     pub framing: RequestFraming,
     /// Whether the client wants to send another request on this connection (RFC 9112 section 9.3).
@@ -55,12 +55,12 @@ pub enum RequestFraming {
 /// last.
 pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, ProtocolError> {
     check_lines(head, limits)?;
-    let mut places = Places::new();
+    let mut places = HeaderSlots::new();
     let mut parsed = httparse::Request::new(&mut []);
-    let length = match parsed.parse_with_uninit_headers(head, places.within(limits)) {
+    let length = match parsed.parse_with_uninit_headers(head, places.limited(limits)) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Err(ProtocolError::IncompleteHead),
-        Err(error) => return Err(explain(head, error, request_line)),
+        Err(error) => return Err(classify_error(head, error, request_line_error)),
     };
     let (Some(method_text), Some(target), Some(1)) = (parsed.method, parsed.path, parsed.version) else {
         return Err(ProtocolError::UnsupportedVersion);
@@ -72,7 +72,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         return Err(ProtocolError::ConnectMethod);
     }
     let method = Method::from_text(method_text);
-    let fields = Fields::gather(parsed.headers)?;
+    let fields = Fields::from_headers(parsed.headers)?;
     if fields.upgrade == Upgrade::WebSocket {
         return Err(ProtocolError::WebSocketRequested);
     }
@@ -90,7 +90,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
     let host = fields.host.ok_or(ProtocolError::MissingHost)?;
     let authority = Authority::parse(host).ok_or(ProtocolError::InvalidHost)?;
     let target = origin_form(target, method, &authority, limits)?;
-    if fields.expects == Expectation::Unknown {
+    if fields.expectation == Expectation::Unknown {
         return Err(ProtocolError::UnknownExpectation);
     }
     if matches!(framing, RequestFraming::Length(length) if length > limits.body_bytes) {
@@ -106,7 +106,7 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         framing,
         // Some parsers take what follows a request without a body for the other protocol already (llhttp).
         keep_alive: !fields.close && (fields.upgrade == Upgrade::None || framing != RequestFraming::Empty),
-        expect_continue: fields.expects == Expectation::Continue && framing != RequestFraming::Empty,
+        expect_continue: fields.expectation == Expectation::Continue && framing != RequestFraming::Empty,
     })
 }
 
@@ -144,7 +144,7 @@ fn is_framing_field_with_tab(line: &[u8]) -> bool {
 }
 
 /// The rule behind an error of `httparse`, which says neither where nor quite what. Only for refused heads.
-pub(crate) fn explain(
+pub(crate) fn classify_error(
     head: &[u8],
     error: httparse::Error,
     start_line: fn(&[u8]) -> ProtocolError,
@@ -157,13 +157,13 @@ pub(crate) fn explain(
         httparse::Error::TooManyHeaders => ProtocolError::TooManyHeaders,
         httparse::Error::HeaderValue => ProtocolError::InvalidHeaderValue,
         httparse::Error::HeaderName => lines
-            .find_map(bad_name)
+            .find_map(name_error)
             .unwrap_or(ProtocolError::InvalidHeaderName),
         _ => start_line(first),
     }
 }
 
-fn bad_name(line: &[u8]) -> Option<ProtocolError> {
+fn name_error(line: &[u8]) -> Option<ProtocolError> {
     if line.is_empty() {
         return None;
     }
@@ -180,7 +180,7 @@ fn bad_name(line: &[u8]) -> Option<ProtocolError> {
     }
 }
 
-fn request_line(line: &[u8]) -> ProtocolError {
+fn request_line_error(line: &[u8]) -> ProtocolError {
     let mut parts = line.split(|&byte| byte == b' ');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some(method), ..) if !crate::syntax::is_token(method) => ProtocolError::InvalidMethod,

@@ -1,11 +1,11 @@
 //! Response heads (RFC 9112 section 4) and where their bodies end (section 6.3).
 
 use crate::fields::Fields;
-use crate::headers::{Headers, Places};
+use crate::headers::{HeaderSlots, Headers};
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::protocol_error::ProtocolError;
-use crate::request::{check_lines, explain};
+use crate::request::{check_lines, classify_error};
 
 /// A response head that every strict parser reads the same way.
 #[derive(Debug, Clone)]
@@ -48,13 +48,13 @@ pub fn parse_response<'b>(
     limits: &Limits,
 ) -> Result<ResponseHead<'b>, ProtocolError> {
     check_lines(head, limits)?;
-    let mut places = Places::new();
+    let mut places = HeaderSlots::new();
     let mut parsed = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
-    let length = match config.parse_response_with_uninit_headers(&mut parsed, head, places.within(limits)) {
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, head, places.limited(limits)) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Err(ProtocolError::IncompleteHead),
-        Err(error) => return Err(explain(head, error, status_line)),
+        Err(error) => return Err(classify_error(head, error, status_line_error)),
     };
     let (Some(status), Some(1)) = (parsed.code, parsed.version) else {
         return Err(ProtocolError::UnsupportedVersion);
@@ -67,7 +67,7 @@ pub fn parse_response<'b>(
         100..=599 => {}
         _ => return Err(ProtocolError::InvalidStatus),
     }
-    let fields = Fields::gather(parsed.headers)?;
+    let fields = Fields::from_headers(parsed.headers)?;
     let never_has_body = status < 200 || status == 204;
     if never_has_body && (fields.chunked || fields.content_length.is_some_and(|length| length > 0)) {
         return Err(ProtocolError::UnexpectedBody);
@@ -88,7 +88,7 @@ pub fn parse_response<'b>(
     })
 }
 
-fn status_line(line: &[u8]) -> ProtocolError {
+fn status_line_error(line: &[u8]) -> ProtocolError {
     match line.split(|&byte| byte == b' ').next() {
         Some(version) if version != b"HTTP/1.1" => ProtocolError::UnsupportedVersion,
         _ => ProtocolError::InvalidStartLine,

@@ -11,7 +11,7 @@ use memchr::memchr;
 #[derive(Debug, Clone, Default)]
 pub struct HeadScanner {
     position: usize,
-    place: State,
+    state: State,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,33 +46,33 @@ impl HeadScanner {
     ///
     /// # Errors
     /// The first offending byte in the order of the stream decides. [`ProtocolError::TargetTooLong`] when not even
-    /// the start line ends within [`Limits::head_bytes`], [`ProtocolError::HeadTooLarge`] when the head does not.
+    /// the start line ends within [`BatchLimits::head_bytes`], [`ProtocolError::HeadTooLarge`] when the head does not.
     pub fn scan(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         let window = &buf[..buf.len().min(limits.head_bytes)];
         while let Some(rest @ [first, ..]) = window.get(self.position..) {
-            match self.place {
+            match self.state {
                 State::HeadStart => match first {
                     b'\r' | b'\n' => return Err(ProtocolError::LeadingEmptyLine),
-                    _ => self.place = State::StartLine,
+                    _ => self.state = State::StartLine,
                 },
                 State::LineStart if *first == b'\r' => {
                     self.position += 1;
-                    self.place = State::EmptyLineCr;
+                    self.state = State::EmptyLineCr;
                 }
                 State::StartLine | State::LineStart | State::Line => {
                     let end = memchr(b'\r', rest);
                     let text = &rest[..end.unwrap_or(rest.len())];
                     check_text(text)?;
-                    let in_start_line = self.place == State::StartLine;
+                    let in_start_line = self.state == State::StartLine;
                     self.position += text.len();
-                    self.place = if in_start_line {
+                    self.state = if in_start_line {
                         State::StartLine
                     } else {
                         State::Line
                     };
                     if end.is_some() {
                         self.position += 1;
-                        self.place = if in_start_line {
+                        self.state = if in_start_line {
                             State::StartLineCr
                         } else {
                             State::LineCr
@@ -83,15 +83,15 @@ impl HeadScanner {
                     if *first != b'\n' {
                         return Err(ProtocolError::BareCarriageReturn);
                     }
-                    if self.place == State::EmptyLineCr {
+                    if self.state == State::EmptyLineCr {
                         return Ok(Some(self.position + 1));
                     }
                     self.position += 1;
-                    self.place = State::LineStart;
+                    self.state = State::LineStart;
                 }
             }
         }
-        match self.place {
+        match self.state {
             _ if buf.len() < limits.head_bytes => Ok(None),
             State::HeadStart | State::StartLine | State::StartLineCr => Err(ProtocolError::TargetTooLong),
             _ => Err(ProtocolError::HeadTooLarge),

@@ -58,7 +58,7 @@ pub(crate) fn is_valid(target: &[u8]) -> bool {
     let (path, query) = target.split_at(memchr(b'?', target).unwrap_or(target.len()));
     let all = |part: &[u8], class: u8| {
         part.iter()
-            .fold(class, |seen, &byte| seen & BYTES[usize::from(byte)])
+            .fold(class, |seen, &byte| seen & BYTE_CLASSES[usize::from(byte)])
             == class
     };
     all(path, IN_PATH)
@@ -73,7 +73,7 @@ const IN_PATH: u8 = 1;
 const IN_QUERY: u8 = 2;
 
 /// The parts of a target that each byte may stand in.
-const BYTES: [u8; 256] = {
+const BYTE_CLASSES: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0x21;
     while byte < 0x7f {

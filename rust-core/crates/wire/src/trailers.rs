@@ -1,6 +1,6 @@
 //! The trailer section after the last chunk (RFC 9112 section 7.1.2): checked, bounded and dropped.
 
-use crate::headers::{KNOWN_NAME_BYTES, is_hop_by_hop, is_protected, plain_name_byte};
+use crate::headers::{MAX_KNOWN_NAME_BYTES, is_hop_by_hop, is_protected, normalize_name_byte};
 use crate::limits::{Limits, MAX_HEADERS};
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_control, is_tchar};
@@ -8,10 +8,10 @@ use crate::syntax::{is_control, is_tchar};
 /// Reads a trailer section byte by byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Trailers {
-    place: State,
+    state: State,
     bytes_left: usize,
     fields_left: usize,
-    name: [u8; KNOWN_NAME_BYTES],
+    name: [u8; MAX_KNOWN_NAME_BYTES],
     name_length: usize,
 }
 
@@ -27,10 +27,10 @@ enum State {
 impl Trailers {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            place: State::LineStart,
+            state: State::LineStart,
             bytes_left: limits.head_bytes,
             fields_left: limits.headers.min(MAX_HEADERS),
-            name: [0; KNOWN_NAME_BYTES],
+            name: [0; MAX_KNOWN_NAME_BYTES],
             name_length: 0,
         }
     }
@@ -41,7 +41,7 @@ impl Trailers {
             .bytes_left
             .checked_sub(1)
             .ok_or(ProtocolError::TrailersTooLarge)?;
-        self.place = match (self.place, byte) {
+        self.state = match (self.state, byte) {
             (State::LineStart, b'\r') => State::SectionEnd,
             (State::LineStart, _) if is_tchar(byte) => {
                 self.fields_left = self
@@ -49,13 +49,13 @@ impl Trailers {
                     .checked_sub(1)
                     .ok_or(ProtocolError::TrailersTooLarge)?;
                 self.name_length = 0;
-                self.keep(byte);
+                self.push_name_byte(byte);
                 State::Name
             }
             (State::Name, b':') if self.is_forbidden() => return Err(ProtocolError::ForbiddenTrailer),
             (State::Name, b':') => State::Value,
             (State::Name, _) if is_tchar(byte) => {
-                self.keep(byte);
+                self.push_name_byte(byte);
                 State::Name
             }
             (State::Value, b'\r') => State::LineEnd,
@@ -76,9 +76,9 @@ impl Trailers {
     }
 
     /// Keeps as much of the name as it takes to recognise a forbidden one, or one that imitates it.
-    fn keep(&mut self, byte: u8) {
+    fn push_name_byte(&mut self, byte: u8) {
         if let Some(place) = self.name.get_mut(self.name_length) {
-            *place = plain_name_byte(byte);
+            *place = normalize_name_byte(byte);
             self.name_length += 1;
         }
     }

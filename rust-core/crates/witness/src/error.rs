@@ -79,7 +79,7 @@ impl WitnessError {
 /// Why a checkpoint is not cosigned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum CosignError {
     /// The request has another form, or its old size is the larger one.
     #[error("{0}")]
     Malformed(String),
@@ -103,7 +103,7 @@ pub enum Refused {
     State(#[from] WitnessError),
 }
 
-impl Refused {
+impl CosignError {
     /// The status of the answer (c2sp.org/tlog-witness), and a stable machine code.
     #[must_use]
     pub fn status(&self) -> (u16, &'static str) {

@@ -10,6 +10,6 @@ mod error;
 mod log_list;
 mod witness;
 
-pub use error::{Refused, WitnessError};
+pub use error::{CosignError, WitnessError};
 pub use log_list::{ListedLog, parse_log_list};
 pub use witness::{LogHead, Witness};

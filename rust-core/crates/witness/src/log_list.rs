@@ -16,7 +16,7 @@ use proofgate_ledger::VerifyingKey;
 
 const HEADER: &str = "logs/v0";
 /// The keys of an item, in their order.
-const KEYS: [&str; 4] = ["vkey", "origin", "qpd", "contact"];
+const ITEM_KEYS: [&str; 4] = ["vkey", "origin", "qpd", "contact"];
 
 /// A log of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
             if line != HEADER {
                 return Err(refuse("a list must begin with the line logs/v0"));
             }
-            place = Some(KEYS.len());
+            place = Some(ITEM_KEYS.len());
             continue;
         };
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         let value = value.trim_matches([' ', '\t']);
-        let Some(at) = KEYS.iter().position(|known| *known == key) else {
+        let Some(at) = ITEM_KEYS.iter().position(|known| *known == key) else {
             return Err(refuse("expected vkey, origin, qpd or contact"));
         };
         if value.is_empty() {

@@ -1,6 +1,6 @@
 //! The state of each log, and the one way in which it changes.
 
-use crate::{ListedLog, Refused, WitnessError};
+use crate::{CosignError, ListedLog, WitnessError};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_ledger::{
     AddCheckpoint, Checkpoint, CosigningKey, Hash, LedgerError, Mmr, SignedCheckpoint, VerifyingKey,
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whose state it is and which logs it has; written last when one is added.
-const IDENTITY: &str = "witness";
+const IDENTITY_FILE: &str = "witness";
 const LOGS: &str = "logs";
 const VERSION: u32 = 1;
 
@@ -28,7 +28,7 @@ struct Identity {
 
 /// A log's file.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredLog {
     v: u32,
     origin: String,
     size: u64,
@@ -39,7 +39,7 @@ struct Stored {
 }
 
 /// What was cosigned last.
-struct Last {
+struct LastCosigned {
     size: u64,
     root: Hash,
     note: String,
@@ -50,7 +50,7 @@ struct Last {
 struct Log {
     key: VerifyingKey,
     file: String,
-    last: Mutex<Last>,
+    last: Mutex<LastCosigned>,
 }
 
 /// How a log stands.
@@ -79,7 +79,7 @@ impl Witness {
         key: CosigningKey,
         logs: Vec<ListedLog>,
     ) -> Result<Self, WitnessError> {
-        if read(&*state, IDENTITY)?.is_some() {
+        if read(&*state, IDENTITY_FILE)?.is_some() {
             return Err(WitnessError::StateExists);
         }
         let identity = Identity {
@@ -87,7 +87,7 @@ impl Witness {
             witness: key.verifying_key().to_text(),
             logs: BTreeSet::new(),
         };
-        write(&*state, IDENTITY, &identity)?;
+        write(&*state, IDENTITY_FILE, &identity)?;
         Self::open(state, key, logs)
     }
 
@@ -101,26 +101,26 @@ impl Witness {
         key: CosigningKey,
         listed: Vec<ListedLog>,
     ) -> Result<Self, WitnessError> {
-        let bytes = read(&*state, IDENTITY)?.ok_or(WitnessError::NoState)?;
-        let mut identity: Identity = decode(IDENTITY, &bytes)?;
+        let bytes = read(&*state, IDENTITY_FILE)?.ok_or(WitnessError::NoState)?;
+        let mut identity: Identity = decode(IDENTITY_FILE, &bytes)?;
         let own = key.verifying_key().to_text();
         if identity.witness != own {
             let reason = format!("it belongs to {}, but the key is {own}", identity.witness);
-            return Err(WitnessError::corrupt(IDENTITY, reason));
+            return Err(WitnessError::corrupt(IDENTITY_FILE, reason));
         }
         let known = identity.logs.len();
         let mut logs = BTreeMap::new();
         for ListedLog { origin, key } in listed {
-            let file = format!("{LOGS}/{}", name_of(&origin));
+            let file = format!("{LOGS}/{}", file_name(&origin));
             if !identity.logs.contains(&origin) {
-                begin(&*state, &file, &origin)?;
+                initialize_log(&*state, &file, &origin)?;
                 identity.logs.insert(origin.clone());
             }
             let last = Mutex::new(load(&*state, &file, &origin)?);
             logs.insert(origin, Log { key, file, last });
         }
         if identity.logs.len() != known {
-            write(&*state, IDENTITY, &identity)?;
+            write(&*state, IDENTITY_FILE, &identity)?;
         }
         Ok(Self { state, key, logs })
     }
@@ -129,17 +129,17 @@ impl Witness {
     /// the answer, one signature line. It is on the disk by then.
     ///
     /// # Errors
-    /// [`Refused`], and nothing was cosigned.
-    pub fn add_checkpoint(&self, body: &[u8], now: u64) -> Result<String, Refused> {
-        let malformed = |error: LedgerError| Refused::Malformed(error.to_string());
-        let body = std::str::from_utf8(body).map_err(|_| Refused::Malformed("not UTF-8".to_owned()))?;
+    /// [`CosignError`], and nothing was cosigned.
+    pub fn add_checkpoint(&self, body: &[u8], now: u64) -> Result<String, CosignError> {
+        let malformed = |error: LedgerError| CosignError::Malformed(error.to_string());
+        let body = std::str::from_utf8(body).map_err(|_| CosignError::Malformed("not UTF-8".to_owned()))?;
         let asked = AddCheckpoint::parse(body).map_err(malformed)?;
         let signed = SignedCheckpoint::parse(asked.note).map_err(malformed)?;
         let checkpoint = signed.checkpoint();
-        let log = self.logs.get(&checkpoint.origin).ok_or(Refused::UnknownLog)?;
-        signed.verify(&log.key).map_err(Refused::NotSigned)?;
-        if asked.old > checkpoint.size || i64::try_from(checkpoint.size).is_err() {
-            return Err(Refused::Malformed(
+        let log = self.logs.get(&checkpoint.origin).ok_or(CosignError::UnknownLog)?;
+        signed.verify(&log.key).map_err(CosignError::NotSigned)?;
+        if asked.old_size > checkpoint.size || i64::try_from(checkpoint.size).is_err() {
+            return Err(CosignError::Malformed(
                 "the old size is larger than the new one, or a size exceeds 63 bits".to_owned(),
             ));
         }
@@ -147,18 +147,18 @@ impl Witness {
         if last.unsure {
             *last = load(&*self.state, &log.file, &checkpoint.origin)?;
         }
-        require_growth(&last, &asked, checkpoint)?;
-        let cosignature = self.key.cosign(&signed, now).map_err(Refused::NoSignature)?;
+        check_extends(&last, &asked, checkpoint)?;
+        let cosignature = self.key.cosign(&signed, now).map_err(CosignError::NoSignature)?;
         if last.unsure || last.size != checkpoint.size {
             let note = format!(
                 "{}\n{}{}",
                 signed.text(),
-                signed.lines_of(&log.key),
+                signed.signature_lines_by(&log.key),
                 cosignature.line
             );
             // Until it is known to be on the disk, either may be there.
             last.unsure = true;
-            let stored = Stored {
+            let stored = StoredLog {
                 v: VERSION,
                 origin: checkpoint.origin.clone(),
                 size: checkpoint.size,
@@ -166,7 +166,7 @@ impl Witness {
                 note,
             };
             write(&*self.state, &log.file, &stored)?;
-            *last = Last {
+            *last = LastCosigned {
                 size: checkpoint.size,
                 root: checkpoint.root,
                 note: stored.note,
@@ -181,7 +181,7 @@ impl Witness {
     #[must_use]
     pub fn checkpoint(&self, origin_digest: &str) -> Option<String> {
         let mut logs = self.logs.iter();
-        let (_, log) = logs.find(|(origin, _)| name_of(origin) == origin_digest)?;
+        let (_, log) = logs.find(|(origin, _)| file_name(origin) == origin_digest)?;
         let last = lock(&log.last);
         (!last.note.is_empty()).then(|| last.note.clone())
     }
@@ -199,36 +199,40 @@ impl Witness {
 }
 
 /// Checks that a checkpoint goes on from what was cosigned last.
-fn require_growth(last: &Last, asked: &AddCheckpoint<'_>, new: &Checkpoint) -> Result<(), Refused> {
-    if asked.old != last.size || new.size == last.size && new.root != last.root {
-        return Err(Refused::Conflict(last.size));
+fn check_extends(
+    last: &LastCosigned,
+    asked: &AddCheckpoint<'_>,
+    new: &Checkpoint,
+) -> Result<(), CosignError> {
+    if asked.old_size != last.size || new.size == last.size && new.root != last.root {
+        return Err(CosignError::Conflict(last.size));
     }
     if last.size == 0 || new.size == last.size {
         // Whatever a log begins with follows from nothing, and a tree from itself.
         return match asked.proof.is_empty() {
             true => Ok(()),
-            false => Err(Refused::NotConsistent(LedgerError::ProofLength)),
+            false => Err(CosignError::NotConsistent(LedgerError::ProofLength)),
         };
     }
     verify_consistency(last.size, &last.root, new.size, &new.root, &asked.proof)
-        .map_err(Refused::NotConsistent)
+        .map_err(CosignError::NotConsistent)
 }
 
-fn lock(last: &Mutex<Last>) -> MutexGuard<'_, Last> {
+fn lock(last: &Mutex<LastCosigned>) -> MutexGuard<'_, LastCosigned> {
     last.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn name_of(origin: &str) -> String {
+fn file_name(origin: &str) -> String {
     let digest = Sha256::digest(origin);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Says of a new log that nothing of it was cosigned. A start that was cut short may have done so already.
-fn begin(state: &dyn StateStorage, file: &str, origin: &str) -> Result<(), WitnessError> {
+fn initialize_log(state: &dyn StateStorage, file: &str, origin: &str) -> Result<(), WitnessError> {
     if read(state, file)?.is_some() {
         return Ok(());
     }
-    let stored = Stored {
+    let stored = StoredLog {
         v: VERSION,
         origin: origin.to_owned(),
         size: 0,
@@ -238,18 +242,18 @@ fn begin(state: &dyn StateStorage, file: &str, origin: &str) -> Result<(), Witne
     write(state, file, &stored)
 }
 
-fn load(state: &dyn StateStorage, file: &str, origin: &str) -> Result<Last, WitnessError> {
+fn load(state: &dyn StateStorage, file: &str, origin: &str) -> Result<LastCosigned, WitnessError> {
     let bytes = read(state, file)?.ok_or_else(|| {
         WitnessError::corrupt(
             file,
             format!("it is missing, but {origin} may have been cosigned"),
         )
     })?;
-    let stored: Stored = decode(file, &bytes)?;
+    let stored: StoredLog = decode(file, &bytes)?;
     let root = STANDARD.decode(&stored.root).ok();
     let root = root.and_then(|root| Hash::try_from(root).ok());
     match root {
-        Some(root) if stored.v == VERSION && stored.origin == origin => Ok(Last {
+        Some(root) if stored.v == VERSION && stored.origin == origin => Ok(LastCosigned {
             size: stored.size,
             root,
             note: stored.note,

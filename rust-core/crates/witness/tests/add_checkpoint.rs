@@ -9,9 +9,9 @@ use proofgate_ledger::{
     AddCheckpoint, Checkpoint, Cosignature, CosigningKey, Hash, Mmr, SignedCheckpoint, SigningKey,
     consistency_proof, leaf_hash,
 };
-use proofgate_state::memory::{Fault, Memory};
+use proofgate_state::memory::{Fault, MemoryStorage};
 use proofgate_state::{StateDirectory, StateStorage};
-use proofgate_witness::{ListedLog, Refused, Witness, WitnessError};
+use proofgate_witness::{CosignError, ListedLog, Witness, WitnessError};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
@@ -37,7 +37,7 @@ fn logs() -> Vec<ListedLog> {
     vec![listed("log.example/a"), listed("log.example/b")]
 }
 
-fn begun(state: &Memory) -> Witness {
+fn begun(state: &MemoryStorage) -> Witness {
     Witness::create(Arc::new(state.clone()), key(), logs()).unwrap()
 }
 
@@ -75,7 +75,7 @@ impl History {
             old => consistency_proof(&self.nodes, old, size).unwrap(),
         };
         AddCheckpoint {
-            old,
+            old_size: old,
             proof,
             note: &self.note(size),
         }
@@ -83,7 +83,7 @@ impl History {
     }
 }
 
-fn ask(witness: &Witness, body: &str) -> Result<String, (u16, Refused)> {
+fn ask(witness: &Witness, body: &str) -> Result<String, (u16, CosignError)> {
     witness
         .add_checkpoint(body.as_bytes(), NOW)
         .map_err(|refused| (refused.status().0, refused))
@@ -98,13 +98,13 @@ fn status(witness: &Witness, body: &str) -> u16 {
 
 #[test]
 fn a_log_that_grows_is_cosigned_and_the_cosignature_verifies() {
-    let (state, log) = (Memory::default(), History::new("log.example/a", 64, 0));
+    let (state, log) = (MemoryStorage::default(), History::new("log.example/a", 64, 0));
     let witness = begun(&state);
     for (old, size) in [(0, 0), (0, 5), (5, 5), (5, 8), (8, 33)] {
         let answer = ask(&witness, &log.ask(old, size)).unwrap();
         let note = log.note(size);
         let text = SignedCheckpoint::parse(&note).unwrap().text();
-        let cosignature = Cosignature::from_answer(text, &answer, &key().cosignature_key()).unwrap();
+        let cosignature = Cosignature::from_response(text, &answer, &key().cosignature_key()).unwrap();
         assert_eq!(cosignature.time, NOW);
     }
     // A restart goes on from there, and hands out what it cosigned.
@@ -125,7 +125,7 @@ fn each_refusal_has_the_status_that_the_protocol_gives_it() {
     let log = History::new("log.example/a", 64, 0);
     let fork = History::new("log.example/a", 3, 1);
     let unknown = History::new("log.example/c", 64, 0);
-    let witness = begun(&Memory::default());
+    let witness = begun(&MemoryStorage::default());
     assert_eq!(status(&witness, &log.ask(0, 5)), 200);
     let other_key = log.ask(5, 8).replace("log.example/a ", "log.example/b ");
     let no_base64 = log.ask(5, 8).replacen('\n', "\nAAAA\n", 1);
@@ -151,7 +151,7 @@ fn each_refusal_has_the_status_that_the_protocol_gives_it() {
         assert_eq!(status(&witness, &body), wanted, "{body}");
     }
     match ask(&witness, &log.ask(5, 8)) {
-        Err((409, Refused::Conflict(size))) => assert_eq!(size, 8),
+        Err((409, CosignError::Conflict(size))) => assert_eq!(size, 8),
         other => panic!("{other:?}"),
     }
     assert_eq!(witness.add_checkpoint(&[0xff], NOW).unwrap_err().status().0, 400);
@@ -164,7 +164,7 @@ fn a_changed_byte_of_a_signed_checkpoint_is_not_cosigned() {
     for at in 0..body.len() {
         let mut changed = body.clone().into_bytes();
         changed[at] ^= 1;
-        let witness = begun(&Memory::default());
+        let witness = begun(&MemoryStorage::default());
         assert!(witness.add_checkpoint(&changed, NOW).is_err(), "at {at}");
         assert_eq!(witness.heads()[0].size, 0);
     }
@@ -173,7 +173,7 @@ fn a_changed_byte_of_a_signed_checkpoint_is_not_cosigned() {
 #[test]
 fn of_two_histories_that_come_at_once_one_is_cosigned() {
     for _ in 0..50 {
-        let witness = Arc::new(begun(&Memory::default()));
+        let witness = Arc::new(begun(&MemoryStorage::default()));
         let start = Arc::new(Barrier::new(4));
         let asking: Vec<_> = (0..4)
             .map(|number| {
@@ -218,7 +218,7 @@ fn a_state_that_is_lost_locked_or_anothers_is_told() {
 
 #[test]
 fn a_log_that_joins_the_list_begins_and_one_that_left_it_is_remembered() {
-    let (state, log) = (Memory::default(), History::new("log.example/a", 64, 0));
+    let (state, log) = (MemoryStorage::default(), History::new("log.example/a", 64, 0));
     let of = |logs| Witness::open(Arc::new(state.clone()), key(), logs).unwrap();
     drop(begun(&state));
     assert_eq!(status(&of(vec![listed("log.example/a")]), &log.ask(0, 5)), 200);
@@ -233,8 +233,8 @@ fn a_log_that_joins_the_list_begins_and_one_that_left_it_is_remembered() {
 
 #[test]
 fn a_cosignature_does_not_leave_on_the_strength_of_a_write_that_failed() {
-    for fault in [Fault::Before, Fault::After, Fault::Unsynced] {
-        let state = Memory::default();
+    for fault in [Fault::BeforeWrite, Fault::AfterWrite, Fault::Unsynced] {
+        let state = MemoryStorage::default();
         let (one, other) = (
             History::new("log.example/a", 0, 1),
             History::new("log.example/a", 0, 2),
@@ -244,7 +244,7 @@ fn a_cosignature_does_not_leave_on_the_strength_of_a_write_that_failed() {
         assert_eq!(status(&witness, &one.ask(0, 9)), 503);
         state.heal();
         // It says what it has read; whether the disk has it, it does not know.
-        let old = if fault == Fault::Before { 0 } else { 9 };
+        let old = if fault == Fault::BeforeWrite { 0 } else { 9 };
         assert_eq!(status(&witness, &one.ask(old, 9)), 200, "{fault:?}");
         state.lose_power();
         witness = Witness::open(Arc::new(state.clone()), key(), logs()).unwrap();
@@ -268,7 +268,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0u8..3, 0u64..64, prop::option::weighted(0.2, 0u64..64)).prop_map(|(a, b, c)| Step::Ask(a, b, c)),
-        2 => (0u64..2, prop::sample::select(vec![Fault::Before, Fault::After, Fault::Unsynced]))
+        2 => (0u64..2, prop::sample::select(vec![Fault::BeforeWrite, Fault::AfterWrite, Fault::Unsynced]))
             .prop_map(|(write, fault)| Step::Fail(write, fault)),
         2 => Just(Step::Heal),
         2 => any::<bool>().prop_map(Step::Restart),
@@ -279,7 +279,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn whatever_fails_all_that_was_cosigned_is_one_history(steps in steps(), fork in 0u64..40) {
-        let state = Memory::default();
+        let state = MemoryStorage::default();
         let histories: Vec<_> = (0..3).map(|history| History::new("log.example/a", fork, history)).collect();
         let mut witness = begun(&state);
         let mut cosigned: BTreeMap<u64, Hash> = BTreeMap::new();
@@ -304,7 +304,7 @@ proptest! {
                             prop_assert_eq!(cosigned.keys().max(), Some(&size), "a smaller tree after a larger one");
                             known = size;
                         }
-                        Err((_, Refused::Conflict(size))) => known = size,
+                        Err((_, CosignError::Conflict(size))) => known = size,
                         Err(_) => {}
                     }
                 }

@@ -1,48 +1,50 @@
 //! Answers of Gemini's: <https://ai.google.dev/api/generate-content>.
 
-use super::part::Part;
-use super::reading::{Reading, first, outcome};
+use super::part::JsonValue;
+use super::reading::{ResponseReader, first_choice, token_log_probability};
 use crate::Refusal;
 
 /// A `GenerateContentResponse`: a whole answer, or the next part of one.
-pub(super) fn content(reading: &mut Reading<'_>, value: Part<'_>) {
-    let [candidates, feedback] = value.named(["candidates", "promptFeedback"]);
+pub(super) fn read_content(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
+    let [candidates, feedback] = value.get_all(["candidates", "promptFeedback"]);
     reading.is_answer |= candidates.is_some() || feedback.is_some();
     let blocked = feedback.and_then(|feedback| feedback.get("blockReason"));
-    if blocked.is_some_and(Part::is_text) {
-        reading.refuses(Refusal::Filtered);
+    if blocked.is_some_and(JsonValue::is_text) {
+        reading.set_refusal(Refusal::Filtered);
     }
-    let Some(candidate) = first(candidates) else {
+    let Some(candidate) = first_choice(candidates) else {
         return;
     };
-    let [reason, content, told] = candidate.named(["finishReason", "content", "logprobsResult"]);
-    match reason.and_then(Part::text).as_deref() {
-        Some("MAX_TOKENS") => reading.cut = true,
+    let [reason, content, told] = candidate.get_all(["finishReason", "content", "logprobsResult"]);
+    match reason.and_then(JsonValue::text).as_deref() {
+        Some("MAX_TOKENS") => reading.hit_length_limit = true,
         Some("SAFETY" | "PROHIBITED_CONTENT" | "BLOCKLIST" | "SPII" | "RECITATION") => {
-            reading.refuses(Refusal::Filtered);
+            reading.set_refusal(Refusal::Filtered);
         }
         _ => {}
     }
     let parts = content.and_then(|content| content.get("parts"));
-    for part in parts.into_iter().flat_map(Part::elements) {
-        let [thought, text] = part.named(["thought", "text"]);
-        if !thought.is_some_and(Part::is_true) {
-            reading.text(text);
+    for part in parts.into_iter().flat_map(JsonValue::elements) {
+        let [thought, text] = part.get_all(["thought", "text"]);
+        if !thought.is_some_and(JsonValue::is_true) {
+            reading.push_text(text);
         }
     }
     let [chosen, tops] = told.map_or([None; 2], |told| {
-        told.named(["chosenCandidates", "topCandidates"])
+        told.get_all(["chosenCandidates", "topCandidates"])
     });
-    let mut chosen = chosen.into_iter().flat_map(Part::elements);
-    let mut tops = tops.into_iter().flat_map(Part::elements);
+    let mut chosen = chosen.into_iter().flat_map(JsonValue::elements);
+    let mut tops = tops.into_iter().flat_map(JsonValue::elements);
     loop {
         let (one, top) = (chosen.next(), tops.next());
         if one.is_none() && top.is_none() {
             return;
         }
         let others = top.and_then(|top| top.get("candidates"));
-        let all = one.into_iter().chain(others.into_iter().flat_map(Part::elements));
-        let all = all.map(|told| told.named(["bytes", "token", "logProbability"]));
-        reading.token(all.filter_map(outcome));
+        let all = one
+            .into_iter()
+            .chain(others.into_iter().flat_map(JsonValue::elements));
+        let all = all.map(|told| told.get_all(["bytes", "token", "logProbability"]));
+        reading.push_token(all.filter_map(token_log_probability));
     }
 }

@@ -1,79 +1,81 @@
 //! Answers of OpenAI's: <https://platform.openai.com/docs/api-reference>.
 
-use super::part::Part;
-use super::reading::{Reading, first, outcome};
+use super::part::JsonValue;
+use super::reading::{ResponseReader, first_choice, token_log_probability};
 use crate::{Refusal, TokenId};
 
 /// `chat.completion` and `chat.completion.chunk`.
-pub(super) fn chat(reading: &mut Reading<'_>, value: Part<'_>) {
+pub(super) fn read_chat(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let choices = value.get("choices");
     reading.is_answer |= choices.is_some();
-    let Some(choice) = first(choices) else {
+    let Some(choice) = first_choice(choices) else {
         return;
     };
-    let [reason, message, delta, told] = choice.named(["finish_reason", "message", "delta", "logprobs"]);
-    finish(reading, reason);
+    let [reason, message, delta, told] = choice.get_all(["finish_reason", "message", "delta", "logprobs"]);
+    read_finish_reason(reading, reason);
     if let Some(message) = message.or(delta) {
-        let [content, refusal] = message.named(["content", "refusal"]);
-        reading.text(content);
-        reading.declares(refusal);
+        let [content, refusal] = message.get_all(["content", "refusal"]);
+        reading.push_text(content);
+        reading.declare_refusal(refusal);
     }
-    tokens(reading, told.and_then(|told| told.get("content")));
+    read_logprobs(reading, told.and_then(|told| told.get("content")));
 }
 
 /// `text_completion`, whole and in parts.
-pub(super) fn completion(reading: &mut Reading<'_>, value: Part<'_>) {
+pub(super) fn read_completion(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let choices = value.get("choices");
     reading.is_answer |= choices.is_some();
-    let Some(choice) = first(choices) else {
+    let Some(choice) = first_choice(choices) else {
         return;
     };
-    let [reason, text, told] = choice.named(["finish_reason", "text", "logprobs"]);
-    finish(reading, reason);
-    reading.text(text);
+    let [reason, text, told] = choice.get_all(["finish_reason", "text", "logprobs"]);
+    read_finish_reason(reading, reason);
+    reading.push_text(text);
     let Some(told) = told else {
         return;
     };
-    let lists = told.named(["tokens", "token_logprobs", "top_logprobs"]);
-    let [tokens, mut chosen, mut alternatives] = lists.map(|list| list.into_iter().flat_map(Part::elements));
+    let lists = told.get_all(["tokens", "token_logprobs", "top_logprobs"]);
+    let [tokens, mut chosen, mut alternatives] =
+        lists.map(|list| list.into_iter().flat_map(JsonValue::elements));
     for token in tokens {
-        let id = token.text().map(|token| TokenId::of(token.as_bytes()));
-        let logarithm = chosen.next().and_then(Part::number);
-        let others = alternatives.next().into_iter().flat_map(Part::members);
-        let others = others
-            .filter_map(|(token, logarithm)| Some((TokenId::of(token.as_bytes()), logarithm.number()?)));
-        reading.token(id.zip(logarithm).into_iter().chain(others));
+        let id = token.text().map(|token| TokenId::from_bytes(token.as_bytes()));
+        let logarithm = chosen.next().and_then(JsonValue::as_f64);
+        let others = alternatives.next().into_iter().flat_map(JsonValue::members);
+        let others = others.filter_map(|(token, logarithm)| {
+            Some((TokenId::from_bytes(token.as_bytes()), logarithm.as_f64()?))
+        });
+        reading.push_token(id.zip(logarithm).into_iter().chain(others));
     }
 }
 
 /// A whole `response`.
-pub(super) fn response(reading: &mut Reading<'_>, value: Part<'_>) {
-    let [output, details] = value.named(["output", "incomplete_details"]);
+pub(super) fn read_response(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
+    let [output, details] = value.get_all(["output", "incomplete_details"]);
     reading.is_answer |= output.is_some();
-    response_end(reading, details);
-    let items = output.into_iter().flat_map(Part::elements);
+    read_response_end(reading, details);
+    let items = output.into_iter().flat_map(JsonValue::elements);
     let contents = items.filter_map(|item| item.get("content"));
-    for part in contents.flat_map(Part::elements) {
-        let [text, refusal, told] = part.named(["text", "refusal", "logprobs"]);
-        reading.text(text);
-        reading.declares(refusal);
-        tokens(reading, told);
+    for part in contents.flat_map(JsonValue::elements) {
+        let [text, refusal, told] = part.get_all(["text", "refusal", "logprobs"]);
+        reading.push_text(text);
+        reading.declare_refusal(refusal);
+        read_logprobs(reading, told);
     }
 }
 
 /// An event of a stream of one.
-pub(super) fn response_event(reading: &mut Reading<'_>, value: Part<'_>) {
-    let [kind, delta, told, response] = value.named(["type", "delta", "logprobs", "response"]);
-    let kind = kind.and_then(Part::text).unwrap_or_default();
+pub(super) fn read_response_event(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
+    let [kind, delta, told, response] = value.get_all(["type", "delta", "logprobs", "response"]);
+    let kind = kind.and_then(JsonValue::text).unwrap_or_default();
     reading.is_answer |= kind.starts_with("response.");
     match &*kind {
         "response.output_text.delta" => {
-            reading.text(delta);
-            tokens(reading, told);
+            reading.push_text(delta);
+            read_logprobs(reading, told);
         }
-        "response.refusal.delta" => reading.declares(delta),
+        "response.refusal.delta" => reading.declare_refusal(delta),
         "response.completed" | "response.incomplete" => {
-            response_end(
+            read_response_end(
                 reading,
                 response.and_then(|response| response.get("incomplete_details")),
             );
@@ -82,29 +84,29 @@ pub(super) fn response_event(reading: &mut Reading<'_>, value: Part<'_>) {
     }
 }
 
-fn response_end(reading: &mut Reading<'_>, details: Option<Part<'_>>) {
+fn read_response_end(reading: &mut ResponseReader<'_>, details: Option<JsonValue<'_>>) {
     let reason = details.and_then(|details| details.get("reason")?.text());
     match reason.as_deref() {
-        Some("max_output_tokens") => reading.cut = true,
-        Some("content_filter") => reading.refuses(Refusal::Filtered),
+        Some("max_output_tokens") => reading.hit_length_limit = true,
+        Some("content_filter") => reading.set_refusal(Refusal::Filtered),
         _ => {}
     }
 }
 
-fn finish(reading: &mut Reading<'_>, reason: Option<Part<'_>>) {
-    match reason.and_then(Part::text).as_deref() {
-        Some("length") => reading.cut = true,
-        Some("content_filter") => reading.refuses(Refusal::Filtered),
+fn read_finish_reason(reading: &mut ResponseReader<'_>, reason: Option<JsonValue<'_>>) {
+    match reason.and_then(JsonValue::text).as_deref() {
+        Some("length") => reading.hit_length_limit = true,
+        Some("content_filter") => reading.set_refusal(Refusal::Filtered),
         _ => {}
     }
 }
 
-fn tokens(reading: &mut Reading<'_>, told: Option<Part<'_>>) {
-    for token in told.into_iter().flat_map(Part::elements) {
-        let [bytes, name, logarithm, others] = token.named(["bytes", "token", "logprob", "top_logprobs"]);
-        let others = others.into_iter().flat_map(Part::elements);
-        let others = others.map(|other| other.named(["bytes", "token", "logprob"]));
+fn read_logprobs(reading: &mut ResponseReader<'_>, told: Option<JsonValue<'_>>) {
+    for token in told.into_iter().flat_map(JsonValue::elements) {
+        let [bytes, name, logarithm, others] = token.get_all(["bytes", "token", "logprob", "top_logprobs"]);
+        let others = others.into_iter().flat_map(JsonValue::elements);
+        let others = others.map(|other| other.get_all(["bytes", "token", "logprob"]));
         let all = std::iter::once([bytes, name, logarithm]).chain(others);
-        reading.token(all.filter_map(outcome));
+        reading.push_token(all.filter_map(token_log_probability));
     }
 }

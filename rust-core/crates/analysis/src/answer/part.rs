@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 /// A JSON value that was found to be one, without white space around it.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a>(&'a str);
+pub(super) struct JsonValue<'a>(&'a str);
 
-impl<'a> Part<'a> {
+impl<'a> JsonValue<'a> {
     /// A whole document; `None` when it is no JSON.
-    pub(super) fn whole(document: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(document: &'a [u8]) -> Option<Self> {
         let raw: &RawValue = serde_json::from_slice(document).ok()?;
-        Some(Part(raw.get()))
+        Some(JsonValue(raw.get()))
     }
 
     pub(super) fn is_list(self) -> bool {
@@ -28,22 +28,22 @@ impl<'a> Part<'a> {
     }
 
     /// The elements of a list; none of anything else.
-    pub(super) fn elements(self) -> impl Iterator<Item = Part<'a>> {
-        let mut rest = Rest(self.0.strip_prefix('[').unwrap_or_default());
-        std::iter::from_fn(move || rest.value())
+    pub(super) fn elements(self) -> impl Iterator<Item = JsonValue<'a>> {
+        let mut rest = JsonCursor(self.0.strip_prefix('[').unwrap_or_default());
+        std::iter::from_fn(move || rest.next_value())
     }
 
     /// The members of an object, with their names; none of anything else.
-    pub(super) fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Part<'a>)> {
-        let mut rest = Rest(self.0.strip_prefix('{').unwrap_or_default());
+    pub(super) fn members(self) -> impl Iterator<Item = (Cow<'a, str>, JsonValue<'a>)> {
+        let mut rest = JsonCursor(self.0.strip_prefix('{').unwrap_or_default());
         std::iter::from_fn(move || {
-            let name = rest.value()?.text()?;
-            Some((name, rest.value()?))
+            let name = rest.next_value()?.text()?;
+            Some((name, rest.next_value()?))
         })
     }
 
     /// The members of an object that have these names; of two with one name the last.
-    pub(super) fn named<const N: usize>(self, names: [&str; N]) -> [Option<Part<'a>>; N] {
+    pub(super) fn get_all<const N: usize>(self, names: [&str; N]) -> [Option<JsonValue<'a>>; N] {
         let mut found = [None; N];
         for (name, part) in self.members() {
             if let Some(at) = names.iter().position(|wanted| *wanted == name) {
@@ -54,8 +54,8 @@ impl<'a> Part<'a> {
     }
 
     /// The member of an object that has this name.
-    pub(super) fn get(self, name: &str) -> Option<Part<'a>> {
-        let [part] = self.named([name]);
+    pub(super) fn get(self, name: &str) -> Option<JsonValue<'a>> {
+        let [part] = self.get_all([name]);
         part
     }
 
@@ -69,37 +69,37 @@ impl<'a> Part<'a> {
     }
 
     /// A number that is a whole one.
-    pub(super) fn count(self) -> Option<u64> {
+    pub(super) fn as_u64(self) -> Option<u64> {
         self.0.parse().ok()
     }
 
     /// Any number that is not beyond all that can be reckoned with.
-    pub(super) fn number(self) -> Option<f64> {
+    pub(super) fn as_f64(self) -> Option<f64> {
         self.0.parse().ok().filter(|number: &f64| number.is_finite())
     }
 }
 
 /// What is left of a list or an object. It was found to be JSON before.
-struct Rest<'a>(&'a str);
+struct JsonCursor<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> JsonCursor<'a> {
     /// The next value, or name; `None` at the end.
-    fn value(&mut self) -> Option<Part<'a>> {
+    fn next_value(&mut self) -> Option<JsonValue<'a>> {
         let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
         let start = self.0.bytes().position(|byte| !is_between(&byte))?;
         let rest = self.0.get(start..)?;
-        let length = length(rest.as_bytes());
+        let length = value_length(rest.as_bytes());
         self.0 = rest.get(length..)?;
-        (length > 0).then(|| Part(&rest[..length]))
+        (length > 0).then(|| JsonValue(&rest[..length]))
     }
 }
 
 /// The length of the value that stands at the beginning; 0 where a list or an object ends.
-fn length(bytes: &[u8]) -> usize {
+fn value_length(bytes: &[u8]) -> usize {
     let (mut at, mut depth) = (0, 0u32);
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'"' => at += text_length(&bytes[at..]),
+            b'"' => at += string_length(&bytes[at..]),
             b'[' | b'{' => (at, depth) = (at + 1, depth + 1),
             b']' | b'}' if depth == 0 => return at,
             b']' | b'}' => (at, depth) = (at + 1, depth - 1),
@@ -117,7 +117,7 @@ fn length(bytes: &[u8]) -> usize {
 }
 
 /// The length of a string with its quotes.
-fn text_length(bytes: &[u8]) -> usize {
+fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -133,8 +133,8 @@ fn text_length(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn part(text: &str) -> Part<'_> {
-        Part::whole(text.as_bytes()).unwrap()
+    fn part(text: &str) -> JsonValue<'_> {
+        JsonValue::parse(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -170,7 +170,9 @@ mod tests {
                 ("a", "4")
             ]
         );
-        let [b, a, none] = object.named(["b", "a", "d"]).map(|part| part.map(|part| part.0));
+        let [b, a, none] = object
+            .get_all(["b", "a", "d"])
+            .map(|part| part.map(|part| part.0));
         assert_eq!((a, b, none), (Some("4"), Some(r#"{"a":2}"#), None));
         for nothing in ["[]", "{ }", "1", "\"[1]\"", "null"] {
             let nothing = part(nothing);
@@ -182,16 +184,16 @@ mod tests {
     fn values_are_read_as_what_they_are_and_as_nothing_else() {
         assert_eq!(part(r#""a\n\u00e9""#).text().as_deref(), Some("a\né"));
         assert_eq!(part(r#""\ud800""#).text(), None);
-        assert_eq!((part("7").count(), part("7").number()), (Some(7), Some(7.0)));
-        assert_eq!((part("-0.5").count(), part("-0.5").number()), (None, Some(-0.5)));
-        assert_eq!(part("1e999").number(), None);
+        assert_eq!((part("7").as_u64(), part("7").as_f64()), (Some(7), Some(7.0)));
+        assert_eq!((part("-0.5").as_u64(), part("-0.5").as_f64()), (None, Some(-0.5)));
+        assert_eq!(part("1e999").as_f64(), None);
         for other in ["\"7\"", "null", "[7]", "true"] {
             let other = part(other);
-            assert_eq!((other.count(), other.number()), (None, None));
+            assert_eq!((other.as_u64(), other.as_f64()), (None, None));
         }
         assert!(part("true").is_true() && !part("\"true\"").is_true() && part("\"\"").is_text());
         for broken in ["", "[1", "{\"a\"}", "[1] 2", "\"\u{1}\""] {
-            assert!(Part::whole(broken.as_bytes()).is_none(), "{broken}");
+            assert!(JsonValue::parse(broken.as_bytes()).is_none(), "{broken}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Models whose answers are drawn, with a seed.
 #![allow(dead_code, missing_docs, reason = "shared by tests and an example")]
 
-use proofgate_analysis::{Distribution, Entropy, Measures, Refusal, Repetition, TokenId};
+use proofgate_analysis::{Entropy, Measures, Refusal, Repetition, TokenDistribution, TokenId};
 
 pub struct Random(u64);
 
@@ -64,22 +64,22 @@ impl Model {
         Measures {
             entropy: Some(Entropy {
                 tokens,
-                at_least: entropy,
-                at_most: None,
-                told: 0.9,
+                min: entropy,
+                max: None,
+                reported_probability: 0.9,
                 comparable: Some(entropy),
             }),
-            opening: Distribution::from_logarithms(told),
+            first_token: TokenDistribution::from_log_probabilities(told),
             tokens: Some(tokens),
-            refusal: is_refusal.then_some(Refusal::Opening),
-            cut,
+            refusal: is_refusal.then_some(Refusal::Prefix),
+            hit_length_limit: cut,
             repetition: Some(Repetition {
-                share,
-                stretch: 0.0,
+                repeated_share: share,
+                longest_run_share: 0.0,
                 is_loop: false,
             }),
             text_bytes: 0,
-            partly_read: false,
+            is_truncated: false,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! An auditor of a simulated disk, whose clock the test has.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_auditor::{Auditor, Code, Entry, Kind, Poll, Settings};
+use proofgate_auditor::{Auditor, Entry, EntryKind, FindingCode, PollSummary, Settings};
 use proofgate_evidence::{ReadFile, ReadStorage};
 use proofgate_ledger::{SigningKey, TrustPolicy};
 use proofgate_ledger_testkit::{Promised, Worker, filled, start, vkey};
-use proofgate_state::memory::Memory;
+use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
@@ -36,7 +36,7 @@ impl ReadStorage for Volume {
 
 pub struct Audit {
     pub volume: Volume,
-    pub state: Memory,
+    pub state: MemoryStorage,
     pub auditor: Auditor,
     pub policy: Arc<TrustPolicy>,
     pub now: u64,
@@ -46,11 +46,11 @@ pub fn settings() -> Settings {
     Settings {
         ledger: PathBuf::from("/"),
         key: vkey(),
-        keeping: Some(keeping_key().verifying_key()),
-        beat: 10 * SECOND,
-        second_look: 5 * SECOND,
-        stall: 30 * SECOND,
-        configurations: false,
+        retention_key: Some(keeping_key().verifying_key()),
+        heartbeat: 10 * SECOND,
+        recheck_delay: 5 * SECOND,
+        stall_timeout: 30 * SECOND,
+        check_configurations: false,
         policy: Arc::new(TrustPolicy::unconditional()),
     }
 }
@@ -70,7 +70,10 @@ impl Audit {
 
     pub fn under(disk: &SimulatedDisk, policy: TrustPolicy) -> Self {
         let policy = Arc::new(policy);
-        let (volume, state) = (Volume(Arc::new(Mutex::new(disk.clone()))), Memory::default());
+        let (volume, state) = (
+            Volume(Arc::new(Mutex::new(disk.clone()))),
+            MemoryStorage::default(),
+        );
         let auditor = Auditor::create(
             Arc::new(volume.clone()),
             Arc::new(state.clone()),
@@ -100,7 +103,7 @@ impl Audit {
         self.auditor = Auditor::open(volume, state, auditor_key(), settings).unwrap();
     }
 
-    pub fn poll(&mut self) -> Poll {
+    pub fn poll(&mut self) -> PollSummary {
         self.now += SECOND;
         self.auditor.poll(self.now, u64::MAX, 0).unwrap()
     }
@@ -112,14 +115,14 @@ impl Audit {
         }
     }
 
-    pub fn codes(&self) -> Vec<Code> {
-        let mut codes: Vec<Code> = self.auditor.findings().iter().map(|found| found.code).collect();
+    pub fn codes(&self) -> Vec<FindingCode> {
+        let mut codes: Vec<FindingCode> = self.auditor.findings().iter().map(|found| found.code).collect();
         codes.sort_unstable();
         codes.dedup();
         codes
     }
 
-    pub fn expect(&mut self, code: Code) {
+    pub fn expect(&mut self, code: FindingCode) {
         self.watch();
         assert!(
             self.codes().contains(&code),
@@ -152,7 +155,7 @@ impl Audit {
         entries
     }
 
-    pub fn told(&self) -> Vec<(Kind, u64)> {
+    pub fn told(&self) -> Vec<(EntryKind, u64)> {
         self.entries()
             .iter()
             .map(|entry| (entry.kind, entry.size))
@@ -191,6 +194,6 @@ pub fn copy(disk: &SimulatedDisk, from: &Path, to: &Path) {
     for name in disk.list(from).unwrap() {
         let bytes = disk.read(&from.join(&name)).unwrap();
         disk.create(&to.join(&name)).unwrap();
-        disk.rot(&to.join(&name), |file| *file = bytes);
+        disk.corrupt(&to.join(&name), |file| *file = bytes);
     }
 }

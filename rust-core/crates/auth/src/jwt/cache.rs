@@ -2,7 +2,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::Credential;
-use crate::digest::same_digest;
+use crate::digest::digests_equal;
 use crate::shards::TenantName;
 
 /// How many tokens can have one slot in common.
@@ -12,11 +12,11 @@ const SETS: usize = 1024;
 
 /// A token that was verified.
 #[derive(Debug, Clone)]
-pub(super) struct Verified {
+pub(super) struct VerifiedToken {
     /// SHA-256 of the token.
     pub(super) token: [u8; 32],
     /// The seconds since 1970 in which it is valid: a clock that is set back can come to before their beginning.
-    pub(super) valid: Range<u64>,
+    pub(super) valid_seconds: Range<u64>,
     pub(super) issuer: usize,
     /// Of the key set that it was verified with.
     pub(super) generation: u64,
@@ -31,9 +31,9 @@ pub(crate) struct Subject {
     pub(crate) credential: Credential,
 }
 
-const EMPTY: Verified = Verified {
+const EMPTY: VerifiedToken = VerifiedToken {
     token: [0; 32],
-    valid: 0..0,
+    valid_seconds: 0..0,
     issuer: 0,
     generation: 0,
     subject: None,
@@ -41,30 +41,30 @@ const EMPTY: Verified = Verified {
 
 /// The last tokens that were verified, in a fixed table of 4096 entries (500 KB). Only genuine tokens get in, so
 /// nobody without a signing key can push others out.
-pub(super) struct Cache {
-    entries: Box<[[Verified; WAYS]]>,
+pub(super) struct TokenCache {
+    entries: Box<[[VerifiedToken; WAYS]]>,
     /// The way to overwrite when all of a slot are in use.
     next: usize,
 }
 
-impl Cache {
+impl TokenCache {
     pub(super) fn new() -> Self {
-        Cache {
+        TokenCache {
             entries: vec![[const { EMPTY }; WAYS]; SETS].into(),
             next: 0,
         }
     }
 
     /// Whom a token is about, if its entry still counts.
-    pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&Verified) -> bool) -> Option<Subject> {
+    pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&VerifiedToken) -> bool) -> Option<Subject> {
         self.entries[slot(token)]
             .iter()
-            .find(|entry| is_live(entry) && same_digest(&entry.token, token))
+            .find(|entry| is_live(entry) && digests_equal(&entry.token, token))
             .and_then(|entry| entry.subject.clone())
     }
 
     /// Remembers a token, in place of one that no longer counts if there is one.
-    pub(super) fn insert(&mut self, verified: Verified, is_live: impl Fn(&Verified) -> bool) {
+    pub(super) fn insert(&mut self, verified: VerifiedToken, is_live: impl Fn(&VerifiedToken) -> bool) {
         let ways = &mut self.entries[slot(&verified.token)];
         let way = ways.iter().position(|entry| !is_live(entry)).unwrap_or(self.next);
         ways[way] = verified;
@@ -73,7 +73,7 @@ impl Cache {
 }
 
 /// Without the entries: they are many and tell nothing.
-impl fmt::Debug for Cache {
+impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").finish_non_exhaustive()
     }

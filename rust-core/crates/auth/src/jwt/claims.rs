@@ -5,7 +5,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::Issuer;
-use super::token::object;
+use super::token::parse_object;
 use crate::AuthError;
 
 /// The registered claims that are looked at (RFC 7519 section 4.1). Repeated ones are refused by serde.
@@ -29,7 +29,7 @@ impl Claims {
     /// # Errors
     /// [`AuthError::InvalidClaims`] when the payload is not a JSON object or a claim has the wrong type.
     pub(super) fn parse(payload: &[u8]) -> Result<Self, AuthError> {
-        object(payload).ok_or(AuthError::InvalidClaims)
+        parse_object(payload).ok_or(AuthError::InvalidClaims)
     }
 
     /// Checks for whom and for when the token is, and returns the seconds in which it is valid. When it was issued (`iat`)

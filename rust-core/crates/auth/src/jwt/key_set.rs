@@ -36,13 +36,13 @@ struct PublicKey {
 
 /// Why a key set has no key for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoKey {
+pub(super) enum KeyLookupError {
     /// A newer key set may have it.
     Missing,
     /// Several keys fit a token that names none.
     Ambiguous,
     /// The key that the token names is for another algorithm.
-    OtherAlgorithm,
+    WrongAlgorithm,
 }
 
 impl KeySet {
@@ -68,7 +68,7 @@ impl KeySet {
             return Err(too_large);
         }
         let document: Document<'_> =
-            super::token::object(jwks_json.as_bytes()).ok_or(Error::MalformedKeySet)?;
+            super::token::parse_object(jwks_json.as_bytes()).ok_or(Error::MalformedKeySet)?;
         let given = document.keys.len();
         if given > MAX_KEYS {
             return Err(too_large);
@@ -104,7 +104,7 @@ impl KeySet {
     }
 
     /// Whether both were read from the same text.
-    pub(super) fn same_source(&self, other: &KeySet) -> bool {
+    pub(super) fn has_same_source(&self, other: &KeySet) -> bool {
         self.source == other.source
     }
 
@@ -113,32 +113,32 @@ impl KeySet {
     ///
     /// # Errors
     /// `Err(NoKey)` when there is none; `Ok(Err(_))` with [`AuthError::InvalidSignature`] when it does not fit.
-    pub(super) fn verify(&self, token: &CompactToken<'_>) -> Result<Result<(), AuthError>, NoKey> {
+    pub(super) fn verify(&self, token: &CompactToken<'_>) -> Result<Result<(), AuthError>, KeyLookupError> {
         let algorithm = token.header.algorithm;
         let key = match token.header.key_id.as_deref() {
-            Some(id) => self.named(id, algorithm)?,
-            None => self.only(algorithm)?,
+            Some(id) => self.find_by_id(id, algorithm)?,
+            None => self.only_key(algorithm)?,
         };
         Ok(key.verify(token))
     }
 
-    fn named(&self, id: &str, algorithm: SigningAlgorithm) -> Result<&PublicKey, NoKey> {
-        let mut reason = NoKey::Missing;
+    fn find_by_id(&self, id: &str, algorithm: SigningAlgorithm) -> Result<&PublicKey, KeyLookupError> {
+        let mut reason = KeyLookupError::Missing;
         for key in self.keys.iter().filter(|key| key.id.as_deref() == Some(id)) {
             if key.algorithm == algorithm {
                 return Ok(key);
             }
-            reason = NoKey::OtherAlgorithm;
+            reason = KeyLookupError::WrongAlgorithm;
         }
         Err(reason)
     }
 
-    fn only(&self, algorithm: SigningAlgorithm) -> Result<&PublicKey, NoKey> {
+    fn only_key(&self, algorithm: SigningAlgorithm) -> Result<&PublicKey, KeyLookupError> {
         let mut fitting = self.keys.iter().filter(|key| key.algorithm == algorithm);
         match (fitting.next(), fitting.next()) {
             (Some(key), None) => Ok(key),
-            (Some(_), Some(_)) => Err(NoKey::Ambiguous),
-            (None, _) => Err(NoKey::Missing),
+            (Some(_), Some(_)) => Err(KeyLookupError::Ambiguous),
+            (None, _) => Err(KeyLookupError::Missing),
         }
     }
 }
@@ -161,12 +161,12 @@ struct Jwk {
 
 impl PublicKey {
     fn parse(json: &str) -> Option<Self> {
-        let jwk: Jwk = super::token::object(json.as_bytes())?;
+        let jwk: Jwk = super::token::parse_object(json.as_bytes())?;
         let (algorithm, key, signature_bytes) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
-            ("RSA", _) => rsa(&jwk)?,
+            ("RSA", _) => parse_rsa(&jwk)?,
             ("EC", Some("P-256")) => {
                 let (x, y) = (jwk.x.as_deref()?, jwk.y.as_deref()?);
-                if coordinate(x).is_none() || coordinate(y).is_none() {
+                if parse_coordinate(x).is_none() || parse_coordinate(y).is_none() {
                     return None;
                 }
                 (
@@ -176,7 +176,7 @@ impl PublicKey {
                 )
             }
             ("OKP", Some("Ed25519")) => {
-                let x = coordinate(jwk.x.as_deref()?)?;
+                let x = parse_coordinate(jwk.x.as_deref()?)?;
                 (SigningAlgorithm::EdDsa, DecodingKey::from_ed_der(&x), 64)
             }
             _ => return None,
@@ -215,7 +215,7 @@ impl PublicKey {
 }
 
 /// An RSA key whose exponent cannot make a signature of its own message: odd, and at least 3.
-fn rsa(jwk: &Jwk) -> Option<(SigningAlgorithm, DecodingKey, usize)> {
+fn parse_rsa(jwk: &Jwk) -> Option<(SigningAlgorithm, DecodingKey, usize)> {
     let modulus = URL_SAFE_NO_PAD.decode(jwk.n.as_deref()?).ok()?;
     let exponent = URL_SAFE_NO_PAD.decode(jwk.e.as_deref()?).ok()?;
     let (modulus, exponent) = (without_leading_zeros(&modulus), without_leading_zeros(&exponent));
@@ -233,7 +233,7 @@ fn without_leading_zeros(bytes: &[u8]) -> &[u8] {
 }
 
 /// A coordinate of P-256 or a public key of Ed25519: 32 bytes, never shortened (RFC 7518 section 6.2.1.2).
-fn coordinate(text: &str) -> Option<[u8; 32]> {
+fn parse_coordinate(text: &str) -> Option<[u8; 32]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{KeySet, NoKey};
+use super::{KeyLookupError, KeySet};
 use crate::jwt::token::CompactToken;
 use crate::{AuthError, Error};
 
@@ -22,7 +22,7 @@ fn parse(keys: &[Value]) -> (KeySet, usize) {
     KeySet::parse(&json!({ "keys": keys }).to_string()).unwrap()
 }
 
-fn verdict(keys: &[Value], token: &str) -> Result<Result<(), AuthError>, NoKey> {
+fn verdict(keys: &[Value], token: &str) -> Result<Result<(), AuthError>, KeyLookupError> {
     parse(keys)
         .0
         .verify(&CompactToken::parse(token.as_bytes()).unwrap())
@@ -61,8 +61,11 @@ fn a_token_without_a_key_id_fits_only_when_one_key_can_be_meant() {
         verdict(&[meant.clone(), public("eddsa", json!({}))], token),
         Ok(Ok(()))
     );
-    assert_eq!(verdict(&[meant, other], token), Err(NoKey::Ambiguous));
-    assert_eq!(verdict(&[public("rs256", json!({}))], token), Err(NoKey::Missing));
+    assert_eq!(verdict(&[meant, other], token), Err(KeyLookupError::Ambiguous));
+    assert_eq!(
+        verdict(&[public("rs256", json!({}))], token),
+        Err(KeyLookupError::Missing)
+    );
 }
 
 #[test]

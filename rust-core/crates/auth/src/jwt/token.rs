@@ -32,18 +32,18 @@ impl<'t> CompactToken<'t> {
         let text = std::str::from_utf8(token).map_err(|_| AuthError::MalformedToken)?;
         let (signing_input, signature) = text.rsplit_once('.').ok_or(AuthError::MalformedToken)?;
         let (header, payload) = signing_input.split_once('.').ok_or(AuthError::MalformedToken)?;
-        let header = Header::parse(&decode(header)?)?;
+        let header = Header::parse(&decode_base64url(header)?)?;
         Ok(CompactToken {
             signing_input: signing_input.as_bytes(),
             signature,
             header,
-            payload: decode(payload)?,
+            payload: decode_base64url(payload)?,
         })
     }
 }
 
 /// Base64url without padding, with zeros in the unused bits, so that every value has one spelling.
-fn decode(part: &str) -> Result<Vec<u8>, AuthError> {
+fn decode_base64url(part: &str) -> Result<Vec<u8>, AuthError> {
     URL_SAFE_NO_PAD
         .decode(part)
         .map_err(|_| AuthError::MalformedToken)
@@ -70,7 +70,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error>
 
 impl Header {
     fn parse(json: &[u8]) -> Result<Self, AuthError> {
-        let parameters: Parameters = object(json).ok_or(AuthError::MalformedToken)?;
+        let parameters: Parameters = parse_object(json).ok_or(AuthError::MalformedToken)?;
         // No extension is understood here, and one that is critical must be (RFC 7515 section 4.1.11).
         if parameters.crit {
             return Err(AuthError::MalformedToken);
@@ -83,7 +83,7 @@ impl Header {
 }
 
 /// Reads a JSON object; serde alone would also take an array of the fields' values.
-pub(super) fn object<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Option<T> {
+pub(super) fn parse_object<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Option<T> {
     json.trim_ascii_start()
         .starts_with(b"{")
         .then(|| serde_json::from_slice(json).ok())

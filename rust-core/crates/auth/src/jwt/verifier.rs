@@ -1,10 +1,10 @@
 use std::cell::RefCell;
 
-use super::cache::{Cache, Subject, Verified};
+use super::cache::{Subject, TokenCache, VerifiedToken};
 use super::claims::{Claims, text_claim};
-use super::key_set::NoKey;
+use super::key_set::KeyLookupError;
 use super::token::CompactToken;
-use super::{Issuer, KeySet, WantedKeySets};
+use super::{Issuer, KeySet, RequestedKeySets};
 use crate::shards::TenantName;
 use crate::{AuthError, Credential, Error};
 
@@ -13,14 +13,14 @@ use crate::{AuthError, Credential, Error};
 pub(crate) struct JwtVerifier {
     issuers: Vec<Issuer>,
     state: RefCell<State>,
-    wanted: WantedKeySets,
+    requested: RequestedKeySets,
 }
 
 #[derive(Debug)]
 struct State {
     /// One for each issuer.
     key_sets: Vec<CurrentKeySet>,
-    cache: Cache,
+    cache: TokenCache,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -30,8 +30,8 @@ struct CurrentKeySet {
     generation: u64,
 }
 
-fn is_live(key_sets: &[CurrentKeySet], entry: &Verified, now_unix_seconds: u64) -> bool {
-    entry.valid.contains(&now_unix_seconds) && key_sets[entry.issuer].generation == entry.generation
+fn is_live(key_sets: &[CurrentKeySet], entry: &VerifiedToken, now_unix_seconds: u64) -> bool {
+    entry.valid_seconds.contains(&now_unix_seconds) && key_sets[entry.issuer].generation == entry.generation
 }
 
 impl JwtVerifier {
@@ -48,17 +48,17 @@ impl JwtVerifier {
         Ok(JwtVerifier {
             state: RefCell::new(State {
                 key_sets: vec![CurrentKeySet::default(); issuers.len()],
-                cache: Cache::new(),
+                cache: TokenCache::new(),
             }),
-            wanted: WantedKeySets::of(&issuers),
+            requested: RequestedKeySets::for_issuers(&issuers),
             issuers,
         })
     }
 
     /// Whom a token is about, if one with this SHA-256 was verified before and still counts.
-    pub(crate) fn remembered(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Subject> {
+    pub(crate) fn cached_subject(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Subject> {
         let state = self.state.borrow();
-        let is_live = |entry: &Verified| is_live(&state.key_sets, entry, now_unix_seconds);
+        let is_live = |entry: &VerifiedToken| is_live(&state.key_sets, entry, now_unix_seconds);
         state.cache.get(digest, is_live)
     }
 
@@ -90,11 +90,11 @@ impl JwtVerifier {
         let tenant = TenantName::new(tenant_name.into());
         is_tenant(&tenant)?;
         let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
-        let credential = Credential::of_subject(name, subject.unwrap_or(&tenant.text));
+        let credential = Credential::from_subject(name, subject.unwrap_or(&tenant.text));
         let subject = Subject { tenant, credential };
-        let verified = Verified {
+        let verified = VerifiedToken {
             token: *digest,
-            valid,
+            valid_seconds: valid,
             issuer: index,
             generation: key_sets[index].generation,
             subject: Some(subject.clone()),
@@ -109,12 +109,12 @@ impl JwtVerifier {
         issuer: usize,
         keys: Option<&KeySet>,
     ) -> Result<(), AuthError> {
-        match keys.map_or(Err(NoKey::Missing), |keys| keys.verify(token)) {
+        match keys.map_or(Err(KeyLookupError::Missing), |keys| keys.verify(token)) {
             Ok(verdict) => verdict,
-            Err(NoKey::OtherAlgorithm) => Err(AuthError::UnsupportedAlgorithm),
-            Err(NoKey::Ambiguous) => Err(AuthError::UnknownSigningKey),
-            Err(NoKey::Missing) => {
-                self.wanted.mark(issuer);
+            Err(KeyLookupError::WrongAlgorithm) => Err(AuthError::UnsupportedAlgorithm),
+            Err(KeyLookupError::Ambiguous) => Err(AuthError::UnknownSigningKey),
+            Err(KeyLookupError::Missing) => {
+                self.requested.mark(issuer);
                 Err(AuthError::UnknownSigningKey)
             }
         }
@@ -133,14 +133,14 @@ impl JwtVerifier {
         if !current
             .keys
             .as_ref()
-            .is_some_and(|known| known.same_source(&keys))
+            .is_some_and(|known| known.has_same_source(&keys))
         {
             current.keys = Some(keys);
             current.generation += 1;
         }
     }
 
-    pub(crate) fn keep_key_sets_of(&self, previous: &JwtVerifier) {
+    pub(crate) fn inherit_key_sets(&self, previous: &JwtVerifier) {
         let theirs = previous.state.borrow().key_sets.clone();
         for (issuer, current) in previous.issuers.iter().zip(theirs) {
             if let (Some(index), Some(keys)) = (self.index_of(&issuer.issuer), current.keys) {
@@ -149,8 +149,8 @@ impl JwtVerifier {
         }
     }
 
-    pub(crate) fn wanted(&self) -> WantedKeySets {
-        self.wanted.clone()
+    pub(crate) fn wanted(&self) -> RequestedKeySets {
+        self.requested.clone()
     }
 
     fn index_of(&self, issuer: &str) -> Option<usize> {

@@ -6,36 +6,36 @@ use super::Issuer;
 /// Issuers of which a token named a key that is not in their key set. The hot path marks them with one store; whoever
 /// fetches key sets looks at them from another thread and decides how often.
 #[derive(Debug, Clone, Default)]
-pub struct WantedKeySets {
-    issuers: Arc<[Wish]>,
+pub struct RequestedKeySets {
+    issuers: Arc<[KeySetRequest]>,
 }
 
 #[derive(Debug)]
-struct Wish {
+struct KeySetRequest {
     issuer: String,
-    wanted: AtomicBool,
+    requested: AtomicBool,
 }
 
-impl WantedKeySets {
-    pub(super) fn of(issuers: &[Issuer]) -> Self {
-        let wish = |issuer: &Issuer| Wish {
+impl RequestedKeySets {
+    pub(super) fn for_issuers(issuers: &[Issuer]) -> Self {
+        let wish = |issuer: &Issuer| KeySetRequest {
             issuer: issuer.issuer.clone(),
-            wanted: AtomicBool::new(false),
+            requested: AtomicBool::new(false),
         };
-        WantedKeySets {
+        RequestedKeySets {
             issuers: issuers.iter().map(wish).collect(),
         }
     }
 
     pub(super) fn mark(&self, issuer: usize) {
-        self.issuers[issuer].wanted.store(true, Ordering::Relaxed);
+        self.issuers[issuer].requested.store(true, Ordering::Relaxed);
     }
 
     /// The issuers that were marked since the last call.
     pub fn take(&self) -> Vec<String> {
         self.issuers
             .iter()
-            .filter(|wish| wish.wanted.swap(false, Ordering::Relaxed))
+            .filter(|wish| wish.requested.swap(false, Ordering::Relaxed))
             .map(|wish| wish.issuer.clone())
             .collect()
     }

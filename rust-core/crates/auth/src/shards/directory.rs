@@ -1,13 +1,13 @@
 /// Which shards hold what has a digest that begins so; built once, never changed.
 #[derive(Debug, Default)]
-pub(super) struct Directory {
+pub(super) struct PrefixIndex {
     /// The first eight bytes of every digest of all shards, ascending.
     prefixes: Box<[u64]>,
     /// The shard of each, in the same order. Of equal ones the lower number comes first.
     shards: Box<[u8]>,
 }
 
-impl Directory {
+impl PrefixIndex {
     /// From the prefixes of each shard, each sorted, in the order of the shards' numbers.
     pub(super) fn new<'p>(parts: impl Iterator<Item = &'p [u64]>) -> Self {
         let mut entries: Vec<(u64, u8)> = (0_u8..)
@@ -17,7 +17,7 @@ impl Directory {
         // The stable sort takes the sorted runs as they are and merges them.
         entries.sort();
         let (prefixes, shards): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-        Directory {
+        PrefixIndex {
             prefixes: prefixes.into(),
             shards: shards.into(),
         }

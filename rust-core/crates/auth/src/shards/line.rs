@@ -1,15 +1,15 @@
 use crate::api_key::KeyHash;
 
 /// The longest line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an end.
-pub(super) const MAX_LINE: usize = 512;
+pub(super) const MAX_LINE_BYTES: usize = 512;
 /// The longest name of a namespace, a key or a plan.
-const MAX_LABEL: usize = 63;
+const MAX_LABEL_BYTES: usize = 63;
 /// The longest name of a Kubernetes object.
-const MAX_NAME: usize = 253;
+const MAX_NAME_BYTES: usize = 253;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadLine {
+pub enum LineError {
     /// It is not of the form that all lines of the file have.
     #[error("it is malformed")]
     Malformed,
@@ -21,7 +21,7 @@ pub enum BadLine {
     TooLong,
     /// The file stops in the middle of a line.
     #[error("the file does not end with a line feed")]
-    NoEnd,
+    Unterminated,
 }
 
 /// A line of the file of keys.
@@ -33,21 +33,21 @@ pub(super) struct KeyLine<'l> {
 }
 
 /// `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, with one blank between two of them.
-pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
+pub(super) fn parse_key_line(line: &str) -> Result<KeyLine<'_>, LineError> {
     let mut words = line.split(' ');
-    let mut next = || words.next().ok_or(BadLine::Malformed);
+    let mut next = || words.next().ok_or(LineError::Malformed);
     let (digest, tenant, name) = (next()?, next()?, next()?);
     let expires_at = match words.next() {
         None => None,
         Some(word) => {
-            let digits = word.strip_prefix("not_after=").ok_or(BadLine::Malformed)?;
-            Some(unix_seconds(digits).ok_or(BadLine::Malformed)?)
+            let digits = word.strip_prefix("not_after=").ok_or(LineError::Malformed)?;
+            Some(parse_unix_seconds(digits).ok_or(LineError::Malformed)?)
         }
     };
     if words.next().is_some() || !is_tenant(tenant) || !is_label(name) {
-        return Err(BadLine::Malformed);
+        return Err(LineError::Malformed);
     }
-    let hash = hash(digest).ok_or(BadLine::Malformed)?;
+    let hash = parse_hash(digest).ok_or(LineError::Malformed)?;
     Ok(KeyLine {
         hash,
         expires_at,
@@ -57,28 +57,28 @@ pub(super) fn key_line(line: &str) -> Result<KeyLine<'_>, BadLine> {
 }
 
 /// `<tenant> <plan>`.
-pub(super) fn tenant_line(line: &str) -> Result<(&str, &str), BadLine> {
-    let (tenant, plan) = line.split_once(' ').ok_or(BadLine::Malformed)?;
+pub(super) fn parse_tenant_line(line: &str) -> Result<(&str, &str), LineError> {
+    let (tenant, plan) = line.split_once(' ').ok_or(LineError::Malformed)?;
     if is_tenant(tenant) && is_plan(plan) {
         Ok((tenant, plan))
     } else {
-        Err(BadLine::Malformed)
+        Err(LineError::Malformed)
     }
 }
 
 /// `<namespace>/<name>`: no tenant of a configuration has a slash in its name, so none is taken for another.
 fn is_tenant(text: &str) -> bool {
     text.split_once('/').is_some_and(|(namespace, name)| {
-        is_label(namespace) && name.len() <= MAX_NAME && name.split('.').all(is_dns)
+        is_label(namespace) && name.len() <= MAX_NAME_BYTES && name.split('.').all(is_dns_label)
     })
 }
 
 fn is_label(text: &str) -> bool {
-    text.len() <= MAX_LABEL && is_dns(text)
+    text.len() <= MAX_LABEL_BYTES && is_dns_label(text)
 }
 
 /// Lower-case letters, digits and inner hyphens.
-fn is_dns(text: &str) -> bool {
+fn is_dns_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
@@ -86,7 +86,7 @@ fn is_dns(text: &str) -> bool {
 /// A plan's name, as a configuration may give one.
 fn is_plan(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    text.len() <= MAX_LABEL
+    text.len() <= MAX_LABEL_BYTES
         && text.bytes().all(inner)
         && text
             .bytes()
@@ -95,7 +95,7 @@ fn is_plan(text: &str) -> bool {
 }
 
 /// A number from 1 on as it is written without a sign or a zero before it; it has 19 digits at most.
-fn unix_seconds(digits: &str) -> Option<u64> {
+fn parse_unix_seconds(digits: &str) -> Option<u64> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain && digits.len() <= 19 {
         digits.parse().ok()
@@ -104,7 +104,7 @@ fn unix_seconds(digits: &str) -> Option<u64> {
     }
 }
 
-fn hash(digits: &str) -> Option<KeyHash> {
+fn parse_hash(digits: &str) -> Option<KeyHash> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     if pairs.len() != 32 || !rest.is_empty() {
         return None;

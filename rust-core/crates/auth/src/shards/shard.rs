@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::line::{BadLine, MAX_LINE, key_line, tenant_line};
-use super::tenant_name::place_of;
+use super::line::{LineError, MAX_LINE_BYTES, parse_key_line, parse_tenant_line};
+use super::tenant_name::hash_prefix_of;
 use crate::AuthError;
 use crate::api_key::KeyHash;
 use crate::key_index::{IndexedKey, KeyIndex};
 use crate::well_known_keys::is_well_known;
 
 /// The longest file that is read: as much as a Secret can hold.
-const MAX_FILE: usize = 1 << 20;
+const MAX_FILE_BYTES: usize = 1 << 20;
 /// The most lines of a file.
 const MAX_LINES: usize = 1 << 14;
 
@@ -31,14 +31,14 @@ struct Owner {
     start: u32,
     length: u16,
     key_length: u8,
-    place: u64,
+    hash_prefix: u64,
 }
 
 /// Whose a key is, and what it is called.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnedKey<'s> {
     pub(super) tenant: &'s str,
-    pub(super) place: u64,
+    pub(super) hash_prefix: u64,
     pub(super) key_name: &'s str,
 }
 
@@ -59,9 +59,9 @@ pub struct Shard {
     /// The names of the keys' tenants, each with the key's own behind it, without anything between.
     names: Box<str>,
     /// The places of `tenants`, ascending.
-    places: Box<[u64]>,
+    tenant_prefixes: Box<[u64]>,
     tenants: Box<[ShardedTenant]>,
-    well_known: Box<[WellKnownKey]>,
+    well_known_keys: Box<[WellKnownKey]>,
     digest: [u8; 32],
 }
 
@@ -92,7 +92,7 @@ pub struct ShardError {
     /// Counts from 1; 0 when the whole file is meant.
     pub line: usize,
     /// What is wrong.
-    pub problem: BadLine,
+    pub problem: LineError,
 }
 
 impl Shard {
@@ -125,10 +125,10 @@ impl Shard {
         let mut well_known = Vec::new();
         let mut previous: Option<KeyHash> = None;
         for_each_line(ShardFile::Keys, text, |line| {
-            let line = key_line(line)?;
+            let line = parse_key_line(line)?;
             let hash = line.hash;
             if previous.is_some_and(|previous| previous >= hash) {
-                return Err(BadLine::NotSorted);
+                return Err(LineError::NotSorted);
             }
             previous = Some(hash);
             if is_well_known(&hash) {
@@ -139,10 +139,10 @@ impl Shard {
                 return Ok(());
             }
             let owner = Owner {
-                start: u32::try_from(names.len()).map_err(|_| BadLine::TooLong)?,
-                length: u16::try_from(line.tenant.len()).map_err(|_| BadLine::TooLong)?,
-                key_length: u8::try_from(line.name.len()).map_err(|_| BadLine::TooLong)?,
-                place: place_of(line.tenant),
+                start: u32::try_from(names.len()).map_err(|_| LineError::TooLong)?,
+                length: u16::try_from(line.tenant.len()).map_err(|_| LineError::TooLong)?,
+                key_length: u8::try_from(line.name.len()).map_err(|_| LineError::TooLong)?,
+                hash_prefix: hash_prefix_of(line.tenant),
             };
             names.push_str(line.tenant);
             names.push_str(line.name);
@@ -154,7 +154,7 @@ impl Shard {
             Ok(())
         })?;
         (self.keys, self.names) = (KeyIndex::new(keys), names.into());
-        self.well_known = well_known.into();
+        self.well_known_keys = well_known.into();
         Ok(())
     }
 
@@ -163,11 +163,11 @@ impl Shard {
         let mut plans: HashSet<Arc<str>> = HashSet::new();
         let mut previous: Option<Arc<str>> = None;
         for_each_line(ShardFile::Tenants, text, |line| {
-            let (name, plan) = tenant_line(line)?;
+            let (name, plan) = parse_tenant_line(line)?;
             if previous.as_deref().is_some_and(|previous| previous >= name) {
-                return Err(BadLine::NotSorted);
+                return Err(LineError::NotSorted);
             }
-            let place = place_of(name);
+            let place = hash_prefix_of(name);
             let name: Arc<str> = name.into();
             previous = Some(Arc::clone(&name));
             let plan = match plans.get(plan) {
@@ -183,7 +183,7 @@ impl Shard {
         })?;
         tenants.sort_by_key(|(place, _)| *place);
         let (places, tenants): (Vec<_>, Vec<_>) = tenants.into_iter().unzip();
-        (self.places, self.tenants) = (places.into(), tenants.into());
+        (self.tenant_prefixes, self.tenants) = (places.into(), tenants.into());
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl Shard {
     }
 
     /// Number of its keys.
-    pub fn keys(&self) -> usize {
+    pub fn key_count(&self) -> usize {
         self.keys.len()
     }
 
@@ -204,7 +204,7 @@ impl Shard {
 
     /// Keys that were left out.
     pub fn well_known(&self) -> &[WellKnownKey] {
-        &self.well_known
+        &self.well_known_keys
     }
 
     pub(super) fn key_prefixes(&self) -> &[u64] {
@@ -213,7 +213,7 @@ impl Shard {
 
     /// The beginnings of the SHA-256 of its tenants' names, ascending.
     pub(super) fn places(&self) -> &[u64] {
-        &self.places
+        &self.tenant_prefixes
     }
 
     #[inline]
@@ -228,15 +228,17 @@ impl Shard {
             .ok_or(AuthError::UnknownKey)?;
         Ok(OwnedKey {
             tenant,
-            place: owner.place,
+            hash_prefix: owner.hash_prefix,
             key_name,
         })
     }
 
     #[inline]
     pub(super) fn tenant(&self, name: &str, place: u64) -> Option<&ShardedTenant> {
-        let first = self.places.partition_point(|other| *other < place);
-        let same = self.places[first..].iter().take_while(|other| **other == place);
+        let first = self.tenant_prefixes.partition_point(|other| *other < place);
+        let same = self.tenant_prefixes[first..]
+            .iter()
+            .take_while(|other| **other == place);
         let candidates = &self.tenants[first..first + same.count()];
         candidates.iter().find(|tenant| *tenant.name == *name)
     }
@@ -246,24 +248,24 @@ impl Shard {
 fn for_each_line(
     file: ShardFile,
     text: &[u8],
-    mut read: impl FnMut(&str) -> Result<(), BadLine>,
+    mut read: impl FnMut(&str) -> Result<(), LineError>,
 ) -> Result<(), ShardError> {
     let bad = |line, problem| ShardError { file, line, problem };
-    if text.len() > MAX_FILE {
-        return Err(bad(0, BadLine::TooLong));
+    if text.len() > MAX_FILE_BYTES {
+        return Err(bad(0, LineError::TooLong));
     }
     let Some((last, _)) = text.split_last() else {
         return Ok(());
     };
     if *last != b'\n' {
-        return Err(bad(0, BadLine::NoEnd));
+        return Err(bad(0, LineError::Unterminated));
     }
     for (index, line) in text[..text.len() - 1].split(|byte| *byte == b'\n').enumerate() {
         let number = index + 1;
-        if number > MAX_LINES || line.len() > MAX_LINE {
-            return Err(bad(number, BadLine::TooLong));
+        if number > MAX_LINES || line.len() > MAX_LINE_BYTES {
+            return Err(bad(number, LineError::TooLong));
         }
-        let line = std::str::from_utf8(line).map_err(|_| bad(number, BadLine::Malformed))?;
+        let line = std::str::from_utf8(line).map_err(|_| bad(number, LineError::Malformed))?;
         read(line).map_err(|problem| bad(number, problem))?;
     }
     Ok(())

@@ -10,17 +10,20 @@ use crate::key_index::prefix;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TenantName {
     pub(crate) text: Arc<str>,
-    pub(crate) place: u64,
+    pub(crate) hash_prefix: u64,
 }
 
 impl TenantName {
     pub(crate) fn new(text: Arc<str>) -> Self {
-        let place = place_of(&text);
-        TenantName { text, place }
+        let place = hash_prefix_of(&text);
+        TenantName {
+            text,
+            hash_prefix: place,
+        }
     }
 }
 
 /// The first eight bytes of the SHA-256 of a tenant's name.
-pub(super) fn place_of(name: &str) -> u64 {
+pub(super) fn hash_prefix_of(name: &str) -> u64 {
     prefix(&Sha256::digest(name).into())
 }

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey};
 use proofgate_auth::{
-    AuthError, Authenticator, Identity, Issuer, KeyField, KeyFields, KeySet, Shards, SigningAlgorithm,
+    ApiKeyHeaders, AuthError, Authenticator, Identity, Issuer, KeyField, KeySet, Shards, SigningAlgorithm,
     Tenant, TenantTable, hash_api_key,
 };
 use serde_json::{Value, json};
@@ -131,12 +131,12 @@ pub fn token(claims: &Value) -> String {
 }
 
 /// A request whose only key field is Authorization, with this value.
-pub fn authorization(value: &[u8]) -> KeyFields<'_> {
-    with(KeyField::Authorization, value, KeyFields::default())
+pub fn authorization(value: &[u8]) -> ApiKeyHeaders<'_> {
+    with(KeyField::Authorization, value, ApiKeyHeaders::default())
 }
 
 /// These fields with one more, or with another value of it.
-pub fn with<'h>(field: KeyField, value: &'h [u8], mut fields: KeyFields<'h>) -> KeyFields<'h> {
+pub fn with<'h>(field: KeyField, value: &'h [u8], mut fields: ApiKeyHeaders<'h>) -> ApiKeyHeaders<'h> {
     let place = match field {
         KeyField::Authorization => &mut fields.authorization,
         KeyField::XApiKey => &mut fields.x_api_key,

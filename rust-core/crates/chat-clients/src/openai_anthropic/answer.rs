@@ -6,7 +6,7 @@ use crate::openai_anthropic::tokens::{Tokens, write_usage};
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
-use proofgate_dialect::{AnswerError, Asked, Usage};
+use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
 #[derive(Deserialize)]
 struct Message<'b> {
@@ -45,7 +45,7 @@ pub(super) struct Block<'b> {
 }
 
 /// A block by what it is to a client.
-pub(super) enum Said<'b> {
+pub(super) enum BlockContent<'b> {
     Text(JsonText<'b>),
     Call {
         id: JsonText<'b>,
@@ -64,26 +64,28 @@ impl<'b> Block<'b> {
     /// What it is.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when it lacks what a block of its type has.
-    pub(super) fn said(&self) -> Result<Said<'b>, AnswerError> {
-        let text = |value: Option<&'b RawValue>| value.and_then(JsonText::of);
+    /// [`ResponseError::Malformed`] when it lacks what a block of its type has.
+    pub(super) fn content(&self) -> Result<BlockContent<'b>, ResponseError> {
+        let text = |value: Option<&'b RawValue>| value.and_then(JsonText::from_raw);
         Ok(match self.kind.as_deref() {
-            Some("text") => {
-                Said::Text(text(self.text).ok_or(AnswerError::Malformed("a text block without text"))?)
-            }
+            Some("text") => BlockContent::Text(
+                text(self.text).ok_or(ResponseError::Malformed("a text block without text"))?,
+            ),
             Some("tool_use") => match (text(self.id), text(self.name)) {
-                (Some(id), Some(name)) => Said::Call { id, name },
-                _ => return Err(AnswerError::Malformed("a tool_use block without id or name")),
+                (Some(id), Some(name)) => BlockContent::Call { id, name },
+                _ => return Err(ResponseError::Malformed("a tool_use block without id or name")),
             },
-            Some("thinking") => Said::Thinking {
+            Some("thinking") => BlockContent::Thinking {
                 thinking: text(self.thinking),
                 signature: text(self.signature).filter(|signature| !signature.is_empty()),
             },
             Some("redacted_thinking") => {
                 let data = text(self.data);
-                Said::Redacted(data.ok_or(AnswerError::Malformed("a redacted_thinking block without data"))?)
+                BlockContent::Redacted(
+                    data.ok_or(ResponseError::Malformed("a redacted_thinking block without data"))?,
+                )
             }
-            _ => Said::Nothing,
+            _ => BlockContent::Nothing,
         })
     }
 }
@@ -94,25 +96,32 @@ impl<'b> Block<'b> {
 /// was when the answer cannot be translated.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] when it is no message, or one without stop reason or usage; [`AnswerError::Failed`] when it is an
+/// [`ResponseError::Malformed`] when it is no message, or one without stop reason or usage; [`ResponseError::Failed`] when it is an
 /// error.
-pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
-    let body = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("not UTF-8"))?;
+pub fn translate_response(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
+    let body = std::str::from_utf8(body).map_err(|_| ResponseError::Malformed("not UTF-8"))?;
     let message: Message<'_> =
-        serde_json::from_str(body).map_err(|_| AnswerError::Malformed("not a message in JSON"))?;
+        serde_json::from_str(body).map_err(|_| ResponseError::Malformed("not a message in JSON"))?;
     if message.kind.as_deref() == Some("error") {
-        return Err(AnswerError::Failed("an error instead of a message"));
+        return Err(ResponseError::Failed("an error instead of a message"));
     }
-    let blocks = message.content.ok_or(AnswerError::Malformed("no content"))?;
+    let blocks = message.content.ok_or(ResponseError::Malformed("no content"))?;
     let said = blocks
         .iter()
-        .map(|block| block.said().map(|said| (said, block.input)));
+        .map(|block| block.content().map(|said| (said, block.input)));
     let said = said.collect::<Result<Vec<_>, _>>()?;
     let stop_reason = message
         .stop_reason
-        .ok_or(AnswerError::Malformed("no stop reason"))?;
-    let usage = message.usage.ok_or(AnswerError::Malformed("no usage"))?.usage();
-    let has_calls = said.iter().any(|(said, _)| matches!(said, Said::Call { .. }));
+        .ok_or(ResponseError::Malformed("no stop reason"))?;
+    let usage = message.usage.ok_or(ResponseError::Malformed("no usage"))?.usage();
+    let has_calls = said
+        .iter()
+        .any(|(said, _)| matches!(said, BlockContent::Call { .. }));
 
     out.reserve(body.len() + 512);
     out.extend_from_slice(b"{\"id\":");
@@ -152,14 +161,14 @@ pub(super) fn refusal<'b>(stop_reason: &str, stop_details: Option<&'b RawValue>)
     details.explanation.filter(|explanation| !explanation.is_empty())
 }
 
-type SaidAndInput<'b> = (Said<'b>, Option<&'b RawValue>);
+type ContentAndInput<'b> = (BlockContent<'b>, Option<&'b RawValue>);
 
 /// The texts in one. There is `null` instead only where something else is said.
-fn write_content(said: &[SaidAndInput<'_>], something_else: bool, out: &mut Vec<u8>) {
+fn write_content(said: &[ContentAndInput<'_>], something_else: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.push(b'"');
     for (said, _) in said {
-        if let Said::Text(text) = said {
+        if let BlockContent::Text(text) = said {
             out.extend_from_slice(text.inner().as_bytes());
         }
     }
@@ -171,9 +180,9 @@ fn write_content(said: &[SaidAndInput<'_>], something_else: bool, out: &mut Vec<
     out.push(b'"');
 }
 
-fn write_reasoning(said: &[SaidAndInput<'_>], out: &mut Vec<u8>) {
+fn write_reasoning(said: &[ContentAndInput<'_>], out: &mut Vec<u8>) {
     let mut thoughts = said.iter().filter_map(|(said, _)| match said {
-        Said::Thinking {
+        BlockContent::Thinking {
             thinking: Some(thinking),
             ..
         } if !thinking.is_empty() => Some(thinking),
@@ -189,7 +198,7 @@ fn write_reasoning(said: &[SaidAndInput<'_>], out: &mut Vec<u8>) {
     }
     let mut index = 0;
     for (said, _) in said {
-        if !matches!(said, Said::Thinking { .. } | Said::Redacted(_)) {
+        if !matches!(said, BlockContent::Thinking { .. } | BlockContent::Redacted(_)) {
             continue;
         }
         out.extend_from_slice(if index == 0 {
@@ -206,7 +215,7 @@ fn write_reasoning(said: &[SaidAndInput<'_>], out: &mut Vec<u8>) {
 }
 
 /// Writes an element of `reasoning_details`, or the fragment of one that is known.
-pub(super) fn write_detail(said: &Said<'_>, index: u64, out: &mut Vec<u8>) {
+pub(super) fn write_detail(said: &BlockContent<'_>, index: u64, out: &mut Vec<u8>) {
     let mut member = |before: &str, value: &str| {
         out.extend_from_slice(before.as_bytes());
         out.extend_from_slice(value.as_bytes());
@@ -214,7 +223,7 @@ pub(super) fn write_detail(said: &Said<'_>, index: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let index = digits.format(index);
     match said {
-        Said::Thinking { thinking, signature } => {
+        BlockContent::Thinking { thinking, signature } => {
             member("{\"type\":\"reasoning.text\",\"index\":", index);
             if let Some(thinking) = thinking {
                 member(",\"text\":", thinking.raw());
@@ -223,19 +232,21 @@ pub(super) fn write_detail(said: &Said<'_>, index: u64, out: &mut Vec<u8>) {
                 member(",\"signature\":", signature.raw());
             }
         }
-        Said::Redacted(data) => {
+        BlockContent::Redacted(data) => {
             member("{\"type\":\"reasoning.encrypted\",\"index\":", index);
             member(",\"data\":", data.raw());
         }
-        Said::Text(_) | Said::Call { .. } | Said::Nothing => return,
+        BlockContent::Text(_) | BlockContent::Call { .. } | BlockContent::Nothing => return,
     }
     out.push(b'}');
 }
 
-fn write_calls(said: &[SaidAndInput<'_>], out: &mut Vec<u8>) {
+fn write_calls(said: &[ContentAndInput<'_>], out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"tool_calls\":[");
     for (said, input) in said {
-        let Said::Call { id, name } = said else { continue };
+        let BlockContent::Call { id, name } = said else {
+            continue;
+        };
         out.extend_from_slice(b"{\"id\":");
         out.extend_from_slice(id.raw().as_bytes());
         out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");

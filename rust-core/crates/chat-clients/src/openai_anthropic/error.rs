@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::chat_error::{self, Message};
+use crate::chat_error::{self, ErrorMessage};
 use proofgate_dialect::json_text::JsonText;
 
 /// Anthropic's error, whole or as the data of the event `error`.
@@ -34,7 +34,7 @@ struct ErrorDetails<'b> {
 ///
 /// Its `message` passes; type and code are OpenAI's for Anthropic's type, or for the `status` (HTTP) when the body has no
 /// type that is known. A body that cannot be read becomes a general message.
-pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     write_error(Some(status), body, out);
 }
 
@@ -49,10 +49,10 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
         message,
         details,
     } = object.unwrap_or_default();
-    let message = message.or(body.message).and_then(JsonText::of);
+    let message = message.or(body.message).and_then(JsonText::from_raw);
     let is_word = |value: &Option<&RawValue>, word: &str| {
         value
-            .and_then(JsonText::of)
+            .and_then(JsonText::from_raw)
             .is_some_and(|text| text.inner() == word)
     };
     let known = KINDS.iter().find(|known| is_word(&kind, known.anthropic));
@@ -60,27 +60,29 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     let general = if status.is_some_and(|status| (400..500).contains(&status)) {
         &KINDS[0]
     } else {
-        &SERVER
+        &SERVER_ERROR
     };
     let found = known.or_else(by_status).unwrap_or(general);
     let details: ErrorDetails<'_> = details
         .and_then(|details| serde_json::from_str(details.get()).ok())
         .unwrap_or_default();
-    let spent = SPENT.iter().any(|code| is_word(&details.error_code, code));
+    let spent = SPENDING_LIMITS
+        .iter()
+        .any(|code| is_word(&details.error_code, code));
     let (kind, code) = match spent {
         true => (INSUFFICIENT_QUOTA, Some(INSUFFICIENT_QUOTA)),
         false => (found.kind, found.code),
     };
 
     let message = message.filter(|message| !message.is_empty());
-    let message = message.map_or(Message::Text(found.message), |message| {
-        Message::Json(message.raw())
+    let message = message.map_or(ErrorMessage::Text(found.message), |message| {
+        ErrorMessage::Json(message.raw())
     });
     chat_error::write_error(out, message, kind, code);
 }
 
 /// A kind of failure in both dialects.
-struct Kind {
+struct ErrorKind {
     status: u16,
     anthropic: &'static str,
     kind: &'static str,
@@ -89,85 +91,85 @@ struct Kind {
     message: &'static str,
 }
 
-const INVALID: &str = "invalid_request_error";
+const INVALID_REQUEST: &str = "invalid_request_error";
 const INSUFFICIENT_QUOTA: &str = "insufficient_quota";
 
 /// Limits of spending that come as 429 and that no retry gets past.
-const SPENT: [&str; 3] = [
+const SPENDING_LIMITS: [&str; 3] = [
     "contract_spend_limit_reached",
     "enforced_spend_limit_reached",
     "linked_organization_spend_limit_reached",
 ];
 
-const SERVER: Kind = kind(500, "api_error", "server_error", None, "the provider failed");
+const SERVER_ERROR: ErrorKind = error_kind(500, "api_error", "server_error", None, "the provider failed");
 
 /// Anthropic's types and their statuses (platform.claude.com, errors), the general one of a client's fault first.
-const KINDS: [Kind; 11] = [
-    kind(
+const KINDS: [ErrorKind; 11] = [
+    error_kind(
         400,
         "invalid_request_error",
-        INVALID,
+        INVALID_REQUEST,
         None,
         "the provider refused the request",
     ),
-    kind(
+    error_kind(
         401,
         "authentication_error",
-        INVALID,
+        INVALID_REQUEST,
         Some("invalid_api_key"),
         "the provider refused the key",
     ),
-    kind(
+    error_kind(
         402,
         "billing_error",
         INSUFFICIENT_QUOTA,
         Some(INSUFFICIENT_QUOTA),
         "the provider's account has no credit left",
     ),
-    kind(
+    error_kind(
         403,
         "permission_error",
-        INVALID,
+        INVALID_REQUEST,
         Some("permission_denied"),
         "the provider does not permit this",
     ),
-    kind(
+    error_kind(
         404,
         "not_found_error",
-        INVALID,
+        INVALID_REQUEST,
         Some("model_not_found"),
         "the provider does not know this model",
     ),
-    kind(
+    error_kind(
         409,
         "conflict_error",
-        INVALID,
+        INVALID_REQUEST,
         Some("conflict"),
         "the request conflicts with another",
     ),
-    kind(
+    error_kind(
         413,
         "request_too_large",
-        INVALID,
+        INVALID_REQUEST,
         Some("request_too_large"),
         "the request is too large",
     ),
-    kind(
+    error_kind(
         429,
         "rate_limit_error",
         "rate_limit_error",
         Some("rate_limit_exceeded"),
         "too many requests",
     ),
-    SERVER,
-    kind(
+    SERVER_ERROR,
+    error_kind(
         504,
         "timeout_error",
         "server_error",
         Some("timeout"),
         "the provider took too long",
     ),
-    kind(
+    error_kind(
         529,
         "overloaded_error",
         "server_error",
@@ -176,14 +178,14 @@ const KINDS: [Kind; 11] = [
     ),
 ];
 
-const fn kind(
+const fn error_kind(
     status: u16,
     anthropic: &'static str,
     kind: &'static str,
     code: Option<&'static str>,
     message: &'static str,
-) -> Kind {
-    Kind {
+) -> ErrorKind {
+    ErrorKind {
         status,
         anthropic,
         kind,

@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 
 use crate::openai_anthropic::answer::Block;
 use crate::openai_anthropic::tokens::Tokens;
-use proofgate_dialect::AnswerError;
+use proofgate_dialect::ResponseError;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 
@@ -13,7 +13,7 @@ pub(super) struct Event<'b> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Word<'b>,
     #[serde(borrow)]
-    pub(super) message: Option<Begin<'b>>,
+    pub(super) message: Option<MessageStart<'b>>,
     pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) content_block: Option<Block<'b>>,
@@ -23,7 +23,7 @@ pub(super) struct Event<'b> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Begin<'b> {
+pub(super) struct MessageStart<'b> {
     #[serde(borrow)]
     pub(super) id: Option<JsonText<'b>>,
     pub(super) usage: Option<Tokens>,
@@ -52,8 +52,8 @@ impl<'b> Event<'b> {
     /// Reads the data of an event. `None` is an event of a type that is not known, which says nothing to a client.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when it is no JSON, or an event of a known type that is not made as that type is.
-    pub(super) fn read(data: &'b str) -> Result<Option<Self>, AnswerError> {
+    /// [`ResponseError::Malformed`] when it is no JSON, or an event of a known type that is not made as that type is.
+    pub(super) fn read(data: &'b str) -> Result<Option<Self>, ResponseError> {
         #[derive(Deserialize)]
         struct Kind<'b> {
             #[serde(borrow, rename = "type")]
@@ -62,21 +62,21 @@ impl<'b> Event<'b> {
         match serde_json::from_str::<Event<'b>>(data) {
             Ok(event) => Ok(Some(event)),
             Err(_) => match serde_json::from_str::<Kind<'b>>(data) {
-                Ok(Kind { kind }) if KNOWN.contains(&&*kind) => {
-                    Err(AnswerError::Malformed("an event does not match its type"))
+                Ok(Kind { kind }) if KNOWN_EVENTS.contains(&&*kind) => {
+                    Err(ResponseError::Malformed("an event does not match its type"))
                 }
                 // An error fails the answer, however it is made.
                 Ok(Kind { kind }) => Ok((&*kind == "error").then(|| Event {
                     kind,
                     ..Event::default()
                 })),
-                Err(_) => Err(AnswerError::Malformed("an event is not JSON, or has no type")),
+                Err(_) => Err(ResponseError::Malformed("an event is not JSON, or has no type")),
             },
         }
     }
 }
 
-const KNOWN: [&str; 6] = [
+const KNOWN_EVENTS: [&str; 6] = [
     "message_start",
     "content_block_start",
     "content_block_delta",
@@ -86,7 +86,7 @@ const KNOWN: [&str; 6] = [
 ];
 
 /// A delta of a block by what it is.
-pub(super) enum Piece<'b> {
+pub(super) enum DeltaContent<'b> {
     Text(JsonText<'b>),
     Input(JsonText<'b>),
     Thinking(JsonText<'b>),
@@ -98,20 +98,20 @@ impl<'b> Delta<'b> {
     /// What it is.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when it lacks what a delta of its type has.
-    pub(super) fn piece(&self) -> Result<Piece<'b>, AnswerError> {
-        let (piece, value): (fn(JsonText<'b>) -> Piece<'b>, _) = match self.kind.as_deref() {
-            Some("text_delta") => (Piece::Text, self.text),
-            Some("input_json_delta") => (Piece::Input, self.partial_json),
-            Some("thinking_delta") => (Piece::Thinking, self.thinking),
-            Some("signature_delta") => (Piece::Signature, self.signature),
-            _ => return Ok(Piece::Nothing),
+    /// [`ResponseError::Malformed`] when it lacks what a delta of its type has.
+    pub(super) fn content(&self) -> Result<DeltaContent<'b>, ResponseError> {
+        let (piece, value): (fn(JsonText<'b>) -> DeltaContent<'b>, _) = match self.kind.as_deref() {
+            Some("text_delta") => (DeltaContent::Text, self.text),
+            Some("input_json_delta") => (DeltaContent::Input, self.partial_json),
+            Some("thinking_delta") => (DeltaContent::Thinking, self.thinking),
+            Some("signature_delta") => (DeltaContent::Signature, self.signature),
+            _ => return Ok(DeltaContent::Nothing),
         };
         let value = value
-            .and_then(JsonText::of)
-            .ok_or(AnswerError::Malformed("a delta lacks its value"))?;
+            .and_then(JsonText::from_raw)
+            .ok_or(ResponseError::Malformed("a delta lacks its value"))?;
         Ok(if value.is_empty() {
-            Piece::Nothing
+            DeltaContent::Nothing
         } else {
             piece(value)
         })

@@ -2,55 +2,56 @@ use serde_json::value::RawValue;
 
 use crate::openai_anthropic::reasoning;
 use proofgate_chat_request::{
-    Called, Chat, File, Image, Losses, Media, Message, Piece, Place, Role, Said, Side, Turns, call_id,
+    ChatRequest, ContentPart, DroppedFields, File, Image, MediaSource, Message, MessagePath, PartContent,
+    Role, Speaker, ToolInvocation, TurnWriter, sanitize_call_id,
 };
-use proofgate_dialect::Untranslatable;
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 
 /// Writes the member `messages`, with a comma before it; what system and developer messages say goes to `system` as
 /// blocks, a comma behind each.
 pub(super) fn write(
-    chat: &Chat<'_>,
-    losses: &mut Losses,
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
     system: &mut Vec<u8>,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     write_all(out, &[",\"messages\":["]);
-    let mut turns = Turns::new("assistant", "content", out);
+    let mut turns = TurnWriter::new("assistant", "content", out);
     for (at, message) in chat.messages.iter().flatten().enumerate() {
-        let place = Place::message(at);
-        let role = message.role(place, losses)?;
-        let mut pieces = chat.pieces(message, place, losses)?;
-        let cache = mark(message.cache_control, losses);
+        let place = MessagePath::message(at);
+        let role = message.read_role(place, losses)?;
+        let mut pieces = chat.message_parts(message, place, losses)?;
+        let cache = parse_cache_control(message.cache_control, losses);
         match role {
             Role::System => {
-                end_cached(&mut pieces, message.cache_control);
+                cache_last_piece(&mut pieces, message.cache_control);
                 for piece in &pieces {
-                    write_text(piece.text()?, mark(piece.cache, losses), system);
+                    write_text(piece.text()?, parse_cache_control(piece.cache, losses), system);
                     system.push(b',');
                 }
             }
             Role::User => {
-                end_cached(&mut pieces, message.cache_control);
+                cache_last_piece(&mut pieces, message.cache_control);
                 for piece in &pieces {
-                    turns.say(Side::User, |out| write_piece(piece, losses, out))?;
+                    turns.write_block(Speaker::User, |out| write_content_part(piece, losses, out))?;
                 }
             }
             Role::Assistant => write_assistant(message, pieces, place, losses, &mut turns)?,
             Role::Tool => {
-                let id = message.answered(place)?;
-                turns.answer(|out| write_result(id, &pieces, cache, losses, out))?;
+                let id = message.answered_call_id(place)?;
+                turns.write_tool_result(|out| write_result(id, &pieces, cache, losses, out))?;
             }
         }
     }
-    turns.end()?;
+    turns.finish()?;
     out.push(b']');
     Ok(())
 }
 
 /// A mark for the cache on a whole message is one on its last part.
-fn end_cached<'b>(pieces: &mut [Piece<'b>], cache: Option<&'b RawValue>) {
+fn cache_last_piece<'b>(pieces: &mut [ContentPart<'b>], cache: Option<&'b RawValue>) {
     if let Some(last) = pieces.last_mut() {
         last.cache = last.cache.or(cache);
     }
@@ -58,42 +59,50 @@ fn end_cached<'b>(pieces: &mut [Piece<'b>], cache: Option<&'b RawValue>) {
 
 fn write_assistant<'b>(
     message: &Message<'b>,
-    mut pieces: Vec<Piece<'b>>,
-    place: Place,
-    losses: &mut Losses,
-    turns: &mut Turns<'_>,
-) -> Result<(), Untranslatable> {
-    message.bring_back(place, true, losses, turns, reasoning::write_detail)?;
+    mut pieces: Vec<ContentPart<'b>>,
+    place: MessagePath,
+    losses: &mut DroppedFields,
+    turns: &mut TurnWriter<'_>,
+) -> Result<(), UntranslatableRequest> {
+    message.write_reasoning_details(place, true, losses, turns, reasoning::write_detail)?;
     let calls = message.calls(place, losses)?;
-    let refusal = message.declined();
+    let refusal = message.refusal_text();
     let of_the_last = |is_last: bool| message.cache_control.filter(|_| is_last);
-    end_cached(&mut pieces, of_the_last(refusal.is_none() && calls.is_empty()));
+    cache_last_piece(&mut pieces, of_the_last(refusal.is_none() && calls.is_empty()));
     for piece in &pieces {
-        let (text, cache) = (piece.text()?, mark(piece.cache, losses));
-        turns.say(Side::Model, |out| {
+        let (text, cache) = (piece.text()?, parse_cache_control(piece.cache, losses));
+        turns.write_block(Speaker::Model, |out| {
             write_text(text, cache, out);
             Ok(())
         })?;
     }
     if let Some(refusal) = refusal {
-        let cache = mark(of_the_last(calls.is_empty()), losses);
-        turns.say(Side::Model, |out| {
+        let cache = parse_cache_control(of_the_last(calls.is_empty()), losses);
+        turns.write_block(Speaker::Model, |out| {
             write_text(refusal, cache, out);
             Ok(())
         })?;
     }
     for (at, call) in calls.iter().enumerate() {
         let cache = call.cache.or(of_the_last(at + 1 == calls.len()));
-        let cache = mark(cache, losses);
-        turns.say(Side::Model, |out| write_call(call, cache, out))?;
+        let cache = parse_cache_control(cache, losses);
+        turns.write_block(Speaker::Model, |out| write_call(call, cache, out))?;
     }
     Ok(())
 }
 
-fn write_call(call: &Called<'_, '_>, cache: Option<&str>, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_call(
+    call: &ToolInvocation<'_, '_>,
+    cache: Option<&str>,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     write_all(
         out,
-        &["{\"type\":\"tool_use\",\"id\":\"", &id(call.id), "\",\"name\":"],
+        &[
+            "{\"type\":\"tool_use\",\"id\":\"",
+            &sanitize_tool_call_id(call.id),
+            "\",\"name\":",
+        ],
     );
     write_string(out, call.name);
     write_all(out, &[",\"input\":", call.arguments()?.trim()]);
@@ -104,18 +113,22 @@ fn write_call(call: &Called<'_, '_>, cache: Option<&str>, out: &mut Vec<u8>) -> 
 /// A place for the cache inside of a result is one behind it.
 fn write_result<'b>(
     call: &str,
-    pieces: &[Piece<'b>],
+    pieces: &[ContentPart<'b>],
     mut cache: Option<&'b str>,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     write_all(
         out,
-        &["{\"type\":\"tool_result\",\"tool_use_id\":\"", &id(call), "\""],
+        &[
+            "{\"type\":\"tool_result\",\"tool_use_id\":\"",
+            &sanitize_tool_call_id(call),
+            "\"",
+        ],
     );
     let mut before = ",\"content\":[";
     for piece in pieces {
-        cache = mark(piece.cache, losses).or(cache);
+        cache = parse_cache_control(piece.cache, losses).or(cache);
         write_all(out, &[std::mem::replace(&mut before, ",")]);
         write_uncached(piece, None, out)?;
     }
@@ -127,38 +140,50 @@ fn write_result<'b>(
 }
 
 /// The id of a call with Anthropic's characters only.
-fn id(id: &str) -> std::borrow::Cow<'_, str> {
+fn sanitize_tool_call_id(id: &str) -> std::borrow::Cow<'_, str> {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-    call_id(id, is_allowed, 128)
+    sanitize_call_id(id, is_allowed, 128)
 }
 
-fn write_piece(piece: &Piece<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    write_uncached(piece, mark(piece.cache, losses), out)
+fn write_content_part(
+    piece: &ContentPart<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    write_uncached(piece, parse_cache_control(piece.cache, losses), out)
 }
 
-fn write_uncached(piece: &Piece<'_>, cache: Option<&str>, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    match &piece.said {
-        Said::Text(text) => {
+fn write_uncached(
+    piece: &ContentPart<'_>,
+    cache: Option<&str>,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    match &piece.content {
+        PartContent::Text(text) => {
             write_text(*text, cache, out);
             return Ok(());
         }
-        Said::Image(image) => write_image(image, piece.place, out)?,
-        Said::File(file) => write_document(file, piece.place, out)?,
-        Said::Audio(..) => return Err(piece.not_here()),
+        PartContent::Image(image) => write_image(image, piece.place, out)?,
+        PartContent::File(file) => write_document(file, piece.place, out)?,
+        PartContent::Audio(..) => return Err(piece.misplaced_error()),
     }
     end_block(cache, out);
     Ok(())
 }
 
-fn write_image(image: &Image<'_>, place: Place, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_image(
+    image: &Image<'_>,
+    place: MessagePath,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     write_all(out, &["{\"type\":\"image\",\"source\":"]);
     let media = image.media(place)?;
     match &media {
-        Media::Web(url) => write_url(url, out),
-        Media::Data { data, .. } => {
+        MediaSource::Url(url) => write_url(url, out),
+        MediaSource::Data { data, .. } => {
             let format = media.image_format().ok_or_else(|| {
                 let message = "the provider accepts JPEG, PNG, GIF and WebP images";
-                Untranslatable::new(place.field("image_url.url"), message)
+                UntranslatableRequest::new(place.field_path("image_url.url"), message)
             })?;
             write_base64(&["image/", format], data, out);
         }
@@ -166,18 +191,25 @@ fn write_image(image: &Image<'_>, place: Place, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-fn write_document(file: &File<'_>, place: Place, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_document(
+    file: &File<'_>,
+    place: MessagePath,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     const PDF: &str = "application/pdf";
     write_all(out, &["{\"type\":\"document\",\"source\":"]);
     let media = file.media(place)?;
     match &media {
-        Media::Web(url) => write_url(url, out),
-        Media::Data { data, .. } if media.document_type(&file.name()) == PDF => {
+        MediaSource::Url(url) => write_url(url, out),
+        MediaSource::Data { data, .. } if media.document_type(&file.name()) == PDF => {
             write_base64(&[PDF], data, out)
         }
-        Media::Data { .. } => {
+        MediaSource::Data { .. } => {
             let message = "the provider accepts PDF files: send a base64 data URL of type application/pdf";
-            return Err(Untranslatable::new(place.field("file.file_data"), message));
+            return Err(UntranslatableRequest::new(
+                place.field_path("file.file_data"),
+                message,
+            ));
         }
     }
     let title = file.filename.filter(|title| !title.is_blank());
@@ -208,7 +240,10 @@ fn end_block(cache: Option<&str>, out: &mut Vec<u8>) {
 }
 
 /// Anthropic's mark for its cache, which OpenAI's clients send as an extra field; one that is no object is none.
-pub(super) fn mark<'b>(value: Option<&'b RawValue>, losses: &mut Losses) -> Option<&'b str> {
+pub(super) fn parse_cache_control<'b>(
+    value: Option<&'b RawValue>,
+    losses: &mut DroppedFields,
+) -> Option<&'b str> {
     let mark = value?.get();
     if mark.starts_with('{') {
         return Some(mark);

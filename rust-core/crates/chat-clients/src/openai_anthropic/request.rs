@@ -1,15 +1,17 @@
-use crate::openai_anthropic::messages::{self, mark};
+use crate::openai_anthropic::messages::{self, parse_cache_control};
 use crate::openai_anthropic::tools;
-use proofgate_chat_request::{Chat, Format, JSON_OBJECT, Losses, Thought, json, thought, translate};
+use proofgate_chat_request::{
+    ChatRequest, DroppedFields, JSON_OBJECT, OutputFormat, ThinkingSetting, json, thinking_setting, translate,
+};
 use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Object;
 use proofgate_dialect::schema::write_for_claude;
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// What Anthropic has words for, beside what every provider has.
-const SAYS: &[&str] = &[
+const SUPPORTED_FIELDS: &[&str] = &[
     "user",
     "safety_identifier",
     "service_tier",
@@ -33,23 +35,27 @@ const SAYS: &[&str] = &[
 /// # Errors
 /// [`Untranslatable`] when the body is not such a request, when it asks for something that Anthropic does not have and that
 /// cannot be left out without asking for something else, or when [`Target::untranslatable`] refuses what it has no counterpart for.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    translate(body, target, out, SAYS, |chat, losses, out| {
+pub fn translate_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, out, SUPPORTED_FIELDS, |chat, losses, out| {
         write(chat, target, losses, out)
     })
 }
 
 fn write(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     target: &Target<'_>,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     write_all(out, &["{\"model\":"]);
     write_string(out, target.model);
     write_all(out, &[",\"max_tokens\":"]);
     let most = chat
-        .most_tokens(losses)?
+        .max_tokens(losses)?
         .map_or(target.max_output_tokens, |(_, _, most)| most);
     write_number(out, most);
     let mut system = Vec::new();
@@ -67,7 +73,7 @@ fn write(
     write_member(out, "temperature", sampling.temperature);
     write_member(out, "top_p", sampling.top_p);
     write_member(out, "top_k", sampling.top_k);
-    write_stops(chat, losses, out)?;
+    write_stop_sequences(chat, losses, out)?;
     write_rest(chat, losses, out)?;
     if chat.stream == Some(true) {
         write_all(out, &[",\"stream\":true"]);
@@ -78,52 +84,52 @@ fn write(
 
 /// Writes the member `thinking`; returns the effort that the request names. Below the lowest effort there is only not to think.
 fn write_thinking<'b>(
-    chat: &Chat<'b>,
+    chat: &ChatRequest<'b>,
     model: &str,
     most: u64,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<Option<&'b str>, Untranslatable> {
+) -> Result<Option<&'b str>, UntranslatableRequest> {
     write_member(out, "thinking", chat.thinking.map(Object::json));
     let has_thinking = chat.thinking.is_some();
-    match thought(chat, model, most, has_thinking, losses)? {
-        Thought::Level(level) => return Ok(Some(level)),
-        Thought::Off if has_thinking => {
+    match thinking_setting(chat, model, most, has_thinking, losses)? {
+        ThinkingSetting::Level(level) => return Ok(Some(level)),
+        ThinkingSetting::Off if has_thinking => {
             let message = "reasoning_effort and thinking contradict each other";
-            return Err(Untranslatable::new("reasoning_effort", message));
+            return Err(UntranslatableRequest::new("reasoning_effort", message));
         }
-        Thought::Off if !has(model, Constraint::NoThinking) => {
+        ThinkingSetting::Off if !has(model, Constraint::NoThinking) => {
             write_all(out, &[",\"thinking\":{\"type\":\"disabled\"}"]);
         }
-        Thought::Budget(tokens) => {
+        ThinkingSetting::Budget(tokens) => {
             write_all(out, &[",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":"]);
             write_number(out, tokens);
             out.push(b'}');
         }
-        Thought::Unsaid | Thought::Off => {}
+        ThinkingSetting::Unspecified | ThinkingSetting::Off => {}
     }
     Ok(None)
 }
 
 /// `response_format`, whose mode without a schema becomes an instruction, and the effort.
 fn write_output_config(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     effort: Option<&str>,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     system: &mut Vec<u8>,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let mut before = ",\"output_config\":{";
     if let Some(effort) = effort {
         write_all(out, &[before, "\"effort\":\"", effort, "\""]);
         before = ",";
     }
     match chat.format(losses)? {
-        Format::Text => {}
-        Format::Json => {
+        OutputFormat::Text => {}
+        OutputFormat::Json => {
             write_all(system, &["{\"type\":\"text\",\"text\":\"", JSON_OBJECT, "\"},"]);
         }
-        Format::Schema(_, schema) => {
+        OutputFormat::Schema(_, schema) => {
             write_all(out, &[before, "\"format\":{\"type\":\"json_schema\",\"schema\":"]);
             write_for_claude(schema.json(), out);
             out.push(b'}');
@@ -136,9 +142,13 @@ fn write_output_config(
     Ok(())
 }
 
-fn write_stops(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_stop_sequences(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     let mut before = ",\"stop_sequences\":[";
-    for stop in chat.stops(usize::MAX, |stop| !stop.is_blank(), losses)? {
+    for stop in chat.stop_sequences(usize::MAX, |stop| !stop.is_blank(), losses)? {
         write_all(out, &[before, stop.raw()]);
         before = ",";
     }
@@ -149,26 +159,34 @@ fn write_stops(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Resul
 }
 
 /// Who asks, at which service, and the provider's own place for a cache.
-fn write_rest(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_rest(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     let mut written: Option<&str> = None;
     // `safety_identifier` has taken the place of `user`, which is kept for older clients.
     for (name, value) in [("safety_identifier", chat.safety_identifier), ("user", chat.user)] {
         let Some(value) = value else { continue };
-        match JsonText::of(value) {
+        match JsonText::from_raw(value) {
             Some(user) if written.is_none() => {
                 write_all(out, &[",\"metadata\":{\"user_id\":", user.raw(), "}"]);
                 written = Some(user.raw());
             }
             Some(user) if written == Some(user.raw()) => {}
-            _ => losses.lose_field(name, value.get())?,
+            _ => losses.drop_body_field(name, value.get())?,
         }
     }
     match json(chat.service_tier) {
         None => {}
         Some("\"auto\"") => write_member(out, "service_tier", Some("\"auto\"")),
         Some("\"default\"") => write_member(out, "service_tier", Some("\"standard_only\"")),
-        Some(tier) => losses.lose_field("service_tier", tier)?,
+        Some(tier) => losses.drop_body_field("service_tier", tier)?,
     }
-    write_member(out, "cache_control", mark(chat.cache_control, losses));
+    write_member(
+        out,
+        "cache_control",
+        parse_cache_control(chat.cache_control, losses),
+    );
     Ok(())
 }

@@ -1,22 +1,22 @@
-use crate::chunks::{Called, Chunks};
+use crate::chunks::{CallKind, Chunks};
 use crate::nesting::Nesting;
-use crate::openai_anthropic::answer::{Block, Said, refusal, write_detail};
+use crate::openai_anthropic::answer::{Block, BlockContent, refusal, write_detail};
 use crate::openai_anthropic::error::write_error;
-use crate::openai_anthropic::event::{Event, Piece};
+use crate::openai_anthropic::event::{DeltaContent, Event};
 use crate::openai_anthropic::finish::finish_reason;
 use crate::openai_anthropic::tokens::Tokens;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage, write_data};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
 /// Blocks of an answer that may be open at once; Anthropic has one.
-const MOST_OPEN_BLOCKS: usize = 64;
+const MAX_OPEN_BLOCKS: usize = 64;
 /// Bytes of an answer's id, which stands in every chunk.
-const MOST_ID_BYTES: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 /// Bytes of a call's input that is told with the call's begin, which are kept until it is seen whether fragments follow.
-const MOST_INPUT_BYTES: usize = 65_536;
+const MAX_INPUT_BYTES: usize = 65_536;
 
-const NOT_BEGUN: AnswerError = AnswerError::Malformed("an event before message_start");
+const NOT_STARTED: ResponseError = ResponseError::Malformed("an event before message_start");
 
 /// A streamed answer of Anthropic's as chunks of a chat completion.
 ///
@@ -27,14 +27,14 @@ pub struct Stream {
     model: String,
     created: u64,
     include_usage: bool,
-    step: Step,
+    step: StreamStatus,
     /// There are none before the answer's begin, which tells its id.
     chunks: Option<Chunks>,
-    open: Vec<OpenBlock>,
-    calls: u64,
-    details: u64,
+    open_blocks: Vec<OpenBlock>,
+    call_count: u64,
+    detail_count: u64,
     /// Whether a call's input ended before its JSON did.
-    has_cut_call: bool,
+    has_truncated_call: bool,
     finish_reason: Option<&'static str>,
     tokens: Option<Tokens>,
 }
@@ -43,11 +43,11 @@ pub struct Stream {
 struct OpenBlock {
     /// Anthropic's index of it.
     index: u64,
-    kind: Kind,
+    kind: BlockKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum BlockKind {
     /// A call, counted among the calls; its input so far, and input that came with its begin.
     Call {
         number: u64,
@@ -62,17 +62,17 @@ enum Kind {
 
 impl Stream {
     /// A stream at its start, for a request of which `asked` is known. `created` is in seconds since 1970.
-    pub fn new(asked: &Asked, created: u64) -> Self {
+    pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
             model: asked.model.clone(),
             created,
             include_usage: asked.include_usage,
-            step: Step::Continues,
+            step: StreamStatus::InProgress,
             chunks: None,
-            open: Vec::new(),
-            calls: 0,
-            details: 0,
-            has_cut_call: false,
+            open_blocks: Vec::new(),
+            call_count: 0,
+            detail_count: 0,
+            has_truncated_call: false,
             finish_reason: None,
             tokens: None,
         }
@@ -83,12 +83,17 @@ impl Stream {
     ///
     /// # Errors
     /// [`AnswerError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
-    pub fn event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        if self.step != Step::Continues || name == "ping" {
+    pub fn event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        if self.step != StreamStatus::InProgress || name == "ping" {
             return Ok(self.step);
         }
         let start = out.len();
-        let step = self.take(name, data, out);
+        let step = self.handle_event(name, data, out);
         match step {
             Ok(step) => self.step = step,
             Err(_) => out.truncate(start),
@@ -99,11 +104,11 @@ impl Stream {
     /// The provider's stream has ended.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] when its good end did not come.
-    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    /// [`ResponseError::Failed`] when its good end did not come.
+    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ResponseError> {
         match self.step {
-            Step::Ended => Ok(()),
-            Step::Continues | Step::Failed => Err(AnswerError::Failed("ended early")),
+            StreamStatus::Finished => Ok(()),
+            StreamStatus::InProgress | StreamStatus::Failed => Err(ResponseError::Failed("ended early")),
         }
     }
 
@@ -112,123 +117,128 @@ impl Stream {
         self.tokens.map(|tokens| tokens.usage())
     }
 
-    fn take(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    fn handle_event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
         if name == "error" {
-            return Ok(fail(data, out));
+            return Ok(write_failure(data, out));
         }
-        let data = std::str::from_utf8(data).map_err(|_| AnswerError::Malformed("not UTF-8"))?;
+        let data = std::str::from_utf8(data).map_err(|_| ResponseError::Malformed("not UTF-8"))?;
         let Some(event) = Event::read(data)? else {
-            return Ok(Step::Continues);
+            return Ok(StreamStatus::InProgress);
         };
         match &*event.kind {
-            "message_start" => self.begin(&event, out)?,
+            "message_start" => self.start(&event, out)?,
             "content_block_start" => self.open_block(&event, out)?,
-            "content_block_delta" => self.go_on(&event, out)?,
+            "content_block_delta" => self.handle_block_delta(&event, out)?,
             "content_block_stop" => {
                 let is_meant = |block: &OpenBlock| Some(block.index) == event.index;
-                if let Some(at) = self.open.iter().position(is_meant) {
-                    let block = self.open.remove(at);
+                if let Some(at) = self.open_blocks.iter().position(is_meant) {
+                    let block = self.open_blocks.remove(at);
                     self.close(block, out)?;
                 }
             }
-            "message_delta" => self.take_delta(&event, out)?,
-            "message_stop" => return self.end(out),
-            "error" => return Ok(fail(data.as_bytes(), out)),
+            "message_delta" => self.handle_message_delta(&event, out)?,
+            "message_stop" => return self.finish_message(out),
+            "error" => return Ok(write_failure(data.as_bytes(), out)),
             _ => {}
         }
-        Ok(Step::Continues)
+        Ok(StreamStatus::InProgress)
     }
 
-    fn begin(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         if self.chunks.is_some() {
-            return Err(AnswerError::Malformed("a second message_start"));
+            return Err(ResponseError::Malformed("a second message_start"));
         }
         let message = event.message.as_ref();
-        let message = message.ok_or(AnswerError::Malformed("message_start without a message"))?;
+        let message = message.ok_or(ResponseError::Malformed("message_start without a message"))?;
         let id = message.id.map_or("\"\"", JsonText::raw);
-        if id.len() > MOST_ID_BYTES {
-            return Err(AnswerError::TooLarge);
+        if id.len() > MAX_ID_BYTES {
+            return Err(ResponseError::TooLarge);
         }
         self.tokens = message.usage;
-        let chunks = Chunks::of(id, self.created, &self.model, self.include_usage);
-        chunks.role(out);
+        let chunks = Chunks::new(id, self.created, &self.model, self.include_usage);
+        chunks.write_role(out);
         self.chunks = Some(chunks);
         Ok(())
     }
 
-    fn chunks(&self) -> Result<&Chunks, AnswerError> {
+    fn chunks(&self) -> Result<&Chunks, ResponseError> {
         let chunks = self.chunks.as_ref();
-        chunks.ok_or(NOT_BEGUN)
+        chunks.ok_or(NOT_STARTED)
     }
 
-    fn open_block(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn open_block(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let (Some(index), Some(block)) = (event.index, &event.content_block) else {
-            return Err(AnswerError::Malformed("content_block_start without a block"));
+            return Err(ResponseError::Malformed("content_block_start without a block"));
         };
-        if self.open.len() >= MOST_OPEN_BLOCKS {
-            return Err(AnswerError::TooLarge);
+        if self.open_blocks.len() >= MAX_OPEN_BLOCKS {
+            return Err(ResponseError::TooLarge);
         }
-        if self.open.iter().any(|open| open.index == index) {
-            return Err(AnswerError::Malformed("two open blocks have the same index"));
+        if self.open_blocks.iter().any(|open| open.index == index) {
+            return Err(ResponseError::Malformed("two open blocks have the same index"));
         }
         let chunks = self.chunks()?;
-        let said = block.said()?;
+        let said = block.content()?;
         let kind = match said {
-            Said::Text(text) => {
+            BlockContent::Text(text) => {
                 write_text(chunks, text, out);
-                Kind::Other
+                BlockKind::Other
             }
-            Said::Call { id, name } => {
-                let (number, nesting, input) = (self.calls, Nesting::default(), input_of(block)?);
-                chunks.call(number, Called::Function, id, name, out);
-                self.calls = number.saturating_add(1);
-                Kind::Call {
+            BlockContent::Call { id, name } => {
+                let (number, nesting, input) = (self.call_count, Nesting::default(), initial_input(block)?);
+                chunks.write_call(number, CallKind::Function, id, name, out);
+                self.call_count = number.saturating_add(1);
+                BlockKind::Call {
                     number,
                     nesting,
                     input,
                 }
             }
-            Said::Thinking { .. } | Said::Redacted(_) => {
-                let number = self.details;
+            BlockContent::Thinking { .. } | BlockContent::Redacted(_) => {
+                let number = self.detail_count;
                 write_reasoning(chunks, &said, number, out);
-                self.details = number.saturating_add(1);
-                Kind::Reasoning { number }
+                self.detail_count = number.saturating_add(1);
+                BlockKind::Reasoning { number }
             }
-            Said::Nothing => Kind::Other,
+            BlockContent::Nothing => BlockKind::Other,
         };
-        self.open.push(OpenBlock { index, kind });
+        self.open_blocks.push(OpenBlock { index, kind });
         Ok(())
     }
 
-    fn go_on(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn handle_block_delta(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let delta = event.delta.as_ref();
-        let delta = delta.ok_or(AnswerError::Malformed("content_block_delta without a delta"))?;
+        let delta = delta.ok_or(ResponseError::Malformed("content_block_delta without a delta"))?;
         let chunks = self.chunks.as_ref();
-        let chunks = chunks.ok_or(NOT_BEGUN)?;
+        let chunks = chunks.ok_or(NOT_STARTED)?;
         let block = self
-            .open
+            .open_blocks
             .iter_mut()
             .find(|block| Some(block.index) == event.index);
-        let block = block.ok_or(AnswerError::Malformed("a delta for a block that is not open"))?;
-        match (delta.piece()?, &mut block.kind) {
-            (Piece::Text(text), _) => write_text(chunks, text, out),
-            (Piece::Input(fragment), Kind::Call { number, nesting, .. }) => {
-                if let Some(json) = fragment.decoded() {
+        let block = block.ok_or(ResponseError::Malformed("a delta for a block that is not open"))?;
+        match (delta.content()?, &mut block.kind) {
+            (DeltaContent::Text(text), _) => write_text(chunks, text, out),
+            (DeltaContent::Input(fragment), BlockKind::Call { number, nesting, .. }) => {
+                if let Some(json) = fragment.decode() {
                     nesting.push(&json);
                 }
-                chunks.argument(*number, Called::Function, out, |out| {
+                chunks.write_argument(*number, CallKind::Function, out, |out| {
                     out.extend_from_slice(fragment.raw().as_bytes())
                 });
             }
-            (Piece::Thinking(thinking), Kind::Reasoning { number }) => {
-                let said = Said::Thinking {
+            (DeltaContent::Thinking(thinking), BlockKind::Reasoning { number }) => {
+                let said = BlockContent::Thinking {
                     thinking: Some(thinking),
                     signature: None,
                 };
                 write_reasoning(chunks, &said, *number, out);
             }
-            (Piece::Signature(signature), Kind::Reasoning { number }) => {
-                let said = Said::Thinking {
+            (DeltaContent::Signature(signature), BlockKind::Reasoning { number }) => {
+                let said = BlockContent::Thinking {
                     thinking: None,
                     signature: Some(signature),
                 };
@@ -241,26 +251,26 @@ impl Stream {
     }
 
     /// A block has ended. A call without arguments has an empty object of them.
-    fn close(&mut self, block: OpenBlock, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        if let Kind::Call {
+    fn close(&mut self, block: OpenBlock, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        if let BlockKind::Call {
             number,
             nesting,
             input,
         } = block.kind
         {
-            self.has_cut_call |= nesting.is_cut();
-            if !nesting.has_begun() {
+            self.has_truncated_call |= nesting.is_truncated();
+            if !nesting.has_started() {
                 let input = input.as_deref().unwrap_or("{}");
                 self.chunks()?
-                    .argument(number, Called::Function, out, |out| write_string(out, input));
+                    .write_argument(number, CallKind::Function, out, |out| write_string(out, input));
             }
         }
         Ok(())
     }
 
-    fn take_delta(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn handle_message_delta(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         if let Some(later) = event.usage {
-            self.tokens.get_or_insert_default().replace(later);
+            self.tokens.get_or_insert_default().update(later);
         }
         let Some((delta, stop_reason)) = event
             .delta
@@ -269,42 +279,42 @@ impl Stream {
         else {
             return Ok(());
         };
-        self.finish_reason = Some(finish_reason(stop_reason, self.calls > 0));
+        self.finish_reason = Some(finish_reason(stop_reason, self.call_count > 0));
         if let Some(explanation) = refusal(stop_reason, delta.stop_details) {
-            self.chunks()?.refusal(explanation, out);
+            self.chunks()?.write_refusal(explanation, out);
         }
         Ok(())
     }
 
-    fn end(&mut self, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    fn finish_message(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         let reason = self
             .finish_reason
-            .ok_or(AnswerError::Malformed("message_stop without a stop reason"))?;
+            .ok_or(ResponseError::Malformed("message_stop without a stop reason"))?;
         if reason == "tool_calls" {
             // A call whose end was not told. Of an answer that was cut it stays as it is: cut.
-            for block in std::mem::take(&mut self.open) {
+            for block in std::mem::take(&mut self.open_blocks) {
                 self.close(block, out)?;
             }
-            if self.has_cut_call {
-                return Err(AnswerError::Malformed("the arguments of a call are truncated"));
+            if self.has_truncated_call {
+                return Err(ResponseError::Malformed("the arguments of a call are truncated"));
             }
         }
-        self.chunks()?.end(reason, self.usage().as_ref(), out);
-        Ok(Step::Ended)
+        self.chunks()?.write_end(reason, self.usage().as_ref(), out);
+        Ok(StreamStatus::Finished)
     }
 }
 
 /// Text of the answer, if it is any.
 fn write_text(chunks: &Chunks, text: JsonText<'_>, out: &mut Vec<u8>) {
     if !text.is_empty() {
-        chunks.text(text.raw(), None, out);
+        chunks.write_text(text.raw(), None, out);
     }
 }
 
 /// Reasoning, or a fragment of it.
-fn write_reasoning(chunks: &Chunks, said: &Said<'_>, number: u64, out: &mut Vec<u8>) {
+fn write_reasoning(chunks: &Chunks, said: &BlockContent<'_>, number: u64, out: &mut Vec<u8>) {
     let read = match *said {
-        Said::Thinking { thinking, signature } => {
+        BlockContent::Thinking { thinking, signature } => {
             let thinking = thinking.filter(|thinking| !thinking.is_empty());
             if thinking.is_none() && signature.is_none() {
                 return;
@@ -313,7 +323,7 @@ fn write_reasoning(chunks: &Chunks, said: &Said<'_>, number: u64, out: &mut Vec<
         }
         _ => None,
     };
-    chunks.reasoning(
+    chunks.write_reasoning(
         read,
         out,
         Some(|out: &mut Vec<u8>| write_detail(said, number, out)),
@@ -321,16 +331,16 @@ fn write_reasoning(chunks: &Chunks, said: &Said<'_>, number: u64, out: &mut Vec<
 }
 
 /// Says that the answer failed.
-fn fail(error: &[u8], out: &mut Vec<u8>) -> Step {
+fn write_failure(error: &[u8], out: &mut Vec<u8>) -> StreamStatus {
     write_data(out, |out| write_error(None, error, out));
-    Step::Failed
+    StreamStatus::Failed
 }
 
 /// The input that a call's begin tells, which at Anthropic is always an empty object with the input in fragments behind it.
-fn input_of(block: &Block<'_>) -> Result<Option<Box<str>>, AnswerError> {
+fn initial_input(block: &Block<'_>) -> Result<Option<Box<str>>, ResponseError> {
     match block.input.map(|input| input.get()) {
         None | Some("{}") => Ok(None),
-        Some(input) if input.len() > MOST_INPUT_BYTES => Err(AnswerError::TooLarge),
+        Some(input) if input.len() > MAX_INPUT_BYTES => Err(ResponseError::TooLarge),
         Some(input) => Ok(Some(input.into())),
     }
 }

@@ -21,7 +21,7 @@ struct OutputTokensDetails {
 impl Tokens {
     /// Takes what a later event says. Its numbers are cumulative: each replaces the one before, and what it does not name
     /// stays.
-    pub(super) fn replace(&mut self, later: Tokens) {
+    pub(super) fn update(&mut self, later: Tokens) {
         self.input_tokens = later.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens = later
             .cache_creation_input_tokens

@@ -1,18 +1,22 @@
-use crate::openai_anthropic::messages::mark;
-use proofgate_chat_request::{Chat, Choice, Losses, NO_ARGUMENTS};
-use proofgate_dialect::Untranslatable;
+use crate::openai_anthropic::messages::parse_cache_control;
+use proofgate_chat_request::{ChatRequest, DroppedFields, NO_ARGUMENTS, ToolSelection};
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Flag;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
 /// Writes the members `tools` and `tool_choice`, a comma before each.
-pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let mut tools = chat.offered(losses)?;
+pub(super) fn write(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    let mut tools = chat.read_tools(losses)?;
     if tools.offered.is_empty() {
         return Ok(());
     }
-    tools.restrict();
+    tools.remove_disallowed();
     write_all(out, &[",\"tools\":["]);
     for (tool, function) in tools.functions() {
         write_all(out, &["{\"name\":"]);
@@ -25,7 +29,7 @@ pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> 
             Some(schema) => write_arguments(schema, out),
         }
         write_member(out, "strict", function.strict.map(Flag::json));
-        write_member(out, "cache_control", mark(tool.cache, losses));
+        write_member(out, "cache_control", parse_cache_control(tool.cache, losses));
         write_all(out, &["},"]);
     }
     out.pop();
@@ -34,23 +38,23 @@ pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-fn write_choice(chat: &Chat<'_>, choice: &Choice<'_>, out: &mut Vec<u8>) {
+fn write_choice(chat: &ChatRequest<'_>, choice: &ToolSelection<'_>, out: &mut Vec<u8>) {
     let at_most_one = chat
         .parallel_tool_calls
         .is_some_and(|parallel| !parallel.is_true());
     let kind = match choice {
-        Choice::Unsaid if !at_most_one => return,
-        Choice::Unsaid | Choice::Auto | Choice::Some(..) => "auto",
-        Choice::Required => "any",
-        Choice::None => "none",
-        Choice::One(_) => "tool",
+        ToolSelection::Unspecified if !at_most_one => return,
+        ToolSelection::Unspecified | ToolSelection::Auto | ToolSelection::AllowedTools(..) => "auto",
+        ToolSelection::Required => "any",
+        ToolSelection::None => "none",
+        ToolSelection::Specific(_) => "tool",
     };
     write_all(out, &[",\"tool_choice\":{\"type\":\"", kind, "\""]);
-    if let Choice::One(named) = choice {
+    if let ToolSelection::Specific(named) = choice {
         write_all(out, &[",\"name\":"]);
         write_string(out, &named.name);
     }
-    if at_most_one && !matches!(choice, Choice::None) {
+    if at_most_one && !matches!(choice, ToolSelection::None) {
         write_all(out, &[",\"disable_parallel_tool_use\":true"]);
     }
     out.push(b'}');

@@ -1,19 +1,19 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::openai_converse::finish::Finish;
+use crate::openai_converse::finish::FinishReason;
 use crate::openai_converse::usage::{TokenUsage, write_usage};
 use proofgate_chat_request::fnv1a;
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::json_text::inside as inner;
+use proofgate_dialect::json_text::inside_quotes as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
-use proofgate_dialect::{AnswerError, Asked, Usage};
+use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
 /// An answer of Converse, as far as it has a counterpart. Source: botocore 1.44.5, shape `ConverseResponse`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'b> {
+struct ConverseResponse<'b> {
     #[serde(borrow)]
     output: Output<'b>,
     #[serde(borrow)]
@@ -43,7 +43,7 @@ struct Block<'b> {
     #[serde(borrow)]
     reasoning_content: Option<Reasoning<'b>>,
     #[serde(borrow)]
-    citations_content: Option<Cited<'b>>,
+    citations_content: Option<CitationsContent<'b>>,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +78,7 @@ struct ReasoningText<'b> {
 }
 
 #[derive(Deserialize)]
-struct Cited<'b> {
+struct CitationsContent<'b> {
     #[serde(borrow)]
     content: Option<Vec<CitedText<'b>>>,
 }
@@ -94,21 +94,26 @@ struct CitedText<'b> {
 /// `created` is in Unix seconds. Converse gives an answer no id in its body; the completion's is a hash of the answer.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] if it is no such answer. Nothing is appended then.
-pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
-    let answer: Answer<'_> =
-        serde_json::from_slice(body).map_err(|_| AnswerError::Malformed("not a Converse answer"))?;
+/// [`ResponseError::Malformed`] if it is no such answer. Nothing is appended then.
+pub fn translate_response(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
+    let answer: ConverseResponse<'_> =
+        serde_json::from_slice(body).map_err(|_| ResponseError::Malformed("not a Converse answer"))?;
     let begin = out.len();
     write_completion(&answer, body, asked, created, out).inspect_err(|_| out.truncate(begin))
 }
 
 fn write_completion(
-    answer: &Answer<'_>,
+    answer: &ConverseResponse<'_>,
     body: &[u8],
-    asked: &Asked,
+    asked: &RequestContext,
     created: u64,
     out: &mut Vec<u8>,
-) -> Result<Usage, AnswerError> {
+) -> Result<Usage, ResponseError> {
     let blocks = &answer.output.message.content;
     let calls: Vec<&ToolUse<'_>> = blocks
         .iter()
@@ -116,8 +121,8 @@ fn write_completion(
         .filter(|call| call.kind.is_none())
         .collect();
     let stop_reason =
-        inner(answer.stop_reason).ok_or(AnswerError::Malformed("stopReason is not a string"))?;
-    let finish = Finish::of(stop_reason, !calls.is_empty());
+        inner(answer.stop_reason).ok_or(ResponseError::Malformed("stopReason is not a string"))?;
+    let finish = FinishReason::from_stop_reason(stop_reason, !calls.is_empty());
     let usage = Usage::from(&answer.usage);
 
     write_all(
@@ -173,11 +178,11 @@ fn write_texts<'b>(
     out: &mut Vec<u8>,
     texts: impl Iterator<Item = &'b RawValue>,
     or_empty: bool,
-) -> Result<(), AnswerError> {
+) -> Result<(), ResponseError> {
     let begin = out.len();
     out.push(b'"');
     for text in texts {
-        let text = inner(text).ok_or(AnswerError::Malformed("a text is not a string"))?;
+        let text = inner(text).ok_or(ResponseError::Malformed("a text is not a string"))?;
         out.extend_from_slice(text.as_bytes());
     }
     out.push(b'"');
@@ -189,7 +194,7 @@ fn write_texts<'b>(
 }
 
 /// Writes the text of the reasoning, and the blocks that a client sends back.
-fn write_reasoning(out: &mut Vec<u8>, blocks: &[Block<'_>]) -> Result<(), AnswerError> {
+fn write_reasoning(out: &mut Vec<u8>, blocks: &[Block<'_>]) -> Result<(), ResponseError> {
     let reasoning = || blocks.iter().filter_map(|block| block.reasoning_content.as_ref());
     let texts = || reasoning().filter_map(|block| block.reasoning_text.as_ref());
     if texts().next().is_some() {
@@ -225,10 +230,10 @@ fn write_detail(
     kind: &str,
     value: &RawValue,
     signature: Option<&RawValue>,
-) -> Result<(), AnswerError> {
+) -> Result<(), ResponseError> {
     let field = if kind == TEXT { "text" } else { "data" };
     if inner(value).is_none() || signature.is_some_and(|signature| inner(signature).is_none()) {
-        return Err(AnswerError::Malformed("reasoning is not a string"));
+        return Err(ResponseError::Malformed("reasoning is not a string"));
     }
     let index = itoa::Buffer::new().format(number).to_owned();
     write_all(
@@ -251,9 +256,9 @@ fn write_detail(
     Ok(())
 }
 
-fn write_call(out: &mut Vec<u8>, call: &ToolUse<'_>) -> Result<(), AnswerError> {
+fn write_call(out: &mut Vec<u8>, call: &ToolUse<'_>) -> Result<(), ResponseError> {
     if inner(call.tool_use_id).is_none() || inner(call.name).is_none() {
-        return Err(AnswerError::Malformed("a tool call has no id or name"));
+        return Err(ResponseError::Malformed("a tool call has no id or name"));
     }
     let input = call.input.map_or("{}", RawValue::get);
     write_all(

@@ -1,9 +1,9 @@
 use crate::openai_converse::answer::completion_id;
-use crate::openai_converse::finish::Finish;
+use crate::openai_converse::finish::FinishReason;
 use crate::openai_converse::usage::write_usage;
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::{Asked, Usage, write_data};
+use proofgate_dialect::{RequestContext, Usage, write_data};
 
 /// What all chunks of a completion have in common.
 #[derive(Debug)]
@@ -12,28 +12,28 @@ pub(super) struct Chunks {
     created: u64,
     include_usage: bool,
     /// The chunk up to its `choices`, once the first event has come.
-    head: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 impl Chunks {
-    pub(super) fn new(asked: &Asked, created: u64) -> Self {
+    pub(super) fn new(asked: &RequestContext, created: u64) -> Self {
         Chunks {
             model: asked.model.clone(),
             created,
             include_usage: asked.include_usage,
-            head: Vec::new(),
+            prefix: Vec::new(),
         }
     }
 
     /// Whether a chunk has been written.
-    pub(super) fn begun(&self) -> bool {
-        !self.head.is_empty()
+    pub(super) fn has_started(&self) -> bool {
+        !self.prefix.is_empty()
     }
 
     /// Writes the first chunk, which names the role. Converse gives a completion no id: it has the hash of the provider's first
     /// event, so that two that begin alike in the same second have the same.
-    pub(super) fn begin(&mut self, first_event: &[u8], out: &mut Vec<u8>) {
-        let head = &mut self.head;
+    pub(super) fn write_start(&mut self, first_event: &[u8], out: &mut Vec<u8>) {
+        let head = &mut self.prefix;
         write_all(
             head,
             &[
@@ -46,22 +46,22 @@ impl Chunks {
         );
         write_string(head, &self.model);
         write_all(head, &[r#","choices":["#]);
-        self.delta(out, &[r#""role":"assistant","content":"""#]);
+        self.write_delta(out, &[r#""role":"assistant","content":"""#]);
     }
 
     /// Writes a chunk with what is new: the fields of its `delta`, in parts.
-    pub(super) fn delta(&self, out: &mut Vec<u8>, fields: &[&str]) {
-        self.choice(out, fields, None);
+    pub(super) fn write_delta(&self, out: &mut Vec<u8>, fields: &[&str]) {
+        self.write_choice(out, fields, None);
     }
 
     /// Writes the chunk that says why the answer ends.
-    pub(super) fn finish(&self, out: &mut Vec<u8>, finish: Finish) {
-        self.choice(out, &[], Some(finish));
+    pub(super) fn write_finish(&self, out: &mut Vec<u8>, finish: FinishReason) {
+        self.write_choice(out, &[], Some(finish));
     }
 
-    fn choice(&self, out: &mut Vec<u8>, fields: &[&str], finish: Option<Finish>) {
+    fn write_choice(&self, out: &mut Vec<u8>, fields: &[&str], finish: Option<FinishReason>) {
         write_data(out, |out| {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(&self.prefix);
             write_all(out, &[r#"{"index":0,"delta":{"#]);
             write_all(out, fields);
             write_all(out, &[r#"},"logprobs":null,"finish_reason":"#]);
@@ -82,10 +82,10 @@ impl Chunks {
     }
 
     /// Writes the chunk with the usage, if the client asked for it, and the stream's end.
-    pub(super) fn end(&self, out: &mut Vec<u8>, usage: &Usage) {
+    pub(super) fn write_end(&self, out: &mut Vec<u8>, usage: &Usage) {
         if self.include_usage {
             write_data(out, |out| {
-                out.extend_from_slice(&self.head);
+                out.extend_from_slice(&self.prefix);
                 write_all(out, &[r#"],"usage":"#]);
                 write_usage(out, usage);
                 out.push(b'}');

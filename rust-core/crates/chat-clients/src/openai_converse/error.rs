@@ -1,28 +1,28 @@
-use crate::chat_error::{Message, write_error};
-use proofgate_dialect::bedrock_error::{BedrockError, Said};
+use crate::chat_error::{ErrorMessage, write_error};
+use proofgate_dialect::bedrock_error::{BedrockError, ErrorBody};
 
 /// Appends OpenAI's error body for one of Converse.
 ///
 /// `kind` is the value of `x-amzn-errortype`, if the answer has one. The status is the provider's, and also tells what it is if
 /// neither the header nor the body does.
-pub fn error(status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
-    let said = Said::of(body);
-    let error = BedrockError::of(kind.or(said.name()).unwrap_or_default(), status);
+pub fn translate_error(status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
+    let said = ErrorBody::parse(body);
+    let error = BedrockError::from_name(kind.or(said.name()).unwrap_or_default(), status);
     write(out, error, &said);
 }
 
 /// Appends OpenAI's error object for an exception within a stream, of its `:exception-type` and its payload.
 pub(super) fn write_exception(out: &mut Vec<u8>, name: &str, data: &[u8]) {
-    write(out, BedrockError::of(name, 500), &Said::of(data));
+    write(out, BedrockError::from_name(name, 500), &ErrorBody::parse(data));
 }
 
 /// Appends OpenAI's error object for output of the model that the provider could not read.
 pub(super) fn write_malformed(out: &mut Vec<u8>) {
-    write(out, BedrockError::Model, &Said::default());
+    write(out, BedrockError::ModelError, &ErrorBody::default());
 }
 
 /// What OpenAI's API calls it: its type and its code.
-fn names(error: BedrockError) -> (&'static str, Option<&'static str>) {
+fn openai_names(error: BedrockError) -> (&'static str, Option<&'static str>) {
     match error {
         BedrockError::Invalid | BedrockError::Refused => ("invalid_request_error", None),
         BedrockError::UnknownModel => ("invalid_request_error", Some("model_not_found")),
@@ -30,19 +30,19 @@ fn names(error: BedrockError) -> (&'static str, Option<&'static str>) {
         BedrockError::NotReady => ("rate_limit_error", Some("model_not_ready")),
         BedrockError::Quota => ("rate_limit_error", Some("insufficient_quota")),
         BedrockError::ModelTimeout => ("api_error", Some("model_timeout")),
-        BedrockError::Model => ("api_error", Some("model_error")),
+        BedrockError::ModelError => ("api_error", Some("model_error")),
         BedrockError::Unavailable => ("api_error", Some("server_is_overloaded")),
         BedrockError::Denied => ("api_error", Some("provider_denied_access")),
-        BedrockError::Failed => ("api_error", None),
+        BedrockError::Other => ("api_error", None),
     }
 }
 
-fn write(out: &mut Vec<u8>, error: BedrockError, said: &Said<'_>) {
-    let (kind, code) = names(error);
-    let said = said.message_on(error);
+fn write(out: &mut Vec<u8>, error: BedrockError, said: &ErrorBody<'_>) {
+    let (kind, code) = openai_names(error);
+    let said = said.client_message(error);
     write_error(
         out,
-        said.map_or(Message::Text(error.message()), Message::Json),
+        said.map_or(ErrorMessage::Text(error.default_message()), ErrorMessage::Json),
         kind,
         code,
     );

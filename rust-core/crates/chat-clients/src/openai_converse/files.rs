@@ -1,38 +1,38 @@
 use std::collections::HashMap;
 
 /// Characters that a document's name may have in Converse.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// Names of documents: Converse refuses one that stands twice in a request.
 #[derive(Default)]
 pub(super) struct DocumentNames {
     /// The number that each name was last given, one of its own.
-    given: HashMap<String, u32>,
+    assigned: HashMap<String, u32>,
 }
 
 impl DocumentNames {
     /// The name of a file without its extension and without characters that Converse refuses, with a number if need be.
-    pub(super) fn name(&mut self, file_name: &str) -> String {
-        let stem = allowed(file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem));
-        let Some(mut number) = self.given.get(&stem).copied() else {
-            self.given.insert(stem.clone(), 1);
+    pub(super) fn unique_name(&mut self, file_name: &str) -> String {
+        let stem = sanitize(file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem));
+        let Some(mut number) = self.assigned.get(&stem).copied() else {
+            self.assigned.insert(stem.clone(), 1);
             return stem;
         };
         let name = loop {
             number = number.saturating_add(1);
             let name = format!("{stem} ({number})");
-            if !self.given.contains_key(&name) || number == u32::MAX {
+            if !self.assigned.contains_key(&name) || number == u32::MAX {
                 break name;
             }
         };
-        self.given.insert(stem, number);
-        self.given.insert(name.clone(), 1);
+        self.assigned.insert(stem, number);
+        self.assigned.insert(name.clone(), 1);
         name
     }
 }
 
 /// Letters, digits, hyphens and brackets, with one blank between words.
-fn allowed(stem: &str) -> String {
+fn sanitize(stem: &str) -> String {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "-()[]".contains(char);
     let spaced: String = stem
         .chars()
@@ -42,7 +42,7 @@ fn allowed(stem: &str) -> String {
     if name.is_empty() {
         name.push_str("document");
     }
-    name.truncate(LONGEST_NAME - " (4294967295)".len());
+    name.truncate(MAX_NAME_CHARS - " (4294967295)".len());
     name.truncate(name.trim_end().len());
     name
 }

@@ -5,16 +5,17 @@ use crate::openai_converse::files::DocumentNames;
 use crate::openai_converse::reasoning;
 use crate::openai_converse::tools::tool_name;
 use proofgate_chat_request::{
-    Called, Chat, Losses, Message, Piece, Place, Role, Said, Side, Turns, call_id, document_extension,
+    ChatRequest, ContentPart, DroppedFields, Message, MessagePath, PartContent, Role, Speaker,
+    ToolInvocation, TurnWriter, document_extension, sanitize_call_id,
 };
-use proofgate_chat_request::{Image, Media};
-use proofgate_dialect::Untranslatable;
+use proofgate_chat_request::{Image, MediaSource};
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::json_text::JsonText;
 
 /// What is kept while the messages of a request are written.
 struct Conversation<'o> {
-    turns: Turns<'o>,
+    turns: TurnWriter<'o>,
     names: DocumentNames,
     /// Whether what the user says in the turn at hand has documents, and whether it has text.
     has_documents: bool,
@@ -23,23 +24,23 @@ struct Conversation<'o> {
 
 /// Writes `messages`; what system and developer messages say goes to `system` as blocks, a comma behind each.
 pub(super) fn write(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     is_claude: bool,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     system: &mut Vec<u8>,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     write_all(out, &[r#""messages":["#]);
     let mut conversation = Conversation {
-        turns: Turns::new("assistant", "content", out),
+        turns: TurnWriter::new("assistant", "content", out),
         names: DocumentNames::default(),
         has_documents: false,
         has_text: false,
     };
     for (at, message) in chat.messages.iter().flatten().enumerate() {
-        let place = Place::message(at);
-        let role = message.role(place, losses)?;
-        let pieces = chat.pieces(message, place, losses)?;
+        let place = MessagePath::message(at);
+        let role = message.read_role(place, losses)?;
+        let pieces = chat.message_parts(message, place, losses)?;
         match role {
             Role::System => write_system(message, &pieces, system)?,
             Role::User => conversation.write_user(message, &pieces)?,
@@ -50,20 +51,20 @@ pub(super) fn write(
         }
     }
     conversation.introduce_documents()?;
-    conversation.turns.end()?;
+    conversation.turns.finish()?;
     out.push(b']');
     Ok(())
 }
 
 fn write_system(
     message: &Message<'_>,
-    pieces: &[Piece<'_>],
+    pieces: &[ContentPart<'_>],
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     for piece in pieces {
         write_text(piece.text()?, out);
         out.push(b',');
-        if let Some(ttl) = piece_ttl(piece) {
+        if let Some(ttl) = part_ttl(piece) {
             write_cache_point(ttl, out);
             out.push(b',');
         }
@@ -76,32 +77,37 @@ fn write_system(
 }
 
 impl Conversation<'_> {
-    fn write_user(&mut self, message: &Message<'_>, pieces: &[Piece<'_>]) -> Result<(), Untranslatable> {
+    fn write_user(
+        &mut self,
+        message: &Message<'_>,
+        pieces: &[ContentPart<'_>],
+    ) -> Result<(), UntranslatableRequest> {
         for piece in pieces {
-            self.has_text |= matches!(piece.said, Said::Text(_));
-            self.has_documents |= matches!(piece.said, Said::File(_));
+            self.has_text |= matches!(piece.content, PartContent::Text(_));
+            self.has_documents |= matches!(piece.content, PartContent::File(_));
             let names = &mut self.names;
-            self.turns
-                .say(Side::User, |out| write_piece(piece, Role::User, names, out))?;
-            if let Some(ttl) = piece_ttl(piece) {
-                self.cache(Side::User, ttl)?;
+            self.turns.write_block(Speaker::User, |out| {
+                write_content_part(piece, Role::User, names, out)
+            })?;
+            if let Some(ttl) = part_ttl(piece) {
+                self.add_cache_point(Speaker::User, ttl)?;
             }
         }
         match message.cache_control {
-            Some(_) if !pieces.is_empty() => self.cache(Side::User, ttl(message.cache_control)),
+            Some(_) if !pieces.is_empty() => self.add_cache_point(Speaker::User, ttl(message.cache_control)),
             _ => Ok(()),
         }
     }
 
     /// Gives the user's documents a text, if they have none: Converse demands one beside them (Amazon Bedrock's API reference,
     /// Message: content).
-    fn introduce_documents(&mut self) -> Result<(), Untranslatable> {
+    fn introduce_documents(&mut self) -> Result<(), UntranslatableRequest> {
         let is_alone = self.has_documents && !self.has_text;
         (self.has_documents, self.has_text) = (false, false);
-        if !is_alone || self.turns.side() != Some(Side::User) {
+        if !is_alone || self.turns.side() != Some(Speaker::User) {
             return Ok(());
         }
-        self.turns.say(Side::User, |out| {
+        self.turns.write_block(Speaker::User, |out| {
             write_all(out, &[r#"{"text":"."}"#]);
             Ok(())
         })
@@ -110,37 +116,39 @@ impl Conversation<'_> {
     fn write_assistant(
         &mut self,
         message: &Message<'_>,
-        pieces: &[Piece<'_>],
-        place: Place,
+        pieces: &[ContentPart<'_>],
+        place: MessagePath,
         signed: bool,
-        losses: &mut Losses,
-    ) -> Result<(), Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let calls = message.calls(place, losses)?;
         self.introduce_documents()?;
         let turns = &mut self.turns;
-        let has_thoughts = message.bring_back(place, signed, losses, turns, reasoning::write_detail)?;
+        let has_thoughts =
+            message.write_reasoning_details(place, signed, losses, turns, reasoning::write_detail)?;
         for piece in pieces {
-            self.say_text(piece.text()?)?;
-            if let Some(ttl) = piece_ttl(piece) {
-                self.cache(Side::Model, ttl)?;
+            self.write_assistant_text(piece.text()?)?;
+            if let Some(ttl) = part_ttl(piece) {
+                self.add_cache_point(Speaker::Model, ttl)?;
             }
         }
-        let refusal = message.declined();
+        let refusal = message.refusal_text();
         if let Some(refusal) = refusal {
-            self.say_text(refusal)?;
+            self.write_assistant_text(refusal)?;
         }
         for call in &calls {
-            self.turns.say(Side::Model, |out| write_call(call, out))?;
+            self.turns
+                .write_block(Speaker::Model, |out| write_call(call, out))?;
         }
         let says = has_thoughts || !pieces.is_empty() || refusal.is_some() || !calls.is_empty();
         match message.cache_control {
-            Some(_) if says => self.cache(Side::Model, ttl(message.cache_control)),
+            Some(_) if says => self.add_cache_point(Speaker::Model, ttl(message.cache_control)),
             _ => Ok(()),
         }
     }
 
-    fn say_text(&mut self, text: JsonText<'_>) -> Result<(), Untranslatable> {
-        self.turns.say(Side::Model, |out| {
+    fn write_assistant_text(&mut self, text: JsonText<'_>) -> Result<(), UntranslatableRequest> {
+        self.turns.write_block(Speaker::Model, |out| {
             write_text(text, out);
             Ok(())
         })
@@ -150,12 +158,12 @@ impl Conversation<'_> {
     fn write_result(
         &mut self,
         message: &Message<'_>,
-        pieces: &[Piece<'_>],
-        place: Place,
-    ) -> Result<(), Untranslatable> {
-        let id = message.answered(place)?;
+        pieces: &[ContentPart<'_>],
+        place: MessagePath,
+    ) -> Result<(), UntranslatableRequest> {
+        let id = message.answered_call_id(place)?;
         let names = &mut self.names;
-        self.turns.answer(|out| {
+        self.turns.write_tool_result(|out| {
             let head = [
                 r#"{"toolResult":{"toolUseId":""#,
                 &tool_use_id(id),
@@ -165,15 +173,15 @@ impl Conversation<'_> {
             let mut before = "";
             for piece in pieces {
                 write_all(out, &[std::mem::replace(&mut before, ",")]);
-                write_piece(piece, Role::Tool, names, out)?;
+                write_content_part(piece, Role::Tool, names, out)?;
             }
             write_all(out, &["]}}"]);
             Ok(())
         })?;
         let of_message = message.cache_control.map(|control| ttl(Some(control)));
-        let ttl = pieces.iter().rev().find_map(piece_ttl).or(of_message);
+        let ttl = pieces.iter().rev().find_map(part_ttl).or(of_message);
         match ttl {
-            Some(ttl) => self.turns.answer(|out| {
+            Some(ttl) => self.turns.write_tool_result(|out| {
                 write_cache_point(ttl, out);
                 Ok(())
             }),
@@ -181,16 +189,16 @@ impl Conversation<'_> {
         }
     }
 
-    fn cache(&mut self, side: Side, ttl: &str) -> Result<(), Untranslatable> {
-        self.turns.say(side, |out| {
+    fn add_cache_point(&mut self, side: Speaker, ttl: &str) -> Result<(), UntranslatableRequest> {
+        self.turns.write_block(side, |out| {
             write_cache_point(ttl, out);
             Ok(())
         })
     }
 }
 
-fn write_call(call: &Called<'_, '_>, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let name = tool_name(call.name, || call.field("function.name"))?;
+fn write_call(call: &ToolInvocation<'_, '_>, out: &mut Vec<u8>) -> Result<(), UntranslatableRequest> {
+    let name = tool_name(call.name, || call.field_path("function.name"))?;
     write_all(
         out,
         &[
@@ -209,43 +217,51 @@ fn write_call(call: &Called<'_, '_>, out: &mut Vec<u8>) -> Result<(), Untranslat
 /// A tool call's id as Converse allows it (`[a-zA-Z0-9_.:-]{1,64}`).
 fn tool_use_id(id: &str) -> Cow<'_, str> {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "_.:-".contains(char);
-    call_id(id, is_allowed, 64)
+    sanitize_call_id(id, is_allowed, 64)
 }
 
-fn write_piece(
-    piece: &Piece<'_>,
+fn write_content_part(
+    piece: &ContentPart<'_>,
     role: Role,
     names: &mut DocumentNames,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    match &piece.said {
-        Said::Text(text) => write_text(*text, out),
-        Said::Image(image) => write_image(image, piece.place, out)?,
-        Said::File(file) => {
+) -> Result<(), UntranslatableRequest> {
+    match &piece.content {
+        PartContent::Text(text) => write_text(*text, out),
+        PartContent::Image(image) => write_image(image, piece.place, out)?,
+        PartContent::File(file) => {
             let media = file.media(piece.place)?;
             let name = file.name();
             let format = document_extension(media.document_type(&name));
-            let (Media::Data { data, .. }, Some(format)) = (&media, format) else {
+            let (MediaSource::Data { data, .. }, Some(format)) = (&media, format) else {
                 let message = "Converse accepts documents only inside the request, as PDF, CSV, DOC, DOCX, XLS, XLSX, \
                                HTML, TXT or MD: the data: URL or the filename must state the format.";
-                return Err(Untranslatable::new(piece.place.field("file.file_data"), message));
+                return Err(UntranslatableRequest::new(
+                    piece.place.field_path("file.file_data"),
+                    message,
+                ));
             };
-            write_media("document", format, Some(&names.name(&name)), data, out);
+            write_media("document", format, Some(&names.unique_name(&name)), data, out);
         }
-        Said::Audio(audio, format) if role == Role::User => {
-            if let Media::Data { data, .. } = audio.media(piece.place)? {
+        PartContent::Audio(audio, format) if role == Role::User => {
+            if let MediaSource::Data { data, .. } = audio.media(piece.place)? {
                 write_media("audio", format, None, &data, out);
             }
         }
-        Said::Audio(..) => return Err(piece.not_here()),
+        PartContent::Audio(..) => return Err(piece.misplaced_error()),
     }
     Ok(())
 }
 
-fn write_image(image: &Image<'_>, place: Place, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let refused = |message: &'static str| Untranslatable::new(place.field("image_url.url"), message);
+fn write_image(
+    image: &Image<'_>,
+    place: MessagePath,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    let refused =
+        |message: &'static str| UntranslatableRequest::new(place.field_path("image_url.url"), message);
     let media = image.media(place)?;
-    let Media::Data { data, .. } = &media else {
+    let MediaSource::Data { data, .. } = &media else {
         return Err(refused(
             "Converse accepts images only inside the request: send a data: URL in base64.",
         ));
@@ -270,6 +286,6 @@ fn write_text(text: JsonText<'_>, out: &mut Vec<u8>) {
 }
 
 /// The [`ttl`] of a cache that ends behind a part.
-fn piece_ttl(piece: &Piece<'_>) -> Option<&'static str> {
+fn part_ttl(piece: &ContentPart<'_>) -> Option<&'static str> {
     (piece.cache.is_some() || piece.breakpoint.is_some()).then(|| ttl(piece.cache))
 }

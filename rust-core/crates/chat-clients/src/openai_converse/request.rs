@@ -1,15 +1,16 @@
 use crate::openai_converse::messages;
 use crate::openai_converse::tools;
 use proofgate_chat_request::{
-    Chat, Format, JSON_OBJECT, Losses, Thought, json, thinks_if_asked, thought, translate,
+    ChatRequest, DroppedFields, JSON_OBJECT, OutputFormat, ThinkingSetting, json, thinking_setting,
+    thinks_only_on_request, translate,
 };
 use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::write_for_claude;
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// What Converse has words for, beside what every provider has.
-const SAYS: &[&str] = &[
+const SUPPORTED_FIELDS: &[&str] = &[
     "stop",
     "service_tier",
     "response_format.json_schema.description",
@@ -25,18 +26,27 @@ const SAYS: &[&str] = &[
 ///
 /// # Errors
 /// [`Untranslatable`] names the field that cannot be said to Converse; nothing is appended then.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    translate(body, target, out, SAYS, |chat, losses, out| {
+pub fn translate_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, out, SUPPORTED_FIELDS, |chat, losses, out| {
         write(chat, target.model, losses, out)
     })
 }
 
-fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write(
+    chat: &ChatRequest<'_>,
+    model: &str,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     out.push(b'{');
     let format = chat.format(losses)?;
     let mut system = Vec::new();
     messages::write(chat, is_claude(model), losses, &mut system, out)?;
-    if matches!(format, Format::Json) {
+    if matches!(format, OutputFormat::Json) {
         write_all(&mut system, &[r#"{"text":""#, JSON_OBJECT, "\"},"]);
     }
     // Each block has a comma behind it.
@@ -58,29 +68,29 @@ fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -
 struct Fields<'o> {
     out: &'o mut Vec<u8>,
     name: &'static str,
-    begun: bool,
+    started: bool,
 }
 
 impl<'o> Fields<'o> {
-    fn of(name: &'static str, out: &'o mut Vec<u8>) -> Self {
+    fn new(name: &'static str, out: &'o mut Vec<u8>) -> Self {
         Fields {
             out,
             name,
-            begun: false,
+            started: false,
         }
     }
 
-    fn field(&mut self, name: &str) -> &mut Vec<u8> {
-        match self.begun {
+    fn start_field(&mut self, name: &str) -> &mut Vec<u8> {
+        match self.started {
             true => write_all(self.out, &[",\"", name, "\":"]),
             false => write_all(self.out, &[",\"", self.name, "\":{\"", name, "\":"]),
         }
-        self.begun = true;
+        self.started = true;
         self.out
     }
 
-    fn end(self) {
-        if self.begun {
+    fn close(self) {
+        if self.started {
             self.out.push(b'}');
         }
     }
@@ -88,73 +98,77 @@ impl<'o> Fields<'o> {
 
 /// Writes `inferenceConfig` if there is any.
 fn write_inference(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     model: &str,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let mut fields = Fields::of("inferenceConfig", out);
-    if let Some((_, _, most)) = chat.most_tokens(losses)? {
-        write_number(fields.field("maxTokens"), most);
+) -> Result<(), UntranslatableRequest> {
+    let mut fields = Fields::new("inferenceConfig", out);
+    if let Some((_, _, most)) = chat.max_tokens(losses)? {
+        write_number(fields.start_field("maxTokens"), most);
     }
     let sampling = chat.sampling(model, 1.0, losses)?;
     for (name, value) in [("temperature", sampling.temperature), ("topP", sampling.top_p)] {
         if let Some(value) = value {
-            write_all(fields.field(name), &[value]);
+            write_all(fields.start_field(name), &[value]);
         }
     }
-    let stops = chat.stops(usize::MAX, |stop| !stop.is_empty(), losses)?;
+    let stops = chat.stop_sequences(usize::MAX, |stop| !stop.is_empty(), losses)?;
     if !stops.is_empty() {
         let texts: Vec<&str> = stops.into_iter().map(JsonText::raw).collect();
-        write_all(fields.field("stopSequences"), &["[", &texts.join(","), "]"]);
+        write_all(fields.start_field("stopSequences"), &["[", &texts.join(","), "]"]);
     }
-    fields.end();
+    fields.close();
     Ok(())
 }
 
 /// Writes a budget of thought as `additionalModelRequestFields`, a comma before it, for a model that takes that; returns the
 /// effort of a model that takes one.
 fn write_thinking<'b>(
-    chat: &Chat<'b>,
+    chat: &ChatRequest<'b>,
     model: &str,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<Option<&'b str>, Untranslatable> {
+) -> Result<Option<&'b str>, UntranslatableRequest> {
     // Without a limit of the client's the model has its own, which is above every budget.
-    let most = chat.most_tokens(losses)?.map_or(u64::MAX, |(_, _, most)| most);
-    match thought(chat, model, most, false, losses)? {
-        Thought::Level(level) => return Ok(Some(level)),
-        Thought::Budget(tokens) => {
+    let most = chat.max_tokens(losses)?.map_or(u64::MAX, |(_, _, most)| most);
+    match thinking_setting(chat, model, most, false, losses)? {
+        ThinkingSetting::Level(level) => return Ok(Some(level)),
+        ThinkingSetting::Budget(tokens) => {
             let before = r#","additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":"#;
             write_all(out, &[before]);
             write_number(out, tokens);
             write_all(out, &["}}"]);
         }
-        Thought::Off if !thinks_if_asked(model) => {
+        ThinkingSetting::Off if !thinks_only_on_request(model) => {
             let effort = chat.reasoning_effort.map(JsonText::raw);
-            losses.lose_field("reasoning_effort", effort.unwrap_or_default())?;
+            losses.drop_body_field("reasoning_effort", effort.unwrap_or_default())?;
         }
-        Thought::Off | Thought::Unsaid => {}
+        ThinkingSetting::Off | ThinkingSetting::Unspecified => {}
     }
     Ok(None)
 }
 
-fn write_tier(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_tier(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     match json(chat.service_tier) {
         Some(tier @ ("\"default\"" | "\"flex\"" | "\"priority\"")) => {
             write_all(out, &[r#","serviceTier":{"type":"#, tier, "}"]);
             Ok(())
         }
-        Some(tier) => losses.lose_field("service_tier", tier),
+        Some(tier) => losses.drop_body_field("service_tier", tier),
         None => Ok(()),
     }
 }
 
 /// Writes `outputConfig` if there is any. An instruction asks for JSON without a schema.
-fn write_output(format: &Format<'_, '_>, model: &str, effort: Option<&str>, out: &mut Vec<u8>) {
-    let mut fields = Fields::of("outputConfig", out);
-    if let Format::Schema(described, schema) = format {
-        let out = fields.field("textFormat");
+fn write_output(format: &OutputFormat<'_, '_>, model: &str, effort: Option<&str>, out: &mut Vec<u8>) {
+    let mut fields = Fields::new("outputConfig", out);
+    if let OutputFormat::Schema(described, schema) = format {
+        let out = fields.start_field("textFormat");
         write_all(
             out,
             &[r#"{"type":"json_schema","structure":{"jsonSchema":{"schema":"#],
@@ -170,9 +184,9 @@ fn write_output(format: &Format<'_, '_>, model: &str, effort: Option<&str>, out:
         write_all(out, &["}}}"]);
     }
     if let Some(level) = effort {
-        write_all(fields.field("effort"), &["\"", level, "\""]);
+        write_all(fields.start_field("effort"), &["\"", level, "\""]);
     }
-    fields.end();
+    fields.close();
 }
 
 /// Whether a model is known to be one of Anthropic's.

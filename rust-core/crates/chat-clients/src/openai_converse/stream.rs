@@ -4,56 +4,56 @@ use serde_json::value::RawValue;
 use crate::nesting::Nesting;
 use crate::openai_converse::chunks::Chunks;
 use crate::openai_converse::error::{write_exception, write_malformed};
-use crate::openai_converse::finish::Finish;
+use crate::openai_converse::finish::FinishReason;
 use crate::openai_converse::stream_events::{
     BlockDelta, BlockStart, BlockStop, MessageStop, Metadata, ReasoningDelta,
 };
-use proofgate_dialect::json_text::inside as inner;
+use proofgate_dialect::json_text::inside_quotes as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
-use proofgate_dialect::{AnswerError, Asked, EventKind, Step, Usage, write_data};
+use proofgate_dialect::{EventKind, RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
 /// Tool calls of an answer that may be open at the same time. Nothing else is kept of a stream but numbers.
-pub const MOST_OPEN_TOOL_CALLS: usize = 128;
+pub const MAX_OPEN_TOOL_CALLS: usize = 128;
 
 /// A streamed answer of ConverseStream in the chunks of a chat completion.
 #[derive(Debug)]
 pub struct Stream {
     chunks: Chunks,
-    open: Vec<OpenCall>,
+    open_calls: Vec<OpenCall>,
     /// How many tool calls and how many blocks of reasoning there were.
-    calls: usize,
-    reasonings: usize,
+    call_count: usize,
+    reasoning_count: usize,
     /// The index of the block of reasoning that came last.
-    reasoning: Option<u64>,
-    cut_short: bool,
+    last_reasoning_block: Option<u64>,
+    is_truncated: bool,
     stopped: bool,
     usage: Option<Usage>,
-    end: Option<Step>,
+    final_step: Option<StreamStatus>,
 }
 
 #[derive(Debug)]
 struct OpenCall {
     /// Its index among the blocks of the answer.
-    block: u64,
+    block_index: u64,
     /// Its index among the client's tool calls; `None` of a call that the provider runs itself.
-    call: Option<usize>,
+    call_index: Option<usize>,
     arguments: Nesting,
 }
 
 impl Stream {
     /// The begin of an answer. `created` is in Unix seconds.
     #[must_use]
-    pub fn new(asked: &Asked, created: u64) -> Self {
+    pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
             chunks: Chunks::new(asked, created),
-            open: Vec::new(),
-            calls: 0,
-            reasonings: 0,
-            reasoning: None,
-            cut_short: false,
+            open_calls: Vec::new(),
+            call_count: 0,
+            reasoning_count: 0,
+            last_reasoning_block: None,
+            is_truncated: false,
             stopped: false,
             usage: None,
-            end: None,
+            final_step: None,
         }
     }
 
@@ -61,27 +61,27 @@ impl Stream {
     /// the end says nothing.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] for an event that is not of its type, [`AnswerError::TooLarge`] for more than
-    /// [`MOST_OPEN_TOOL_CALLS`].
+    /// [`ResponseError::Malformed`] for an event that is not of its type, [`ResponseError::TooLarge`] for more than
+    /// [`MAX_OPEN_TOOL_CALLS`].
     pub fn event(
         &mut self,
         kind: EventKind,
         name: &str,
         data: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Step, AnswerError> {
-        if let Some(end) = self.end {
+    ) -> Result<StreamStatus, ResponseError> {
+        if let Some(end) = self.final_step {
             return Ok(end);
         }
         let step = match kind {
-            EventKind::Event => self.ordinary_event(name, data, out)?,
+            EventKind::Event => self.handle_event(name, data, out)?,
             EventKind::Exception => {
                 write_data(out, |out| write_exception(out, name, data));
-                Step::Failed
+                StreamStatus::Failed
             }
         };
-        if step != Step::Continues {
-            self.end = Some(step);
+        if step != StreamStatus::InProgress {
+            self.final_step = Some(step);
         }
         Ok(step)
     }
@@ -89,11 +89,11 @@ impl Stream {
     /// The provider's stream has ended.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] unless [`Step::Ended`] was returned before.
-    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        match self.end {
-            Some(Step::Ended) => Ok(()),
-            _ => Err(AnswerError::Failed("ended early")),
+    /// [`ResponseError::Failed`] unless [`Step::Finished`] was returned before.
+    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        match self.final_step {
+            Some(StreamStatus::Finished) => Ok(()),
+            _ => Err(ResponseError::Failed("ended early")),
         }
     }
 
@@ -103,53 +103,58 @@ impl Stream {
         self.usage
     }
 
-    fn ordinary_event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    fn handle_event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
         let is_of_the_message = matches!(
             name,
             "messageStart" | "contentBlockStart" | "contentBlockDelta" | "contentBlockStop" | "messageStop"
         );
         if is_of_the_message && self.stopped {
-            return Err(AnswerError::Malformed("content after messageStop"));
+            return Err(ResponseError::Malformed("content after messageStop"));
         }
-        if is_of_the_message && !self.chunks.begun() {
-            self.chunks.begin(data, out);
+        if is_of_the_message && !self.chunks.has_started() {
+            self.chunks.write_start(data, out);
         }
         match name {
-            "contentBlockStart" => self.block_start(&parse(data)?, out)?,
-            "contentBlockDelta" => self.block_delta(&parse(data)?, out)?,
-            "contentBlockStop" => self.block_stop(&parse(data)?, out),
-            "messageStop" => return self.message_stop(&parse(data)?, out),
-            "metadata" => return Ok(self.metadata(&parse(data)?, out)),
+            "contentBlockStart" => self.handle_block_start(&parse(data)?, out)?,
+            "contentBlockDelta" => self.handle_block_delta(&parse(data)?, out)?,
+            "contentBlockStop" => self.handle_block_stop(&parse(data)?, out),
+            "messageStop" => return self.handle_message_stop(&parse(data)?, out),
+            "metadata" => return Ok(self.handle_metadata(&parse(data)?, out)),
             _ => {}
         }
-        Ok(Step::Continues)
+        Ok(StreamStatus::InProgress)
     }
 
     /// Only tool calls and images have a start.
-    fn block_start(&mut self, event: &BlockStart<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn handle_block_start(&mut self, event: &BlockStart<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(tool) = &event.start.tool_use else {
             return Ok(());
         };
-        if self.open.len() >= MOST_OPEN_TOOL_CALLS {
-            return Err(AnswerError::TooLarge);
+        if self.open_calls.len() >= MAX_OPEN_TOOL_CALLS {
+            return Err(ResponseError::TooLarge);
         }
         if self
-            .open
+            .open_calls
             .iter()
-            .any(|call| call.block == event.content_block_index)
+            .any(|call| call.block_index == event.content_block_index)
         {
-            return Err(AnswerError::Malformed("a tool call starts twice"));
+            return Err(ResponseError::Malformed("a tool call starts twice"));
         }
-        string(tool.tool_use_id)?;
-        string(tool.name)?;
-        let call = tool.kind.is_none().then_some(self.calls);
+        string_contents(tool.tool_use_id)?;
+        string_contents(tool.name)?;
+        let call = tool.kind.is_none().then_some(self.call_count);
         if call.is_some() {
             let mut index = itoa::Buffer::new();
-            self.chunks.delta(
+            self.chunks.write_delta(
                 out,
                 &[
                     r#""tool_calls":[{"index":"#,
-                    index.format(self.calls),
+                    index.format(self.call_count),
                     r#","id":"#,
                     tool.tool_use_id.get(),
                     r#","type":"function","function":{"name":"#,
@@ -157,25 +162,25 @@ impl Stream {
                     r#","arguments":""}}]"#,
                 ],
             );
-            self.calls += 1;
+            self.call_count += 1;
         }
-        self.open.push(OpenCall {
-            block: event.content_block_index,
-            call,
+        self.open_calls.push(OpenCall {
+            block_index: event.content_block_index,
+            call_index: call,
             arguments: Nesting::default(),
         });
         Ok(())
     }
 
-    fn block_delta(&mut self, event: &BlockDelta<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn handle_block_delta(&mut self, event: &BlockDelta<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let delta = &event.delta;
         if let Some(text) = delta.text
-            && !string(text)?.is_empty()
+            && !string_contents(text)?.is_empty()
         {
-            self.chunks.delta(out, &[r#""content":"#, text.get()]);
+            self.chunks.write_delta(out, &[r#""content":"#, text.get()]);
         }
         if let Some(tool) = &delta.tool_use {
-            self.arguments(event.content_block_index, tool.input, out)?;
+            self.handle_arguments(event.content_block_index, tool.input, out)?;
         }
         if let Some(reasoning) = &delta.reasoning_content {
             self.reasoning(event.content_block_index, reasoning, out)?;
@@ -183,14 +188,19 @@ impl Stream {
         Ok(())
     }
 
-    fn arguments(&mut self, block: u64, fragment: &RawValue, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        let text = string(fragment)?;
-        let open = self.open.iter_mut().find(|open| open.block == block);
-        let open = open.ok_or(AnswerError::Malformed(
+    fn handle_arguments(
+        &mut self,
+        block: u64,
+        fragment: &RawValue,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ResponseError> {
+        let text = string_contents(fragment)?;
+        let open = self.open_calls.iter_mut().find(|open| open.block_index == block);
+        let open = open.ok_or(ResponseError::Malformed(
             "arguments for a tool call that did not start",
         ))?;
-        open.arguments.push_inside(text);
-        if let Some(call) = open.call
+        open.arguments.push_escaped(text);
+        if let Some(call) = open.call_index
             && !text.is_empty()
         {
             write_arguments(&self.chunks, call, fragment.get(), out);
@@ -203,27 +213,27 @@ impl Stream {
         block: u64,
         delta: &ReasoningDelta<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
-        if self.reasoning != Some(block) {
-            self.reasoning = Some(block);
-            self.reasonings += 1;
+    ) -> Result<(), ResponseError> {
+        if self.last_reasoning_block != Some(block) {
+            self.last_reasoning_block = Some(block);
+            self.reasoning_count += 1;
         }
         let mut index = itoa::Buffer::new();
-        let index = index.format(self.reasonings - 1);
+        let index = index.format(self.reasoning_count - 1);
         for (kind, field, value) in [
             (TEXT, "text", delta.text),
             (TEXT, "signature", delta.signature),
             (ENCRYPTED, "data", delta.redacted_content),
         ] {
             let Some(value) = value else { continue };
-            if string(value)?.is_empty() {
+            if string_contents(value)?.is_empty() {
                 continue;
             }
             let (name, text, comma) = match field {
                 "text" => (r#""reasoning_content":"#, value.get(), ","),
                 _ => ("", "", ""),
             };
-            self.chunks.delta(
+            self.chunks.write_delta(
                 out,
                 &[
                     name,
@@ -244,55 +254,59 @@ impl Stream {
         Ok(())
     }
 
-    fn block_stop(&mut self, event: &BlockStop, out: &mut Vec<u8>) {
+    fn handle_block_stop(&mut self, event: &BlockStop, out: &mut Vec<u8>) {
         if let Some(at) = self
-            .open
+            .open_calls
             .iter()
-            .position(|call| call.block == event.content_block_index)
+            .position(|call| call.block_index == event.content_block_index)
         {
-            let call = self.open.swap_remove(at);
+            let call = self.open_calls.swap_remove(at);
             self.close(&call, out);
         }
     }
 
     /// A call without arguments has an empty object of them.
     fn close(&mut self, open: &OpenCall, out: &mut Vec<u8>) {
-        let Some(call) = open.call else { return };
-        if !open.arguments.has_begun() {
+        let Some(call) = open.call_index else { return };
+        if !open.arguments.has_started() {
             write_arguments(&self.chunks, call, r#""{}""#, out);
         }
-        self.cut_short |= open.arguments.is_cut();
+        self.is_truncated |= open.arguments.is_truncated();
     }
 
-    fn message_stop(&mut self, event: &MessageStop<'_>, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        for call in std::mem::take(&mut self.open) {
+    fn handle_message_stop(
+        &mut self,
+        event: &MessageStop<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        for call in std::mem::take(&mut self.open_calls) {
             self.close(&call, out);
         }
         self.stopped = true;
-        let finish = Finish::of(string(event.stop_reason)?, self.calls > 0);
+        let finish = FinishReason::from_stop_reason(string_contents(event.stop_reason)?, self.call_count > 0);
         // Arguments may be cut short where the whole answer is, and nowhere else.
-        if self.cut_short && !matches!(finish.reason, "length" | "content_filter") {
+        if self.is_truncated && !matches!(finish.reason, "length" | "content_filter") {
             write_data(out, write_malformed);
-            return Ok(Step::Failed);
+            return Ok(StreamStatus::Failed);
         }
-        self.chunks.finish(out, finish);
-        Ok(Step::Continues)
+        self.chunks.write_finish(out, finish);
+        Ok(StreamStatus::InProgress)
     }
 
-    fn metadata(&mut self, event: &Metadata, out: &mut Vec<u8>) -> Step {
+    fn handle_metadata(&mut self, event: &Metadata, out: &mut Vec<u8>) -> StreamStatus {
         let usage = Usage::from(&event.usage);
         self.usage = Some(usage);
         if !self.stopped {
-            return Step::Continues;
+            return StreamStatus::InProgress;
         }
-        self.chunks.end(out, &usage);
-        Step::Ended
+        self.chunks.write_end(out, &usage);
+        StreamStatus::Finished
     }
 }
 
 fn write_arguments(chunks: &Chunks, call: usize, fragment: &str, out: &mut Vec<u8>) {
     let mut index = itoa::Buffer::new();
-    chunks.delta(
+    chunks.write_delta(
         out,
         &[
             r#""tool_calls":[{"index":"#,
@@ -304,11 +318,11 @@ fn write_arguments(chunks: &Chunks, call: usize, fragment: &str, out: &mut Vec<u
     );
 }
 
-fn parse<'b, T: Deserialize<'b>>(data: &'b [u8]) -> Result<T, AnswerError> {
-    serde_json::from_slice(data).map_err(|_| AnswerError::Malformed("an event does not match its type"))
+fn parse<'b, T: Deserialize<'b>>(data: &'b [u8]) -> Result<T, ResponseError> {
+    serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("an event does not match its type"))
 }
 
 /// What stands between the quotes of a string.
-fn string(value: &RawValue) -> Result<&str, AnswerError> {
-    inner(value).ok_or(AnswerError::Malformed("a value is not a string"))
+fn string_contents(value: &RawValue) -> Result<&str, ResponseError> {
+    inner(value).ok_or(ResponseError::Malformed("a value is not a string"))
 }

@@ -1,27 +1,29 @@
 use crate::openai_converse::cache_points::{ttl, write_cache_point};
-use proofgate_chat_request::{Chat, Choice, Function, Losses, NO_ARGUMENTS, Offered};
-use proofgate_dialect::Untranslatable;
+use proofgate_chat_request::{
+    ChatRequest, DroppedFields, Function, NO_ARGUMENTS, OfferedTool, ToolSelection,
+};
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
 /// What stands for the tools that a conversation with tool calls had, in a request that has none or may call none: Converse
 /// demands one (its error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
-const NOT_TO_BE_CALLED: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
+const PLACEHOLDER_TOOL_CONFIG: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
 
 /// Writes `toolConfig` if there are tools, or were any.
 pub(super) fn write(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     is_claude: bool,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let mut tools = chat.offered(losses)?;
-    tools.restrict();
+) -> Result<(), UntranslatableRequest> {
+    let mut tools = chat.read_tools(losses)?;
+    tools.remove_disallowed();
     // Converse has no choice that forbids tools: a request without them does.
-    if tools.offered.is_empty() || matches!(tools.choice, Choice::None) {
+    if tools.offered.is_empty() || matches!(tools.choice, ToolSelection::None) {
         if chat.has_calls() {
-            write_all(out, &[NOT_TO_BE_CALLED]);
+            write_all(out, &[PLACEHOLDER_TOOL_CONFIG]);
         }
         return Ok(());
     }
@@ -32,36 +34,39 @@ pub(super) fn write(
     }
     out.push(b']');
     match &tools.choice {
-        Choice::Required => write_all(out, &[r#","toolChoice":{"any":{}}"#]),
-        Choice::One(named) => {
+        ToolSelection::Required => write_all(out, &[r#","toolChoice":{"any":{}}"#]),
+        ToolSelection::Specific(named) => {
             let name = tool_name(&named.name, || "tool_choice.function.name".to_owned())?;
             write_all(out, &[r#","toolChoice":{"tool":{"name":""#, name, "\"}}"]);
         }
-        Choice::Unsaid | Choice::Auto | Choice::None | Choice::Some(..) => {}
+        ToolSelection::Unspecified
+        | ToolSelection::Auto
+        | ToolSelection::None
+        | ToolSelection::AllowedTools(..) => {}
     }
     out.push(b'}');
     Ok(())
 }
 
 /// The name of a tool, if Converse allows it.
-pub(super) fn tool_name(name: &str, path: impl Fn() -> String) -> Result<&str, Untranslatable> {
+pub(super) fn tool_name(name: &str, path: impl Fn() -> String) -> Result<&str, UntranslatableRequest> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !(1..=64).contains(&name.len()) || !name.bytes().all(allowed) {
         let reason = "A tool's name must have 1 to 64 letters, digits, underscores and hyphens.";
-        return Err(Untranslatable::new(path(), reason));
+        return Err(UntranslatableRequest::new(path(), reason));
     }
     Ok(name)
 }
 
 fn write_tool(
-    tool: &Offered<'_, '_>,
+    tool: &OfferedTool<'_, '_>,
     function: &Function<'_>,
     is_claude: bool,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let name = tool_name(tool.name, || tool.field("function.name"))?;
+) -> Result<(), UntranslatableRequest> {
+    let name = tool_name(tool.name, || tool.field_path("function.name"))?;
     write_all(out, &[r#"{"toolSpec":{"name":""#, name, "\""]);
-    write_member(out, "description", function.purpose().map(JsonText::raw));
+    write_member(out, "description", function.description().map(JsonText::raw));
     write_all(out, &[r#","inputSchema":{"json":"#]);
     match function.arguments() {
         None => write_all(out, &[NO_ARGUMENTS]),

@@ -1,10 +1,12 @@
-use crate::openai_gemini::generated::{Candidate, Finish, Generated, UsageMetadata, inside};
-use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
+use crate::openai_gemini::generated::{
+    Candidate, FinishReason, GenerateContentResponse, UsageMetadata, string_contents,
+};
+use crate::openai_gemini::said::{CallIds, CandidateContent, write_joined, write_logprobs, write_usage};
 use proofgate_dialect::json::{write_number, write_string};
-use proofgate_dialect::{AnswerError, Asked, Usage};
+use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
 /// The longest id of an answer that is used, in bytes; an answer with a longer one counts as one without.
-pub(super) const LONGEST_ID: usize = 256;
+pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// Appends a whole answer of `generateContent` as a chat completion.
 ///
@@ -12,27 +14,37 @@ pub(super) const LONGEST_ID: usize = 256;
 /// not written, if the provider named none.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] when it is no answer, or one that has not ended; [`AnswerError::Failed`] when it is an error. Nothing is
+/// [`ResponseError::Malformed`] when it is no answer, or one that has not ended; [`ResponseError::Failed`] when it is an error. Nothing is
 /// appended then.
-pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+pub fn translate_response(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
     let start = out.len();
-    let usage = write(body, asked, created, out);
+    let usage = write_completion(body, asked, created, out);
     if usage.is_err() {
         out.truncate(start);
     }
     usage
 }
 
-fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+fn write_completion(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
     let generated = parse(body)?;
     if generated.error.is_some() {
-        return Err(AnswerError::Failed("error"));
+        return Err(ResponseError::Failed("error"));
     }
-    let id = answer_id(&generated, created);
+    let id = response_id(&generated, created);
     write_head(&id, "chat.completion", created, &asked.model, out);
     match generated.candidates.as_deref().unwrap_or_default() {
         [] if generated.is_blocked() => write_blocked(out),
-        [] => return Err(AnswerError::Malformed("it has no candidates")),
+        [] => return Err(ResponseError::Malformed("it has no candidates")),
         candidates => {
             for (candidate, position) in candidates.iter().zip(0..) {
                 if position > 0 {
@@ -57,11 +69,11 @@ fn write_choice(
     index: u32,
     id: &str,
     out: &mut Vec<u8>,
-) -> Result<(), AnswerError> {
+) -> Result<(), ResponseError> {
     let finish = candidate
-        .finish()?
-        .ok_or(AnswerError::Malformed("a candidate has no finish reason"))?;
-    let said = Said::read(candidate)?;
+        .parse_finish_reason()?
+        .ok_or(ResponseError::Malformed("a candidate has no finish reason"))?;
+    let said = CandidateContent::read(candidate)?;
     out.extend_from_slice(br#"{"index":"#);
     write_number(out, u64::from(index));
     out.extend_from_slice(br#","message":{"role":"assistant","content":"#);
@@ -72,10 +84,10 @@ fn write_choice(
     }
     out.extend_from_slice(br#","refusal":null"#);
     let ids = CallIds {
-        answer: id,
+        response_id: id,
         choice: index,
     };
-    said.write_more(ids, 0, false, out);
+    said.write_optional_members(ids, 0, false, out);
     out.extend_from_slice(br#"},"logprobs":"#);
     write_logprobs(candidate.logprobs_result.as_ref(), out);
     finish.write(!said.calls.is_empty(), out);
@@ -88,19 +100,19 @@ fn write_blocked(out: &mut Vec<u8>) {
     out.extend_from_slice(
         br#"{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null"#,
     );
-    Finish::Filtered.write(false, out);
+    FinishReason::Filtered.write(false, out);
     out.push(b'}');
 }
 
-pub(super) fn parse(body: &[u8]) -> Result<Generated<'_>, AnswerError> {
-    let text = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("it is not UTF-8"))?;
-    serde_json::from_str(text).map_err(|_| AnswerError::Malformed("it is not a JSON answer"))
+pub(super) fn parse(body: &[u8]) -> Result<GenerateContentResponse<'_>, ResponseError> {
+    let text = std::str::from_utf8(body).map_err(|_| ResponseError::Malformed("it is not UTF-8"))?;
+    serde_json::from_str(text).map_err(|_| ResponseError::Malformed("it is not a JSON answer"))
 }
 
 /// What tells an answer from others, as the inside of a JSON string.
-pub(super) fn answer_id(generated: &Generated<'_>, created: u64) -> String {
-    let id = generated.response_id.and_then(|id| inside(id).ok());
-    match id.filter(|id| (1..=LONGEST_ID).contains(&id.len())) {
+pub(super) fn response_id(generated: &GenerateContentResponse<'_>, created: u64) -> String {
+    let id = generated.response_id.and_then(|id| string_contents(id).ok());
+    match id.filter(|id| (1..=MAX_ID_BYTES).contains(&id.len())) {
         Some(id) => id.to_owned(),
         None => created.to_string(),
     }

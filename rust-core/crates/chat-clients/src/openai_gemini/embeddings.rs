@@ -12,24 +12,28 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::{write_number, write_string};
-use proofgate_dialect::{AnswerError, Asked, Target, Untranslatable, Usage};
+use proofgate_dialect::{RequestContext, ResponseError, Target, UntranslatableRequest, Usage};
 
 /// Most texts of a request, as OpenAI's API has it: each becomes a request that names the model.
-pub const MOST_TEXTS: usize = 2048;
+pub const MAX_TEXTS: usize = 2048;
 
-const TOO_MANY: &str = "It may have at most 2048 elements.";
-const TOKENS: &str = "The provider accepts text only, not token ids.";
+const TOO_MANY_TEXTS: &str = "It may have at most 2048 elements.";
+const TOKENS_UNSUPPORTED: &str = "The provider accepts text only, not token ids.";
 
 /// Appends the body of `batchEmbedContents` that says what a body of `POST /v1/embeddings` says.
 ///
 /// # Errors
 /// [`Untranslatable`] when the body is no such request, or asks for what Gemini has no word for. Nothing is appended then.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+pub fn translate_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
     let body = Field::body(body)?;
-    let mut asked = Asked::default();
-    let mut losses = Losses::new(target.untranslatable);
+    let mut asked = RequestContext::default();
+    let mut losses = DroppedFields::new(target.untranslatable);
     let (mut input, mut dimensions, mut has_model) = (Vec::new(), None, false);
     for (name, value) in body.members()? {
         let field = body.member(&name, value);
@@ -44,18 +48,18 @@ pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<As
                 asked.base64 = match &*field.text()? {
                     "float" => false,
                     "base64" => true,
-                    _ => return Err(field.refuse("It must be float or base64.")),
+                    _ => return Err(field.error("It must be float or base64.")),
                 }
             }
-            "user" => losses.lose("user", &field)?,
-            _ => losses.unknown(&field)?,
+            "user" => losses.drop_listed("user", &field)?,
+            _ => losses.drop_unknown(&field)?,
         }
     }
     if !has_model {
-        return Err(Untranslatable::new("model", "A model is required."));
+        return Err(UntranslatableRequest::new("model", "A model is required."));
     }
     if input.is_empty() {
-        return Err(Untranslatable::new("input", "A text is required."));
+        return Err(UntranslatableRequest::new("input", "A text is required."));
     }
     out.extend_from_slice(br#"{"requests":["#);
     for (position, text) in input.into_iter().enumerate() {
@@ -75,18 +79,18 @@ pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<As
         out.push(b'}');
     }
     out.extend_from_slice(b"]}");
-    asked.dropped = losses.names();
+    asked.dropped = losses.into_names();
     Ok(asked)
 }
 
 /// The texts of an input, as they stand in the body.
-fn texts<'b>(input: &Field<'b, '_>) -> Result<Vec<&'b str>, Untranslatable> {
+fn texts<'b>(input: &Field<'b, '_>) -> Result<Vec<&'b str>, UntranslatableRequest> {
     if input.is_string() {
         return Ok(vec![input.literal()?]);
     }
     let texts = input.elements()?;
-    if texts.len() > MOST_TEXTS {
-        return Err(input.refuse(TOO_MANY));
+    if texts.len() > MAX_TEXTS {
+        return Err(input.error(TOO_MANY_TEXTS));
     }
     let texts = texts.into_iter().enumerate();
     texts
@@ -94,7 +98,7 @@ fn texts<'b>(input: &Field<'b, '_>) -> Result<Vec<&'b str>, Untranslatable> {
             let text = input.element(index, text);
             match text.is_string() {
                 true => text.literal(),
-                false => Err(text.refuse(TOKENS)),
+                false => Err(text.error(TOKENS_UNSUPPORTED)),
             }
         })
         .collect()
@@ -107,7 +111,7 @@ fn write_model(model: &str, out: &mut Vec<u8>) {
 /// An answer of `batchEmbedContents`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Embedded<'b> {
+struct EmbeddingsResponse<'b> {
     #[serde(borrow)]
     embeddings: Vec<Embedding<'b>>,
     usage_metadata: Option<Counted>,
@@ -130,24 +134,29 @@ struct Counted {
 /// stands in the answer where the provider counts none.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] when it is no such answer. Nothing is appended then.
-pub fn answer(
+/// [`ResponseError::Malformed`] when it is no such answer. Nothing is appended then.
+pub fn translate_response(
     body: &[u8],
-    asked: &Asked,
+    asked: &RequestContext,
     prompt_tokens: u64,
     out: &mut Vec<u8>,
-) -> Result<Usage, AnswerError> {
+) -> Result<Usage, ResponseError> {
     let start = out.len();
-    let usage = write(body, asked, prompt_tokens, out);
+    let usage = write_embeddings(body, asked, prompt_tokens, out);
     if usage.is_err() {
         out.truncate(start);
     }
     usage
 }
 
-fn write(body: &[u8], asked: &Asked, prompt_tokens: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
-    let answer: Embedded<'_> =
-        serde_json::from_slice(body).map_err(|_| AnswerError::Malformed("it has no embeddings"))?;
+fn write_embeddings(
+    body: &[u8],
+    asked: &RequestContext,
+    prompt_tokens: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
+    let answer: EmbeddingsResponse<'_> =
+        serde_json::from_slice(body).map_err(|_| ResponseError::Malformed("it has no embeddings"))?;
     out.extend_from_slice(br#"{"object":"list","data":["#);
     for (embedding, index) in answer.embeddings.iter().zip(0..) {
         if index > 0 {
@@ -180,10 +189,10 @@ fn write(body: &[u8], asked: &Asked, prompt_tokens: u64, out: &mut Vec<u8>) -> R
 }
 
 /// The numbers with their digits.
-fn write_numbers(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+fn write_numbers(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     out.push(b'[');
     for (position, value) in values.iter().enumerate() {
-        number(value)?;
+        parse_number(value)?;
         if position > 0 {
             out.push(b',');
         }
@@ -194,10 +203,10 @@ fn write_numbers(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerEr
 }
 
 /// The numbers as clients of OpenAI's read them from base64: four bytes each (IEEE 754 binary32), the lowest first.
-fn write_base64(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+fn write_base64(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     let mut bytes = Vec::with_capacity(values.len().saturating_mul(4));
     for value in values {
-        bytes.extend_from_slice(&number(value)?.to_le_bytes());
+        bytes.extend_from_slice(&parse_number(value)?.to_le_bytes());
     }
     out.push(b'"');
     out.extend_from_slice(BASE64_STANDARD.encode(bytes).as_bytes());
@@ -205,9 +214,11 @@ fn write_base64(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), AnswerErr
     Ok(())
 }
 
-fn number(value: &RawValue) -> Result<f32, AnswerError> {
+fn parse_number(value: &RawValue) -> Result<f32, ResponseError> {
     let number = serde_json::from_str(value.get()).ok();
-    number.ok_or(AnswerError::Malformed("an embedding is not an array of numbers"))
+    number.ok_or(ResponseError::Malformed(
+        "an embedding is not an array of numbers",
+    ))
 }
 
 /// Appends a body of `batchEmbedContents` with the provider's name of the model in each of its requests. `asked_for`: the
@@ -215,18 +226,18 @@ fn number(value: &RawValue) -> Result<f32, AnswerError> {
 ///
 /// # Errors
 /// [`Untranslatable`] when the body has no requests, or one is for another model than the path names. Nothing is appended then.
-pub fn renamed(
+pub fn rename_model(
     body: &[u8],
     asked_for: &str,
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
+) -> Result<RequestContext, UntranslatableRequest> {
     let start = out.len();
     let written = write_renamed(&Field::body(body)?, asked_for, target, out);
     if written.is_err() {
         out.truncate(start);
     }
-    written.map(|()| Asked::default())
+    written.map(|()| RequestContext::default())
 }
 
 fn write_renamed(
@@ -234,7 +245,7 @@ fn write_renamed(
     asked_for: &str,
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let mut has_requests = false;
     out.push(b'{');
     for (position, (name, value)) in body.members()?.into_iter().enumerate() {
@@ -246,8 +257,8 @@ fn write_renamed(
         }
         has_requests = true;
         let requests = field.elements()?;
-        if requests.len() > MOST_TEXTS {
-            return Err(field.refuse(TOO_MANY));
+        if requests.len() > MAX_TEXTS {
+            return Err(field.error(TOO_MANY_TEXTS));
         }
         out.push(b'[');
         for (index, request) in requests.into_iter().enumerate() {
@@ -261,7 +272,7 @@ fn write_renamed(
     out.push(b'}');
     match has_requests {
         true => Ok(()),
-        false => Err(Untranslatable::new("requests", "A request is required.")),
+        false => Err(UntranslatableRequest::new("requests", "A request is required.")),
     }
 }
 
@@ -270,7 +281,7 @@ fn write_request(
     asked_for: &str,
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     out.extend_from_slice(br#"{"model":"#);
     write_model(target.model, out);
     for (name, value) in request.members()? {
@@ -278,7 +289,7 @@ fn write_request(
         if name == "model" {
             let model = field.text()?;
             if model.strip_prefix("models/").unwrap_or(&model) != asked_for {
-                return Err(field.refuse("The path names a different model."));
+                return Err(field.error("The path names a different model."));
             }
             continue;
         }

@@ -1,14 +1,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::chat_error::{Message, write_error};
-use crate::openai_gemini::generated::inside;
+use crate::chat_error::{ErrorMessage, write_error};
+use crate::openai_gemini::generated::string_contents;
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
 /// A body that says what went wrong.
 #[derive(Deserialize)]
-struct Report<'b> {
+struct ErrorReport<'b> {
     #[serde(borrow)]
     error: Status<'b>,
 }
@@ -37,7 +37,7 @@ struct Detail<'b> {
 ///
 /// Its `message` is the provider's own; a body that is not Google's error gives one made of `status`, the status of the HTTP
 /// answer.
-pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     let report = read(body);
     write(status, report.and_then(|report| report.message), out);
 }
@@ -46,13 +46,17 @@ pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
 /// not in a header.
 pub fn retry_after(body: &[u8]) -> Option<u64> {
     let details: Vec<Detail<'_>> = serde_json::from_str(read(body)?.details?.get()).ok()?;
-    let is_retry = |detail: &&Detail<'_>| detail.kind.is_some_and(|kind| inside(kind) == Ok(RETRY_INFO));
+    let is_retry = |detail: &&Detail<'_>| {
+        detail
+            .kind
+            .is_some_and(|kind| string_contents(kind) == Ok(RETRY_INFO))
+    };
     let delay = details.iter().find(is_retry)?.retry_delay?;
-    seconds(inside(delay).ok()?)
+    parse_seconds(string_contents(delay).ok()?)
 }
 
 /// Reads a duration as protobuf's JSON has it: seconds with at most nine decimals, and an `s`.
-fn seconds(duration: &str) -> Option<u64> {
+fn parse_seconds(duration: &str) -> Option<u64> {
     let number = duration.strip_suffix('s')?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     let are_digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
@@ -104,7 +108,7 @@ fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
     let message = message
         .map(RawValue::get)
         .filter(|message| message.starts_with('"'));
-    let message = message.map_or(Message::Text(default), Message::Json);
+    let message = message.map_or(ErrorMessage::Text(default), ErrorMessage::Json);
     write_error(out, message, kind, code);
 }
 
@@ -112,7 +116,7 @@ fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
 fn read(body: &[u8]) -> Option<Status<'_>> {
     let text = std::str::from_utf8(body).ok()?;
     let report = if text.trim_start().starts_with('[') {
-        let reports: Vec<Report<'_>> = serde_json::from_str(text).ok()?;
+        let reports: Vec<ErrorReport<'_>> = serde_json::from_str(text).ok()?;
         reports.into_iter().next()?
     } else {
         serde_json::from_str(text).ok()?

@@ -2,12 +2,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use proofgate_dialect::{AnswerError, Usage};
+use proofgate_dialect::{ResponseError, Usage};
 
 /// A `GenerateContentResponse`: a whole answer, or an event of a streamed one. Strings are kept as the JSON that they are.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Generated<'b> {
+pub(super) struct GenerateContentResponse<'b> {
     #[serde(borrow)]
     pub candidates: Option<Vec<Candidate<'b>>>,
     #[serde(borrow)]
@@ -134,7 +134,7 @@ pub(super) struct UsageMetadata {
 
 /// Why a candidate ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Finish {
+pub(super) enum FinishReason {
     /// At its end. Gemini says so of function calls as well.
     Stop,
     Length,
@@ -143,23 +143,23 @@ pub(super) enum Finish {
     Abnormal(&'static str),
 }
 
-impl Finish {
+impl FinishReason {
     /// OpenAI's `finish_reason`.
-    pub fn name(self, has_calls: bool) -> &'static str {
+    pub fn openai_name(self, has_calls: bool) -> &'static str {
         match self {
-            Finish::Stop if has_calls => "tool_calls",
-            Finish::Stop => "stop",
-            Finish::Length => "length",
-            Finish::Filtered | Finish::Abnormal(_) => "content_filter",
+            FinishReason::Stop if has_calls => "tool_calls",
+            FinishReason::Stop => "stop",
+            FinishReason::Length => "length",
+            FinishReason::Filtered | FinishReason::Abnormal(_) => "content_filter",
         }
     }
 
     /// Appends a choice's `finish_reason`, and Gemini's own where that says more.
     pub fn write(self, has_calls: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(br#","finish_reason":""#);
-        out.extend_from_slice(self.name(has_calls).as_bytes());
+        out.extend_from_slice(self.openai_name(has_calls).as_bytes());
         out.push(b'"');
-        if let Finish::Abnormal(native) = self {
+        if let FinishReason::Abnormal(native) = self {
             out.extend_from_slice(br#","native_finish_reason":""#);
             out.extend_from_slice(native.as_bytes());
             out.push(b'"');
@@ -171,14 +171,14 @@ impl Candidate<'_> {
     /// Why it ended; `None` while it has not.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when the reason is no word.
-    pub fn finish(&self) -> Result<Option<Finish>, AnswerError> {
+    /// [`ResponseError::Malformed`] when the reason is no word.
+    pub fn parse_finish_reason(&self) -> Result<Option<FinishReason>, ResponseError> {
         let Some(reason) = self.finish_reason else {
             return Ok(None);
         };
-        Ok(Some(match inside(reason)? {
+        Ok(Some(match string_contents(reason)? {
             "FINISH_REASON_UNSPECIFIED" => return Ok(None),
-            "MAX_TOKENS" | "CONTINUATION" => Finish::Length,
+            "MAX_TOKENS" | "CONTINUATION" => FinishReason::Length,
             "SAFETY"
             | "RECITATION"
             | "LANGUAGE"
@@ -189,18 +189,18 @@ impl Candidate<'_> {
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
             | "IMAGE_RECITATION"
-            | "IMAGE_OTHER" => Finish::Filtered,
-            reason => match ABNORMAL.iter().find(|known| **known == reason) {
-                Some(known) => Finish::Abnormal(known),
+            | "IMAGE_OTHER" => FinishReason::Filtered,
+            reason => match ABNORMAL_REASONS.iter().find(|known| **known == reason) {
+                Some(known) => FinishReason::Abnormal(known),
                 // A reason of a later version: the answer has ended, and nothing says that it failed.
-                None => Finish::Stop,
+                None => FinishReason::Stop,
             },
         }))
     }
 }
 
 /// Ends at which the model, and not a filter, went wrong.
-const ABNORMAL: [&str; 9] = [
+const ABNORMAL_REASONS: [&str; 9] = [
     "MALFORMED_FUNCTION_CALL",
     "MALFORMED_RESPONSE",
     "UNEXPECTED_TOOL_CALL",
@@ -212,7 +212,7 @@ const ABNORMAL: [&str; 9] = [
     "OTHER",
 ];
 
-impl Generated<'_> {
+impl GenerateContentResponse<'_> {
     /// Whether the prompt was not let through to the model.
     pub fn is_blocked(&self) -> bool {
         let reason = self
@@ -270,10 +270,10 @@ impl UsageMetadata {
 }
 
 /// What stands between the quotes of a string, escapes as they are.
-pub(super) fn inside(string: &RawValue) -> Result<&str, AnswerError> {
+pub(super) fn string_contents(string: &RawValue) -> Result<&str, ResponseError> {
     let text = string
         .get()
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'));
-    text.ok_or(AnswerError::Malformed("a string was expected"))
+    text.ok_or(ResponseError::Malformed("a string was expected"))
 }

@@ -1,43 +1,43 @@
-use proofgate_chat_request::{Losses, Media, Piece, Said, media_type_of};
-use proofgate_dialect::Untranslatable;
+use proofgate_chat_request::{ContentPart, DroppedFields, MediaSource, PartContent, media_type_of};
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_string};
 use proofgate_dialect::json_text::JsonText;
 
 /// Where the provider keeps files of the gateway's key, of whichever tenant.
-const KEPT: [&str; 2] = ["generativelanguage.googleapis.com", "aiplatform.googleapis.com"];
+const PROVIDER_FILE_HOSTS: [&str; 2] = ["generativelanguage.googleapis.com", "aiplatform.googleapis.com"];
 
 /// Appends a part of what the user says.
-pub(super) fn write_piece(
-    piece: &Piece<'_>,
-    losses: &mut Losses,
+pub(super) fn write_content_part(
+    piece: &ContentPart<'_>,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let place = piece.place;
-    match &piece.said {
-        Said::Text(text) => {
+    match &piece.content {
+        PartContent::Text(text) => {
             write_text(text.raw(), out);
             Ok(())
         }
-        Said::Image(image) => {
+        PartContent::Image(image) => {
             let media = image.media(place)?;
-            let refused = |message| Untranslatable::new(place.field("image_url.url"), message);
+            let refused = |message| UntranslatableRequest::new(place.field_path("image_url.url"), message);
             write_media(&media, media.image_type(), "image/jpeg", out).map_err(refused)
         }
-        Said::File(file) => {
+        PartContent::File(file) => {
             let media = file.media(place)?;
-            let refused = |message| Untranslatable::new(place.field("file.file_data"), message);
+            let refused = |message| UntranslatableRequest::new(place.field_path("file.file_data"), message);
             let name = file.name();
             write_media(&media, media.document_type(&name), "application/pdf", out).map_err(refused)?;
             match file.filename.map(JsonText::raw) {
-                Some(name) => losses.lose("messages[].content[].file.filename", name, || {
-                    place.field("file.filename")
+                Some(name) => losses.drop_listed("messages[].content[].file.filename", name, || {
+                    place.field_path("file.filename")
                 }),
                 None => Ok(()),
             }
         }
-        Said::Audio(audio, format) => {
+        PartContent::Audio(audio, format) => {
             let media_type = ["audio/", format].concat();
-            let refused = |message| Untranslatable::new(place.field("input_audio.data"), message);
+            let refused = |message| UntranslatableRequest::new(place.field_path("input_audio.data"), message);
             write_media(&audio.media(place)?, &media_type, "", out).map_err(refused)
         }
     }
@@ -46,21 +46,23 @@ pub(super) fn write_piece(
 /// Appends data, or an address that the provider fetches; Vertex AI demands a media type of each address, which is `otherwise` if it
 /// does not show its own.
 fn write_media(
-    media: &Media<'_>,
+    media: &MediaSource<'_>,
     media_type: &str,
     otherwise: &str,
     out: &mut Vec<u8>,
 ) -> Result<(), &'static str> {
-    next(out);
+    write_separator(out);
     match media {
-        Media::Data { .. } if media_type.is_empty() => return Err("its media type is required"),
-        Media::Data { data, .. } => {
+        MediaSource::Data { .. } if media_type.is_empty() => return Err("its media type is required"),
+        MediaSource::Data { data, .. } => {
             write_all(out, &[r#"{"inlineData":{"mimeType":"#]);
             write_string(out, media_type);
             write_all(out, &[r#","data":""#, data, r#""}}"#]);
         }
-        Media::Web(url) if is_kept(url) => return Err("files stored at the provider cannot be read"),
-        Media::Web(url) => {
+        MediaSource::Url(url) if is_provider_file(url) => {
+            return Err("files stored at the provider cannot be read");
+        }
+        MediaSource::Url(url) => {
             let media_type = media_type_of(url).unwrap_or(otherwise);
             write_all(
                 out,
@@ -74,12 +76,12 @@ fn write_media(
 }
 
 /// Whether an address is one at which the provider keeps files.
-fn is_kept(url: &str) -> bool {
+fn is_provider_file(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     let name = host.split(':').next().unwrap_or_default();
-    KEPT.iter().any(|kept| ends_with(name, kept))
+    PROVIDER_FILE_HOSTS.iter().any(|kept| ends_with(name, kept))
 }
 
 fn ends_with(name: &str, suffix: &str) -> bool {
@@ -92,12 +94,12 @@ fn ends_with(name: &str, suffix: &str) -> bool {
 
 /// Appends a part that is a text; `literal` is a string as JSON.
 pub(super) fn write_text(literal: &str, out: &mut Vec<u8>) {
-    next(out);
+    write_separator(out);
     write_all(out, &[r#"{"text":"#, literal, "}"]);
 }
 
 /// Appends the comma before another element, if there is one before it.
-pub(super) fn next(out: &mut Vec<u8>) {
+pub(super) fn write_separator(out: &mut Vec<u8>) {
     if !out.is_empty() {
         out.push(b',');
     }

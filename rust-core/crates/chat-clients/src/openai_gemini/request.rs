@@ -1,13 +1,13 @@
 use crate::openai_gemini::messages::Conversation;
 use crate::openai_gemini::settings;
 use crate::openai_gemini::tools;
-use proofgate_chat_request::{Chat, Losses, translate};
+use proofgate_chat_request::{ChatRequest, DroppedFields, translate};
 use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json::write_all;
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// What Gemini has words for, beside what every provider has.
-const SAYS: &[&str] = &[
+const SUPPORTED_FIELDS: &[&str] = &[
     "n",
     "stop",
     "seed",
@@ -31,13 +31,22 @@ const SAYS: &[&str] = &[
 /// # Errors
 /// [`Untranslatable`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.untranslatable` refuses
 /// it, for what it has no word for. Nothing is appended then.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    translate(body, target, out, SAYS, |chat, losses, out| {
+pub fn translate_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, out, SUPPORTED_FIELDS, |chat, losses, out| {
         write(chat, target.model, losses, out)
     })
 }
 
-fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write(
+    chat: &ChatRequest<'_>,
+    model: &str,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     write_all(out, &[r#"{"contents":["#]);
     let needs_signatures = has(model, Constraint::SignedCalls);
     let instructions = Conversation::write(chat, needs_signatures, losses, out)?;

@@ -1,13 +1,13 @@
-use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Part, Token, inside};
+use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Part, Token, string_contents};
 use proofgate_dialect::json::write_number;
-use proofgate_dialect::{AnswerError, Usage};
+use proofgate_dialect::{ResponseError, Usage};
 
 /// OpenAI's word for a token that is as good as impossible.
-const IMPOSSIBLE: &str = "-9999.0";
+const IMPOSSIBLE_LOGPROB: &str = "-9999.0";
 
 /// What a candidate says, in a whole answer or one event. Strings are the insides of JSON strings.
 #[derive(Debug, Default)]
-pub(super) struct Said<'b> {
+pub(super) struct CandidateContent<'b> {
     pub text: Vec<&'b str>,
     pub reasoning: Vec<&'b str>,
     pub calls: Vec<Call<'b>>,
@@ -21,7 +21,7 @@ pub(super) struct Said<'b> {
 pub(super) enum Image<'b> {
     /// Its media type and its data in base64.
     Data(&'b str, &'b str),
-    Address(&'b str),
+    Url(&'b str),
 }
 
 #[derive(Debug)]
@@ -37,23 +37,23 @@ pub(super) struct Call<'b> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallIds<'a> {
     /// Tells the answer from others.
-    pub answer: &'a str,
+    pub response_id: &'a str,
     pub choice: u32,
 }
 
-impl<'b> Said<'b> {
+impl<'b> CandidateContent<'b> {
     /// Reads a candidate's parts. Parts of unknown kinds are passed over.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when a part is not as Gemini describes it.
-    pub fn read(candidate: &Candidate<'b>) -> Result<Self, AnswerError> {
-        let mut said = Said::default();
+    /// [`ResponseError::Malformed`] when a part is not as Gemini describes it.
+    pub fn read(candidate: &Candidate<'b>) -> Result<Self, ResponseError> {
+        let mut said = CandidateContent::default();
         let parts = candidate
             .content
             .as_ref()
             .and_then(|content| content.parts.as_deref());
         for part in parts.unwrap_or_default() {
-            let signature = part.thought_signature.map(inside).transpose()?;
+            let signature = part.thought_signature.map(string_contents).transpose()?;
             if part.thought != Some(true) {
                 said.images.extend(Image::read(part)?);
             }
@@ -61,7 +61,11 @@ impl<'b> Said<'b> {
                 said.calls.push(Call::read(call, signature)?);
                 continue;
             }
-            let text = part.text.map(inside).transpose()?.filter(|text| !text.is_empty());
+            let text = part
+                .text
+                .map(string_contents)
+                .transpose()?
+                .filter(|text| !text.is_empty());
             if part.thought == Some(true) {
                 said.reasoning.extend(text);
             } else {
@@ -85,7 +89,7 @@ impl<'b> Said<'b> {
 
     /// Appends the members of a message or delta that not every one has, each with a comma before it. Calls are numbered from
     /// `first` on, and say so in a delta.
-    pub fn write_more(&self, ids: CallIds<'_>, first: u32, in_delta: bool, out: &mut Vec<u8>) {
+    pub fn write_optional_members(&self, ids: CallIds<'_>, first: u32, in_delta: bool, out: &mut Vec<u8>) {
         if !self.reasoning.is_empty() {
             out.extend_from_slice(br#","reasoning_content":"#);
             write_joined(&self.reasoning, out);
@@ -116,19 +120,31 @@ impl<'b> Said<'b> {
 
 impl<'b> Image<'b> {
     /// The picture that a part is, if it is one. Data of other kinds come only when they are asked for.
-    fn read(part: &Part<'b>) -> Result<Option<Self>, AnswerError> {
+    fn read(part: &Part<'b>) -> Result<Option<Self>, ResponseError> {
         if let Some(data) = &part.inline_data {
-            let media_type = data.mime_type.map(inside).transpose()?.unwrap_or_default();
-            let data = data.data.map(inside).transpose()?.unwrap_or_default();
+            let media_type = data
+                .mime_type
+                .map(string_contents)
+                .transpose()?
+                .unwrap_or_default();
+            let data = data.data.map(string_contents).transpose()?.unwrap_or_default();
             let is_image = media_type.starts_with("image/") && !data.is_empty();
             return Ok(is_image.then_some(Image::Data(media_type, data)));
         }
         let Some(file) = &part.file_data else {
             return Ok(None);
         };
-        let media_type = file.mime_type.map(inside).transpose()?.unwrap_or("image/");
-        let address = file.file_uri.map(inside).transpose()?.unwrap_or_default();
-        Ok((media_type.starts_with("image/") && !address.is_empty()).then_some(Image::Address(address)))
+        let media_type = file
+            .mime_type
+            .map(string_contents)
+            .transpose()?
+            .unwrap_or("image/");
+        let address = file
+            .file_uri
+            .map(string_contents)
+            .transpose()?
+            .unwrap_or_default();
+        Ok((media_type.starts_with("image/") && !address.is_empty()).then_some(Image::Url(address)))
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -139,31 +155,35 @@ impl<'b> Image<'b> {
                     out.extend_from_slice(piece.as_bytes());
                 }
             }
-            Image::Address(address) => out.extend_from_slice(address.as_bytes()),
+            Image::Url(address) => out.extend_from_slice(address.as_bytes()),
         }
         out.extend_from_slice(br#""}}"#);
     }
 }
 
 impl<'b> Call<'b> {
-    fn read(call: &FunctionCall<'b>, signature: Option<&'b str>) -> Result<Self, AnswerError> {
+    fn read(call: &FunctionCall<'b>, signature: Option<&'b str>) -> Result<Self, ResponseError> {
         if call.partial_args.is_some() || call.will_continue == Some(true) {
-            return Err(AnswerError::Malformed(
+            return Err(ResponseError::Malformed(
                 "a function call is split over several parts",
             ));
         }
         let name = call
             .name
-            .ok_or(AnswerError::Malformed("a function call has no name"))?;
+            .ok_or(ResponseError::Malformed("a function call has no name"))?;
         let arguments = call.args.map_or("{}", |arguments| arguments.get());
         if !arguments.starts_with('{') {
-            return Err(AnswerError::Malformed(
+            return Err(ResponseError::Malformed(
                 "the arguments of a function call are not an object",
             ));
         }
         Ok(Call {
-            id: call.id.map(inside).transpose()?.filter(|id| !id.is_empty()),
-            name: inside(name)?,
+            id: call
+                .id
+                .map(string_contents)
+                .transpose()?
+                .filter(|id| !id.is_empty()),
+            name: string_contents(name)?,
             arguments,
             signature,
         })
@@ -196,7 +216,7 @@ impl<'b> Call<'b> {
 impl CallIds<'_> {
     fn write(&self, number: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(b"call_");
-        out.extend_from_slice(self.answer.as_bytes());
+        out.extend_from_slice(self.response_id.as_bytes());
         out.push(b'_');
         write_number(out, u64::from(self.choice));
         out.push(b'_');
@@ -245,14 +265,24 @@ pub(super) fn write_logprobs(logprobs: Option<&Logprobs<'_>>, out: &mut Vec<u8>)
 
 /// Appends a token without its closing brace.
 fn write_token(token: &Token<'_>, out: &mut Vec<u8>) {
-    let text = token.token.and_then(|text| inside(text).ok()).unwrap_or_default();
+    let text = token
+        .token
+        .and_then(|text| string_contents(text).ok())
+        .unwrap_or_default();
     out.extend_from_slice(br#"{"token":""#);
     out.extend_from_slice(text.as_bytes());
     out.extend_from_slice(br#"","logprob":"#);
     // Protobuf's JSON leaves zeros out, and writes infinity as a string.
     let probability = token.log_probability.map_or("0", |number| number.get());
     let is_number = probability.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    out.extend_from_slice(if is_number { probability } else { IMPOSSIBLE }.as_bytes());
+    out.extend_from_slice(
+        if is_number {
+            probability
+        } else {
+            IMPOSSIBLE_LOGPROB
+        }
+        .as_bytes(),
+    );
     out.extend_from_slice(br#","bytes":null"#);
 }
 

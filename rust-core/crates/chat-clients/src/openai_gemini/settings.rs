@@ -2,14 +2,14 @@
 
 use serde_json::value::RawValue;
 
-use proofgate_chat_request::{Chat, Format, Losses};
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::constraints::{Constraint, has, levels, nearest};
+use proofgate_chat_request::{ChatRequest, DroppedFields, OutputFormat};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::constraints::{Constraint, effort_levels, has, nearest};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Number, object};
 
 /// How many texts may stop an answer.
-const MOST_STOPS: usize = 5;
+const MAX_STOP_SEQUENCES: usize = 5;
 
 const EFFORT: &str = "reasoning_effort";
 
@@ -50,20 +50,20 @@ impl Members {
 
 /// Writes the settings of an answer, a comma before them, if there are any.
 pub(super) fn write(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     model: &str,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let mut config = Members(Vec::new());
-    let most = chat.most_tokens(losses)?;
+    let most = chat.max_tokens(losses)?;
     config.add("maxOutputTokens", most.map(|(_, json, _)| json));
     let sampling = chat.sampling(model, 2.0, losses)?;
     config.add("temperature", sampling.temperature);
     config.add("topP", sampling.top_p);
     config.add("topK", sampling.top_k);
     let stops: Vec<&str> = chat
-        .stops(MOST_STOPS, |stop| !stop.is_empty(), losses)?
+        .stop_sequences(MAX_STOP_SEQUENCES, |stop| !stop.is_empty(), losses)?
         .into_iter()
         .map(JsonText::raw)
         .collect();
@@ -72,25 +72,25 @@ pub(super) fn write(
     write_candidates(chat, model, losses, &mut config)?;
     config.add("responseModalities", modalities(chat, losses)?.as_deref());
     match chat.format(losses)? {
-        Format::Text => {}
-        Format::Json => config.add("responseMimeType", Some(r#""application/json""#)),
-        Format::Schema(_, schema) => {
+        OutputFormat::Text => {}
+        OutputFormat::Json => config.add("responseMimeType", Some(r#""application/json""#)),
+        OutputFormat::Schema(_, schema) => {
             config.add("responseJsonSchema", Some(schema.json()));
             config.add("responseMimeType", Some(r#""application/json""#));
         }
     }
-    config.add("thinkingConfig", thinking(chat, model, losses)?.as_deref());
+    config.add("thinkingConfig", thinking_config(chat, model, losses)?.as_deref());
     proofgate_dialect::json::write_member(out, "generationConfig", config.into_object().as_deref());
     Ok(())
 }
 
 /// How many answers there are to be, how their words are drawn, and what is told of that.
 fn write_candidates(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     model: &str,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     config: &mut Members,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let several = chat.n.map(Number::json).filter(|n| *n != "1");
     config.add("candidateCount", several);
     for (name, own, value) in [
@@ -101,14 +101,14 @@ fn write_candidates(
             continue;
         };
         if has(model, Constraint::NoPenalties) {
-            losses.lose_field(name, value)?;
+            losses.drop_body_field(name, value)?;
         } else {
             config.add(own, Some(value));
         }
     }
     match chat.seed.map(Number::json) {
         // Gemini's is of 32 bits.
-        Some(seed) if seed.parse::<i32>().is_err() => losses.lose_field("seed", seed)?,
+        Some(seed) if seed.parse::<i32>().is_err() => losses.drop_body_field("seed", seed)?,
         seed => config.add("seed", seed),
     }
     let logprobs = chat.logprobs.is_some_and(Flag::is_true);
@@ -118,7 +118,10 @@ fn write_candidates(
 }
 
 /// Text is what a model answers with anyway; one that makes images may be asked for them, too.
-fn modalities(chat: &Chat<'_>, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+fn modalities(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+) -> Result<Option<String>, UntranslatableRequest> {
     let Some(asked) = chat.modalities else {
         return Ok(None);
     };
@@ -132,7 +135,7 @@ fn modalities(chat: &Chat<'_>, losses: &mut Losses) -> Result<Option<String>, Un
             "text" => r#""TEXT""#,
             "image" => r#""IMAGE""#,
             _ => {
-                losses.lose_field("modalities", asked.get())?;
+                losses.drop_body_field("modalities", asked.get())?;
                 return Ok(None);
             }
         });
@@ -141,9 +144,13 @@ fn modalities(chat: &Chat<'_>, losses: &mut Losses) -> Result<Option<String>, Un
 }
 
 /// The `thinkingConfig`: what the client says itself, and what stands for its effort.
-fn thinking(chat: &Chat<'_>, model: &str, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+fn thinking_config(
+    chat: &ChatRequest<'_>,
+    model: &str,
+    losses: &mut DroppedFields,
+) -> Result<Option<String>, UntranslatableRequest> {
     let own = match chat.extra_body {
-        Some(extra) => own_thinking(chat, extra, losses)?,
+        Some(extra) => client_thinking_config(chat, extra, losses)?,
         None => ThinkingConfig::default(),
     };
     let mut config = Members(Vec::new());
@@ -154,7 +161,7 @@ fn thinking(chat: &Chat<'_>, model: &str, losses: &mut Losses) -> Result<Option<
     match effort(chat, model, losses)? {
         Some(_) if has_measure => {
             let why = "it and `extra_body.google.thinking_config` both set the amount of thinking";
-            return Err(Untranslatable::new(EFFORT, why));
+            return Err(UntranslatableRequest::new(EFFORT, why));
         }
         Some((name, value)) => config.add(name, Some(value)),
         None => {}
@@ -162,31 +169,34 @@ fn thinking(chat: &Chat<'_>, model: &str, losses: &mut Losses) -> Result<Option<
     Ok(config.into_object())
 }
 
-fn own_thinking<'b>(
-    chat: &Chat<'b>,
+fn client_thinking_config<'b>(
+    chat: &ChatRequest<'b>,
     extra: &'b RawValue,
-    losses: &mut Losses,
-) -> Result<ThinkingConfig<'b>, Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<ThinkingConfig<'b>, UntranslatableRequest> {
     let extra: ExtraBody<'b> = chat.parse(extra.get())?;
-    losses.unknown(extra.unknown.as_ref());
+    losses.drop_unknown(extra.unknown.as_ref());
     let google = extra.google.unwrap_or_default();
-    losses.unknown(google.unknown.as_ref());
+    losses.drop_unknown(google.unknown.as_ref());
     if google.cached_content.is_some() {
         let why = "content stored at the provider cannot be used";
-        return Err(Untranslatable::new("extra_body.google.cached_content", why));
+        return Err(UntranslatableRequest::new(
+            "extra_body.google.cached_content",
+            why,
+        ));
     }
     let config = google.thinking_config.unwrap_or_default();
-    losses.unknown(config.unknown.as_ref());
+    losses.drop_unknown(config.unknown.as_ref());
     Ok(config)
 }
 
 /// The member that stands for `reasoning_effort`, and its value. The levels and numbers of tokens are those of Google's endpoint for
 /// OpenAI's clients (ai.google.dev, "OpenAI compatibility"); Gemini 2 takes a number of tokens.
 fn effort(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     model: &str,
-    losses: &mut Losses,
-) -> Result<Option<(&'static str, &'static str)>, Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<Option<(&'static str, &'static str)>, UntranslatableRequest> {
     let Some(value) = chat.reasoning_effort else {
         return Ok(None);
     };
@@ -197,7 +207,7 @@ fn effort(
         "medium" => "8192",
         "high" | "xhigh" | "max" => "24576",
         _ => {
-            losses.lose_field(EFFORT, value.raw())?;
+            losses.drop_body_field(EFFORT, value.raw())?;
             return Ok(None);
         }
     };
@@ -212,10 +222,10 @@ fn effort(
     }
     if asked == "none" {
         // These models cannot be kept from thinking.
-        losses.lose_field(EFFORT, value.raw())?;
+        losses.drop_body_field(EFFORT, value.raw())?;
         return Ok(None);
     }
-    let said = levels(model).map_or(asked, |levels| nearest(levels, asked));
+    let said = effort_levels(model).map_or(asked, |levels| nearest(levels, asked));
     if said != asked {
         losses.note(EFFORT, value.raw());
     }

@@ -1,12 +1,12 @@
-use crate::openai_gemini::answer::{answer_id, parse, write_head};
+use crate::openai_gemini::answer::{parse, response_id, write_head};
 use crate::openai_gemini::error::write_reported;
-use crate::openai_gemini::generated::{Candidate, Finish, UsageMetadata};
-use crate::openai_gemini::said::{CallIds, Said, write_joined, write_logprobs, write_usage};
+use crate::openai_gemini::generated::{Candidate, FinishReason, UsageMetadata};
+use crate::openai_gemini::said::{CallIds, CandidateContent, write_joined, write_logprobs, write_usage};
 use proofgate_dialect::json::write_number;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage, write_data};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
 /// How many candidates of one answer are told apart. Gemini makes eight at most.
-const MOST_CHOICES: usize = 16;
+const MAX_CHOICES: usize = 16;
 
 /// A streamed answer of `streamGenerateContent?alt=sse`, as the chunks of a streamed chat completion.
 ///
@@ -17,7 +17,7 @@ pub struct Stream {
     include_usage: bool,
     created: u64,
     /// What every chunk begins with, and the answer's id, which ids of calls are made of. Empty before the first event.
-    head: Vec<u8>,
+    prefix: Vec<u8>,
     id: String,
     choices: Vec<Choice>,
     is_blocked: bool,
@@ -28,26 +28,26 @@ pub struct Stream {
 #[derive(Debug)]
 struct Choice {
     index: u32,
-    has_begun: bool,
-    calls: u32,
-    finish: Option<Finish>,
+    has_started: bool,
+    call_count: u32,
+    finish_reason: Option<FinishReason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    Ended,
+    Finished,
     Failed,
 }
 
 impl Stream {
     /// A stream of which nothing has come; `created` is the time in seconds since 1970.
-    pub fn new(asked: &Asked, created: u64) -> Self {
+    pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
             model: asked.model.clone(),
             include_usage: asked.include_usage,
             created,
-            head: Vec::new(),
+            prefix: Vec::new(),
             id: String::new(),
             choices: Vec::new(),
             is_blocked: false,
@@ -59,44 +59,49 @@ impl Stream {
     /// Takes an event and appends the chunks that it makes; Gemini's events have no names. An object of the provider's that
     /// says that it failed counts as an event, however it was framed.
     ///
-    /// It is never [`Step::Ended`]: a reason to finish may stand in an event that is not the last, so that only the end of the
+    /// It is never [`Step::Finished`]: a reason to finish may stand in an event that is not the last, so that only the end of the
     /// provider's stream is the end. At [`Step::Failed`] an event with the error was appended, and events behind it are
     /// passed over.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when it is no event of Gemini's, [`AnswerError::TooLarge`] at more candidates than are told
+    /// [`ResponseError::Malformed`] when it is no event of Gemini's, [`ResponseError::TooLarge`] at more candidates than are told
     /// apart. Nothing is appended then, and the stream has no good end any more.
-    pub fn event(&mut self, _name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    pub fn event(
+        &mut self,
+        _name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
         match self.state {
             State::Open => {}
-            State::Failed => return Ok(Step::Failed),
-            State::Ended => return Err(AnswerError::Malformed("an event came after the end")),
+            State::Failed => return Ok(StreamStatus::Failed),
+            State::Finished => return Err(ResponseError::Malformed("an event came after the end")),
         }
         let start = out.len();
-        let step = self.read(data, out);
-        if !matches!(step, Ok(Step::Continues)) {
+        let step = self.handle_event(data, out);
+        if !matches!(step, Ok(StreamStatus::InProgress)) {
             self.state = State::Failed;
         }
         step.inspect_err(|_| out.truncate(start))
     }
 
-    fn read(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    fn handle_event(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         if write_reported_if_array(data, out) {
-            return Ok(Step::Failed);
+            return Ok(StreamStatus::Failed);
         }
         let generated = parse(data)?;
         if generated.error.is_some() {
             write_data(out, |out| write_reported(data, out));
-            return Ok(Step::Failed);
+            return Ok(StreamStatus::Failed);
         }
-        if self.head.is_empty() {
-            self.id = answer_id(&generated, self.created);
+        if self.prefix.is_empty() {
+            self.id = response_id(&generated, self.created);
             write_head(
                 &self.id,
                 "chat.completion.chunk",
                 self.created,
                 &self.model,
-                &mut self.head,
+                &mut self.prefix,
             );
         }
         if let Some(later) = &generated.usage_metadata {
@@ -104,24 +109,28 @@ impl Stream {
         }
         self.is_blocked |= generated.is_blocked();
         for candidate in generated.candidates.as_deref().unwrap_or_default() {
-            self.candidate(candidate, out)?;
+            self.handle_candidate(candidate, out)?;
         }
-        Ok(Step::Continues)
+        Ok(StreamStatus::InProgress)
     }
 
-    fn candidate(&mut self, candidate: &Candidate<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn handle_candidate(
+        &mut self,
+        candidate: &Candidate<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ResponseError> {
         let index = candidate.index.unwrap_or(0);
-        let finish = candidate.finish()?;
-        let said = Said::read(candidate)?;
+        let finish = candidate.parse_finish_reason()?;
+        let said = CandidateContent::read(candidate)?;
         let place = match self.choices.iter().position(|choice| choice.index == index) {
             Some(place) => place,
-            None if self.choices.len() == MOST_CHOICES => return Err(AnswerError::TooLarge),
+            None if self.choices.len() == MAX_CHOICES => return Err(ResponseError::TooLarge),
             None => {
                 self.choices.push(Choice {
                     index,
-                    has_begun: false,
-                    calls: 0,
-                    finish: None,
+                    has_started: false,
+                    call_count: 0,
+                    finish_reason: None,
                 });
                 self.choices.len() - 1
             }
@@ -129,22 +138,22 @@ impl Stream {
         let Some(choice) = self.choices.get_mut(place) else {
             return Ok(());
         };
-        choice.finish = finish.or(choice.finish);
+        choice.finish_reason = finish.or(choice.finish_reason);
         if said.is_empty() && candidate.logprobs_result.is_none() {
             return Ok(());
         }
-        let (first, begins) = (choice.calls, !choice.has_begun);
-        choice.has_begun = true;
-        choice.calls = choice
-            .calls
+        let (first, begins) = (choice.call_count, !choice.has_started);
+        choice.has_started = true;
+        choice.call_count = choice
+            .call_count
             .saturating_add(u32::try_from(said.calls.len()).unwrap_or(u32::MAX));
         let ids = CallIds {
-            answer: &self.id,
+            response_id: &self.id,
             choice: index,
         };
         self.write_chunk(index, None, out, |out| {
-            write_begin(begins, &said.text, out);
-            said.write_more(ids, first, true, out);
+            write_delta_start(begins, &said.text, out);
+            said.write_optional_members(ids, first, true, out);
             out.extend_from_slice(br#"},"logprobs":"#);
             write_logprobs(candidate.logprobs_result.as_ref(), out);
         });
@@ -155,24 +164,24 @@ impl Stream {
     /// usage if it was asked for and is known, and `[DONE]`. Nothing is appended after a failure, or a second time.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] when a candidate has no reason to finish yet, or there is none. Nothing is appended then.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    /// [`ResponseError::Failed`] when a candidate has no reason to finish yet, or there is none. Nothing is appended then.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         match self.state {
             State::Open => {}
-            State::Failed => return Ok(Step::Failed),
-            State::Ended => return Ok(Step::Ended),
+            State::Failed => return Ok(StreamStatus::Failed),
+            State::Finished => return Ok(StreamStatus::Finished),
         }
         if self.is_blocked {
-            self.end_as_blocked();
+            self.finish_blocked();
         }
-        if self.choices.is_empty() || self.choices.iter().any(|choice| choice.finish.is_none()) {
+        if self.choices.is_empty() || self.choices.iter().any(|choice| choice.finish_reason.is_none()) {
             self.state = State::Failed;
-            return Err(AnswerError::Failed("ended early"));
+            return Err(ResponseError::Failed("ended early"));
         }
         for choice in &self.choices {
-            let end = choice.finish.map(|finish| (finish, choice.calls > 0));
+            let end = choice.finish_reason.map(|finish| (finish, choice.call_count > 0));
             self.write_chunk(choice.index, end, out, |out| {
-                if !choice.has_begun {
+                if !choice.has_started {
                     out.extend_from_slice(br#""role":"assistant","content":"""#);
                 }
                 out.extend_from_slice(br#"},"logprobs":null"#);
@@ -180,29 +189,29 @@ impl Stream {
         }
         if let Some(usage) = self.usage().filter(|_| self.include_usage) {
             write_data(out, |out| {
-                out.extend_from_slice(&self.head);
+                out.extend_from_slice(&self.prefix);
                 out.extend_from_slice(br#"],"usage":"#);
                 write_usage(&usage, out);
                 out.push(b'}');
             });
         }
         write_data(out, |out| out.extend_from_slice(b"[DONE]"));
-        self.state = State::Ended;
-        Ok(Step::Ended)
+        self.state = State::Finished;
+        Ok(StreamStatus::Finished)
     }
 
     /// A prompt that was not let through has no candidate, and its answer one empty choice.
-    fn end_as_blocked(&mut self) {
+    fn finish_blocked(&mut self) {
         if self.choices.is_empty() {
             self.choices.push(Choice {
                 index: 0,
-                has_begun: false,
-                calls: 0,
-                finish: None,
+                has_started: false,
+                call_count: 0,
+                finish_reason: None,
             });
         }
         for choice in &mut self.choices {
-            choice.finish = choice.finish.or(Some(Finish::Filtered));
+            choice.finish_reason = choice.finish_reason.or(Some(FinishReason::Filtered));
         }
     }
 
@@ -210,12 +219,12 @@ impl Stream {
     fn write_chunk(
         &self,
         index: u32,
-        end: Option<(Finish, bool)>,
+        end: Option<(FinishReason, bool)>,
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
         write_data(out, |out| {
-            out.extend_from_slice(&self.head);
+            out.extend_from_slice(&self.prefix);
             out.extend_from_slice(br#"{"index":"#);
             write_number(out, u64::from(index));
             out.extend_from_slice(br#","delta":{"#);
@@ -241,7 +250,7 @@ impl Stream {
 }
 
 /// Appends the members that a delta begins with: its text, and the role in a choice's first.
-fn write_begin(begins: bool, text: &[&str], out: &mut Vec<u8>) {
+fn write_delta_start(begins: bool, text: &[&str], out: &mut Vec<u8>) {
     if begins {
         out.extend_from_slice(br#""role":"assistant","#);
     }

@@ -1,11 +1,15 @@
-use proofgate_chat_request::{Chat, Choice, Losses, Named};
-use proofgate_dialect::Untranslatable;
+use proofgate_chat_request::{ChatRequest, DroppedFields, ToolReference, ToolSelection};
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 
 /// Writes the tools, and which of them the model may call, a comma before each.
-pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let tools = chat.offered(losses)?;
+pub(super) fn write(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    let tools = chat.read_tools(losses)?;
     if tools.offered.is_empty() {
         return Ok(());
     }
@@ -20,19 +24,19 @@ pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> 
     }
     write_all(out, &["]}]"]);
     match &tools.choice {
-        Choice::Unsaid => {}
-        Choice::Auto => write_choice("AUTO", &[], out),
-        Choice::None => write_choice("NONE", &[], out),
-        Choice::Required => write_choice("ANY", &[], out),
-        Choice::One(named) => write_choice("ANY", std::slice::from_ref(named), out),
-        Choice::Some(names, true) => write_choice("ANY", names, out),
+        ToolSelection::Unspecified => {}
+        ToolSelection::Auto => write_choice("AUTO", &[], out),
+        ToolSelection::None => write_choice("NONE", &[], out),
+        ToolSelection::Required => write_choice("ANY", &[], out),
+        ToolSelection::Specific(named) => write_choice("ANY", std::slice::from_ref(named), out),
+        ToolSelection::AllowedTools(names, true) => write_choice("ANY", names, out),
         // Its AUTO takes no names; this one is free to answer with text likewise.
-        Choice::Some(names, false) => write_choice("VALIDATED", names, out),
+        ToolSelection::AllowedTools(names, false) => write_choice("VALIDATED", names, out),
     }
     Ok(())
 }
 
-fn write_choice(mode: &str, names: &[Named<'_>], out: &mut Vec<u8>) {
+fn write_choice(mode: &str, names: &[ToolReference<'_>], out: &mut Vec<u8>) {
     let head = [r#","toolConfig":{"functionCallingConfig":{"mode":""#, mode, "\""];
     write_all(out, &head);
     let mut before = r#","allowedFunctionNames":["#;

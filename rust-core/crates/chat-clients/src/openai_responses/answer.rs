@@ -1,14 +1,14 @@
 use crate::openai_anthropic::tokens::write_usage;
 use crate::openai_responses::output::{
-    Annotation, Call, Detail, Item, Part, Response, characters, write_detail,
+    Annotation, Call, Detail, Item, Part, Response, char_count, write_detail,
 };
 use proofgate_dialect::json::write_member;
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::{AnswerError, Asked, Usage};
+use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
 /// What stands between the texts of two messages, or of two parts of a summary, in a JSON string.
-pub(super) const BETWEEN: &str = "\\n\\n";
+pub(super) const TEXT_SEPARATOR: &str = "\\n\\n";
 
 /// Writes the chat completion that a whole response is, and returns what it cost, 0 where the provider counts nothing.
 ///
@@ -16,36 +16,46 @@ pub(super) const BETWEEN: &str = "\\n\\n";
 /// cannot be translated.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] when it is no response, or one of whose items lacks what its type has. [`AnswerError::Failed`] when
+/// [`ResponseError::Malformed`] when it is no response, or one of whose items lacks what its type has. [`ResponseError::Failed`] when
 /// it is an error, or a response that failed, was cancelled or has not ended.
 ///
 /// Source: openai 3.54.0, `types/responses/response.py`.
-pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
+pub fn translate_response(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
     let start = out.len();
-    let usage = write(body, asked, created, out);
+    let usage = write_completion(body, asked, created, out);
     if usage.is_err() {
         out.truncate(start);
     }
     usage
 }
 
-fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
-    let body = std::str::from_utf8(body).map_err(|_| AnswerError::Malformed("not UTF-8"))?;
+fn write_completion(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
+    let body = std::str::from_utf8(body).map_err(|_| ResponseError::Malformed("not UTF-8"))?;
     let response: Response<'_> =
-        serde_json::from_str(body).map_err(|_| AnswerError::Malformed("not a response in JSON"))?;
+        serde_json::from_str(body).map_err(|_| ResponseError::Malformed("not a response in JSON"))?;
     if response.error.is_some() {
-        return Err(AnswerError::Failed("the response has an error"));
+        return Err(ResponseError::Failed("the response has an error"));
     }
     match response.status.as_deref() {
         None | Some("completed" | "incomplete") => {}
-        Some("failed") => return Err(AnswerError::Failed("the response failed")),
-        Some("cancelled") => return Err(AnswerError::Failed("the response was cancelled")),
-        Some(_) => return Err(AnswerError::Failed("the response has not ended")),
+        Some("failed") => return Err(ResponseError::Failed("the response failed")),
+        Some("cancelled") => return Err(ResponseError::Failed("the response was cancelled")),
+        Some(_) => return Err(ResponseError::Failed("the response has not ended")),
     }
     let items = response
         .output
         .as_deref()
-        .ok_or(AnswerError::Malformed("no output"))?;
+        .ok_or(ResponseError::Malformed("no output"))?;
     let calls = items.iter().filter_map(Item::call);
     let calls = calls.collect::<Result<Vec<_>, _>>()?;
 
@@ -58,7 +68,7 @@ fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<
     write_string(out, &asked.model);
     write_member(out, "service_tier", response.service_tier().map(JsonText::raw));
     out.extend_from_slice(b",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
-    let logprobs = write_said(items, !calls.is_empty(), out)?;
+    let logprobs = write_message_content(items, !calls.is_empty(), out)?;
     write_reasoning(items, out)?;
     write_calls(&calls, out);
     out.extend_from_slice(b"},\"logprobs\":");
@@ -73,11 +83,11 @@ fn write(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<
 }
 
 /// Writes the texts, the refusals and the citations of all messages; returns the probabilities of their tokens.
-fn write_said<'b>(
+fn write_message_content<'b>(
     items: &[Item<'b>],
     has_calls: bool,
     out: &mut Vec<u8>,
-) -> Result<Vec<&'b str>, AnswerError> {
+) -> Result<Vec<&'b str>, ResponseError> {
     let (mut text, mut refusal) = (String::new(), String::new());
     let mut cited: Vec<(u64, Annotation<'b>)> = Vec::new();
     let mut logprobs = Vec::new();
@@ -93,18 +103,18 @@ fn write_said<'b>(
             }
             let Some(words) = part.text() else { continue };
             if std::mem::replace(&mut is_first, false) && !text.is_empty() {
-                text.push_str(BETWEEN);
+                text.push_str(TEXT_SEPARATOR);
                 said = said.saturating_add(2);
             }
             let annotations = part.annotations().into_iter();
             cited.extend(
                 annotations
-                    .filter(Annotation::is_of_chat)
+                    .filter(Annotation::is_supported)
                     .map(|cited| (said, cited)),
             );
-            logprobs.extend(elements(&part));
+            logprobs.extend(logprob_elements(&part));
             text.push_str(words.inner());
-            said = said.saturating_add(characters(words));
+            said = said.saturating_add(char_count(words));
         }
     }
     let quoted = |text: &str| format!("\"{text}\"");
@@ -131,7 +141,7 @@ fn write_said<'b>(
 }
 
 /// What stands between the brackets of the list of probabilities, if there are any.
-fn elements<'b>(part: &Part<'b>) -> Option<&'b str> {
+fn logprob_elements<'b>(part: &Part<'b>) -> Option<&'b str> {
     let list = part.logprobs?.get().strip_prefix('[')?.strip_suffix(']')?.trim();
     (!list.is_empty()).then_some(list)
 }
@@ -151,7 +161,7 @@ fn write_logprobs(logprobs: &[&str], out: &mut Vec<u8>) {
 }
 
 /// Writes what was thought, for those who read and for those who continue.
-fn write_reasoning(items: &[Item<'_>], out: &mut Vec<u8>) -> Result<(), AnswerError> {
+fn write_reasoning(items: &[Item<'_>], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     let (mut read, mut details) = (String::new(), Vec::new());
     let mut index = 0;
     for item in items
@@ -167,7 +177,7 @@ fn write_reasoning(items: &[Item<'_>], out: &mut Vec<u8>) -> Result<(), AnswerEr
         for detail in summary.chain(texts).chain(encrypted) {
             if let Detail::Summary(text) | Detail::Text(text) = detail {
                 if !read.is_empty() {
-                    read.push_str(BETWEEN);
+                    read.push_str(TEXT_SEPARATOR);
                 }
                 read.push_str(text.inner());
             }

@@ -1,17 +1,19 @@
 //! The end of an item of a streamed response.
 
-use crate::chunks::Called;
+use crate::chunks::CallKind;
 use crate::openai_responses::event::Event;
-use crate::openai_responses::items::{Kind, count, id_of, think, write_reasoning, write_text};
+use crate::openai_responses::items::{
+    ItemKind, id_of, next_number, write_reasoning, write_text, write_thought,
+};
 use crate::openai_responses::output::{Detail, Item, Part};
-use crate::openai_responses::stream::{NOT_BEGUN, Stream};
-use proofgate_dialect::AnswerError;
+use crate::openai_responses::stream::{NOT_STARTED, Stream};
+use proofgate_dialect::ResponseError;
 
 impl Stream {
     /// An item has ended. What no delta brought is written now.
-    pub(super) fn close_item(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    pub(super) fn close_item(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(at) = self
-            .open
+            .open_items
             .iter()
             .position(|open| Some(open.index) == event.output_index)
         else {
@@ -23,37 +25,37 @@ impl Stream {
             .transpose()?
             .and_then(|call| call.argument)
         {
-            self.say_whole_argument(event, argument, out)?;
+            self.write_full_argument(event, argument, out)?;
         }
-        let open = self.open.remove(at);
-        let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
+        let open = self.open_items.remove(at);
+        let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
         match (open.kind, item) {
-            (kind @ Kind::Call { .. }, _) => self.close_call(&kind, out)?,
-            (Kind::Message { has_begun: false, .. }, Some(item)) => {
+            (kind @ ItemKind::Call { .. }, _) => self.close_call(&kind, out)?,
+            (ItemKind::Message { has_begun: false, .. }, Some(item)) => {
                 let mut is_first = true;
                 for part in item.parts()? {
                     if let Some(refusal) = part.refusal() {
-                        chunks.refusal(refusal, out);
+                        chunks.write_refusal(refusal, out);
                     }
                     if let Some(text) = part.text() {
                         let begins = std::mem::replace(&mut is_first, false);
-                        self.said = write_text(chunks, text, None, begins, self.said, out);
+                        self.text_chars = write_text(chunks, text, None, begins, self.text_chars, out);
                     }
                 }
             }
-            (Kind::Reasoning { id, has_begun, .. }, Some(item)) => {
+            (ItemKind::Reasoning { id, has_begun, .. }, Some(item)) => {
                 let id = id.or_else(|| id_of(item));
                 if !has_begun {
                     let summary = item.summary()?;
                     for text in summary.iter().filter_map(Part::text) {
-                        let index = count(&mut self.details);
-                        let said = (text, self.has_thoughts);
-                        think(chunks, said, Detail::Summary(text), index, id.as_deref(), out);
-                        self.has_thoughts = true;
+                        let index = next_number(&mut self.detail_count);
+                        let said = (text, self.has_reasoning);
+                        write_thought(chunks, said, Detail::Summary(text), index, id.as_deref(), out);
+                        self.has_reasoning = true;
                     }
                 }
                 if let Some(encrypted) = item.encrypted_content() {
-                    let index = count(&mut self.details);
+                    let index = next_number(&mut self.detail_count);
                     let detail = Detail::Encrypted(encrypted);
                     write_reasoning(chunks, (None, detail), index, id.as_deref(), out);
                 }
@@ -64,17 +66,17 @@ impl Stream {
     }
 
     /// A call without arguments has an empty object of them.
-    pub(super) fn close_call(&mut self, kind: &Kind, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        if let Kind::Call {
+    pub(super) fn close_call(&mut self, kind: &ItemKind, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        if let ItemKind::Call {
             number,
             is_custom: false,
             nesting,
         } = kind
         {
-            self.has_cut_call |= nesting.is_cut();
-            if !nesting.has_begun() {
-                let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
-                chunks.argument(*number, Called::Function, out, |out| {
+            self.has_truncated_call |= nesting.is_truncated();
+            if !nesting.has_started() {
+                let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
+                chunks.write_argument(*number, CallKind::Function, out, |out| {
                     out.extend_from_slice(b"\"{}\"");
                 });
             }

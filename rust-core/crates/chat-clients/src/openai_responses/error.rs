@@ -9,7 +9,7 @@ use proofgate_dialect::json_text::JsonText;
 
 /// An error of OpenAI's, or what one stands in: a body, the event `error` or a response that failed.
 #[derive(Default, Deserialize)]
-struct Fields<'b> {
+struct ErrorFields<'b> {
     #[serde(borrow)]
     error: Option<&'b RawValue>,
     #[serde(borrow)]
@@ -31,28 +31,28 @@ struct Fields<'b> {
 /// is about the gateway's key. A body that cannot be read becomes a general message for the `status` (HTTP).
 ///
 /// Source: OpenAI's API reference, Error codes.
-pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     write_error(Some(status), body, out);
 }
 
 /// The same of an error in a stream, where the status has said that all is well.
 pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
-    let fields: Fields<'_> = serde_json::from_slice(body).unwrap_or_default();
+    let fields: ErrorFields<'_> = serde_json::from_slice(body).unwrap_or_default();
     let inner = |value: Option<&'_ RawValue>| value.map(RawValue::get).map(str::to_owned);
     let response = inner(fields.response).unwrap_or_default();
-    let within: Fields<'_> = serde_json::from_str(&response).unwrap_or_default();
+    let within: ErrorFields<'_> = serde_json::from_str(&response).unwrap_or_default();
     let error = inner(fields.error.or(within.error));
     let error = match &error {
         Some(error) => serde_json::from_str(error).unwrap_or_default(),
         None => fields,
     };
     let text = |value: Option<&'_ RawValue>| {
-        let text = value.and_then(|value| JsonText::of(value).map(JsonText::raw));
+        let text = value.and_then(|value| JsonText::from_raw(value).map(JsonText::raw));
         text.filter(|text| *text != "\"\"").map(str::to_owned)
     };
     let refused_key = status == Some(401);
     let message = text(error.message).filter(|_| !refused_key);
-    let (own_message, own_kind) = general(status);
+    let (own_message, own_kind) = default_error(status);
     out.extend_from_slice(b"{\"error\":{\"message\":");
     match message {
         Some(message) => out.extend_from_slice(message.as_bytes()),
@@ -61,11 +61,14 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     // The event of a stream has its own name as its type.
     let kind = text(error.kind).filter(|kind| kind != "\"error\"" && !kind.starts_with("\"response."));
     let code = text(error.code);
-    let kind = kind.unwrap_or_else(|| format!("\"{}\"", kind_of(code.as_deref()).unwrap_or(own_kind)));
+    let kind = kind.unwrap_or_else(|| format!("\"{}\"", error_type(code.as_deref()).unwrap_or(own_kind)));
     write_member(out, "type", Some(&kind));
     out.extend_from_slice(b",\"param\":");
-    let param = error.param.and_then(JsonText::of).and_then(JsonText::decoded);
-    match param.as_deref().and_then(param_of_chat) {
+    let param = error
+        .param
+        .and_then(JsonText::from_raw)
+        .and_then(JsonText::decode);
+    match param.as_deref().and_then(chat_param) {
         Some(param) => write_string(out, &param),
         None => out.extend_from_slice(b"null"),
     }
@@ -74,32 +77,32 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
 }
 
 /// What is said where the provider says nothing, and its type.
-fn general(status: Option<u16>) -> (&'static str, &'static str) {
+fn default_error(status: Option<u16>) -> (&'static str, &'static str) {
     match status {
-        Some(401) => ("The provider refused the key.", INVALID),
-        Some(403) => ("The provider does not permit this.", INVALID),
-        Some(404) => ("The provider does not know this model.", INVALID),
+        Some(401) => ("The provider refused the key.", INVALID_REQUEST),
+        Some(403) => ("The provider does not permit this.", INVALID_REQUEST),
+        Some(404) => ("The provider does not know this model.", INVALID_REQUEST),
         Some(429) => ("Too many requests.", "rate_limit_error"),
-        Some(400..=499) => ("The provider refused the request.", INVALID),
+        Some(400..=499) => ("The provider refused the request.", INVALID_REQUEST),
         _ => ("The provider failed.", "server_error"),
     }
 }
 
-const INVALID: &str = "invalid_request_error";
+const INVALID_REQUEST: &str = "invalid_request_error";
 
 /// The type of an error that has a code alone, as a response that failed has it.
-fn kind_of(code: Option<&str>) -> Option<&'static str> {
+fn error_type(code: Option<&str>) -> Option<&'static str> {
     match code?.trim_matches('"') {
         "rate_limit_exceeded" => Some("rate_limit_error"),
         "insufficient_quota" => Some("insufficient_quota"),
         "server_error" | "vector_store_timeout" => Some("server_error"),
-        "invalid_prompt" | "context_length_exceeded" => Some(INVALID),
+        "invalid_prompt" | "context_length_exceeded" => Some(INVALID_REQUEST),
         _ => None,
     }
 }
 
 /// The name that a field of Responses has in chat completions. `None` where the place cannot be named.
-fn param_of_chat(param: &str) -> Option<Cow<'_, str>> {
+fn chat_param(param: &str) -> Option<Cow<'_, str>> {
     let is_within = |name: &str| {
         let behind = param.strip_prefix(name);
         behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['.', '[']))

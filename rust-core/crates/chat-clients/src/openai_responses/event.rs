@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::openai_responses::output::{Annotation, Item, Response};
-use proofgate_dialect::AnswerError;
+use proofgate_dialect::ResponseError;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 
@@ -30,7 +30,7 @@ pub(super) struct Event<'b> {
 }
 
 /// The events that are read.
-const KNOWN: [&str; 19] = [
+const KNOWN_EVENTS: [&str; 19] = [
     "response.created",
     "response.queued",
     "response.in_progress",
@@ -56,41 +56,41 @@ impl<'b> Event<'b> {
     /// Reads the data of an event. `None` is an event of a type that is not read.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when it is no JSON, or an event of a known type that is not made as that type is.
-    pub(super) fn read(data: &'b str) -> Result<Option<Self>, AnswerError> {
+    /// [`ResponseError::Malformed`] when it is no JSON, or an event of a known type that is not made as that type is.
+    pub(super) fn read(data: &'b str) -> Result<Option<Self>, ResponseError> {
         #[derive(Deserialize)]
         struct Kind<'b> {
             #[serde(borrow, rename = "type")]
             kind: Word<'b>,
         }
         if let Ok(event) = serde_json::from_str::<Event<'b>>(data) {
-            return Ok(Some(event).filter(|event| KNOWN.contains(&&*event.kind)));
+            return Ok(Some(event).filter(|event| KNOWN_EVENTS.contains(&&*event.kind)));
         }
         let Kind { kind } = serde_json::from_str(data)
-            .map_err(|_| AnswerError::Malformed("an event is not JSON, or has no type"))?;
+            .map_err(|_| ResponseError::Malformed("an event is not JSON, or has no type"))?;
         match &*kind {
             // A failure is one, however it is made.
             "error" | "response.failed" => Ok(Some(Event {
                 kind,
                 ..Event::default()
             })),
-            known if KNOWN.contains(&known) => {
-                Err(AnswerError::Malformed("an event does not match its type"))
+            known if KNOWN_EVENTS.contains(&known) => {
+                Err(ResponseError::Malformed("an event does not match its type"))
             }
             _ => Ok(None),
         }
     }
 
     /// The fragment that it brings; empty ones say nothing.
-    pub(super) fn fragment(&self) -> Result<Option<JsonText<'b>>, AnswerError> {
-        let delta = self.delta.and_then(JsonText::of);
-        let delta = delta.ok_or(AnswerError::Malformed("a delta lacks its value"))?;
+    pub(super) fn fragment(&self) -> Result<Option<JsonText<'b>>, ResponseError> {
+        let delta = self.delta.and_then(JsonText::from_raw);
+        let delta = delta.ok_or(ResponseError::Malformed("a delta lacks its value"))?;
         Ok(Some(delta).filter(|delta| !delta.is_empty()))
     }
 
     /// The whole of a call's arguments or input.
-    pub(super) fn whole(&self) -> Option<JsonText<'b>> {
-        let whole = self.arguments.or(self.input).and_then(JsonText::of);
+    pub(super) fn full_argument(&self) -> Option<JsonText<'b>> {
+        let whole = self.arguments.or(self.input).and_then(JsonText::from_raw);
         whole.filter(|whole| !whole.is_empty())
     }
 
@@ -103,6 +103,6 @@ impl<'b> Event<'b> {
     /// What the text cites, if chat completions have it.
     pub(super) fn annotation(&self) -> Option<Annotation<'b>> {
         let annotation: Annotation<'b> = serde_json::from_str(self.annotation?.get()).ok()?;
-        Some(annotation).filter(Annotation::is_of_chat)
+        Some(annotation).filter(Annotation::is_supported)
     }
 }

@@ -2,22 +2,22 @@
 
 use crate::chunks::Chunks;
 use crate::nesting::Nesting;
-use crate::openai_responses::answer::BETWEEN;
-use crate::openai_responses::output::{Detail, Item, characters, write_detail};
+use crate::openai_responses::answer::TEXT_SEPARATOR;
+use crate::openai_responses::output::{Detail, Item, char_count, write_detail};
 use proofgate_dialect::json_text::JsonText;
 
 /// Bytes of an id: that of the response stands in every chunk, that of an item of reasoning in each of its fragments.
-pub(super) const MOST_ID_BYTES: usize = 256;
+pub(super) const MAX_ID_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct OpenItem {
     /// Its place in the output.
     pub(super) index: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: ItemKind,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     /// A call, counted among the calls, and its arguments so far.
     Call {
         number: u64,
@@ -40,21 +40,21 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl ItemKind {
     /// The kind of an item that is no call.
-    pub(super) fn of(item: &Item<'_>) -> Self {
+    pub(super) fn from_item(item: &Item<'_>) -> Self {
         match item.kind.as_deref() {
-            Some("message") => Kind::Message {
+            Some("message") => ItemKind::Message {
                 has_begun: false,
                 part: None,
                 part_start: 0,
             },
-            Some("reasoning") => Kind::Reasoning {
+            Some("reasoning") => ItemKind::Reasoning {
                 id: id_of(item),
                 detail: None,
                 has_begun: false,
             },
-            _ => Kind::Other,
+            _ => ItemKind::Other,
         }
     }
 }
@@ -70,15 +70,15 @@ pub(super) fn write_text(
 ) -> u64 {
     let is_apart = begins && said > 0;
     match is_apart {
-        true => chunks.text(&format!("\"{BETWEEN}{}\"", text.inner()), logprobs, out),
-        false => chunks.text(text.raw(), logprobs, out),
+        true => chunks.write_text(&format!("\"{TEXT_SEPARATOR}{}\"", text.inner()), logprobs, out),
+        false => chunks.write_text(text.raw(), logprobs, out),
     }
-    said.saturating_add(characters(text))
+    said.saturating_add(char_count(text))
         .saturating_add(if is_apart { 2 } else { 0 })
 }
 
 /// Writes a thought, an empty line before the first fragment of a part that is not the first.
-pub(super) fn think(
+pub(super) fn write_thought(
     chunks: &Chunks,
     (text, is_apart): (JsonText<'_>, bool),
     detail: Detail<'_>,
@@ -88,7 +88,7 @@ pub(super) fn think(
 ) {
     match is_apart {
         true => {
-            let read = format!("\"{BETWEEN}{}\"", text.inner());
+            let read = format!("\"{TEXT_SEPARATOR}{}\"", text.inner());
             write_reasoning(chunks, (Some(&read), detail), index, id, out);
         }
         false => write_reasoning(chunks, (Some(text.raw()), detail), index, id, out),
@@ -104,11 +104,11 @@ pub(super) fn write_reasoning(
     out: &mut Vec<u8>,
 ) {
     let detail = |out: &mut Vec<u8>| write_detail(detail, index, id, out);
-    chunks.reasoning(read, out, Some(detail));
+    chunks.write_reasoning(read, out, Some(detail));
 }
 
 /// The next number.
-pub(super) fn count(next: &mut u64) -> u64 {
+pub(super) fn next_number(next: &mut u64) -> u64 {
     let number = *next;
     *next = number.saturating_add(1);
     number
@@ -116,5 +116,5 @@ pub(super) fn count(next: &mut u64) -> u64 {
 
 pub(super) fn id_of(item: &Item<'_>) -> Option<Box<str>> {
     let id = item.id().map(JsonText::raw);
-    id.filter(|id| id.len() <= MOST_ID_BYTES).map(Box::from)
+    id.filter(|id| id.len() <= MAX_ID_BYTES).map(Box::from)
 }

@@ -9,7 +9,7 @@ use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, RESPONSES, SUMMARY, TEXT};
-use proofgate_dialect::{AnswerError, Usage};
+use proofgate_dialect::{ResponseError, Usage};
 
 /// A response, whole or as an event has it.
 #[derive(Default, Deserialize)]
@@ -130,7 +130,7 @@ impl<'b> Response<'b> {
 
     /// The tier that served it, if it is named.
     pub(super) fn service_tier(&self) -> Option<JsonText<'b>> {
-        self.service_tier.and_then(JsonText::of)
+        self.service_tier.and_then(JsonText::from_raw)
     }
 
     /// Why an answer of chat completions would have ended.
@@ -167,15 +167,15 @@ pub(super) struct Call<'b> {
 
 impl<'b> Item<'b> {
     /// The call that it is. `None` for an item of another type.
-    pub(super) fn call(&self) -> Option<Result<Call<'b>, AnswerError>> {
-        let text = |value: Option<&'b RawValue>| value.and_then(JsonText::of);
+    pub(super) fn call(&self) -> Option<Result<Call<'b>, ResponseError>> {
+        let text = |value: Option<&'b RawValue>| value.and_then(JsonText::from_raw);
         let (is_custom, argument) = match self.kind.as_deref() {
             Some("function_call") => (false, text(self.arguments)),
             Some("custom_tool_call") => (true, text(self.input)),
             _ => return None,
         };
         let (Some(id), Some(name)) = (text(self.call_id), text(self.name)) else {
-            return Some(Err(AnswerError::Malformed("a call without call_id or name")));
+            return Some(Err(ResponseError::Malformed("a call without call_id or name")));
         };
         Some(Ok(Call {
             is_custom,
@@ -186,14 +186,14 @@ impl<'b> Item<'b> {
     }
 
     pub(super) fn id(&self) -> Option<JsonText<'b>> {
-        self.id.and_then(JsonText::of)
+        self.id.and_then(JsonText::from_raw)
     }
 
     /// The parts of its content; none where it has no content.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when the content is no list of parts.
-    pub(super) fn parts(&self) -> Result<Vec<Part<'b>>, AnswerError> {
+    /// [`ResponseError::Malformed`] when the content is no list of parts.
+    pub(super) fn parts(&self) -> Result<Vec<Part<'b>>, ResponseError> {
         parts(self.content)
     }
 
@@ -201,31 +201,31 @@ impl<'b> Item<'b> {
     ///
     /// # Errors
     /// As for [`parts`](Item::parts).
-    pub(super) fn summary(&self) -> Result<Vec<Part<'b>>, AnswerError> {
+    pub(super) fn summary(&self) -> Result<Vec<Part<'b>>, ResponseError> {
         parts(self.summary)
     }
 
     pub(super) fn encrypted_content(&self) -> Option<JsonText<'b>> {
-        let content = self.encrypted_content.and_then(JsonText::of);
+        let content = self.encrypted_content.and_then(JsonText::from_raw);
         content.filter(|content| !content.is_empty())
     }
 }
 
-fn parts(list: Option<&RawValue>) -> Result<Vec<Part<'_>>, AnswerError> {
+fn parts(list: Option<&RawValue>) -> Result<Vec<Part<'_>>, ResponseError> {
     let Some(list) = list else { return Ok(Vec::new()) };
-    serde_json::from_str(list.get()).map_err(|_| AnswerError::Malformed("the parts of an item are invalid"))
+    serde_json::from_str(list.get()).map_err(|_| ResponseError::Malformed("the parts of an item are invalid"))
 }
 
 impl<'b> Part<'b> {
     /// Its text, if it has any.
     pub(super) fn text(&self) -> Option<JsonText<'b>> {
-        let text = self.text.and_then(JsonText::of);
+        let text = self.text.and_then(JsonText::from_raw);
         text.filter(|text| !text.is_empty())
     }
 
     /// By which the model declines, if it does.
     pub(super) fn refusal(&self) -> Option<JsonText<'b>> {
-        let refusal = self.refusal.and_then(JsonText::of);
+        let refusal = self.refusal.and_then(JsonText::from_raw);
         refusal.filter(|refusal| !refusal.is_empty())
     }
 
@@ -242,7 +242,7 @@ impl<'b> Part<'b> {
 
 impl Annotation<'_> {
     /// Whether chat completions have it: they have addresses on the web alone.
-    pub(super) fn is_of_chat(&self) -> bool {
+    pub(super) fn is_supported(&self) -> bool {
         self.kind.as_deref() == Some("url_citation")
     }
 
@@ -250,7 +250,7 @@ impl Annotation<'_> {
     pub(super) fn write(&self, before: u64, out: &mut Vec<u8>) {
         let index = |at: Option<u64>| at.unwrap_or(0).saturating_add(before).to_string();
         let text = |value: Option<&'_ RawValue>| {
-            let text = value.and_then(|value| JsonText::of(value).map(JsonText::raw));
+            let text = value.and_then(|value| JsonText::from_raw(value).map(JsonText::raw));
             text.unwrap_or("\"\"").to_owned()
         };
         out.extend_from_slice(b"{\"type\":\"url_citation\",\"url_citation\":{\"start_index\":");
@@ -270,7 +270,7 @@ impl Annotation<'_> {
 }
 
 /// How many characters a JSON string means: an escape is one, and a pair of surrogates is one.
-pub(super) fn characters(text: JsonText<'_>) -> u64 {
+pub(super) fn char_count(text: JsonText<'_>) -> u64 {
     let mut count = 0_u64;
     let mut chars = text.inner().chars();
     while let Some(char) = chars.next() {

@@ -1,6 +1,6 @@
 //! Reasoning that a client sends back, as the items that it came from.
 
-use proofgate_chat_request::{Losses, Message, json};
+use proofgate_chat_request::{DroppedFields, Message, json};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::reasoning_details::{self, ResponseDetail};
 
@@ -8,7 +8,7 @@ use proofgate_dialect::reasoning_details::{self, ResponseDetail};
 ///
 /// Those of other providers are left out, as is what came without its encrypted content: the provider has kept nothing that an id
 /// could refer to.
-pub(super) fn write(message: &Message<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> bool {
+pub(super) fn write(message: &Message<'_>, losses: &mut DroppedFields, out: &mut Vec<u8>) -> bool {
     let (items, lost) = reasoning_details::read_responses(message.reasoning_details);
     if lost {
         let details = json(message.reasoning_details);

@@ -1,16 +1,16 @@
 use crate::openai_responses::{input, tools};
-use proofgate_chat_request::{Chat, Format, Losses, json, translate};
-use proofgate_dialect::constraints::{Constraint, effort_of_budget, has};
-use proofgate_dialect::json::{literal, write_all, write_member, write_number, write_string};
+use proofgate_chat_request::{ChatRequest, DroppedFields, OutputFormat, json, translate};
+use proofgate_dialect::constraints::{Constraint, effort_for_budget, has};
+use proofgate_dialect::json::{bool_literal, write_all, write_member, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Number, Word, object};
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// The fewest tokens that `max_output_tokens` may be (OpenAI's API reference, Responses).
-const LEAST_OUTPUT_TOKENS: u64 = 16;
+const MIN_OUTPUT_TOKENS: u64 = 16;
 
 /// What Responses have words for, beside what every provider has.
-const SAYS: &[&str] = &[
+const SUPPORTED_FIELDS: &[&str] = &[
     "parallel_tool_calls",
     "logprobs",
     "top_logprobs",
@@ -48,13 +48,22 @@ object! {
 /// left out without asking for something else, or when [`Target::untranslatable`] refuses what has no counterpart.
 ///
 /// Source: openai 3.54.0, `types/responses/response_create_params.py`.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    translate(body, target, out, SAYS, |chat, losses, out| {
+pub fn translate_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, out, SUPPORTED_FIELDS, |chat, losses, out| {
         write(chat, target.model, losses, out)
     })
 }
 
-fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write(
+    chat: &ChatRequest<'_>,
+    model: &str,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     write_all(out, &["{\"model\":"]);
     write_string(out, model);
     write_all(out, &[",\"store\":false"]);
@@ -74,7 +83,7 @@ fn write(chat: &Chat<'_>, model: &str, losses: &mut Losses, out: &mut Vec<u8>) -
 
 /// What the answer is to have besides: the reasoning, which comes encrypted because the provider keeps nothing. Models that
 /// do not reason refuse to be asked for it ("Encrypted content is not supported with this model").
-fn write_include(chat: &Chat<'_>, model: &str, out: &mut Vec<u8>) {
+fn write_include(chat: &ChatRequest<'_>, model: &str, out: &mut Vec<u8>) {
     let reasons = !has(model, Constraint::NoThinking) && !model.contains("-chat");
     let wanted = [
         (reasons, "\"reasoning.encrypted_content\""),
@@ -92,13 +101,17 @@ fn write_include(chat: &Chat<'_>, model: &str, out: &mut Vec<u8>) {
     }
 }
 
-fn write_limit(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    if let Some((name, json, limit)) = chat.most_tokens(losses)? {
-        if limit < LEAST_OUTPUT_TOKENS {
+fn write_limit(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    if let Some((name, json, limit)) = chat.max_tokens(losses)? {
+        if limit < MIN_OUTPUT_TOKENS {
             losses.note(name, json);
         }
         write_all(out, &[",\"max_output_tokens\":"]);
-        write_number(out, limit.max(LEAST_OUTPUT_TOKENS));
+        write_number(out, limit.max(MIN_OUTPUT_TOKENS));
     }
     Ok(())
 }
@@ -106,26 +119,26 @@ fn write_limit(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Resul
 /// `reasoning_effort` as the client has it: both APIs have the same levels. `thinking` asks for a summary, and for an effort where
 /// nothing else does.
 fn write_reasoning(
-    chat: &Chat<'_>,
+    chat: &ChatRequest<'_>,
     model: &str,
-    losses: &mut Losses,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let thinking: Thinking<'_> = match chat.thinking {
         Some(thinking) => chat.parse(thinking.json())?,
         None => Thinking::default(),
     };
-    losses.unknown(thinking.unknown.as_ref());
+    losses.drop_unknown(thinking.unknown.as_ref());
     let effort = chat.reasoning_effort.filter(|effort| !effort.is_empty());
     let mut before = ",\"reasoning\":{";
     if let Some(effort) = effort {
-        put(&mut before, "\"effort\":", effort.raw(), out);
+        write_next_member(&mut before, "\"effort\":", effort.raw(), out);
     } else if let Some(effort) = thinking.effort(model) {
-        put(&mut before, "\"effort\":\"", effort, out);
+        write_next_member(&mut before, "\"effort\":\"", effort, out);
         out.push(b'"');
     }
-    if thinking.is_shown() {
-        put(&mut before, "\"summary\":", "\"auto\"", out);
+    if thinking.is_visible() {
+        write_next_member(&mut before, "\"summary\":", "\"auto\"", out);
     }
     if before == "," {
         out.push(b'}');
@@ -133,14 +146,14 @@ fn write_reasoning(
     Ok(())
 }
 
-fn put(before: &mut &str, name: &str, value: &str, out: &mut Vec<u8>) {
+fn write_next_member(before: &mut &str, name: &str, value: &str, out: &mut Vec<u8>) {
     write_all(out, &[std::mem::replace(before, ","), name, value]);
 }
 
 impl Thinking<'_> {
     /// Whether the client wants to see what the model thinks. Where it does not say so, a summary is not asked for: OpenAI refuses it
     /// to organizations that are not verified (windmill-labs/windmill#10147), and the newest models of Anthropic show none either.
-    fn is_shown(&self) -> bool {
+    fn is_visible(&self) -> bool {
         match (self.kind.as_deref(), self.display.as_deref()) {
             (Some("disabled"), _) => false,
             (_, Some(display)) => display == "summarized",
@@ -158,28 +171,34 @@ impl Thinking<'_> {
                 Some("none")
             }
             Some("disabled") => None,
-            _ => self.budget_tokens.map(|budget| effort_of_budget(model, budget)),
+            _ => self.budget_tokens.map(|budget| effort_for_budget(model, budget)),
         }
     }
 }
 
 /// `response_format` and `verbosity`.
-fn write_text(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_text(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     let mut before = ",\"text\":{";
     match chat.format(losses)? {
-        Format::Text => {}
-        Format::Json => put(&mut before, "\"format\":", "{\"type\":\"json_object\"}", out),
-        Format::Schema(described, schema) => {
-            put(&mut before, "\"format\":", "{\"type\":\"json_schema\"", out);
+        OutputFormat::Text => {}
+        OutputFormat::Json => {
+            write_next_member(&mut before, "\"format\":", "{\"type\":\"json_object\"}", out)
+        }
+        OutputFormat::Schema(described, schema) => {
+            write_next_member(&mut before, "\"format\":", "{\"type\":\"json_schema\"", out);
             write_member(out, "name", described.name.map(JsonText::raw));
             write_member(out, "description", described.description.map(JsonText::raw));
             write_member(out, "schema", Some(schema.json()));
-            write_member(out, "strict", Some(literal(described.strict == Some(true))));
+            write_member(out, "strict", Some(bool_literal(described.strict == Some(true))));
             out.push(b'}');
         }
     }
     if let Some(verbosity) = chat.verbosity {
-        put(&mut before, "\"verbosity\":", verbosity.get(), out);
+        write_next_member(&mut before, "\"verbosity\":", verbosity.get(), out);
     }
     if before == "," {
         out.push(b'}');
@@ -188,7 +207,7 @@ fn write_text(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result
 }
 
 /// What both APIs have under one name.
-fn write_rest(chat: &Chat<'_>, out: &mut Vec<u8>) {
+fn write_rest(chat: &ChatRequest<'_>, out: &mut Vec<u8>) {
     write_member(out, "top_logprobs", chat.top_logprobs.map(Number::json));
     for (name, value) in [
         ("metadata", chat.metadata),

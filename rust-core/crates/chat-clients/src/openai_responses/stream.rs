@@ -1,16 +1,18 @@
-use crate::chunks::{Called, Chunks};
+use crate::chunks::{CallKind, Chunks};
 use crate::nesting::Nesting;
 use crate::openai_responses::error::write_error;
 use crate::openai_responses::event::Event;
-use crate::openai_responses::items::{Kind, MOST_ID_BYTES, OpenItem, count, think, write_text};
-use crate::openai_responses::output::{Detail, Response, characters};
+use crate::openai_responses::items::{
+    ItemKind, MAX_ID_BYTES, OpenItem, next_number, write_text, write_thought,
+};
+use crate::openai_responses::output::{Detail, Response, char_count};
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage, write_data};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
 /// Items of a response that may be open at once.
-const MOST_OPEN_ITEMS: usize = 128;
+const MAX_OPEN_ITEMS: usize = 128;
 
-pub(super) const NOT_BEGUN: AnswerError = AnswerError::Malformed("an event before response.created");
+pub(super) const NOT_STARTED: ResponseError = ResponseError::Malformed("an event before response.created");
 
 /// A streamed response as chunks of a chat completion.
 ///
@@ -21,36 +23,36 @@ pub struct Stream {
     pub(super) model: String,
     pub(super) created: u64,
     pub(super) include_usage: bool,
-    pub(super) step: Step,
+    pub(super) step: StreamStatus,
     /// There are none before the response's begin, which tells its id.
     pub(super) chunks: Option<Chunks>,
-    pub(super) open: Vec<OpenItem>,
-    pub(super) calls: u64,
-    pub(super) details: u64,
+    pub(super) open_items: Vec<OpenItem>,
+    pub(super) call_count: u64,
+    pub(super) detail_count: u64,
     /// Characters of text so far.
-    pub(super) said: u64,
-    pub(super) has_thoughts: bool,
+    pub(super) text_chars: u64,
+    pub(super) has_reasoning: bool,
     /// Whether a function's arguments ended before their JSON did.
-    pub(super) has_cut_call: bool,
+    pub(super) has_truncated_call: bool,
     pub(super) usage: Option<Usage>,
 }
 
 impl Stream {
     /// A stream at its start, for a request of which `asked` is known. `created` is in seconds since 1970, for a response that names
     /// no time.
-    pub fn new(asked: &Asked, created: u64) -> Self {
+    pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
             model: asked.model.clone(),
             created,
             include_usage: asked.include_usage,
-            step: Step::Continues,
+            step: StreamStatus::InProgress,
             chunks: None,
-            open: Vec::new(),
-            calls: 0,
-            details: 0,
-            said: 0,
-            has_thoughts: false,
-            has_cut_call: false,
+            open_items: Vec::new(),
+            call_count: 0,
+            detail_count: 0,
+            text_chars: 0,
+            has_reasoning: false,
+            has_truncated_call: false,
             usage: None,
         }
     }
@@ -60,12 +62,17 @@ impl Stream {
     ///
     /// # Errors
     /// [`AnswerError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
-    pub fn event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        if self.step != Step::Continues || matches!(data.trim_ascii(), b"" | b"[DONE]") {
+    pub fn event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        if self.step != StreamStatus::InProgress || matches!(data.trim_ascii(), b"" | b"[DONE]") {
             return Ok(self.step);
         }
         let start = out.len();
-        let step = self.take(name, data, out);
+        let step = self.handle_event(name, data, out);
         match step {
             Ok(step) => self.step = step,
             Err(_) => out.truncate(start),
@@ -76,11 +83,11 @@ impl Stream {
     /// The provider's stream has ended.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] when its good end, `response.completed` or `response.incomplete`, did not come.
-    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    /// [`ResponseError::Failed`] when its good end, `response.completed` or `response.incomplete`, did not come.
+    pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ResponseError> {
         match self.step {
-            Step::Ended => Ok(()),
-            Step::Continues | Step::Failed => Err(AnswerError::Failed("ended early")),
+            StreamStatus::Finished => Ok(()),
+            StreamStatus::InProgress | StreamStatus::Failed => Err(ResponseError::Failed("ended early")),
         }
     }
 
@@ -89,147 +96,162 @@ impl Stream {
         self.usage
     }
 
-    fn take(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    fn handle_event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
         if name == "error" {
-            return Ok(fail(data, out));
+            return Ok(write_failure(data, out));
         }
-        let text = std::str::from_utf8(data).map_err(|_| AnswerError::Malformed("not UTF-8"))?;
+        let text = std::str::from_utf8(data).map_err(|_| ResponseError::Malformed("not UTF-8"))?;
         let Some(event) = Event::read(text)? else {
-            return Ok(Step::Continues);
+            return Ok(StreamStatus::InProgress);
         };
         let response = event.response.as_ref();
         if let Some(tokens) = response.and_then(|response| response.usage) {
             self.usage = Some(tokens.usage());
         }
         match &*event.kind {
-            "error" | "response.failed" => return Ok(fail(data, out)),
+            "error" | "response.failed" => return Ok(write_failure(data, out)),
             "response.created" | "response.queued" | "response.in_progress" => {
-                self.begin(response.ok_or(AnswerError::Malformed("no response"))?, out)?;
+                self.start(response.ok_or(ResponseError::Malformed("no response"))?, out)?;
             }
             "response.completed" | "response.incomplete" => {
-                let response = response.ok_or(AnswerError::Malformed("no response"))?;
-                self.begin(response, out)?;
-                return self.end(response, out);
+                let response = response.ok_or(ResponseError::Malformed("no response"))?;
+                self.start(response, out)?;
+                return self.finish_response(response, out);
             }
             "response.output_item.added" => self.open_item(&event, out)?,
             "response.output_item.done" => self.close_item(&event, out)?,
             "response.reasoning_summary_part.added" => {
-                if let Some((Kind::Reasoning { detail, .. }, _)) = self.of(&event)? {
+                if let Some((ItemKind::Reasoning { detail, .. }, _)) = self.open_item_for(&event)? {
                     *detail = None;
                 }
             }
             "response.function_call_arguments.done" | "response.custom_tool_call_input.done" => {
-                if let Some(whole) = event.whole() {
-                    self.say_whole_argument(&event, whole, out)?;
+                if let Some(whole) = event.full_argument() {
+                    self.write_full_argument(&event, whole, out)?;
                 }
             }
-            "response.output_text.annotation.added" => self.cite(&event, out)?,
-            _ => self.go_on(&event, out)?,
+            "response.output_text.annotation.added" => self.write_annotation(&event, out)?,
+            _ => self.handle_delta(&event, out)?,
         }
-        Ok(Step::Continues)
+        Ok(StreamStatus::InProgress)
     }
 
-    fn begin(&mut self, response: &Response<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn start(&mut self, response: &Response<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         if self.chunks.is_some() {
             return Ok(());
         }
         let id = response.id.map_or("\"\"", JsonText::raw);
-        if id.len() > MOST_ID_BYTES {
-            return Err(AnswerError::TooLarge);
+        if id.len() > MAX_ID_BYTES {
+            return Err(ResponseError::TooLarge);
         }
         let created = response.created().unwrap_or(self.created);
-        let chunks = Chunks::of(id, created, &self.model, self.include_usage);
-        chunks.role(out);
+        let chunks = Chunks::new(id, created, &self.model, self.include_usage);
+        chunks.write_role(out);
         self.chunks = Some(chunks);
         Ok(())
     }
 
     /// The open item that an event is about, and what writes chunks.
-    fn of(&mut self, event: &Event<'_>) -> Result<Option<(&mut Kind, &Chunks)>, AnswerError> {
-        let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
+    fn open_item_for(
+        &mut self,
+        event: &Event<'_>,
+    ) -> Result<Option<(&mut ItemKind, &Chunks)>, ResponseError> {
+        let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
         let open = self
-            .open
+            .open_items
             .iter_mut()
             .find(|open| Some(open.index) == event.output_index);
         Ok(open.map(|open| (&mut open.kind, chunks)))
     }
 
-    fn open_item(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn open_item(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let (Some(index), Some(item)) = (event.output_index, &event.item) else {
-            return Err(AnswerError::Malformed("output_item.added without an item"));
+            return Err(ResponseError::Malformed("output_item.added without an item"));
         };
-        let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
-        if self.open.len() >= MOST_OPEN_ITEMS {
-            return Err(AnswerError::TooLarge);
+        let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
+        if self.open_items.len() >= MAX_OPEN_ITEMS {
+            return Err(ResponseError::TooLarge);
         }
-        if self.open.iter().any(|open| open.index == index) {
-            return Err(AnswerError::Malformed("two open items have the same index"));
+        if self.open_items.iter().any(|open| open.index == index) {
+            return Err(ResponseError::Malformed("two open items have the same index"));
         }
         let kind = match item.call().transpose()? {
             Some(call) => {
-                let number = count(&mut self.calls);
-                chunks.call(number, Called::of(call.is_custom), call.id, call.name, out);
-                Kind::Call {
+                let number = next_number(&mut self.call_count);
+                chunks.write_call(
+                    number,
+                    CallKind::from_is_custom(call.is_custom),
+                    call.id,
+                    call.name,
+                    out,
+                );
+                ItemKind::Call {
                     number,
                     is_custom: call.is_custom,
                     nesting: Nesting::default(),
                 }
             }
-            None => Kind::of(item),
+            None => ItemKind::from_item(item),
         };
-        self.open.push(OpenItem { index, kind });
+        self.open_items.push(OpenItem { index, kind });
         Ok(())
     }
 
     /// A delta of an item.
-    fn go_on(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
+    fn handle_delta(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(fragment) = event.fragment()? else {
             return Ok(());
         };
-        let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
+        let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
         let open = self
-            .open
+            .open_items
             .iter_mut()
             .find(|open| Some(open.index) == event.output_index);
-        let open = open.ok_or(AnswerError::Malformed("a delta for an item that is not open"))?;
+        let open = open.ok_or(ResponseError::Malformed("a delta for an item that is not open"))?;
         match (&*event.kind, &mut open.kind) {
             (
                 "response.output_text.delta",
-                Kind::Message {
+                ItemKind::Message {
                     has_begun,
                     part,
                     part_start,
                 },
             ) => {
                 let is_first = !std::mem::replace(has_begun, true);
-                self.said = write_text(chunks, fragment, event.logprobs(), is_first, self.said, out);
+                self.text_chars =
+                    write_text(chunks, fragment, event.logprobs(), is_first, self.text_chars, out);
                 if is_first || *part != event.content_index {
                     *part = event.content_index;
-                    *part_start = self.said.saturating_sub(characters(fragment));
+                    *part_start = self.text_chars.saturating_sub(char_count(fragment));
                 }
             }
-            ("response.refusal.delta", Kind::Message { has_begun, .. }) => {
+            ("response.refusal.delta", ItemKind::Message { has_begun, .. }) => {
                 *has_begun = true;
-                chunks.refusal(fragment, out);
+                chunks.write_refusal(fragment, out);
             }
             (
                 "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta",
-                Kind::Call {
+                ItemKind::Call {
                     number,
                     is_custom,
                     nesting,
                 },
             ) => {
-                if let Some(json) = fragment.decoded() {
+                if let Some(json) = fragment.decode() {
                     nesting.push(&json);
                 }
-                chunks.argument(*number, Called::of(*is_custom), out, |out| {
+                chunks.write_argument(*number, CallKind::from_is_custom(*is_custom), out, |out| {
                     out.extend_from_slice(fragment.raw().as_bytes());
                 });
             }
             (
                 "response.reasoning_summary_text.delta" | "response.reasoning_text.delta",
-                Kind::Reasoning {
+                ItemKind::Reasoning {
                     id,
                     detail,
                     has_begun,
@@ -240,10 +262,10 @@ impl Stream {
                     "response.reasoning_text.delta" => Detail::Text(fragment),
                     _ => Detail::Summary(fragment),
                 };
-                let begins = detail.is_none() && self.has_thoughts;
-                let index = *detail.get_or_insert_with(|| count(&mut self.details));
-                think(chunks, (fragment, begins), of, index, id.as_deref(), out);
-                self.has_thoughts = true;
+                let begins = detail.is_none() && self.has_reasoning;
+                let index = *detail.get_or_insert_with(|| next_number(&mut self.detail_count));
+                write_thought(chunks, (fragment, begins), of, index, id.as_deref(), out);
+                self.has_reasoning = true;
             }
             _ => {}
         }
@@ -251,60 +273,64 @@ impl Stream {
     }
 
     /// The whole of a call's arguments, which is written if nothing of them has come.
-    pub(super) fn say_whole_argument(
+    pub(super) fn write_full_argument(
         &mut self,
         event: &Event<'_>,
         whole: JsonText<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
+    ) -> Result<(), ResponseError> {
         if let Some((
-            Kind::Call {
+            ItemKind::Call {
                 number,
                 is_custom,
                 nesting,
             },
             chunks,
-        )) = self.of(event)?
-            && !nesting.has_begun()
+        )) = self.open_item_for(event)?
+            && !nesting.has_started()
         {
-            if let Some(json) = whole.decoded() {
+            if let Some(json) = whole.decode() {
                 nesting.push(&json);
             }
-            chunks.argument(*number, Called::of(*is_custom), out, |out| {
+            chunks.write_argument(*number, CallKind::from_is_custom(*is_custom), out, |out| {
                 out.extend_from_slice(whole.raw().as_bytes());
             });
         }
         Ok(())
     }
 
-    fn cite(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        if let Some((Kind::Message { part_start, .. }, chunks)) = self.of(event)?
+    fn write_annotation(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        if let Some((ItemKind::Message { part_start, .. }, chunks)) = self.open_item_for(event)?
             && let Some(annotation) = event.annotation()
         {
-            chunks.annotation(out, |out| annotation.write(*part_start, out));
+            chunks.write_annotation(out, |out| annotation.write(*part_start, out));
         }
         Ok(())
     }
 
-    fn end(&mut self, response: &Response<'_>, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        let reason = response.finish_reason(self.calls > 0);
+    fn finish_response(
+        &mut self,
+        response: &Response<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        let reason = response.finish_reason(self.call_count > 0);
         if reason == "tool_calls" {
             // A call whose end was not told. Of an answer that was cut it stays as it is: cut.
-            for open in std::mem::take(&mut self.open) {
+            for open in std::mem::take(&mut self.open_items) {
                 self.close_call(&open.kind, out)?;
             }
-            if self.has_cut_call {
-                return Err(AnswerError::Malformed("the arguments of a call are truncated"));
+            if self.has_truncated_call {
+                return Err(ResponseError::Malformed("the arguments of a call are truncated"));
             }
         }
-        let chunks = self.chunks.as_ref().ok_or(NOT_BEGUN)?;
-        chunks.end(reason, Some(&self.usage.unwrap_or_default()), out);
-        Ok(Step::Ended)
+        let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
+        chunks.write_end(reason, Some(&self.usage.unwrap_or_default()), out);
+        Ok(StreamStatus::Finished)
     }
 }
 
 /// Says that the answer failed.
-fn fail(error: &[u8], out: &mut Vec<u8>) -> Step {
+fn write_failure(error: &[u8], out: &mut Vec<u8>) -> StreamStatus {
     write_data(out, |out| write_error(None, error, out));
-    Step::Failed
+    StreamStatus::Failed
 }

@@ -1,14 +1,21 @@
 //! Tools, and which of them the model is to call.
 
-use proofgate_chat_request::{Chat, Choice, Custom, Function, Kind, Losses, NO_ARGUMENTS, Named, Offered};
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::json::{literal, write_all, write_member, write_string};
+use proofgate_chat_request::{
+    ChatRequest, Custom, DroppedFields, Function, Kind, NO_ARGUMENTS, OfferedTool, ToolReference,
+    ToolSelection,
+};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::json::{bool_literal, write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Object};
 
 /// Writes `tools`, `tool_choice` and `parallel_tool_calls`, a comma before each. Without tools the last two ask for nothing.
-pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let tools = chat.offered(losses)?;
+pub(super) fn write(
+    chat: &ChatRequest<'_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    let tools = chat.read_tools(losses)?;
     if tools.offered.is_empty() {
         return Ok(());
     }
@@ -27,7 +34,11 @@ pub(super) fn write(chat: &Chat<'_>, losses: &mut Losses, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-fn write_tool(tool: &Offered<'_, '_>, losses: &mut Losses, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+fn write_tool(
+    tool: &OfferedTool<'_, '_>,
+    losses: &mut DroppedFields,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
     let (kind, description) = match tool.kind {
         Kind::Function(function) => ("function", function.description),
         Kind::Custom(custom) => ("custom", custom.description),
@@ -45,19 +56,19 @@ fn write_tool(tool: &Offered<'_, '_>, losses: &mut Losses, out: &mut Vec<u8>) ->
 
 fn write_function(function: &Function<'_>, out: &mut Vec<u8>) {
     write_member(out, "parameters", function.arguments().or(Some(NO_ARGUMENTS)));
-    write_member(out, "strict", Some(literal(function.is_strict())));
+    write_member(out, "strict", Some(bool_literal(function.is_strict())));
 }
 
 fn write_format(
     custom: &Custom<'_>,
-    tool: &Offered<'_, '_>,
-    losses: &mut Losses,
+    tool: &OfferedTool<'_, '_>,
+    losses: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let Some(format) = &custom.format else {
         return Ok(());
     };
-    losses.unknown(format.unknown.as_ref());
+    losses.drop_unknown(format.unknown.as_ref());
     match (format.kind.as_deref(), format.grammar.map(Object::json)) {
         (Some("text"), _) => write_member(out, "format", Some("{\"type\":\"text\"}")),
         (Some("grammar"), Some(grammar)) => {
@@ -67,23 +78,26 @@ fn write_format(
         }
         _ => {
             let message = "a format must be text, or a grammar with a definition and a syntax";
-            return Err(Untranslatable::new(tool.field("custom.format"), message));
+            return Err(UntranslatableRequest::new(
+                tool.field_path("custom.format"),
+                message,
+            ));
         }
     }
     Ok(())
 }
 
-fn write_choice(choice: &Choice<'_>, out: &mut Vec<u8>) {
+fn write_choice(choice: &ToolSelection<'_>, out: &mut Vec<u8>) {
     let word = match choice {
-        Choice::Unsaid => return,
-        Choice::Auto => "\"auto\"",
-        Choice::None => "\"none\"",
-        Choice::Required => "\"required\"",
-        Choice::One(named) => {
+        ToolSelection::Unspecified => return,
+        ToolSelection::Auto => "\"auto\"",
+        ToolSelection::None => "\"none\"",
+        ToolSelection::Required => "\"required\"",
+        ToolSelection::Specific(named) => {
             write_all(out, &[",\"tool_choice\":"]);
-            return write_named(named, out);
+            return write_tool_by_name(named, out);
         }
-        Choice::Some(names, is_required) => {
+        ToolSelection::AllowedTools(names, is_required) => {
             let mode = if *is_required { "required" } else { "auto" };
             write_all(
                 out,
@@ -92,7 +106,7 @@ fn write_choice(choice: &Choice<'_>, out: &mut Vec<u8>) {
             let mut before = "\",\"tools\":[";
             for named in names {
                 write_all(out, &[std::mem::replace(&mut before, ",")]);
-                write_named(named, out);
+                write_tool_by_name(named, out);
             }
             return write_all(out, &["]}"]);
         }
@@ -101,7 +115,7 @@ fn write_choice(choice: &Choice<'_>, out: &mut Vec<u8>) {
 }
 
 /// Writes a tool by its name.
-fn write_named(named: &Named<'_>, out: &mut Vec<u8>) {
+fn write_tool_by_name(named: &ToolReference<'_>, out: &mut Vec<u8>) {
     let kind = if named.is_custom { "custom" } else { "function" };
     write_all(out, &["{\"type\":\"", kind, "\",\"name\":"]);
     write_string(out, &named.name);

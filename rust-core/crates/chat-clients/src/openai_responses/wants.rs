@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use proofgate_dialect::constraints::{Constraint, has, wants_responses};
+use proofgate_dialect::constraints::{Constraint, has, requires_responses};
 use proofgate_dialect::json_text::JsonText;
 
 /// What decides of a request: chat completions and Anthropic's messages have it under these names.
 #[derive(Deserialize)]
-struct Wishes<'b> {
+struct RoutingFields<'b> {
     #[serde(borrow)]
     tools: Option<&'b RawValue>,
     #[serde(borrow)]
@@ -32,22 +32,24 @@ struct Inner<'b> {
 ///
 /// Only models from `gpt-5.4` on, and those that exist nowhere else, have their bodies read.
 #[must_use]
-pub fn wants(model: &str, body: &[u8]) -> bool {
+pub fn requires_responses_api(model: &str, body: &[u8]) -> bool {
     if has(model, Constraint::ResponsesOnly) {
         return true;
     }
     if !has(model, Constraint::ToolsWithoutEffort) {
         return false;
     }
-    let Ok(wishes) = serde_json::from_slice::<Wishes<'_>>(body) else {
+    let Ok(wishes) = serde_json::from_slice::<RoutingFields<'_>>(body) else {
         return false;
     };
     let has_tools = wishes.tools.is_some_and(|tools| {
         serde_json::from_str(tools.get()).is_ok_and(|tools: Vec<&RawValue>| !tools.is_empty())
     });
     let text = |value: Option<&RawValue>| {
-        let text = value.and_then(JsonText::of).filter(|text| !text.is_empty())?;
-        text.decoded().map(|text| text.into_owned())
+        let text = value
+            .and_then(JsonText::from_raw)
+            .filter(|text| !text.is_empty())?;
+        text.decode().map(|text| text.into_owned())
     };
     let inner = |value: Option<&RawValue>| -> (Option<String>, Option<String>) {
         let inner: Option<Inner<'_>> = value.and_then(|value| serde_json::from_str(value.get()).ok());
@@ -56,5 +58,5 @@ pub fn wants(model: &str, body: &[u8]) -> bool {
     // To think is to have an effort, whichever it is.
     let thinks = inner(wishes.thinking).1.filter(|kind| kind != "disabled");
     let effort = text(wishes.reasoning_effort).or(inner(wishes.output_config).0);
-    wants_responses(model, has_tools, effort.or(thinks).as_deref())
+    requires_responses(model, has_tools, effort.or(thinks).as_deref())
 }

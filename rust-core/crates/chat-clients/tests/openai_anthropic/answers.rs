@@ -1,4 +1,4 @@
-use proofgate_chat_clients::openai_anthropic::answer;
+use proofgate_chat_clients::openai_anthropic::translate_response;
 use proofgate_dialect::Usage;
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{CREATED, asked, asking, sent};
 
 fn received(message: &Value) -> (Value, Usage) {
     let mut out = Vec::new();
-    let usage = answer(message.to_string().as_bytes(), &asked(), CREATED, &mut out).unwrap();
+    let usage = translate_response(message.to_string().as_bytes(), &asked(), CREATED, &mut out).unwrap();
     (serde_json::from_slice(&out).unwrap(), usage)
 }
 
@@ -87,7 +87,7 @@ fn an_answer_that_is_none_is_an_error() {
         ("<html>", "malformed"),
     ] {
         let mut out = Vec::new();
-        let error = answer(body.as_bytes(), &asked(), CREATED, &mut out).unwrap_err();
+        let error = translate_response(body.as_bytes(), &asked(), CREATED, &mut out).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert!(out.is_empty());
     }

@@ -1,5 +1,7 @@
-use proofgate_chat_clients::openai_anthropic::{Stream, answer, error, request};
-use proofgate_dialect::UntranslatableFields;
+use proofgate_chat_clients::openai_anthropic::{
+    Stream, translate_error, translate_request, translate_response,
+};
+use proofgate_dialect::UntranslatableFieldPolicy;
 use proptest::prelude::*;
 
 #[path = "../shared/any_input.rs"]
@@ -21,11 +23,17 @@ fn goldens() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn feed(input: &[u8], drop: UntranslatableFields) {
+fn feed(input: &[u8], drop: UntranslatableFieldPolicy) {
     let mut out = Vec::new();
-    is_json_if(request(input, &target(drop), &mut out).is_ok(), &mut out);
-    is_json_if(answer(input, &asked(), CREATED, &mut out).is_ok(), &mut out);
-    error(500, input, &mut out);
+    is_json_if(
+        translate_request(input, &target(drop), &mut out).is_ok(),
+        &mut out,
+    );
+    is_json_if(
+        translate_response(input, &asked(), CREATED, &mut out).is_ok(),
+        &mut out,
+    );
+    translate_error(500, input, &mut out);
     is_json_if(true, &mut out);
     let mut stream = Stream::new(&asked(), CREATED);
     is_a_stream(input, |data, out| stream.event("", data, out).is_ok());
@@ -42,18 +50,18 @@ fn depth_that_no_stack_has_is_taken_or_refused() {
             r#""messages":[{"role":"user","content":"a"}],"#
         };
         let body = format!(r#"{{"model":"m",{messages}"{field}":{deep}}}"#);
-        feed(body.as_bytes(), UntranslatableFields::Drop);
+        feed(body.as_bytes(), UntranslatableFieldPolicy::Drop);
     }
     let message = format!(
         r#"{{"content":[{{"type":"tool_use","id":"a","name":"f","input":{deep}}}],"stop_reason":"x","usage":{{}},"unknown":{deep}}}"#
     );
-    feed(message.as_bytes(), UntranslatableFields::Drop);
+    feed(message.as_bytes(), UntranslatableFieldPolicy::Drop);
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_taken_or_refused(input in proptest::collection::vec(any::<u8>(), 0..300)) {
-        feed(&input, UntranslatableFields::Drop);
+        feed(&input, UntranslatableFieldPolicy::Drop);
     }
 
     #[test]
@@ -61,7 +69,7 @@ proptest! {
         input in with_faults(goldens()),
         drops in any::<bool>(),
     ) {
-        let drop = if drops { UntranslatableFields::Drop } else { UntranslatableFields::Refuse };
+        let drop = if drops { UntranslatableFieldPolicy::Drop } else { UntranslatableFieldPolicy::Refuse };
         feed(&input, drop);
     }
 }

@@ -1,8 +1,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proofgate_chat_clients::openai_anthropic::{Stream, answer, error, request};
-use proofgate_dialect::{Asked, Step, UntranslatableFields};
+use proofgate_chat_clients::openai_anthropic::{
+    Stream, translate_error, translate_request, translate_response,
+};
+use proofgate_dialect::{RequestContext, StreamStatus, UntranslatableFieldPolicy};
 use serde_json::Value;
 
 use super::{CREATED, asked, events, target};
@@ -60,11 +62,11 @@ fn a_request_is_sent_as_messages() {
             .exists()
             .then(|| read(&case, "dropped.json"));
         let rule = match dropped {
-            Some(_) => UntranslatableFields::Drop,
-            None => UntranslatableFields::Refuse,
+            Some(_) => UntranslatableFieldPolicy::Drop,
+            None => UntranslatableFieldPolicy::Refuse,
         };
         let mut out = Vec::new();
-        let asked = request(read(&case, "request.json").as_bytes(), &target(rule), &mut out);
+        let asked = translate_request(read(&case, "request.json").as_bytes(), &target(rule), &mut out);
         let asked = asked.unwrap_or_else(|error| panic!("{}: {error}", case.display()));
         expect(&case, "sent.json", &out, true);
         let names: Vec<String> = serde_json::from_str(dropped.as_deref().unwrap_or("[]")).unwrap();
@@ -76,7 +78,7 @@ fn a_request_is_sent_as_messages() {
 fn an_answer_is_received_as_a_chat_completion() {
     for case in cases("answer") {
         let mut out = Vec::new();
-        answer(read(&case, "answer.json").as_bytes(), &asked(), CREATED, &mut out).unwrap();
+        translate_response(read(&case, "answer.json").as_bytes(), &asked(), CREATED, &mut out).unwrap();
         expect(&case, "received.json", &out, true);
     }
 }
@@ -87,19 +89,19 @@ fn a_stream_is_received_as_chunks() {
         let known: Value = serde_json::from_str(&read(&case, "asked.json")).unwrap();
         let include_usage = known["include_usage"] == true;
         let mut stream = Stream::new(
-            &Asked {
+            &RequestContext {
                 include_usage,
                 ..asked()
             },
             CREATED,
         );
-        let (mut out, mut last) = (Vec::new(), Step::Continues);
+        let (mut out, mut last) = (Vec::new(), StreamStatus::InProgress);
         for (name, data) in events(&read(&case, "stream.sse")) {
             last = stream.event(name, data.as_bytes(), &mut out).unwrap();
         }
         assert_eq!(
             stream.finish(&mut out).is_ok(),
-            last == Step::Ended,
+            last == StreamStatus::Finished,
             "{}",
             case.display()
         );
@@ -117,7 +119,7 @@ fn an_error_is_received_as_openai_says_it() {
             .unwrap();
         let status = name(&file)[6..9].parse().unwrap();
         let mut out = Vec::new();
-        error(status, &fs::read(&file).unwrap(), &mut out);
+        translate_error(status, &fs::read(&file).unwrap(), &mut out);
         expect(&case, "received.json", &out, true);
     }
 }

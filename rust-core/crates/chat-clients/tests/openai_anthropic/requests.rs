@@ -1,5 +1,5 @@
-use proofgate_chat_clients::openai_anthropic::request;
-use proofgate_dialect::UntranslatableFields;
+use proofgate_chat_clients::openai_anthropic::translate_request;
+use proofgate_dialect::UntranslatableFieldPolicy;
 use serde_json::json;
 
 use super::{after, asking, refused, sent, target};
@@ -98,7 +98,7 @@ fn a_call_without_arguments_has_an_empty_object_and_a_cut_one_is_refused() {
         json!([{"type": "tool_use", "id": "a", "name": "f", "input": {}}])
     );
     for cut in [r#"{"a": "secret"#, "[1]", "null", "{} {}"] {
-        let error = refused(&with(cut), UntranslatableFields::Drop);
+        let error = refused(&with(cut), UntranslatableFieldPolicy::Drop);
         assert_eq!(error.param, "messages[1].tool_calls[0].function.arguments");
         assert!(!error.message.contains("secret"));
     }
@@ -130,8 +130,8 @@ fn thinking_without_its_signature_does_not_return() {
         json!({"role": "assistant", "content": "Yes", "reasoning_details": [{"type": "thinking", "thinking": "a"}]}),
     );
     let mut out = Vec::new();
-    let rule = target(UntranslatableFields::Refuse);
-    let asked = request(body.to_string().as_bytes(), &rule, &mut out).unwrap();
+    let rule = target(UntranslatableFieldPolicy::Refuse);
+    let asked = translate_request(body.to_string().as_bytes(), &rule, &mut out).unwrap();
     assert_eq!(asked.dropped, ["messages[].reasoning_details"]);
     assert!(!String::from_utf8(out).unwrap().contains("thinking"));
 }
@@ -194,7 +194,7 @@ fn what_would_be_another_request_without_it_is_refused_whatever_the_rule() {
         ),
         (json!({"messages": []}), "model"),
     ] {
-        assert_eq!(refused(&body, UntranslatableFields::Drop).param, param);
+        assert_eq!(refused(&body, UntranslatableFieldPolicy::Drop).param, param);
     }
 }
 
@@ -209,7 +209,7 @@ fn a_field_without_counterpart_is_refused_by_its_name() {
         (json!({"stop": ["x", "\n"]}), "stop[1]"),
     ] {
         assert_eq!(
-            refused(&asking(fields), UntranslatableFields::Refuse).param,
+            refused(&asking(fields), UntranslatableFieldPolicy::Refuse).param,
             param
         );
     }
@@ -219,7 +219,12 @@ fn a_field_without_counterpart_is_refused_by_its_name() {
 fn a_field_of_a_wrong_type_is_named_by_its_path_and_its_text_is_not_quoted() {
     let wrong = |body: &str| {
         let mut out = Vec::new();
-        request(body.as_bytes(), &target(UntranslatableFields::Drop), &mut out).unwrap_err()
+        translate_request(
+            body.as_bytes(),
+            &target(UntranslatableFieldPolicy::Drop),
+            &mut out,
+        )
+        .unwrap_err()
     };
     for (body, param) in [
         (
@@ -254,7 +259,12 @@ fn a_field_of_a_wrong_type_is_named_by_its_path_and_its_text_is_not_quoted() {
 fn a_temperature_that_the_provider_knows_passes_with_its_digits() {
     let mut out = Vec::new();
     let body = r#"{"model":"m","temperature":1.0,"top_p":0.10,"top_k":4e1,"messages":[{"role":"user","content":"a"}]}"#;
-    request(body.as_bytes(), &target(UntranslatableFields::Refuse), &mut out).unwrap();
+    translate_request(
+        body.as_bytes(),
+        &target(UntranslatableFieldPolicy::Refuse),
+        &mut out,
+    )
+    .unwrap();
     let sent = String::from_utf8(out).unwrap();
     assert!(
         sent.contains(r#""temperature":1.0,"top_p":0.10,"top_k":4e1"#),

@@ -1,14 +1,14 @@
 use proofgate_chat_clients::openai_anthropic::Stream;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage};
 use serde_json::{Value, json};
 
 use super::{CREATED, asked, events, sent};
 
 /// What a client gets of these data, and how it ended.
-fn streamed(data: &[Value]) -> (String, Result<Step, AnswerError>, Option<Usage>) {
+fn streamed(data: &[Value]) -> (String, Result<StreamStatus, ResponseError>, Option<Usage>) {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
-    let mut step = Ok(Step::Continues);
+    let mut step = Ok(StreamStatus::InProgress);
     for data in data {
         step = stream.event("", data.to_string().as_bytes(), &mut out);
         if step.is_err() {
@@ -99,7 +99,7 @@ fn two_calls_behind_a_text_have_the_indexes_0_and_1() {
     data.extend([call(2, "b"), fragment(2, "{}"), stop(2)]);
     data.extend(end("tool_use"));
     let (received, step, _) = streamed(&data);
-    assert_eq!(step, Ok(Step::Ended));
+    assert_eq!(step, Ok(StreamStatus::Finished));
     let expected = [
         ("a".to_owned(), "{\"x\":1}".to_owned()),
         ("b".to_owned(), "{}".to_owned()),
@@ -162,7 +162,7 @@ fn a_call_without_fragments_has_an_empty_object_and_a_cut_one_is_an_error() {
     assert_eq!(calls(&with(&[]).0)[0].1, "{}");
     assert_eq!(calls(&with(&[fragment(0, "")]).0)[0].1, "{}");
     let (received, step, _) = with(&[fragment(0, "{\"a\": \"}")]);
-    assert!(matches!(step, Err(AnswerError::Malformed(_))));
+    assert!(matches!(step, Err(ResponseError::Malformed(_))));
     assert_eq!(finish_reason(&received), Value::Null);
     assert!(!received.contains("[DONE]"));
 }
@@ -230,7 +230,7 @@ fn a_failure_is_one_error_and_nothing_good_comes_behind_it() {
     let mut data = vec![begin(), error.clone(), error, text(0, "late")];
     data.extend(end("end_turn"));
     let (received, step, _) = streamed(&data);
-    assert_eq!(step, Ok(Step::Failed));
+    assert_eq!(step, Ok(StreamStatus::Failed));
     let events = events(&received);
     assert_eq!(events.len(), 2, "a chunk with the role, and the error");
     let error: Value = serde_json::from_str(events[1].1).unwrap();
@@ -247,7 +247,10 @@ fn an_error_that_is_not_made_like_one_fails_the_answer_still() {
         ("error", ""),
     ] {
         let (mut stream, mut out) = (Stream::new(&asked(), CREATED), Vec::new());
-        assert_eq!(stream.event(name, data.as_bytes(), &mut out), Ok(Step::Failed));
+        assert_eq!(
+            stream.event(name, data.as_bytes(), &mut out),
+            Ok(StreamStatus::Failed)
+        );
         assert!(out.starts_with(b"data: {\"error\":{\"message\":\""));
     }
 }
@@ -338,7 +341,7 @@ fn only_a_client_that_asks_for_usage_gets_it() {
     data.extend(end("end_turn"));
     let received = |include_usage| {
         let mut stream = Stream::new(
-            &Asked {
+            &RequestContext {
                 include_usage,
                 ..asked()
             },
@@ -368,7 +371,7 @@ fn a_stream_that_ends_before_its_end_has_failed() {
     stream
         .event("", begin().to_string().as_bytes(), &mut out)
         .unwrap();
-    assert_eq!(stream.finish(&mut out), Err(AnswerError::Failed("ended early")));
+    assert_eq!(stream.finish(&mut out), Err(ResponseError::Failed("ended early")));
 }
 
 #[test]
@@ -379,7 +382,7 @@ fn what_is_not_known_is_passed_over() {
     data.push(json!({"type": "content_block_delta", "index": 1, "delta": {"type": "future", "text": {}}}));
     data.extend(end("a_new_reason"));
     let (received, step, _) = streamed(&data);
-    assert_eq!(step, Ok(Step::Ended));
+    assert_eq!(step, Ok(StreamStatus::Finished));
     assert_eq!(finish_reason(&received), "stop");
 }
 
@@ -387,5 +390,5 @@ fn what_is_not_known_is_passed_over() {
 fn more_open_blocks_than_are_kept_end_the_stream() {
     let mut data = vec![begin()];
     data.extend((0..65).map(|index| call(index, "a")));
-    assert_eq!(streamed(&data).1, Err(AnswerError::TooLarge));
+    assert_eq!(streamed(&data).1, Err(ResponseError::TooLarge));
 }

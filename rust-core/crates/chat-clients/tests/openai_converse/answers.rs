@@ -1,7 +1,7 @@
 //! How a whole answer, or the lack of one, is told to the client.
 
-use proofgate_chat_clients::openai_converse::{answer, error};
-use proofgate_dialect::AnswerError;
+use proofgate_chat_clients::openai_converse::{translate_error, translate_response};
+use proofgate_dialect::ResponseError;
 use serde_json::{Value, json};
 
 use crate::{CREATED, asked};
@@ -38,7 +38,7 @@ fn stop_reasons_are_told_in_openais_words() {
             r#"{{"output":{{"message":{{"content":[{calls}]}}}},"stopReason":"{said}","usage":{{}}}}"#
         );
         let mut out = Vec::new();
-        let result = answer(body.as_bytes(), &asked(), CREATED, &mut out)
+        let result = translate_response(body.as_bytes(), &asked(), CREATED, &mut out)
             .map(|_| serde_json::from_slice::<Value>(&out).unwrap()["choices"][0]["finish_reason"].clone());
         assert_eq!(result, heard.map(Value::from), "{said}");
     }
@@ -51,7 +51,7 @@ fn cached_tokens_are_part_of_the_prompt_and_counted_once() {
         let body =
             format!(r#"{{"output":{{"message":{{"content":[]}}}},"stopReason":"end_turn","usage":{said}}}"#);
         let mut out = Vec::new();
-        let usage = answer(body.as_bytes(), &asked(), CREATED, &mut out).unwrap();
+        let usage = translate_response(body.as_bytes(), &asked(), CREATED, &mut out).unwrap();
         let heard: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(heard["usage"]["prompt_tokens"], usage.input);
         assert_eq!(heard["usage"]["total_tokens"], usage.input + usage.output);
@@ -83,15 +83,15 @@ fn an_answer_that_is_none_is_malformed() {
         r#"{"output":{},"stopReason":"end_turn","usage":{}}"#,
     ] {
         let mut out = b"before".to_vec();
-        let result = answer(body.as_bytes(), &asked(), CREATED, &mut out);
-        assert!(matches!(result, Err(AnswerError::Malformed(_))), "{body}");
+        let result = translate_response(body.as_bytes(), &asked(), CREATED, &mut out);
+        assert!(matches!(result, Err(ResponseError::Malformed(_))), "{body}");
         assert_eq!(out, b"before");
     }
 }
 
 fn said(status: u16, kind: Option<&str>, body: &str) -> (String, String, Value) {
     let mut out = Vec::new();
-    error(status, kind, body.as_bytes(), &mut out);
+    translate_error(status, kind, body.as_bytes(), &mut out);
     let heard: Value = serde_json::from_slice(&out).unwrap();
     let error = heard["error"].as_object().unwrap();
     assert_eq!(

@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use proofgate_chat_clients::openai_converse::{EventKind, Stream, answer, error, request};
-use proofgate_dialect::UntranslatableFields;
+use proofgate_chat_clients::openai_converse::{
+    EventKind, Stream, translate_error, translate_request, translate_response,
+};
+use proofgate_dialect::UntranslatableFieldPolicy;
 use proptest::prelude::*;
 
 use crate::{CREATED, asked, cases, target};
@@ -18,17 +20,17 @@ fn inputs() -> Vec<Vec<u8>> {
 
 fn feed(bytes: &[u8]) {
     let mut out = Vec::new();
-    for drop in [UntranslatableFields::Refuse, UntranslatableFields::Drop] {
-        if request(bytes, &target(drop), &mut out).is_ok() {
+    for drop in [UntranslatableFieldPolicy::Refuse, UntranslatableFieldPolicy::Drop] {
+        if translate_request(bytes, &target(drop), &mut out).is_ok() {
             assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok());
         }
         out.clear();
     }
-    if answer(bytes, &asked(), u64::MAX, &mut out).is_ok() {
+    if translate_response(bytes, &asked(), u64::MAX, &mut out).is_ok() {
         assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok());
     }
     out.clear();
-    error(429, std::str::from_utf8(bytes).ok(), bytes, &mut out);
+    translate_error(429, std::str::from_utf8(bytes).ok(), bytes, &mut out);
     assert!(serde_json::from_slice::<serde::de::IgnoredAny>(&out).is_ok());
     let mut stream = Stream::new(&asked(), CREATED);
     for line in bytes.split(|byte| *byte == b'\n') {

@@ -1,7 +1,7 @@
 //! What is refused, and by what name.
 
-use proofgate_chat_clients::openai_converse::request;
-use proofgate_dialect::UntranslatableFields;
+use proofgate_chat_clients::openai_converse::translate_request;
+use proofgate_dialect::UntranslatableFieldPolicy;
 use serde_json::{Value, json};
 
 use crate::{chat, refused, sent, sent_with, target, user};
@@ -127,7 +127,7 @@ fn what_would_change_the_meaning_is_refused_by_name_even_where_fields_are_droppe
         (arguments("[1]"), "messages[0].tool_calls[0].function.arguments"),
         (arguments("{} {}"), "messages[0].tool_calls[0].function.arguments"),
     ] {
-        for drop in [UntranslatableFields::Refuse, UntranslatableFields::Drop] {
+        for drop in [UntranslatableFieldPolicy::Refuse, UntranslatableFieldPolicy::Drop] {
             let said = sent_with(&chat(fields.clone()), drop);
             assert_eq!(said.unwrap_err().param, param, "{fields}");
         }
@@ -148,7 +148,7 @@ fn a_preference_without_counterpart_is_refused_by_name_unless_it_may_be_dropped(
         (json!({"service_tier": "fast"}), "service_tier"),
     ] {
         assert_eq!(refused(fields.clone()), param);
-        let (_, asked) = sent_with(&chat(fields), UntranslatableFields::Drop).unwrap();
+        let (_, asked) = sent_with(&chat(fields), UntranslatableFieldPolicy::Drop).unwrap();
         assert_eq!(asked.dropped, [param]);
     }
 }
@@ -163,7 +163,7 @@ fn unknown_fields_are_left_out_wherever_they_stand_and_named_as_others() {
         user(json!([{"type": "text", "text": "a", "x": 1}])),
         json!({"tools": [{"type": "function", "function": {"name": "f", "x": 1}}]}),
     ] {
-        let (_, asked) = sent_with(&chat(fields), UntranslatableFields::Refuse).unwrap();
+        let (_, asked) = sent_with(&chat(fields), UntranslatableFieldPolicy::Refuse).unwrap();
         assert_eq!(asked.dropped, ["other fields"]);
     }
     assert!(sent(&chat(json!({"top_k": null}))).is_ok(), "null says nothing");
@@ -173,9 +173,9 @@ fn unknown_fields_are_left_out_wherever_they_stand_and_named_as_others() {
 fn a_field_that_stands_twice_is_refused() {
     let mut out = b"before".to_vec();
     let body = br#"{"model":"a","messages":[],"model":"b"}"#;
-    assert!(request(body, &target(UntranslatableFields::Drop), &mut out).is_err());
+    assert!(translate_request(body, &target(UntranslatableFieldPolicy::Drop), &mut out).is_err());
     for body in [&b"{"[..], b"[]", b"\"a\"", b"\xff", b"{\"model\":1}", b"{}"] {
-        assert!(request(body, &target(UntranslatableFields::Drop), &mut out).is_err());
+        assert!(translate_request(body, &target(UntranslatableFieldPolicy::Drop), &mut out).is_err());
     }
     assert_eq!(out, b"before", "nothing is appended then");
 }

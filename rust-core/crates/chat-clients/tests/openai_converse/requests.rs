@@ -1,7 +1,7 @@
 //! How a conversation is told to Converse.
 
-use proofgate_chat_clients::openai_converse::{answer, request};
-use proofgate_dialect::UntranslatableFields;
+use proofgate_chat_clients::openai_converse::{translate_request, translate_response};
+use proofgate_dialect::UntranslatableFieldPolicy;
 use serde_json::{Value, json};
 
 use crate::{CREATED, asked, chat, sent, sent_with, target, user};
@@ -136,13 +136,18 @@ fn cache_control_survives_as_a_cache_point_behind_what_it_marks() {
 fn reasoning_returns_byte_for_byte_with_its_signature() {
     let said = r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"a \u00e9\n","signature":"S+/="}}},{"reasoningContent":{"redactedContent":"cg=="}},{"text":"b"}]}},"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}"#;
     let mut out = Vec::new();
-    answer(said.as_bytes(), &asked(), CREATED, &mut out).unwrap();
+    translate_response(said.as_bytes(), &asked(), CREATED, &mut out).unwrap();
     let heard = String::from_utf8(out).unwrap();
     let begin = heard.find(r#"{"role""#).unwrap();
     let message = &heard[begin..heard.find(r#","logprobs""#).unwrap()];
     let body = format!(r#"{{"model":"claude","messages":[{message},{{"role":"user","content":"c"}}]}}"#);
     let mut sent = Vec::new();
-    request(body.as_bytes(), &target(UntranslatableFields::Refuse), &mut sent).unwrap();
+    translate_request(
+        body.as_bytes(),
+        &target(UntranslatableFieldPolicy::Refuse),
+        &mut sent,
+    )
+    .unwrap();
     let content = &said[said.find(r#""content":"#).unwrap()..said.find("]}").unwrap()];
     assert!(String::from_utf8(sent).unwrap().contains(content));
 }
@@ -154,7 +159,7 @@ fn reasoning_whose_signature_is_lost_is_never_made_into_a_block() {
         {"role": "assistant", "content": "b", "reasoning_content": "r"},
         {"role": "user", "content": "c"},
     ]}));
-    let (sent, asked) = sent_with(&body, UntranslatableFields::Refuse).unwrap();
+    let (sent, asked) = sent_with(&body, UntranslatableFieldPolicy::Refuse).unwrap();
     assert_eq!(sent["messages"][1]["content"], json!([{"text": "b"}]));
     assert_eq!(asked.dropped, ["messages[].reasoning_content"]);
 }

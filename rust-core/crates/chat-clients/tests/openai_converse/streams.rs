@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use proofgate_chat_clients::openai_converse::MOST_OPEN_TOOL_CALLS;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage};
+use proofgate_chat_clients::openai_converse::MAX_OPEN_TOOL_CALLS;
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage};
 use serde_json::{Value, json};
 
 use crate::{asked, cases, chunks, hear};
@@ -59,13 +59,13 @@ event contentBlockStop {"contentBlockIndex":0}
     for reason in ["tool_use", "end_turn"] {
         let events = format!("{CALL}{cut}event messageStop {{\"stopReason\":\"{reason}\"}}\n{END}");
         let (heard, last, _) = hear(&events, &asked());
-        assert_eq!(last, Ok(Step::Failed), "{reason}");
+        assert_eq!(last, Ok(StreamStatus::Failed), "{reason}");
         assert_eq!(heard.matches("\"error\"").count(), 1);
         assert!(!heard.contains("[DONE]") && !heard.contains("\"finish_reason\":\""));
     }
     let events = format!("{CALL}{cut}event messageStop {{\"stopReason\":\"max_tokens\"}}\n{END}");
     let (heard, last, _) = hear(&events, &asked());
-    assert_eq!(last, Ok(Step::Ended), "the whole answer was cut");
+    assert_eq!(last, Ok(StreamStatus::Finished), "the whole answer was cut");
     assert!(heard.contains(r#""finish_reason":"length""#));
 }
 
@@ -103,7 +103,7 @@ fn an_exception_is_one_error_event_without_an_end() {
     ] {
         let exception = format!("exception {name} {{\"message\":\"It says why.\"}}");
         let (heard, last, usage) = hear(&format!("{exception}\n{exception}\n{END}"), &asked());
-        assert_eq!((last, usage), (Ok(Step::Failed), None), "{name}");
+        assert_eq!((last, usage), (Ok(StreamStatus::Failed), None), "{name}");
         let data = heard
             .strip_prefix("data: ")
             .unwrap()
@@ -133,26 +133,26 @@ fn the_first_chunk_names_the_role_even_if_the_provider_does_not_begin() {
 fn only_metadata_behind_the_stop_is_a_good_end() {
     let stop = r#"event messageStop {"stopReason":"end_turn"}"#;
     let (heard, last, usage) = hear(&format!("event messageStart {{}}\n{END}\n{stop}"), &asked());
-    assert_eq!(last, Ok(Step::Continues));
+    assert_eq!(last, Ok(StreamStatus::InProgress));
     assert!(usage.is_some() && !heard.contains("[DONE]"));
     let (heard, last, _) = hear(
         &format!("event messageStart {{}}\n{stop}\n{END}\n{END}"),
         &asked(),
     );
-    assert_eq!(last, Ok(Step::Ended));
+    assert_eq!(last, Ok(StreamStatus::Finished));
     assert_eq!(heard.matches("[DONE]").count(), 1);
 }
 
 #[test]
 fn usage_is_told_only_to_who_asked_for_it() {
     let events = format!("event messageStart {{}}\nevent messageStop {{\"stopReason\":\"end_turn\"}}\n{END}");
-    let silent = Asked {
+    let silent = RequestContext {
         include_usage: false,
         ..asked()
     };
     let (heard, last, usage) = hear(&events, &silent);
     assert!(!heard.contains("usage") && !heard.contains(r#""choices":[]"#));
-    assert_eq!(last, Ok(Step::Ended));
+    assert_eq!(last, Ok(StreamStatus::Finished));
     assert_eq!(
         usage,
         Some(Usage {
@@ -173,14 +173,14 @@ fn malformed_events_and_too_many_calls_are_errors() {
         "event metadata {\"usage\":{\"inputTokens\":-1}}",
     ] {
         let (_, last, _) = hear(event, &asked());
-        assert!(matches!(last, Err(AnswerError::Malformed(_))), "{event}");
+        assert!(matches!(last, Err(ResponseError::Malformed(_))), "{event}");
     }
-    let events: String = (0..=MOST_OPEN_TOOL_CALLS)
+    let events: String = (0..=MAX_OPEN_TOOL_CALLS)
         .map(|index| {
             format!(
                 "event contentBlockStart {{\"contentBlockIndex\":{index},\"start\":{{\"toolUse\":{{\"toolUseId\":\"a\",\"name\":\"f\"}}}}}}\n"
             )
         })
         .collect();
-    assert_eq!(hear(&events, &asked()).1, Err(AnswerError::TooLarge));
+    assert_eq!(hear(&events, &asked()).1, Err(ResponseError::TooLarge));
 }

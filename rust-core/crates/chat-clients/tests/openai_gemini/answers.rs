@@ -20,7 +20,7 @@ fn tokens_of_a_cache_count_once_and_those_that_only_the_total_has_are_reasoning(
     let body = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": {
         "promptTokenCount": 100, "cachedContentTokenCount": 60, "candidatesTokenCount": 5, "totalTokenCount": 120,
     }});
-    let usage = answer(body.to_string().as_bytes(), &asked(), CREATED, &mut Vec::new()).unwrap();
+    let usage = translate_response(body.to_string().as_bytes(), &asked(), CREATED, &mut Vec::new()).unwrap();
     let expected = Usage {
         input: 100,
         cache_read: 60,
@@ -41,8 +41,8 @@ fn arguments_of_an_answer_that_are_no_object_or_come_in_pieces_are_malformed() {
         let body =
             json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"functionCall": call}]}}]});
         let mut out = b"before".to_vec();
-        let result = answer(body.to_string().as_bytes(), &asked(), CREATED, &mut out);
-        assert!(matches!(result, Err(AnswerError::Malformed(_))));
+        let result = translate_response(body.to_string().as_bytes(), &asked(), CREATED, &mut out);
+        assert!(matches!(result, Err(ResponseError::Malformed(_))));
         assert_eq!(out, b"before");
     }
 }
@@ -52,9 +52,9 @@ fn a_reason_of_a_later_version_ends_an_answer_well() {
     let end =
         json!({"candidates": [{"finishReason": "SOMETHING_NEW", "content": {"parts": [{"newPart": {}}]}}]});
     let (out, step) = streamed_events(std::slice::from_ref(&end));
-    assert_eq!(step, Ok(Step::Ended));
+    assert_eq!(step, Ok(StreamStatus::Finished));
     assert!(out.contains(r#""finish_reason":"stop""#));
-    assert!(answer(end.to_string().as_bytes(), &asked(), CREATED, &mut Vec::new()).is_ok());
+    assert!(translate_response(end.to_string().as_bytes(), &asked(), CREATED, &mut Vec::new()).is_ok());
 }
 
 #[test]
@@ -62,7 +62,8 @@ fn every_reason_of_a_filter_is_content_filter_and_every_other_bad_end_is_named()
     let end = |reason: &str| {
         let body = json!({"candidates": [{"finishReason": reason}]}).to_string();
         let mut out = Vec::new();
-        answer(body.as_bytes(), &asked(), CREATED, &mut out).map(|_| String::from_utf8(out).unwrap())
+        translate_response(body.as_bytes(), &asked(), CREATED, &mut out)
+            .map(|_| String::from_utf8(out).unwrap())
     };
     for reason in [
         "SAFETY",

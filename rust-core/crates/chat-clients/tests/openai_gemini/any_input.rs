@@ -42,16 +42,16 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_input_makes_it_panic(input in prop_oneof![mutated(), prop::collection::vec(any::<u8>(), 0..64)]) {
-        for drop in [UntranslatableFields::Refuse, UntranslatableFields::Drop] {
+        for drop in [UntranslatableFieldPolicy::Refuse, UntranslatableFieldPolicy::Drop] {
             let mut out = Vec::new();
-            let result = request(&input, &Target { untranslatable: drop, ..target("gemini-3") }, &mut out);
+            let result = translate_request(&input, &Target { untranslatable: drop, ..target("gemini-3") }, &mut out);
             prop_assert_eq!(result.is_ok(), serde_json::from_slice::<Value>(&out).is_ok());
         }
         let mut out = Vec::new();
-        let result = answer(&input, &asked(), CREATED, &mut out);
+        let result = translate_response(&input, &asked(), CREATED, &mut out);
         prop_assert_eq!(result.is_ok(), serde_json::from_slice::<Value>(&out).is_ok());
         let mut out = Vec::new();
-        error(500, &input, &mut out);
+        translate_error(500, &input, &mut out);
         prop_assert!(serde_json::from_slice::<Value>(&out).is_ok());
         retry_after(&input);
         let mut stream = Stream::new(&asked(), CREATED);

@@ -81,12 +81,12 @@ fn every_golden_case_comes_out_as_written() {
         let expected = if let Some(body) = case.read("request.json") {
             let target = Target {
                 untranslatable: match settings["drop"].as_bool() {
-                    Some(true) => UntranslatableFields::Drop,
-                    _ => UntranslatableFields::Refuse,
+                    Some(true) => UntranslatableFieldPolicy::Drop,
+                    _ => UntranslatableFieldPolicy::Refuse,
                 },
                 ..target(settings["model"].as_str().unwrap_or("gemini-9-pro"))
             };
-            let asked = request(body.as_bytes(), &target, &mut out)
+            let asked = translate_request(body.as_bytes(), &target, &mut out)
                 .unwrap_or_else(|error| panic!("{name}: {error:?}"));
             let dropped = settings["dropped"].as_array().cloned().unwrap_or_default();
             assert_eq!(json!(asked.dropped), Value::Array(dropped), "{name}");
@@ -96,13 +96,13 @@ fn every_golden_case_comes_out_as_written() {
             out = compact(std::str::from_utf8(&out).unwrap()).into_bytes();
             case.json("sent.json")
         } else if let Some(body) = case.read("answer.json") {
-            let usage = answer(body.as_bytes(), &asked(), CREATED, &mut out).unwrap();
+            let usage = translate_response(body.as_bytes(), &asked(), CREATED, &mut out).unwrap();
             let received: Value = serde_json::from_slice(&out).unwrap();
             assert_eq!(received["usage"]["prompt_tokens"], usage.input, "{name}");
             case.json("received.json")
         } else if let Some(body) = case.read("error.json") {
             let status = settings["status"].as_u64().unwrap();
-            error(status.try_into().unwrap(), body.as_bytes(), &mut out);
+            translate_error(status.try_into().unwrap(), body.as_bytes(), &mut out);
             assert_eq!(
                 retry_after(body.as_bytes()),
                 settings["retry_after"].as_u64(),
@@ -110,7 +110,7 @@ fn every_golden_case_comes_out_as_written() {
             );
             case.json("received.json")
         } else {
-            let asked = Asked {
+            let asked = RequestContext {
                 include_usage: settings["include_usage"] != false,
                 ..asked()
             };

@@ -57,7 +57,7 @@ fn a_signature_survives_a_round_trip_through_the_client() {
         {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "Y2FsbA=="},
     ]}}]});
     let mut out = Vec::new();
-    answer(gemini.to_string().as_bytes(), &asked(), CREATED, &mut out).unwrap();
+    translate_response(gemini.to_string().as_bytes(), &asked(), CREATED, &mut out).unwrap();
     let received: Value = serde_json::from_slice(&out).unwrap();
     let message = &received["choices"][0]["message"];
     let next = json!({"model": "m", "messages": [
@@ -155,11 +155,11 @@ fn what_would_change_the_meaning_is_refused_by_name_whatever_the_policy() {
     ];
     for (body, param) in cases {
         let target = Target {
-            untranslatable: UntranslatableFields::Drop,
+            untranslatable: UntranslatableFieldPolicy::Drop,
             ..target("gemini-3-pro")
         };
         let mut out = Vec::new();
-        let refused = request(body.to_string().as_bytes(), &target, &mut out).expect_err(param);
+        let refused = translate_request(body.to_string().as_bytes(), &target, &mut out).expect_err(param);
         assert_eq!(refused.param, param);
         assert!(!refused.message.contains("example") && out.is_empty());
     }
@@ -180,5 +180,5 @@ fn a_preference_without_a_counterpart_is_refused_by_name_where_the_policy_says_s
 #[test]
 fn a_member_that_is_named_twice_is_refused() {
     let body = br#"{"model":"a","messages":[{"role":"user","content":"x"}],"model":"b"}"#;
-    assert!(request(body, &target("gemini"), &mut Vec::new()).is_err());
+    assert!(translate_request(body, &target("gemini"), &mut Vec::new()).is_err());
 }

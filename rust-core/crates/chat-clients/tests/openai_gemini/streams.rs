@@ -43,7 +43,7 @@ fn a_failure_in_a_stream_is_one_error_with_no_good_end_behind_it() {
     let reported = json!({"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED"}});
     for failure in [reported.clone(), json!([reported]), json!({"error": "?"})] {
         let (out, step) = streamed_events(&[text.clone(), failure.clone(), failure, end.clone()]);
-        assert_eq!(step, Ok(Step::Failed));
+        assert_eq!(step, Ok(StreamStatus::Failed));
         assert_eq!(out.matches(r#"data: {"error":{"message":"#).count(), 1, "{out}");
         assert!(
             !out.contains("[DONE]") && !out.contains(r#""finish_reason":""#),
@@ -67,7 +67,7 @@ fn a_stream_that_is_cut_off_has_no_good_end() {
         vec![json!({"responseId": "r"})],
     ] {
         let (out, end) = streamed_events(&cut);
-        assert_eq!(end, Err(AnswerError::Failed("ended early")));
+        assert_eq!(end, Err(ResponseError::Failed("ended early")));
         assert!(!out.contains("[DONE]"));
     }
 }
@@ -77,10 +77,10 @@ fn a_stream_ends_once_and_takes_nothing_behind_its_end() {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
     let end = br#"{"candidates":[{"finishReason":"STOP"}]}"#;
-    assert_eq!(stream.event("", end, &mut out), Ok(Step::Continues));
-    assert_eq!(stream.finish(&mut out), Ok(Step::Ended));
+    assert_eq!(stream.event("", end, &mut out), Ok(StreamStatus::InProgress));
+    assert_eq!(stream.finish(&mut out), Ok(StreamStatus::Finished));
     let length = out.len();
-    assert_eq!(stream.finish(&mut out), Ok(Step::Ended));
+    assert_eq!(stream.finish(&mut out), Ok(StreamStatus::Finished));
     assert!(stream.event("", end, &mut out).is_err());
     assert_eq!(out.len(), length);
 }
@@ -89,5 +89,5 @@ fn a_stream_ends_once_and_takes_nothing_behind_its_end() {
 fn more_candidates_than_are_told_apart_are_too_large() {
     let event = |index: u32| json!({"candidates": [{"index": index, "content": {"parts": [{"text": "a"}]}}]});
     let events: Vec<Value> = (0..17).map(event).collect();
-    assert_eq!(streamed_events(&events).1, Err(AnswerError::TooLarge));
+    assert_eq!(streamed_events(&events).1, Err(ResponseError::TooLarge));
 }

@@ -144,7 +144,7 @@ fn what_failed_or_is_no_response_is_an_error() {
         json!({"status": "queued"}),
     ] {
         let failed = received(&response(json!([]), fields)).unwrap_err();
-        assert!(matches!(failed, AnswerError::Failed(_)));
+        assert!(matches!(failed, ResponseError::Failed(_)));
     }
     for malformed in [
         json!({"id": "x"}),
@@ -153,6 +153,6 @@ fn what_failed_or_is_no_response_is_an_error() {
         json!([]),
     ] {
         let error = received(&malformed).unwrap_err();
-        assert!(matches!(error, AnswerError::Malformed(_)), "{malformed}");
+        assert!(matches!(error, ResponseError::Malformed(_)), "{malformed}");
     }
 }

@@ -1,4 +1,4 @@
-use proofgate_chat_clients::openai_responses::{error, wants};
+use proofgate_chat_clients::openai_responses::{requires_responses_api, translate_error};
 use proptest::prelude::*;
 
 #[path = "../shared/any_input.rs"]
@@ -20,15 +20,18 @@ fn goldens() -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn feed(input: &[u8], drop: UntranslatableFields) {
+fn feed(input: &[u8], drop: UntranslatableFieldPolicy) {
     let mut out = Vec::new();
-    let _ = wants("gpt-5.6", input);
+    let _ = requires_responses_api("gpt-5.6", input);
     is_json_if(
-        request(input, &target("gpt-5.6", drop), &mut out).is_ok(),
+        translate_request(input, &target("gpt-5.6", drop), &mut out).is_ok(),
         &mut out,
     );
-    is_json_if(answer(input, &asked(), CREATED, &mut out).is_ok(), &mut out);
-    error(500, input, &mut out);
+    is_json_if(
+        translate_response(input, &asked(), CREATED, &mut out).is_ok(),
+        &mut out,
+    );
+    translate_error(500, input, &mut out);
     is_json_if(true, &mut out);
     let mut stream = Stream::new(&asked(), CREATED);
     is_a_stream(input, |data, out| stream.event("", data, out).is_ok());
@@ -94,8 +97,8 @@ proptest! {
             }
         }
         let (one, other) = (streamed(&events_of(&body)), streamed(&cut));
-        prop_assert_eq!(&one.last, &Ok(Step::Ended));
-        prop_assert_eq!(&other.last, &Ok(Step::Ended));
+        prop_assert_eq!(&one.last, &Ok(StreamStatus::Finished));
+        prop_assert_eq!(&other.last, &Ok(StreamStatus::Finished));
         for field in ["content", "refusal", "reasoning_content"] {
             prop_assert_eq!(one.joined(field), other.joined(field));
         }

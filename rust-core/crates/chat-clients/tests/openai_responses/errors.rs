@@ -1,9 +1,9 @@
 use super::*;
-use proofgate_chat_clients::openai_responses::error;
+use proofgate_chat_clients::openai_responses::translate_error;
 
 fn error_of(status: u16, body: &str) -> Value {
     let mut out = Vec::new();
-    error(status, body.as_bytes(), &mut out);
+    translate_error(status, body.as_bytes(), &mut out);
     serde_json::from_slice::<Value>(&out).expect("JSON")["error"].clone()
 }
 

@@ -34,7 +34,7 @@ fn pretty(json: &[u8]) -> String {
 fn a_request_is_sent_as_one_of_responses() {
     for case in cases("request") {
         let mut out = Vec::new();
-        let asked = request(
+        let asked = translate_request(
             read(&case, "request.json").as_bytes(),
             &target("gpt-5.6", DROP),
             &mut out,
@@ -50,7 +50,7 @@ fn a_request_is_sent_as_one_of_responses() {
 fn an_answer_is_received_as_a_chat_completion() {
     for case in cases("answer") {
         let mut out = Vec::new();
-        answer(read(&case, "answer.json").as_bytes(), &asked(), CREATED, &mut out).unwrap();
+        translate_response(read(&case, "answer.json").as_bytes(), &asked(), CREATED, &mut out).unwrap();
         check(&case, "received.json", &pretty(&out));
     }
 }
@@ -59,13 +59,13 @@ fn an_answer_is_received_as_a_chat_completion() {
 fn a_stream_is_received_as_chunks() {
     for case in cases("stream") {
         let mut stream = Stream::new(&asked(), CREATED);
-        let (mut out, mut last) = (Vec::new(), Step::Continues);
+        let (mut out, mut last) = (Vec::new(), StreamStatus::InProgress);
         for (name, data) in events(&read(&case, "stream.sse")) {
             last = stream.event(name, data.as_bytes(), &mut out).unwrap();
         }
         assert_eq!(
             stream.finish(&mut out).is_ok(),
-            last == Step::Ended,
+            last == StreamStatus::Finished,
             "{}",
             case.display()
         );

@@ -1,5 +1,5 @@
 use super::*;
-use proofgate_chat_clients::openai_responses::wants;
+use proofgate_chat_clients::openai_responses::requires_responses_api;
 
 #[test]
 fn tools_say_whether_they_are_strict() {
@@ -228,7 +228,7 @@ fn a_request_says_whether_it_has_to_go_by_responses() {
         ("gpt-5-codex", json!({})),
     ] {
         assert!(
-            wants(model, asking(fields.clone()).to_string().as_bytes()),
+            requires_responses_api(model, asking(fields.clone()).to_string().as_bytes()),
             "{model} {fields}"
         );
     }
@@ -243,9 +243,9 @@ fn a_request_says_whether_it_has_to_go_by_responses() {
         ("gpt-5.2", json!({"tools": tools, "reasoning_effort": "high"})),
     ] {
         assert!(
-            !wants(model, asking(fields.clone()).to_string().as_bytes()),
+            !requires_responses_api(model, asking(fields.clone()).to_string().as_bytes()),
             "{model} {fields}"
         );
     }
-    assert!(!wants("gpt-5.6", b"no JSON"));
+    assert!(!requires_responses_api("gpt-5.6", b"no JSON"));
 }

@@ -11,7 +11,7 @@ fn completed() -> Value {
 #[test]
 fn a_stream_is_its_chunks_and_its_usage() {
     let got = streamed(&events_of(&response(json!([message("Hello")]), json!({}))));
-    assert_eq!((got.last, got.end), (Ok(Step::Ended), Ok(())));
+    assert_eq!((got.last, got.end), (Ok(StreamStatus::Finished), Ok(())));
     assert_eq!(got.joined("content"), "Hello");
     let chunks = got.chunks();
     assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
@@ -117,7 +117,7 @@ fn parallel_calls_may_come_interleaved() {
         delta(1, "}"),
         completed(),
     ]);
-    assert_eq!(got.last, Ok(Step::Ended));
+    assert_eq!(got.last, Ok(StreamStatus::Finished));
     let calls = &whole(&got)["tool_calls"];
     assert_eq!(calls[0]["function"]["arguments"], "{\"a\":1}");
     assert_eq!(calls[1]["function"]["arguments"], "{\"b\":2}");
@@ -157,12 +157,12 @@ fn a_stream_that_was_cut_says_why() {
     ] {
         let fields = json!({"status": "incomplete", "incomplete_details": {"reason": reason}});
         let got = streamed(&events_of(&response(json!([call("c", "f", "{\"a")]), fields)));
-        assert_eq!((&got.last, &got.end), (&Ok(Step::Ended), &Ok(())));
+        assert_eq!((&got.last, &got.end), (&Ok(StreamStatus::Finished), &Ok(())));
         assert!(got.text.contains(&format!("\"finish_reason\":\"{expected}\"")));
     }
     let got = streamed(&events_of(&response(json!([call("c", "f", "{\"a")]), json!({}))));
     assert!(
-        matches!(got.last, Err(AnswerError::Malformed(_))),
+        matches!(got.last, Err(ResponseError::Malformed(_))),
         "{:?}",
         got.last
     );
@@ -176,7 +176,7 @@ fn a_failure_ends_the_stream() {
     let of_response = json!({"type": "response.failed", "response": response(json!([]), json!({"status": "failed", "error": failed}))});
     for event in [flat, nested, of_response] {
         let got = streamed(&[begun(), event.clone()]);
-        assert_eq!(got.last, Ok(Step::Failed), "{event}");
+        assert_eq!(got.last, Ok(StreamStatus::Failed), "{event}");
         assert!(got.end.is_err());
         let said = got.chunks().pop().unwrap();
         assert_eq!(
@@ -194,7 +194,10 @@ fn a_stream_without_its_end_is_an_error() {
     let got = streamed(&events);
     assert_eq!(
         (got.last, got.end),
-        (Ok(Step::Continues), Err(AnswerError::Failed("ended early")))
+        (
+            Ok(StreamStatus::InProgress),
+            Err(ResponseError::Failed("ended early"))
+        )
     );
     assert!(!got.text.contains("finish_reason\":\"stop"));
 }
@@ -218,7 +221,10 @@ fn unknown_events_and_a_trailing_mark_say_nothing() {
     assert_eq!(got.text, expected);
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
-    assert_eq!(stream.event("", b"[DONE]", &mut out), Ok(Step::Continues));
+    assert_eq!(
+        stream.event("", b"[DONE]", &mut out),
+        Ok(StreamStatus::InProgress)
+    );
     assert!(out.is_empty());
 }
 
@@ -257,20 +263,20 @@ fn what_makes_no_sense_is_an_error_and_what_is_too_much_is_not_kept() {
     let delta = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "a"});
     assert!(matches!(
         streamed(std::slice::from_ref(&delta)).last,
-        Err(AnswerError::Malformed(_))
+        Err(ResponseError::Malformed(_))
     ));
     assert!(matches!(
         streamed(&[begun(), delta]).last,
-        Err(AnswerError::Malformed(_))
+        Err(ResponseError::Malformed(_))
     ));
     let broken = json!({"type": "response.output_text.delta", "output_index": 0, "delta": 3});
     assert!(matches!(
         streamed(&[begun(), broken]).last,
-        Err(AnswerError::Malformed(_))
+        Err(ResponseError::Malformed(_))
     ));
     let mut many = vec![begun()];
     many.extend((0..200).map(|index| json!({"type": "response.output_item.added", "output_index": index, "item": {"type": "message"}})));
-    assert_eq!(streamed(&many).last, Err(AnswerError::TooLarge));
+    assert_eq!(streamed(&many).last, Err(ResponseError::TooLarge));
     let long = json!({"type": "response.created", "response": {"id": "x".repeat(1000)}});
-    assert_eq!(streamed(&[long]).last, Err(AnswerError::TooLarge));
+    assert_eq!(streamed(&[long]).last, Err(ResponseError::TooLarge));
 }

@@ -4,7 +4,7 @@
 ///
 /// It tells a torso from a whole object; what else may be wrong between the brackets is left to the client's parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Progress {
+pub(crate) struct ArgumentScanner {
     state: State,
     depth: u64,
 }
@@ -18,19 +18,19 @@ enum State {
     InString,
     /// Behind a backslash in a string.
     Escaped,
-    Whole,
+    Complete,
     /// It is no object, or something stands behind it.
-    Broken,
+    Invalid,
 }
 
-impl Progress {
+impl ArgumentScanner {
     /// Takes the next fragment, as it stands between the quotes of a JSON string.
-    pub(crate) fn take(&mut self, fragment: &str) {
+    pub(crate) fn push(&mut self, fragment: &str) {
         let mut rest = fragment.as_bytes();
         while let Some((&byte, behind)) = rest.split_first() {
             rest = behind;
             if byte != b'\\' {
-                self.byte(byte);
+                self.push_byte(byte);
                 continue;
             }
             let Some((&escape, behind)) = rest.split_first() else {
@@ -41,18 +41,18 @@ impl Progress {
                 b'u' => {
                     let (digits, behind) = rest.split_at_checked(4).unwrap_or((rest, &[]));
                     rest = behind;
-                    self.byte(ascii(digits));
+                    self.push_byte(decode_ascii_escape(digits));
                 }
-                b'"' | b'\\' | b'/' => self.byte(escape),
+                b'"' | b'\\' | b'/' => self.push_byte(escape),
                 // b, f, n, r and t: blanks, or wrong wherever they stand.
-                _ => self.byte(b'\n'),
+                _ => self.push_byte(b'\n'),
             }
         }
     }
 
-    fn byte(&mut self, byte: u8) {
+    fn push_byte(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
-            (State::Before | State::Whole, b' ' | b'\t' | b'\n' | b'\r') => self.state,
+            (State::Before | State::Complete, b' ' | b'\t' | b'\n' | b'\r') => self.state,
             (State::Before, b'{') => {
                 self.depth = 1;
                 State::Inside
@@ -65,7 +65,7 @@ impl Progress {
             (State::Inside, b'}' | b']') => {
                 self.depth = self.depth.saturating_sub(1);
                 if self.depth == 0 {
-                    State::Whole
+                    State::Complete
                 } else {
                     State::Inside
                 }
@@ -74,7 +74,7 @@ impl Progress {
             (State::InString, b'"') => State::Inside,
             (State::Escaped, _) => State::InString,
             (State::Inside | State::InString, _) => self.state,
-            (State::Before | State::Whole | State::Broken, _) => State::Broken,
+            (State::Before | State::Complete | State::Invalid, _) => State::Invalid,
         };
     }
 
@@ -83,17 +83,17 @@ impl Progress {
         self.state == State::Before
     }
 
-    pub(crate) fn is_whole(self) -> bool {
-        self.state == State::Whole
+    pub(crate) fn is_complete(self) -> bool {
+        self.state == State::Complete
     }
 
-    pub(crate) fn is_broken(self) -> bool {
-        self.state == State::Broken
+    pub(crate) fn is_invalid(self) -> bool {
+        self.state == State::Invalid
     }
 }
 
 /// The ASCII character that four hexadecimal digits stand for; a letter for any other.
-fn ascii(digits: &[u8]) -> u8 {
+fn decode_ascii_escape(digits: &[u8]) -> u8 {
     let code = std::str::from_utf8(digits)
         .ok()
         .and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -102,40 +102,40 @@ fn ascii(digits: &[u8]) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::Progress;
+    use super::ArgumentScanner;
 
-    fn after(fragments: &[&str]) -> Progress {
-        let mut progress = Progress::default();
-        fragments.iter().for_each(|fragment| progress.take(fragment));
+    fn after(fragments: &[&str]) -> ArgumentScanner {
+        let mut progress = ArgumentScanner::default();
+        fragments.iter().for_each(|fragment| progress.push(fragment));
         progress
     }
 
     #[test]
     fn an_object_is_whole_with_its_last_bracket() {
-        assert!(after(&[r#"{\"a\":"#, r#"[{\"b\":1}]"#, "}"]).is_whole());
-        assert!(after(&["{}", r" \n"]).is_whole());
+        assert!(after(&[r#"{\"a\":"#, r#"[{\"b\":1}]"#, "}"]).is_complete());
+        assert!(after(&["{}", r" \n"]).is_complete());
     }
 
     #[test]
     fn brackets_and_quotes_inside_strings_do_not_count() {
-        assert!(after(&[r#"{\"a\":\"}\\\"}\"}"#]).is_whole());
-        assert!(after(&[r#"{\u0022a\u0022:\u0022\u007d\u0022"#, "}"]).is_whole());
+        assert!(after(&[r#"{\"a\":\"}\\\"}\"}"#]).is_complete());
+        assert!(after(&[r#"{\u0022a\u0022:\u0022\u007d\u0022"#, "}"]).is_complete());
     }
 
     #[test]
     fn an_escape_that_two_fragments_share_is_one() {
-        assert!(after(&[r#"{\"a\":\"\\"#, r#"\"\"}"#]).is_whole());
+        assert!(after(&[r#"{\"a\":\"\\"#, r#"\"\"}"#]).is_complete());
     }
 
     #[test]
     fn a_torso_is_neither_whole_nor_broken() {
         let torso = after(&[r#"{\"a\":\"b"#]);
-        assert!(!torso.is_whole() && !torso.is_broken() && !torso.is_empty());
+        assert!(!torso.is_complete() && !torso.is_invalid() && !torso.is_empty());
     }
 
     #[test]
     fn what_is_no_object_is_broken() {
-        assert!(after(&["[]"]).is_broken());
-        assert!(after(&["{}", "{}"]).is_broken());
+        assert!(after(&["[]"]).is_invalid());
+        assert!(after(&["{}", "{}"]).is_invalid());
     }
 }

@@ -192,23 +192,23 @@ impl<'a> Deserialize<'a> for Content<'a> {
 
 /// A part of a content.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Piece<'c, 'a> {
+pub(super) enum ContentPart<'c, 'a> {
     Text(&'c str),
     Block(&'c Block<'a>),
 }
 
 impl<'a> Content<'a> {
     /// Its parts: a text is one of them.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_, 'a>> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = ContentPart<'_, 'a>> {
         let (text, blocks) = match self {
-            Content::Text(text) => (Some(Piece::Text(text)), &[][..]),
+            Content::Text(text) => (Some(ContentPart::Text(text)), &[][..]),
             Content::Blocks(blocks) => (None, &blocks[..]),
         };
-        text.into_iter().chain(blocks.iter().map(Piece::Block))
+        text.into_iter().chain(blocks.iter().map(ContentPart::Block))
     }
 }
 
 /// Whether a block is of this type.
-pub(super) fn is(block: &Block<'_>, kind: &str) -> bool {
+pub(super) fn has_type(block: &Block<'_>, kind: &str) -> bool {
     block.kind.as_ref().is_some_and(|name| name.0 == kind)
 }

@@ -8,20 +8,20 @@ use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::json::inside_quotes;
-use super::sealed::{Detail, Sealed, details};
+use super::sealed::{Detail, EncryptedReasoning, details};
 use crate::thought_signature::signature;
-use proofgate_dialect::AnswerError;
+use proofgate_dialect::ResponseError;
 
 /// A whole answer, or a chunk.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct ChatCompletion<'a> {
     #[serde(borrow)]
     pub id: Option<&'a RawValue>,
     #[serde(borrow)]
     pub choices: Option<Vec<Choice<'a>>>,
     pub usage: Option<TokenUsage>,
     #[serde(borrow)]
-    pub x_groq: Option<Groq<'a>>,
+    pub x_groq: Option<GroqExtension<'a>>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -30,7 +30,7 @@ pub(crate) struct Answer<'a> {
 
 /// What Groq says besides.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Groq<'a> {
+pub(crate) struct GroqExtension<'a> {
     pub usage: Option<TokenUsage>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
@@ -41,9 +41,9 @@ pub(crate) struct Groq<'a> {
 pub(crate) struct Choice<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    pub message: Option<Said<'a>>,
+    pub message: Option<ChatMessage<'a>>,
     #[serde(borrow)]
-    pub delta: Option<Said<'a>>,
+    pub delta: Option<ChatMessage<'a>>,
     #[serde(borrow)]
     finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -54,7 +54,7 @@ pub(crate) struct Choice<'a> {
 
 /// What the model said, or a piece of it.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ChatMessage<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -100,68 +100,68 @@ struct Function<'a> {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(crate) struct TokenUsage {
     #[serde(default)]
-    pub prompt_tokens: Count,
+    pub prompt_tokens: TokenCount,
     #[serde(default)]
-    pub completion_tokens: Count,
+    pub completion_tokens: TokenCount,
     #[serde(default)]
-    pub total_tokens: Count,
+    pub total_tokens: TokenCount,
     pub prompt_tokens_details: Option<PromptDetails>,
     pub completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for cached tokens.
     #[serde(default)]
-    pub prompt_cache_hit_tokens: Count,
+    pub prompt_cache_hit_tokens: TokenCount,
 }
 
 /// Parts of the prompt's tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(crate) struct PromptDetails {
     #[serde(default)]
-    pub cached_tokens: Count,
+    pub cached_tokens: TokenCount,
     #[serde(default)]
-    pub cache_write_tokens: Count,
+    pub cache_write_tokens: TokenCount,
 }
 
 /// Parts of the answer's tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(crate) struct CompletionDetails {
     #[serde(default)]
-    pub reasoning_tokens: Count,
+    pub reasoning_tokens: TokenCount,
 }
 
 /// A number of tokens; `null` and what is less than nothing are 0.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Count(pub u64);
+pub(crate) struct TokenCount(pub u64);
 
-impl<'a> Deserialize<'a> for Count {
+impl<'a> Deserialize<'a> for TokenCount {
     fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
         struct Lenient;
         impl Visitor<'_> for Lenient {
-            type Value = Count;
+            type Value = TokenCount;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number")
             }
-            fn visit_u64<E>(self, count: u64) -> Result<Count, E> {
-                Ok(Count(count))
+            fn visit_u64<E>(self, count: u64) -> Result<TokenCount, E> {
+                Ok(TokenCount(count))
             }
-            fn visit_i64<E>(self, count: i64) -> Result<Count, E> {
-                Ok(Count(u64::try_from(count).unwrap_or(0)))
+            fn visit_i64<E>(self, count: i64) -> Result<TokenCount, E> {
+                Ok(TokenCount(u64::try_from(count).unwrap_or(0)))
             }
-            fn visit_f64<E>(self, count: f64) -> Result<Count, E> {
+            fn visit_f64<E>(self, count: f64) -> Result<TokenCount, E> {
                 // The conversion saturates: what is negative or no number becomes 0.
-                Ok(Count(count as u64))
+                Ok(TokenCount(count as u64))
             }
-            fn visit_unit<E>(self) -> Result<Count, E> {
-                Ok(Count(0))
+            fn visit_unit<E>(self) -> Result<TokenCount, E> {
+                Ok(TokenCount(0))
             }
         }
         deserializer.deserialize_any(Lenient)
     }
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ChatCompletion<'a> {
     /// Reads an answer or a chunk.
-    pub(crate) fn read(data: &'a [u8]) -> Result<Self, AnswerError> {
-        serde_json::from_slice(data).map_err(|_| AnswerError::Malformed("no chat completion"))
+    pub(crate) fn read(data: &'a [u8]) -> Result<Self, ResponseError> {
+        serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("no chat completion"))
     }
 
     /// The error that it reports, if it does; the whole of it if it is an error itself.
@@ -194,65 +194,68 @@ impl Choice<'_> {
 
 /// A piece of what the model says, as it stands between quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spoken<'a> {
+pub(crate) enum OutputFragment<'a> {
     Thinking(&'a str),
     Text(&'a str),
     /// Text by which the model declines.
     Refusal(&'a str),
     /// Encrypted reasoning, which belongs to the thinking before it.
-    Sealed(Sealed<'a>),
+    EncryptedReasoning(EncryptedReasoning<'a>),
 }
 
 /// What stands between two parts of one thought.
-const BETWEEN: Spoken<'_> = Spoken::Thinking("\\n\\n");
+const THOUGHT_SEPARATOR: OutputFragment<'_> = OutputFragment::Thinking("\\n\\n");
 
-impl<'a> Said<'a> {
+impl<'a> ChatMessage<'a> {
     /// Visits thinking and text in the order in which they are meant; none of them is empty.
-    pub(crate) fn each<E: From<AnswerError>>(
+    pub(crate) fn for_each_fragment<E: From<ResponseError>>(
         &self,
-        mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
+        mut visit: impl FnMut(OutputFragment<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         let details = details(self.reasoning_details);
         // Some send their reasoning again as details.
-        if !details.iter().any(|detail| matches!(detail, Detail::Read(_))) {
-            self.plain_thinking(&mut visit)?;
+        if !details.iter().any(|detail| matches!(detail, Detail::Readable(_))) {
+            self.visit_plain_thinking(&mut visit)?;
         }
         let mut goes_on = false;
         for detail in details {
             match detail {
-                Detail::Read(text) => {
+                Detail::Readable(text) => {
                     if std::mem::replace(&mut goes_on, true) {
-                        visit(BETWEEN)?;
+                        visit(THOUGHT_SEPARATOR)?;
                     }
-                    visit(Spoken::Thinking(text))?;
+                    visit(OutputFragment::Thinking(text))?;
                 }
-                Detail::Sealed(sealed) => {
+                Detail::Encrypted(sealed) => {
                     goes_on = false;
-                    visit(Spoken::Sealed(sealed))?;
+                    visit(OutputFragment::EncryptedReasoning(sealed))?;
                 }
             }
         }
-        self.each_content(&mut visit)
+        self.visit_content(&mut visit)
     }
 
     /// The same without `reasoning_details`, for whoever reads those.
-    pub(crate) fn each_but_details<E: From<AnswerError>>(
+    pub(crate) fn for_each_fragment_except_details<E: From<ResponseError>>(
         &self,
-        mut visit: impl FnMut(Spoken<'a>) -> Result<(), E>,
+        mut visit: impl FnMut(OutputFragment<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.plain_thinking(&mut visit)?;
-        self.each_content(&mut visit)
+        self.visit_plain_thinking(&mut visit)?;
+        self.visit_content(&mut visit)
     }
 
-    fn plain_thinking<E>(&self, visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>) -> Result<(), E> {
+    fn visit_plain_thinking<E>(
+        &self,
+        visit: &mut impl FnMut(OutputFragment<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
         // Some send their reasoning under both names.
         let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
-        reasoning.map_or(Ok(()), |thinking| visit(Spoken::Thinking(thinking)))
+        reasoning.map_or(Ok(()), |thinking| visit(OutputFragment::Thinking(thinking)))
     }
 
-    fn each_content<E: From<AnswerError>>(
+    fn visit_content<E: From<ResponseError>>(
         &self,
-        visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>,
+        visit: &mut impl FnMut(OutputFragment<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         match self
             .content
@@ -261,14 +264,14 @@ impl<'a> Said<'a> {
             None => {}
             Some((Some(b'"'), content)) => {
                 if let Some(text) = inside_quotes(Some(content)) {
-                    visit(Spoken::Text(text))?;
+                    visit(OutputFragment::Text(text))?;
                 }
             }
-            Some((Some(b'['), content)) => each_chunk(content, visit)?,
-            Some(_) => return Err(AnswerError::Malformed("content").into()),
+            Some((Some(b'['), content)) => visit_chunks(content, visit)?,
+            Some(_) => return Err(ResponseError::Malformed("content").into()),
         }
         match inside_quotes(self.refusal) {
-            Some(refusal) => visit(Spoken::Refusal(refusal)),
+            Some(refusal) => visit(OutputFragment::Refusal(refusal)),
             None => Ok(()),
         }
     }
@@ -283,40 +286,43 @@ struct Chunk<'a> {
     thinking: Option<&'a RawValue>,
 }
 
-fn each_chunk<'a, E: From<AnswerError>>(
+fn visit_chunks<'a, E: From<ResponseError>>(
     content: &'a RawValue,
-    visit: &mut impl FnMut(Spoken<'a>) -> Result<(), E>,
+    visit: &mut impl FnMut(OutputFragment<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     for chunk in chunks(content)? {
         match chunk.thinking {
             Some(thinking) if thinking.get().starts_with('[') => {
                 for chunk in chunks(thinking)? {
                     if let Some(text) = inside_quotes(chunk.text) {
-                        visit(Spoken::Thinking(text))?;
+                        visit(OutputFragment::Thinking(text))?;
                     }
                 }
             }
             thinking => {
                 if let Some(text) = inside_quotes(thinking) {
-                    visit(Spoken::Thinking(text))?;
+                    visit(OutputFragment::Thinking(text))?;
                 }
             }
         }
         if let Some(text) = inside_quotes(chunk.text) {
-            visit(Spoken::Text(text))?;
+            visit(OutputFragment::Text(text))?;
         }
     }
     Ok(())
 }
 
-fn chunks(list: &RawValue) -> Result<Vec<Chunk<'_>>, AnswerError> {
-    serde_json::from_str(list.get()).map_err(|_| AnswerError::Malformed("content"))
+fn chunks(list: &RawValue) -> Result<Vec<Chunk<'_>>, ResponseError> {
+    serde_json::from_str(list.get()).map_err(|_| ResponseError::Malformed("content"))
 }
 
 impl<'a> ToolCall<'a> {
     /// What Gemini has signed of it.
-    pub(super) fn sealed(&self) -> Option<Sealed<'a>> {
-        Some(Sealed::of_call(self.id()?, signature(self.extra_content)?))
+    pub(super) fn encrypted_reasoning(&self) -> Option<EncryptedReasoning<'a>> {
+        Some(EncryptedReasoning::for_call(
+            self.id()?,
+            signature(self.extra_content)?,
+        ))
     }
 
     pub(crate) fn id(&self) -> Option<&'a str> {
@@ -328,14 +334,16 @@ impl<'a> ToolCall<'a> {
     }
 
     /// The arguments as JSON has them: a string, an object (as old versions of TGI send them), or nothing.
-    pub(crate) fn arguments(&self) -> Result<Arguments<'a>, AnswerError> {
+    pub(crate) fn arguments(&self) -> Result<Arguments<'a>, ResponseError> {
         let Some(arguments) = self.function.as_ref().and_then(|function| function.arguments) else {
             return Ok(Arguments::None);
         };
         match arguments.get().as_bytes().first() {
             Some(b'"') => Ok(inside_quotes(Some(arguments)).map_or(Arguments::None, Arguments::String)),
             Some(b'{') => Ok(Arguments::Object(arguments.get())),
-            _ => Err(AnswerError::Malformed("the arguments of a tool call are invalid")),
+            _ => Err(ResponseError::Malformed(
+                "the arguments of a tool call are invalid",
+            )),
         }
     }
 }

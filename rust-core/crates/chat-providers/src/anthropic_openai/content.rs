@@ -1,25 +1,25 @@
 //! Blocks of content as the parts of a chat message.
 
-use super::body::{Block, Content, Piece, Source};
-use super::json::{Text, put, put_continued};
-use super::left_out::{LeftOut, Place};
-use super::misfit::content_within;
-use super::refused_blocks::block_refused;
-use super::way::Way;
-use proofgate_dialect::Untranslatable;
+use super::body::{Block, Content, ContentPart, Source};
+use super::json::{Text, write_json, write_string_continuation};
+use super::left_out::{DroppedFields, JsonPath};
+use super::misfit::read_block_content;
+use super::refused_blocks::misplaced_block_error;
+use super::way::Destination;
+use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 
 /// The text of a block of type `text`.
 pub(super) fn text_of<'b>(
-    place: &Place<'_>,
+    place: &JsonPath<'_>,
     block: &'b Block<'_>,
-    left_out: &mut LeftOut,
-) -> Result<&'b str, Untranslatable> {
+    left_out: &mut DroppedFields,
+) -> Result<&'b str, UntranslatableRequest> {
     let cites = block.citations.is_some_and(|citations| citations.get() != "[]");
     if cites {
-        left_out.preference(&place.field("citations"), "citations")?;
+        left_out.drop_preference(&place.field("citations"), "citations")?;
     }
-    left_out.others(
+    left_out.drop_unread_fields(
         place,
         block.given(),
         &["type", "text", "citations"],
@@ -28,240 +28,260 @@ pub(super) fn text_of<'b>(
     let text = block
         .text
         .as_ref()
-        .ok_or_else(|| place.field("text").required())?;
+        .ok_or_else(|| place.field("text").missing_error())?;
     Ok(&text.0)
 }
 
 /// The text of a block at a place where no other type can stand.
-pub(super) fn only_text_of<'b>(
-    place: &Place<'_>,
+pub(super) fn required_block_text<'b>(
+    place: &JsonPath<'_>,
     block: &'b Block<'_>,
-    left_out: &mut LeftOut,
-) -> Result<&'b str, Untranslatable> {
+    left_out: &mut DroppedFields,
+) -> Result<&'b str, UntranslatableRequest> {
     if block.kind.as_ref().is_none_or(|kind| kind.0 != "text") {
-        return Err(block_refused(place, block));
+        return Err(misplaced_block_error(place, block));
     }
     text_of(place, block, left_out)
 }
 
 /// Writes texts as one string, joined by line feeds.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
-    begun: bool,
+pub(super) struct JoinedTextWriter {
+    has_text: bool,
 }
 
-impl Joined {
+impl JoinedTextWriter {
     pub(super) fn push(&mut self, text: &str, out: &mut Vec<u8>) {
-        if self.begun {
+        if self.has_text {
             out.pop();
-            put(out, "\\");
-            put_continued(out, b'n', text);
+            write_json(out, "\\");
+            write_string_continuation(out, b'n', text);
         } else {
             write_string(out, text);
         }
-        self.begun = true;
+        self.has_text = true;
     }
 
     /// Whether there was any text.
     pub(super) fn begun(&self) -> bool {
-        self.begun
+        self.has_text
     }
 }
 
 /// Writes a content that may hold only text as one string; `""` when it holds nothing.
-pub(super) fn put_text_only(
-    place: &Place<'_>,
+pub(super) fn write_text_only(
+    place: &JsonPath<'_>,
     content: &Content<'_>,
-    left_out: &mut LeftOut,
+    left_out: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let mut joined = Joined::default();
-    for (at, piece) in content.pieces().enumerate() {
+) -> Result<(), UntranslatableRequest> {
+    let mut joined = JoinedTextWriter::default();
+    for (at, piece) in content.parts().enumerate() {
         match piece {
-            Piece::Text(text) => joined.push(text, out),
-            Piece::Block(block) => {
-                joined.push(only_text_of(&place.item(at), block, left_out)?, out);
+            ContentPart::Text(text) => joined.push(text, out),
+            ContentPart::Block(block) => {
+                joined.push(required_block_text(&place.element(at), block, left_out)?, out);
             }
         }
     }
     if !joined.begun() {
-        put(out, "\"\"");
+        write_json(out, "\"\"");
     }
     Ok(())
 }
 
 /// Writes the parts of a user's message.
 #[derive(Debug)]
-pub(super) struct Parts<'o> {
-    pub(super) left_out: &'o mut LeftOut,
+pub(super) struct PartWriter<'o> {
+    pub(super) left_out: &'o mut DroppedFields,
     pub(super) out: &'o mut Vec<u8>,
-    begun: bool,
-    way: Way,
+    has_parts: bool,
+    destination: Destination,
 }
 
-impl<'o> Parts<'o> {
-    pub(super) fn new(way: Way, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
-        Parts {
+impl<'o> PartWriter<'o> {
+    pub(super) fn new(way: Destination, left_out: &'o mut DroppedFields, out: &'o mut Vec<u8>) -> Self {
+        PartWriter {
             left_out,
             out,
-            begun: false,
-            way,
+            has_parts: false,
+            destination: way,
         }
     }
 
-    fn begin(&mut self, json: &str) {
-        if std::mem::replace(&mut self.begun, true) {
+    fn start_part(&mut self, json: &str) {
+        if std::mem::replace(&mut self.has_parts, true) {
             self.out.push(b',');
         }
-        put(self.out, json);
+        write_json(self.out, json);
     }
 
-    pub(super) fn text(&mut self, text: &str) {
-        self.begin("{\"type\":\"text\",\"text\":");
+    pub(super) fn write_text(&mut self, text: &str) {
+        self.start_part("{\"type\":\"text\",\"text\":");
         write_string(self.out, text);
         self.out.push(b'}');
     }
 
     /// A block of type text, image or document.
-    pub(super) fn block(&mut self, place: &Place<'_>, block: &Block<'_>) -> Result<(), Untranslatable> {
+    pub(super) fn write_block(
+        &mut self,
+        place: &JsonPath<'_>,
+        block: &Block<'_>,
+    ) -> Result<(), UntranslatableRequest> {
         match block.kind.as_ref().map(|kind| &*kind.0) {
             Some("text") => {
                 let text = text_of(place, block, self.left_out)?;
-                self.text(text);
+                self.write_text(text);
                 Ok(())
             }
-            Some("image") => self.image(place, block),
-            Some("document") => self.document(place, block),
-            _ => Err(block_refused(place, block)),
+            Some("image") => self.write_image(place, block),
+            Some("document") => self.write_document(place, block),
+            _ => Err(misplaced_block_error(place, block)),
         }
     }
 
-    fn image(&mut self, place: &Place<'_>, block: &Block<'_>) -> Result<(), Untranslatable> {
-        self.left_out.others(
+    fn write_image(&mut self, place: &JsonPath<'_>, block: &Block<'_>) -> Result<(), UntranslatableRequest> {
+        self.left_out.drop_unread_fields(
             place,
             block.given(),
             &["type", "source"],
             block.unknown.as_deref(),
         )?;
         let place = &place.field("source");
-        let source = block.source.as_ref().ok_or_else(|| place.required())?;
+        let source = block.source.as_ref().ok_or_else(|| place.missing_error())?;
         match source.kind.as_ref().map(|kind| &*kind.0) {
             Some("base64") => {
-                let (media_type, data) = self.data(place, source)?;
+                let (media_type, data) = self.source_data(place, source)?;
                 if !is_image(media_type) {
                     return Err(place
                         .field("media_type")
-                        .refused("This is not an image media type."));
+                        .error("This is not an image media type."));
                 }
-                self.begin("{\"type\":\"image_url\",\"image_url\":{\"url\":");
-                put_data_url(self.out, media_type, data);
+                self.start_part("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+                write_data_url(self.out, media_type, data);
             }
             Some("url") => {
-                self.only(place, source, &["type", "url"])?;
-                let url = source.url.as_ref().ok_or_else(|| place.field("url").required())?;
-                self.begin("{\"type\":\"image_url\",\"image_url\":{\"url\":");
+                self.check_source_fields(place, source, &["type", "url"])?;
+                let url = source
+                    .url
+                    .as_ref()
+                    .ok_or_else(|| place.field("url").missing_error())?;
+                self.start_part("{\"type\":\"image_url\",\"image_url\":{\"url\":");
                 write_string(self.out, &url.0);
             }
-            _ => return Err(source_refused(place)),
+            _ => return Err(unsupported_source_error(place)),
         }
-        put(self.out, "}}");
+        write_json(self.out, "}}");
         Ok(())
     }
 
-    fn document(&mut self, place: &Place<'_>, block: &Block<'_>) -> Result<(), Untranslatable> {
+    fn write_document(
+        &mut self,
+        place: &JsonPath<'_>,
+        block: &Block<'_>,
+    ) -> Result<(), UntranslatableRequest> {
         let read = ["type", "source", "title", "context", "citations"];
         self.left_out
-            .others(place, block.given(), &read, block.unknown.as_deref())?;
+            .drop_unread_fields(place, block.given(), &read, block.unknown.as_deref())?;
         if block
             .citations
-            .is_some_and(|citations| wants_citations(citations.get()))
+            .is_some_and(|citations| requests_citations(citations.get()))
         {
-            self.left_out.preference(&place.field("citations"), "citations")?;
+            self.left_out
+                .drop_preference(&place.field("citations"), "citations")?;
         }
         let place = &place.field("source");
-        let source = block.source.as_ref().ok_or_else(|| place.required())?;
+        let source = block.source.as_ref().ok_or_else(|| place.missing_error())?;
         match source.kind.as_ref().map(|kind| &*kind.0) {
             Some("base64") => {
-                let (media_type, data) = self.data(place, source)?;
+                let (media_type, data) = self.source_data(place, source)?;
                 if media_type != "application/pdf" {
                     return Err(place
                         .field("media_type")
-                        .refused("Documents in base64 must be PDF."));
+                        .error("Documents in base64 must be PDF."));
                 }
-                self.texts([&block.context]);
-                self.begin("{\"type\":\"file\",\"file\":{\"filename\":");
+                self.write_texts([&block.context]);
+                self.start_part("{\"type\":\"file\",\"file\":{\"filename\":");
                 write_string(
                     self.out,
                     block.title.as_ref().map_or("document.pdf", |title| &title.0),
                 );
-                put(self.out, ",\"file_data\":");
-                put_data_url(self.out, media_type, data);
-                put(self.out, "}}");
+                write_json(self.out, ",\"file_data\":");
+                write_data_url(self.out, media_type, data);
+                write_json(self.out, "}}");
             }
             Some("text") => {
-                let (_, data) = self.data(place, source)?;
-                self.texts([&block.title, &block.context]);
-                self.text(data);
+                let (_, data) = self.source_data(place, source)?;
+                self.write_texts([&block.title, &block.context]);
+                self.write_text(data);
             }
             Some("content") => {
-                self.only(place, source, &["type", "content"])?;
+                self.check_source_fields(place, source, &["type", "content"])?;
                 let place = &place.field("content");
-                let content = source.content.as_ref().ok_or_else(|| place.required())?;
-                self.texts([&block.title, &block.context]);
-                for (at, piece) in content_within(place, content)?.pieces().enumerate() {
+                let content = source.content.as_ref().ok_or_else(|| place.missing_error())?;
+                self.write_texts([&block.title, &block.context]);
+                for (at, piece) in read_block_content(place, content)?.parts().enumerate() {
                     match piece {
-                        Piece::Text(text) => self.text(text),
-                        Piece::Block(block)
+                        ContentPart::Text(text) => self.write_text(text),
+                        ContentPart::Block(block)
                             if block.kind.as_ref().is_some_and(|kind| kind.0 == "document") =>
                         {
-                            return Err(block_refused(&place.item(at), block));
+                            return Err(misplaced_block_error(&place.element(at), block));
                         }
-                        Piece::Block(block) => self.block(&place.item(at), block)?,
+                        ContentPart::Block(block) => self.write_block(&place.element(at), block)?,
                     }
                 }
             }
             // The address stands where the data would.
-            Some("url") if self.way.goes_on() => {
-                self.only(place, source, &["type", "url"])?;
-                let url = source.url.as_ref().ok_or_else(|| place.field("url").required())?;
-                self.texts([&block.title, &block.context]);
-                self.begin("{\"type\":\"file\",\"file\":{\"file_data\":");
+            Some("url") if self.destination.is_intermediate() => {
+                self.check_source_fields(place, source, &["type", "url"])?;
+                let url = source
+                    .url
+                    .as_ref()
+                    .ok_or_else(|| place.field("url").missing_error())?;
+                self.write_texts([&block.title, &block.context]);
+                self.start_part("{\"type\":\"file\",\"file\":{\"file_data\":");
                 write_string(self.out, &url.0);
-                put(self.out, "}}");
+                write_json(self.out, "}}");
             }
-            _ => return Err(source_refused(place)),
+            _ => return Err(unsupported_source_error(place)),
         }
         Ok(())
     }
 
     /// What the model is told of a document, as parts before it.
-    fn texts<const N: usize>(&mut self, texts: [&Option<Text<'_>>; N]) {
+    fn write_texts<const N: usize>(&mut self, texts: [&Option<Text<'_>>; N]) {
         for text in texts.into_iter().flatten() {
-            self.text(&text.0);
+            self.write_text(&text.0);
         }
     }
 
     /// The media type and the data of a source that holds it.
-    fn data<'s>(
+    fn source_data<'s>(
         &mut self,
-        place: &Place<'_>,
+        place: &JsonPath<'_>,
         source: &'s Source<'_>,
-    ) -> Result<(&'s str, &'s str), Untranslatable> {
-        self.only(place, source, &["type", "media_type", "data"])?;
-        let required = |name| move || place.field(name).required();
+    ) -> Result<(&'s str, &'s str), UntranslatableRequest> {
+        self.check_source_fields(place, source, &["type", "media_type", "data"])?;
+        let required = |name| move || place.field(name).missing_error();
         let media_type = source.media_type.as_ref().ok_or_else(required("media_type"))?;
         let data = source.data.as_ref().ok_or_else(required("data"))?;
         Ok((&media_type.0, &data.0))
     }
 
-    fn only(&mut self, place: &Place<'_>, source: &Source<'_>, read: &[&str]) -> Result<(), Untranslatable> {
+    fn check_source_fields(
+        &mut self,
+        place: &JsonPath<'_>,
+        source: &Source<'_>,
+        read: &[&str],
+    ) -> Result<(), UntranslatableRequest> {
         self.left_out
-            .others(place, source.given(), read, source.unknown.as_deref())
+            .drop_unread_fields(place, source.given(), read, source.unknown.as_deref())
     }
 }
 
-fn source_refused(place: &Place<'_>) -> Untranslatable {
-    place.field("type").refused(
+fn unsupported_source_error(place: &JsonPath<'_>) -> UntranslatableRequest {
+    place.field("type").error(
         "A source of this type has no counterpart at the provider of this model. Send the data itself.",
     )
 }
@@ -274,14 +294,14 @@ fn is_image(media_type: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-fn wants_citations(citations: &str) -> bool {
+fn requests_citations(citations: &str) -> bool {
     // `{"enabled":false}` is the only other value that the API knows.
     citations.contains("true")
 }
 
-fn put_data_url(out: &mut Vec<u8>, media_type: &str, data: &str) {
-    put(out, "\"data:");
-    put(out, media_type);
-    put(out, ";base64");
-    put_continued(out, b',', data);
+fn write_data_url(out: &mut Vec<u8>, media_type: &str, data: &str) {
+    write_json(out, "\"data:");
+    write_json(out, media_type);
+    write_json(out, ";base64");
+    write_string_continuation(out, b',', data);
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{inside_quotes, put};
+use super::json::{inside_quotes, write_json};
 use proofgate_dialect::json::write_number;
 
 /// Appends to `out` the error body that says what a provider's says.
@@ -13,17 +13,19 @@ use proofgate_dialect::json::write_number;
 /// since that of the provider is about the gateway's key.
 ///
 /// Source: Anthropic's API reference, Errors; OpenAI's API reference, Error codes.
-pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
-    let told = std::str::from_utf8(body).map(Told::of).unwrap_or_default();
-    let kind = kind_of_status(status)
-        .or_else(|| told.kind())
+pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    let told = std::str::from_utf8(body)
+        .map(ProviderError::parse)
+        .unwrap_or_default();
+    let kind = kind_from_status(status)
+        .or_else(|| told.anthropic_type())
         .unwrap_or("api_error");
-    match told.message_under(kind) {
-        Some(message) => put_error(kind, |out| put(out, message), out),
-        None => put_error(
+    match told.message_if_type(kind) {
+        Some(message) => write_error(kind, |out| write_json(out, message), out),
+        None => write_error(
             kind,
             |out| {
-                put(out, "The provider answered with status ");
+                write_json(out, "The provider answered with status ");
                 write_number(out, u64::from(status));
                 out.push(b'.');
             },
@@ -33,17 +35,17 @@ pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes an error; `message` writes what stands between its quotes.
-pub(crate) fn put_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
-    put(out, "{\"type\":\"error\",\"error\":{\"type\":\"");
-    put(out, kind);
-    put(out, "\",\"message\":\"");
+pub(crate) fn write_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    write_json(out, "{\"type\":\"error\",\"error\":{\"type\":\"");
+    write_json(out, kind);
+    write_json(out, "\",\"message\":\"");
     message(out);
-    put(out, "\"}}");
+    write_json(out, "\"}}");
 }
 
 /// What a provider says of an error.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct ProviderError<'a> {
     /// As it stands between quotes.
     message: Option<&'a str>,
     kind: Option<&'a str>,
@@ -65,38 +67,38 @@ struct Fields<'a> {
     error_type: Option<&'a RawValue>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ProviderError<'a> {
     /// Reads an error: `{"error":{…}}` (OpenAI), `{"error":"…"}` (Ollama, TGI), `{"message":…}` (Mistral, vLLM) or the
     /// message itself.
-    pub(crate) fn of(json: &'a str) -> Self {
+    pub(crate) fn parse(json: &'a str) -> Self {
         if let Ok(text) = serde_json::from_str::<&RawValue>(json)
             && let Some(message) = inside_quotes(Some(text))
         {
-            return Told {
+            return ProviderError {
                 message: Some(message),
-                ..Told::default()
+                ..ProviderError::default()
             };
         }
         let Ok(fields) = serde_json::from_str::<Fields<'a>>(json) else {
-            return Told::default();
+            return ProviderError::default();
         };
         let kind = inside_quotes(fields.kind.or(fields.error_type));
         match fields.error {
-            Some(error) if error.get().starts_with('"') => Told {
+            Some(error) if error.get().starts_with('"') => ProviderError {
                 message: inside_quotes(Some(error)),
                 kind,
                 code: fields.code,
             },
             // An error in an error's place is not looked for further in.
             Some(error) => match serde_json::from_str::<Fields<'a>>(error.get()) {
-                Ok(inner) => Told {
+                Ok(inner) => ProviderError {
                     message: inside_quotes(inner.message),
                     kind: inside_quotes(inner.kind),
                     code: inner.code,
                 },
-                Err(_) => Told::default(),
+                Err(_) => ProviderError::default(),
             },
-            None => Told {
+            None => ProviderError {
                 message: inside_quotes(fields.message),
                 kind,
                 code: fields.code,
@@ -121,23 +123,23 @@ impl<'a> Told<'a> {
     }
 
     /// What a client may read of it, as it stands between quotes, if its type is `kind`.
-    pub(crate) fn message_under(&self, kind: &str) -> Option<&'a str> {
+    pub(crate) fn message_if_type(&self, kind: &str) -> Option<&'a str> {
         self.message.filter(|_| kind != "authentication_error")
     }
 
     /// Anthropic's type for it, from a code that is a status or from the names that OpenAI and kin use.
-    pub(crate) fn kind(&self) -> Option<&'static str> {
+    pub(crate) fn anthropic_type(&self) -> Option<&'static str> {
         let code = self.code.map(RawValue::get).unwrap_or_default();
-        let status = code.trim_matches('"').parse().ok().and_then(kind_of_status);
+        let status = code.trim_matches('"').parse().ok().and_then(kind_from_status);
         status.or_else(|| {
             [code.trim_matches('"'), self.kind.unwrap_or_default()]
                 .into_iter()
-                .find_map(kind_of_name)
+                .find_map(kind_from_name)
         })
     }
 }
 
-fn kind_of_name(name: &str) -> Option<&'static str> {
+fn kind_from_name(name: &str) -> Option<&'static str> {
     match name {
         "rate_limit_exceeded" | "insufficient_quota" | "slow_down" | "rate_limit_error" => {
             Some("rate_limit_error")
@@ -151,7 +153,7 @@ fn kind_of_name(name: &str) -> Option<&'static str> {
     }
 }
 
-fn kind_of_status(status: u16) -> Option<&'static str> {
+fn kind_from_status(status: u16) -> Option<&'static str> {
     match status {
         401 => Some("authentication_error"),
         402 => Some("billing_error"),

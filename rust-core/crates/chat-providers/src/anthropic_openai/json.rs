@@ -51,7 +51,7 @@ pub(super) struct Object<'a>(pub &'a str);
 
 impl<'a> Object<'a> {
     /// An object that stands alone in a text.
-    pub(super) fn of(text: &'a str) -> Option<Self> {
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 }
@@ -138,12 +138,12 @@ macro_rules! object {
 pub(super) use object;
 
 /// Appends text that is JSON already.
-pub(super) fn put(out: &mut Vec<u8>, json: &str) {
+pub(super) fn write_json(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
 /// Appends a string that goes on one already begun: `before` stands where its opening quote would.
-pub(super) fn put_continued(out: &mut Vec<u8>, before: u8, text: &str) {
+pub(super) fn write_string_continuation(out: &mut Vec<u8>, before: u8, text: &str) {
     let quote = out.len();
     write_string(out, text);
     if let Some(quote) = out.get_mut(quote) {
@@ -158,11 +158,11 @@ pub(crate) fn inside_quotes(value: Option<&RawValue>) -> Option<&str> {
 }
 
 /// A field whose value is JSON already.
-pub(super) fn put_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn write_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
     if let Some(json) = json {
-        put(out, ",\"");
-        put(out, name);
-        put(out, "\":");
-        put(out, json);
+        write_json(out, ",\"");
+        write_json(out, name);
+        write_json(out, "\":");
+        write_json(out, json);
     }
 }

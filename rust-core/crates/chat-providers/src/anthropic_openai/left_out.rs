@@ -3,62 +3,62 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use proofgate_dialect::dropped::{Dropped, no_counterpart, plain_name};
+use proofgate_dialect::dropped::{DroppedFieldLog, no_counterpart_error, printable_name};
 use proofgate_dialect::losses::OTHER_FIELDS;
-use proofgate_dialect::{Untranslatable, UntranslatableFields};
+use proofgate_dialect::{UntranslatableFieldPolicy, UntranslatableRequest};
 
 /// A place in a request; written as `messages[3].content[0].type`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place<'p> {
+pub(super) enum JsonPath<'p> {
     /// The body.
     Body,
     /// A field of an object.
-    Field(&'p Place<'p>, &'p str),
+    Field(&'p JsonPath<'p>, &'p str),
     /// An element of an array.
-    Item(&'p Place<'p>, usize),
+    Element(&'p JsonPath<'p>, usize),
 }
 
-impl<'p> Place<'p> {
-    pub(super) fn field(&'p self, name: &'p str) -> Place<'p> {
-        Place::Field(self, name)
+impl<'p> JsonPath<'p> {
+    pub(super) fn field(&'p self, name: &'p str) -> JsonPath<'p> {
+        JsonPath::Field(self, name)
     }
 
-    pub(super) fn item(&'p self, at: usize) -> Place<'p> {
-        Place::Item(self, at)
+    pub(super) fn element(&'p self, at: usize) -> JsonPath<'p> {
+        JsonPath::Element(self, at)
     }
 
     /// An error about what stands here.
-    pub(super) fn refused(&self, message: impl Into<Cow<'static, str>>) -> Untranslatable {
-        Untranslatable::new(self.path(), message)
+    pub(super) fn error(&self, message: impl Into<Cow<'static, str>>) -> UntranslatableRequest {
+        UntranslatableRequest::new(self.path(), message)
     }
 
     fn path(&self) -> String {
         match self {
-            Place::Body => "body".to_owned(),
+            JsonPath::Body => "body".to_owned(),
             place => place.to_string(),
         }
     }
 
     /// The error for a field that has to be there.
-    pub(super) fn required(&self) -> Untranslatable {
-        self.refused("Field required")
+    pub(super) fn missing_error(&self) -> UntranslatableRequest {
+        self.error("Field required")
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for JsonPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Body => Ok(()),
-            Place::Field(Place::Body, name) => f.write_str(name),
-            Place::Field(place, name) => write!(f, "{place}.{name}"),
-            Place::Item(place, at) => write!(f, "{place}[{at}]"),
+            JsonPath::Body => Ok(()),
+            JsonPath::Field(JsonPath::Body, name) => f.write_str(name),
+            JsonPath::Field(place, name) => write!(f, "{place}.{name}"),
+            JsonPath::Element(place, at) => write!(f, "{place}[{at}]"),
         }
     }
 }
 
 /// What says nothing to the model (marks for a cache, whose request it is, how it is carried), and what only lets it do what it does
 /// anyway: to think, and to forget what it thought. It is left out, and never refused.
-const HARMLESS: [&str; 9] = [
+const IGNORED_FIELDS: [&str; 9] = [
     OTHER_FIELDS,
     "thinking",
     "context_management",
@@ -72,11 +72,11 @@ const HARMLESS: [&str; 9] = [
 
 /// Notes what is left out of a request, or refuses it.
 #[derive(Debug)]
-pub(super) struct LeftOut(Dropped);
+pub(super) struct DroppedFields(DroppedFieldLog);
 
-impl LeftOut {
-    pub(super) fn new(fields: UntranslatableFields) -> Self {
-        LeftOut(Dropped::new(fields))
+impl DroppedFields {
+    pub(super) fn new(fields: UntranslatableFieldPolicy) -> Self {
+        DroppedFields(DroppedFieldLog::new(fields))
     }
 
     /// The names of what was left out, in the order of what is written.
@@ -90,33 +90,42 @@ impl LeftOut {
     }
 
     /// A field that the provider has no counterpart for: a preference, unless it says nothing to the model.
-    pub(super) fn preference(&mut self, place: &Place<'_>, name: &'static str) -> Result<(), Untranslatable> {
-        if HARMLESS.contains(&name) {
+    pub(super) fn drop_preference(
+        &mut self,
+        place: &JsonPath<'_>,
+        name: &'static str,
+    ) -> Result<(), UntranslatableRequest> {
+        if IGNORED_FIELDS.contains(&name) {
             self.note(name);
             return Ok(());
         }
-        self.0.drop_or(name, 0, || no_counterpart(place.path()))
+        self.0
+            .drop_or_reject(name, 0, || no_counterpart_error(place.path()))
     }
 
     /// A field whose name is not known, if there is one.
-    pub(super) fn unknown(&mut self, place: &Place<'_>, name: Option<&str>) -> Result<(), Untranslatable> {
+    pub(super) fn drop_unknown(
+        &mut self,
+        place: &JsonPath<'_>,
+        name: Option<&str>,
+    ) -> Result<(), UntranslatableRequest> {
         match name {
             None => Ok(()),
-            Some(name) => self.preference(&place.field(plain_name(name)), OTHER_FIELDS),
+            Some(name) => self.drop_preference(&place.field(printable_name(name)), OTHER_FIELDS),
         }
     }
 
     /// What stands in an object besides the fields that have been read.
-    pub(super) fn others(
+    pub(super) fn drop_unread_fields(
         &mut self,
-        place: &Place<'_>,
+        place: &JsonPath<'_>,
         given: impl Iterator<Item = &'static str>,
         read: &[&str],
         unknown: Option<&str>,
-    ) -> Result<(), Untranslatable> {
+    ) -> Result<(), UntranslatableRequest> {
         for name in given.filter(|name| !read.contains(name)) {
-            self.preference(&place.field(name), name)?;
+            self.drop_preference(&place.field(name), name)?;
         }
-        self.unknown(place, unknown)
+        self.drop_unknown(place, unknown)
     }
 }

@@ -10,67 +10,68 @@ use super::body::{
     Block, Body, Content, Format, Message, Metadata, OutputConfig, Source, Thinking, Tool, ToolChoice,
 };
 use super::json::Text;
-use super::left_out::Place;
-use super::refused_blocks::blocks_elsewhere;
-use proofgate_dialect::Untranslatable;
+use super::left_out::JsonPath;
+use super::refused_blocks::unsupported_block_error;
+use proofgate_dialect::UntranslatableRequest;
 
 /// Why a body cannot be read.
-pub(super) fn misfit(body: &[u8]) -> Untranslatable {
+pub(super) fn find_mismatch(body: &[u8]) -> UntranslatableRequest {
     match serde_json::from_slice::<&RawValue>(body) {
-        Ok(body) => BODY.misfit(&Place::Body, body.get()),
-        Err(_) => Place::Body.refused("The body is not valid JSON."),
+        Ok(body) => BODY.find_mismatch(&JsonPath::Body, body.get()),
+        Err(_) => JsonPath::Body.error("The body is not valid JSON."),
     }
 }
 
 /// Reads the content in a block.
-pub(super) fn content_within<'a>(
-    place: &Place<'_>,
+pub(super) fn read_block_content<'a>(
+    place: &JsonPath<'_>,
     content: &'a RawValue,
-) -> Result<Content<'a>, Untranslatable> {
-    serde_json::from_str(content.get()).map_err(|_| Within::Each(&BLOCK).misfit(place, content.get()))
+) -> Result<Content<'a>, UntranslatableRequest> {
+    serde_json::from_str(content.get())
+        .map_err(|_| NestedShape::Elements(&BLOCK).find_mismatch(place, content.get()))
 }
 
 /// An object of a request: whether a text is one, the names of its fields, and the shapes of those that have one.
-struct Shape {
+struct ObjectShape {
     reads: fn(&str) -> bool,
     names: &'static [&'static str],
-    within: &'static [(&'static str, Within)],
+    nested: &'static [(&'static str, NestedShape)],
 }
 
 /// What a field holds.
-enum Within {
-    One(&'static Shape),
-    Each(&'static Shape),
+enum NestedShape {
+    Single(&'static ObjectShape),
+    Elements(&'static ObjectShape),
 }
 
 macro_rules! shape {
     ($name:ident: $($field:literal => $within:expr),*) => {
-        Shape { reads: $name::reads, names: $name::NAMES, within: &[$(($field, $within)),*] }
+        ObjectShape { reads: $name::reads, names: $name::NAMES, nested: &[$(($field, $within)),*] }
     };
 }
 
-static BODY: Shape = shape!(Body:
-    "messages" => Within::Each(&MESSAGE), "system" => Within::Each(&BLOCK), "tools" => Within::Each(&TOOL),
-    "tool_choice" => Within::One(&TOOL_CHOICE), "output_config" => Within::One(&OUTPUT_CONFIG),
-    "output_format" => Within::One(&FORMAT), "thinking" => Within::One(&THINKING),
-    "metadata" => Within::One(&METADATA));
-static MESSAGE: Shape = shape!(Message: "content" => Within::Each(&BLOCK));
-static BLOCK: Shape = shape!(Block: "source" => Within::One(&SOURCE));
-static SOURCE: Shape = shape!(Source:);
-static TOOL: Shape = shape!(Tool:);
-static TOOL_CHOICE: Shape = shape!(ToolChoice:);
-static OUTPUT_CONFIG: Shape = shape!(OutputConfig: "format" => Within::One(&FORMAT));
-static FORMAT: Shape = shape!(Format:);
-static THINKING: Shape = shape!(Thinking:);
-static METADATA: Shape = shape!(Metadata:);
+static BODY: ObjectShape = shape!(Body:
+    "messages" => NestedShape::Elements(&MESSAGE), "system" => NestedShape::Elements(&BLOCK), "tools" => NestedShape::Elements(&TOOL),
+    "tool_choice" => NestedShape::Single(&TOOL_CHOICE), "output_config" => NestedShape::Single(&OUTPUT_CONFIG),
+    "output_format" => NestedShape::Single(&FORMAT), "thinking" => NestedShape::Single(&THINKING),
+    "metadata" => NestedShape::Single(&METADATA));
+static MESSAGE: ObjectShape = shape!(Message: "content" => NestedShape::Elements(&BLOCK));
+static BLOCK: ObjectShape = shape!(Block: "source" => NestedShape::Single(&SOURCE));
+static SOURCE: ObjectShape = shape!(Source:);
+static TOOL: ObjectShape = shape!(Tool:);
+static TOOL_CHOICE: ObjectShape = shape!(ToolChoice:);
+static OUTPUT_CONFIG: ObjectShape = shape!(OutputConfig: "format" => NestedShape::Single(&FORMAT));
+static FORMAT: ObjectShape = shape!(Format:);
+static THINKING: ObjectShape = shape!(Thinking:);
+static METADATA: ObjectShape = shape!(Metadata:);
 
-impl Shape {
+impl ObjectShape {
     /// What is wrong with a value that is not of this shape.
-    fn misfit(&self, place: &Place<'_>, value: &str) -> Untranslatable {
+    fn find_mismatch(&self, place: &JsonPath<'_>, value: &str) -> UntranslatableRequest {
         let Ok(Fields(fields)) = serde_json::from_str(value) else {
-            return place.refused("An object is expected here.");
+            return place.error("An object is expected here.");
         };
-        if let Some(refused) = blocks_elsewhere(place, self.kind(&fields)) {
+        if let Some(refused) = unsupported_block_error(place, self.kind(&fields)) {
             return refused;
         }
         for (at, (name, value)) in fields.iter().enumerate() {
@@ -79,17 +80,17 @@ impl Shape {
             };
             let place = place.field(name);
             if fields.iter().take(at).any(|(before, _)| before.0 == *name) {
-                return place.refused("This field is repeated.");
+                return place.error("This field is repeated.");
             }
             if !(self.reads)(&format!("{{\"{name}\":{value}}}")) {
-                let within = self.within.iter().find(|(field, _)| field == name);
+                let within = self.nested.iter().find(|(field, _)| field == name);
                 return within.map_or_else(
-                    || wrong_type(&place),
-                    |(_, within)| within.misfit(&place, value.get()),
+                    || wrong_type_error(&place),
+                    |(_, within)| within.find_mismatch(&place, value.get()),
                 );
             }
         }
-        place.refused("This object cannot be read.")
+        place.error("This object cannot be read.")
     }
 
     /// The type of a block, if this is one.
@@ -100,27 +101,27 @@ impl Shape {
     }
 }
 
-impl Within {
-    fn misfit(&self, place: &Place<'_>, value: &str) -> Untranslatable {
+impl NestedShape {
+    fn find_mismatch(&self, place: &JsonPath<'_>, value: &str) -> UntranslatableRequest {
         match self {
-            Within::One(shape) => shape.misfit(place, value),
-            Within::Each(shape) => {
+            NestedShape::Single(shape) => shape.find_mismatch(place, value),
+            NestedShape::Elements(shape) => {
                 let elements: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
                 let bad = elements
                     .iter()
                     .enumerate()
                     .find(|(_, element)| !(shape.reads)(element.get()));
                 match bad {
-                    Some((at, element)) => shape.misfit(&place.item(at), element.get()),
-                    None => wrong_type(place),
+                    Some((at, element)) => shape.find_mismatch(&place.element(at), element.get()),
+                    None => wrong_type_error(place),
                 }
             }
         }
     }
 }
 
-fn wrong_type(place: &Place<'_>) -> Untranslatable {
-    place.refused("The value of this field has the wrong type.")
+fn wrong_type_error(place: &JsonPath<'_>) -> UntranslatableRequest {
+    place.error("The value of this field has the wrong type.")
 }
 
 /// The fields of any object, as they came.

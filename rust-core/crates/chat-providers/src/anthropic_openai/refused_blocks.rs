@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::body::Block;
 use super::json::Text;
-use super::left_out::Place;
-use proofgate_dialect::Untranslatable;
+use super::left_out::JsonPath;
+use proofgate_dialect::UntranslatableRequest;
 
 /// Types of blocks that chat completions have nothing like (anthropic-py 2.12.0, `types/beta/beta_content_block_param.py`).
-const ELSEWHERE: [&str; 19] = [
+const UNSUPPORTED_BLOCK_TYPES: [&str; 19] = [
     "server_tool_use",
     "web_search_tool_result",
     "web_fetch_tool_result",
@@ -31,22 +31,25 @@ const ELSEWHERE: [&str; 19] = [
 ];
 
 /// The refusal of a block that has no counterpart, if a type is that of one.
-pub(super) fn blocks_elsewhere(place: &Place<'_>, kind: Option<Text<'_>>) -> Option<Untranslatable> {
+pub(super) fn unsupported_block_error(
+    place: &JsonPath<'_>,
+    kind: Option<Text<'_>>,
+) -> Option<UntranslatableRequest> {
     let kind = kind?;
-    let name = ELSEWHERE.iter().find(|name| **name == kind.0)?;
+    let name = UNSUPPORTED_BLOCK_TYPES.iter().find(|name| **name == kind.0)?;
     let message = format!("A block of type {name} has no counterpart at the provider of this model.");
-    Some(place.field("type").refused(message))
+    Some(place.field("type").error(message))
 }
 
 /// The refusal of a block at a place where its type cannot stand.
-pub(super) fn block_refused(place: &Place<'_>, block: &Block<'_>) -> Untranslatable {
+pub(super) fn misplaced_block_error(place: &JsonPath<'_>, block: &Block<'_>) -> UntranslatableRequest {
     let Some(kind) = &block.kind else {
-        return place.field("type").required();
+        return place.field("type").missing_error();
     };
     let kind = Some(Text(Cow::Borrowed(&*kind.0)));
-    blocks_elsewhere(place, kind).unwrap_or_else(|| {
+    unsupported_block_error(place, kind).unwrap_or_else(|| {
         place
             .field("type")
-            .refused("A block of this type cannot be sent here to the provider of this model.")
+            .error("A block of this type cannot be sent here to the provider of this model.")
     })
 }

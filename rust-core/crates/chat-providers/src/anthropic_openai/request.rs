@@ -4,19 +4,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::body::{Body, Metadata, Thinking};
-use super::form::put_form;
-use super::json::{Number, inside_quotes, put, put_field};
-use super::left_out::{LeftOut, Place};
-use super::misfit::misfit;
-use super::tools::put_tools;
-use super::turns::Turns;
-use super::way::Way;
+use super::form::write_output_options;
+use super::json::{Number, inside_quotes, write_field, write_json};
+use super::left_out::{DroppedFields, JsonPath};
+use super::misfit::find_mismatch;
+use super::tools::write_tools;
+use super::turns::MessageWriter;
+use super::way::Destination;
 use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
-const LONGEST_USER: usize = 64;
+const MAX_USER_CHARS: usize = 64;
 
 /// Appends to `out` the chat request that says what a Messages request says.
 ///
@@ -29,60 +29,69 @@ const LONGEST_USER: usize = 64;
 /// always.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    translate(body, target, Way::Chat, out)
+pub fn translate_request(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, Destination::Chat, out)
 }
 
-/// Appends to `out` the chat request that `openai_responses::request` makes one of Responses of.
+/// Appends to `out` the chat request that `openai_responses::translate_request` makes one of Responses of.
 ///
-/// It is as that of [`request`], but for what Responses take and chat completions do not: an effort beside tools, `thinking`,
+/// It is as that of [`translate_request`], but for what Responses take and chat completions do not: an effort beside tools, `thinking`,
 /// pictures and documents in the results of tools, documents by URL, and reasoning that came encrypted. `stop_sequences` are a
 /// preference without counterpart.
 ///
 /// # Errors
-/// As for [`request`].
-pub fn request_for_responses(
+/// As for [`translate_request`].
+pub fn translate_for_responses(
     body: &[u8],
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    translate(body, target, Way::Responses, out)
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, Destination::Responses, out)
 }
 
 /// Appends to `out` the chat request that a writer of the crate `chat-clients` says to its provider.
 ///
-/// It is as that of [`request`], except for what those writers read and providers of chat completions do not: pictures and documents
+/// It is as that of [`translate_request`], except for what those writers read and providers of chat completions do not: pictures and documents
 /// in the results of tools, documents by URL, and reasoning that came encrypted. A budget of thinking is an effort.
 ///
 /// # Errors
-/// As for [`request`].
-pub fn request_for_others(
+/// As for [`translate_request`].
+pub fn translate_for_others(
     body: &[u8],
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    translate(body, target, Way::Others, out)
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, Destination::Other, out)
 }
 
-/// Appends to `out` the chat request that `openai_gemini::request` makes one of Gemini's of.
+/// Appends to `out` the chat request that `openai_gemini::translate_request` makes one of Gemini's of.
 ///
-/// It is as that of [`request_for_others`], but for thinking that is to be seen: Gemini shows its thoughts only where it is asked to.
+/// It is as that of [`translate_for_others`], but for thinking that is to be seen: Gemini shows its thoughts only where it is asked to.
 ///
 /// # Errors
-/// As for [`request`].
-pub fn request_for_gemini(
+/// As for [`translate_request`].
+pub fn translate_for_gemini(
     body: &[u8],
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    translate(body, target, Way::Gemini, out)
+) -> Result<RequestContext, UntranslatableRequest> {
+    translate(body, target, Destination::Gemini, out)
 }
 
-fn translate(body: &[u8], target: &Target<'_>, way: Way, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+fn translate(
+    body: &[u8],
+    target: &Target<'_>,
+    way: Destination,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
     let start = out.len();
     let asked = match serde_json::from_slice(body) {
-        Ok(body) => put_request(&body, target, way, out),
-        Err(_) => Err(misfit(body)),
+        Ok(body) => write_request(&body, target, way, out),
+        Err(_) => Err(find_mismatch(body)),
     };
     if asked.is_err() {
         out.truncate(start);
@@ -90,117 +99,122 @@ fn translate(body: &[u8], target: &Target<'_>, way: Way, out: &mut Vec<u8>) -> R
     asked
 }
 
-fn put_request(
+fn write_request(
     body: &Body<'_>,
     target: &Target<'_>,
-    way: Way,
+    way: Destination,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    let mut left_out = LeftOut::new(target.untranslatable);
+) -> Result<RequestContext, UntranslatableRequest> {
+    let mut left_out = DroppedFields::new(target.untranslatable);
     let model = body
         .model
         .as_ref()
-        .ok_or_else(|| Place::Body.field("model").required())?;
-    put(out, "{\"model\":");
+        .ok_or_else(|| JsonPath::Body.field("model").missing_error())?;
+    write_json(out, "{\"model\":");
     write_string(out, target.model);
-    put(out, ",\"messages\":[");
-    let mut turns = Turns::new(target.model, way, &mut left_out, out);
+    write_json(out, ",\"messages\":[");
+    let mut turns = MessageWriter::new(target.model, way, &mut left_out, out);
     if let Some(system) = &body.system {
-        turns.system(system)?;
+        turns.write_system(system)?;
     }
     let messages = body.messages.as_ref();
-    turns.conversation(messages.ok_or_else(|| Place::Body.field("messages").required())?)?;
+    turns.write_conversation(messages.ok_or_else(|| JsonPath::Body.field("messages").missing_error())?)?;
     out.push(b']');
-    put_limit(body.max_tokens, target.model, out)?;
-    put_tools(
+    write_max_tokens(body.max_tokens, target.model, out)?;
+    write_tools(
         body.tools.as_deref().unwrap_or_default(),
         body.tool_choice.as_ref(),
         &mut left_out,
         out,
     )?;
-    put_sampling(body, target.model, way, &mut left_out, out)?;
-    put_form(body, target.model, way, &mut left_out, out)?;
+    write_sampling(body, target.model, way, &mut left_out, out)?;
+    write_output_options(body, target.model, way, &mut left_out, out)?;
     if let Some(metadata) = &body.metadata {
-        put_user(metadata, &mut left_out, out)?;
+        write_user(metadata, &mut left_out, out)?;
     }
-    refuse(body)?;
-    leave_out(body, target.model, way, &mut left_out)?;
+    check_supported(body)?;
+    drop_preferences(body, target.model, way, &mut left_out)?;
     let stream = body.stream == Some(true);
     if stream {
-        put(
+        write_json(
             out,
             ",\"stream\":true,\"stream_options\":{\"include_usage\":true}",
         );
     }
     out.push(b'}');
-    Ok(Asked {
+    Ok(RequestContext {
         model: model.0.clone().into_owned(),
         stream,
         include_usage: stream,
-        json_by_tool: false,
+        uses_json_tool: false,
         base64: false,
         dropped: left_out.into_names(),
-        customs: Vec::new(),
-        keeps_signatures: way == Way::Gemini && body.thinking.as_ref().is_some_and(thinks),
-        response: None,
+        custom_tools: Vec::new(),
+        returns_signatures: way == Destination::Gemini
+            && body.thinking.as_ref().is_some_and(is_thinking_enabled),
+        responses_context: None,
     })
 }
 
-fn put_limit(limit: Option<Number<'_>>, model: &str, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
-    let place = &Place::Body.field("max_tokens");
-    let limit = limit.ok_or_else(|| place.required())?;
+fn write_max_tokens(
+    limit: Option<Number<'_>>,
+    model: &str,
+    out: &mut Vec<u8>,
+) -> Result<(), UntranslatableRequest> {
+    let place = &JsonPath::Body.field("max_tokens");
+    let limit = limit.ok_or_else(|| place.missing_error())?;
     match limit.0.parse::<u64>() {
-        Ok(0) => Err(place.refused("Cache warming has no counterpart at the provider of this model.")),
+        Ok(0) => Err(place.error("Cache warming has no counterpart at the provider of this model.")),
         Ok(_) => {
             let name = if has(model, Constraint::MaxCompletionTokens) {
                 "max_completion_tokens"
             } else {
                 "max_tokens"
             };
-            put_field(name, Some(limit.0), out);
+            write_field(name, Some(limit.0), out);
             Ok(())
         }
-        Err(_) => Err(place.refused("A whole number of at least 1 is expected here.")),
+        Err(_) => Err(place.error("A whole number of at least 1 is expected here.")),
     }
 }
 
 /// How words are chosen and where the answer stops, as far as the model lets a client say so.
-fn put_sampling(
+fn write_sampling(
     body: &Body<'_>,
     model: &str,
-    way: Way,
-    left_out: &mut LeftOut,
+    way: Destination,
+    left_out: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
+) -> Result<(), UntranslatableRequest> {
     let is_fixed = has(model, Constraint::DefaultSampling);
     for (name, value) in [("temperature", body.temperature), ("top_p", body.top_p)] {
         let Some(value) = value else { continue };
         if !is_fixed {
-            put_field(name, Some(value.0), out);
+            write_field(name, Some(value.0), out);
         } else if value.0.parse() != Ok(1.0) {
-            left_out.preference(&Place::Body.field(name), name)?;
+            left_out.drop_preference(&JsonPath::Body.field(name), name)?;
         }
     }
-    if way.has_top_k() {
+    if way.supports_top_k() {
         // Not a field of chat completions, but those who go on know it.
-        put_field("top_k", body.top_k.map(|top_k| top_k.0), out);
+        write_field("top_k", body.top_k.map(|top_k| top_k.0), out);
     }
     let stops = body
         .stop_sequences
         .as_ref()
         .is_some_and(|stops| !stops.is_empty());
-    if stops && (way == Way::Responses || has(model, Constraint::NoStop)) {
-        return left_out.preference(&Place::Body.field("stop_sequences"), "stop_sequences");
+    if stops && (way == Destination::Responses || has(model, Constraint::NoStop)) {
+        return left_out.drop_preference(&JsonPath::Body.field("stop_sequences"), "stop_sequences");
     }
-    put_stop(body, out);
+    write_stop(body, out);
     Ok(())
 }
 
-fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
+fn write_stop(body: &Body<'_>, out: &mut Vec<u8>) {
     let mut before = ",\"stop\":[";
     let sequences = body.stop_sequences.as_deref().unwrap_or_default();
     for sequence in sequences {
-        put(out, std::mem::replace(&mut before, ","));
+        write_json(out, std::mem::replace(&mut before, ","));
         write_string(out, &sequence.0);
     }
     if !sequences.is_empty() {
@@ -208,19 +222,19 @@ fn put_stop(body: &Body<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn put_user(
+fn write_user(
     metadata: &Metadata<'_>,
-    left_out: &mut LeftOut,
+    left_out: &mut DroppedFields,
     out: &mut Vec<u8>,
-) -> Result<(), Untranslatable> {
-    let place = &Place::Body.field("metadata");
-    left_out.unknown(place, metadata.unknown.as_deref())?;
+) -> Result<(), UntranslatableRequest> {
+    let place = &JsonPath::Body.field("metadata");
+    left_out.drop_unknown(place, metadata.unknown.as_deref())?;
     match &metadata.user_id {
-        Some(user) if user.0.chars().nth(LONGEST_USER).is_some() => {
-            left_out.preference(&place.field("user_id"), "metadata.user_id")
+        Some(user) if user.0.chars().nth(MAX_USER_CHARS).is_some() => {
+            left_out.drop_preference(&place.field("user_id"), "metadata.user_id")
         }
         Some(user) => {
-            put(out, ",\"user\":");
+            write_json(out, ",\"user\":");
             write_string(out, &user.0);
             Ok(())
         }
@@ -230,7 +244,7 @@ fn put_user(
 
 /// Refuses what would mean something else if it were left out: tools on other servers, state of Anthropic's, and where
 /// data may be processed.
-fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
+fn check_supported(body: &Body<'_>) -> Result<(), UntranslatableRequest> {
     let refused = [
         (
             "mcp_servers",
@@ -244,8 +258,8 @@ fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
     ];
     match refused.into_iter().find(|(_, given)| *given) {
         Some((name, _)) => {
-            let place = Place::Body.field(name);
-            Err(place.refused(
+            let place = JsonPath::Body.field(name);
+            Err(place.error(
                 "This field has no counterpart at the provider of this model, and it cannot be omitted.",
             ))
         }
@@ -254,15 +268,20 @@ fn refuse(body: &Body<'_>) -> Result<(), Untranslatable> {
 }
 
 /// Leaves out preferences, where they ask for something else than is done anyway.
-fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> Result<(), Untranslatable> {
+fn drop_preferences(
+    body: &Body<'_>,
+    model: &str,
+    way: Destination,
+    left_out: &mut DroppedFields,
+) -> Result<(), UntranslatableRequest> {
     let has_tools = body.has_tools();
     let is = |text: &Option<super::json::Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
     let preferences = [
         (
             "thinking",
-            body.thinking
-                .as_ref()
-                .is_some_and(|thinking| thinks(thinking) && !way.says(thinking, model, has_tools)),
+            body.thinking.as_ref().is_some_and(|thinking| {
+                is_thinking_enabled(thinking) && !way.can_express_thinking(thinking, model, has_tools)
+            }),
         ),
         (
             "service_tier",
@@ -271,11 +290,12 @@ fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> 
                 && !is(&body.service_tier, "standard_only"),
         ),
         ("speed", body.speed.is_some() && !is(&body.speed, "standard")),
-        ("top_k", !way.has_top_k() && body.top_k.is_some()),
+        ("top_k", !way.supports_top_k() && body.top_k.is_some()),
         ("cache_control", body.cache_control.is_some()),
         (
             "context_management",
-            body.context_management.is_some_and(|edits| !keeps_all(edits)),
+            body.context_management
+                .is_some_and(|edits| !retains_all_thinking(edits)),
         ),
         ("compaction", body.compaction.is_some()),
         ("fallbacks", body.fallbacks.is_some()),
@@ -283,18 +303,18 @@ fn leave_out(body: &Body<'_>, model: &str, way: Way, left_out: &mut LeftOut) -> 
     ];
     for (name, given) in preferences {
         if given {
-            left_out.preference(&Place::Body.field(name), name)?;
+            left_out.drop_preference(&JsonPath::Body.field(name), name)?;
         }
     }
-    left_out.unknown(&Place::Body, body.unknown.as_deref())
+    left_out.drop_unknown(&JsonPath::Body, body.unknown.as_deref())
 }
 
-fn thinks(thinking: &Thinking<'_>) -> bool {
+fn is_thinking_enabled(thinking: &Thinking<'_>) -> bool {
     thinking.kind.as_ref().is_none_or(|kind| kind.0 != "disabled")
 }
 
 /// Whether a management of the context changes nothing: Claude Code asks for all thinking to be kept, which is so without it.
-fn keeps_all(management: &RawValue) -> bool {
+fn retains_all_thinking(management: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Management<'a> {
         #[serde(borrow)]

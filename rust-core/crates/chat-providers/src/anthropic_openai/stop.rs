@@ -1,13 +1,13 @@
 //! Why an answer ended.
 
-use proofgate_dialect::AnswerError;
+use proofgate_dialect::ResponseError;
 
 /// Why the provider says that its answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub(crate) enum FinishReason {
     /// The model was done, or called tools.
-    Done,
-    /// It was at one of the stop sequences (TGI says so; OpenAI does not tell it from `Done`).
+    Completed,
+    /// It was at one of the stop sequences (TGI says so; OpenAI does not tell it from `Completed`).
     StopSequence,
     /// The limit of tokens.
     Length,
@@ -17,21 +17,21 @@ pub(crate) enum Finish {
     Failed,
 }
 
-impl Finish {
+impl FinishReason {
     /// The meaning of a `finish_reason`; one that is not known is an end like any other.
-    pub(crate) fn of(reason: &str) -> Self {
+    pub(crate) fn parse(reason: &str) -> Self {
         match reason {
-            "length" | "model_length" | "max_tokens" => Finish::Length,
-            "stop_sequence" => Finish::StopSequence,
-            "error" | "insufficient_system_resource" => Finish::Failed,
-            _ if reason.starts_with("content_filter") => Finish::Filtered,
-            _ => Finish::Done,
+            "length" | "model_length" | "max_tokens" => FinishReason::Length,
+            "stop_sequence" => FinishReason::StopSequence,
+            "error" | "insufficient_system_resource" => FinishReason::Failed,
+            _ if reason.starts_with("content_filter") => FinishReason::Filtered,
+            _ => FinishReason::Completed,
         }
     }
 
     /// Whether the answer was cut off, so that its last call may be a torso.
-    pub(crate) fn cuts(self) -> bool {
-        matches!(self, Finish::Length | Finish::Filtered)
+    pub(crate) fn is_truncated(self) -> bool {
+        matches!(self, FinishReason::Length | FinishReason::Filtered)
     }
 
     /// Anthropic's `stop_reason` for an answer.
@@ -39,28 +39,28 @@ impl Finish {
     /// An answer with calls of tools ends with them whatever the provider says, unless a filter stopped it.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] when the end says that the provider could not go on.
-    pub(crate) fn stop_reason(self, answer: Held) -> Result<&'static str, AnswerError> {
+    /// [`ResponseError::Failed`] when the end says that the provider could not go on.
+    pub(crate) fn stop_reason(self, answer: ContentSummary) -> Result<&'static str, ResponseError> {
         match self {
-            Finish::Failed => Err(AnswerError::Failed("the provider stopped with an error")),
-            Finish::Filtered => Ok("refusal"),
-            Finish::Length if answer.torso => Ok("max_tokens"),
-            _ if answer.calls => Ok("tool_use"),
-            Finish::Length => Ok("max_tokens"),
-            _ if answer.refusal => Ok("refusal"),
-            Finish::StopSequence => Ok("stop_sequence"),
-            Finish::Done => Ok("end_turn"),
+            FinishReason::Failed => Err(ResponseError::Failed("the provider stopped with an error")),
+            FinishReason::Filtered => Ok("refusal"),
+            FinishReason::Length if answer.has_truncated_call => Ok("max_tokens"),
+            _ if answer.has_calls => Ok("tool_use"),
+            FinishReason::Length => Ok("max_tokens"),
+            _ if answer.has_refusal => Ok("refusal"),
+            FinishReason::StopSequence => Ok("stop_sequence"),
+            FinishReason::Completed => Ok("end_turn"),
         }
     }
 }
 
 /// What of an answer decides about its stop reason.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Held {
+pub(crate) struct ContentSummary {
     /// It calls tools.
-    pub calls: bool,
+    pub has_calls: bool,
     /// The last call has arguments that end in the middle.
-    pub torso: bool,
+    pub has_truncated_call: bool,
     /// The model declined.
-    pub refusal: bool,
+    pub has_refusal: bool,
 }

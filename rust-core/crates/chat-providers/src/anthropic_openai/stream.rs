@@ -1,17 +1,17 @@
 //! A streamed chat answer as the events of a Message.
 
-use super::answer::NO_ID;
-use super::blocks::Blocks;
-use super::chat::{Answer, Spoken};
-use super::error::{Told, put_error};
-use super::json::{inside_quotes, put};
-use super::stop::Finish;
-use super::usage::{put_usage, usage_of};
+use super::answer::FALLBACK_ID;
+use super::blocks::BlockAssembler;
+use super::chat::{ChatCompletion, OutputFragment};
+use super::error::{ProviderError, write_error};
+use super::json::{inside_quotes, write_json};
+use super::stop::FinishReason;
+use super::usage::{usage_of, write_usage};
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage, write_event};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_event};
 
 /// The longest id of an answer that is kept, in bytes.
-const LONGEST_ID: usize = 1024;
+const MAX_ID_LEN: usize = 1024;
 
 /// Turns the chunks of a chat answer into the events of a Message.
 ///
@@ -25,33 +25,33 @@ const LONGEST_ID: usize = 1024;
 pub struct Stream {
     model: String,
     estimated_input: u64,
-    keeps_signatures: bool,
+    returns_signatures: bool,
     id: String,
     state: State,
-    blocks: Blocks,
-    finish: Option<Finish>,
+    blocks: BlockAssembler,
+    finish: Option<FinishReason>,
     usage: Option<Usage>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
-    Begun,
-    Ended,
+    Started,
+    Finished,
     Failed,
 }
 
 impl Stream {
     /// A stream of which nothing has come. `estimated_input` is about how many tokens the prompt has: clients show it until
     /// the provider's count is there.
-    pub fn new(asked: &Asked, estimated_input: u64) -> Self {
+    pub fn new(asked: &RequestContext, estimated_input: u64) -> Self {
         Stream {
             model: asked.model.clone(),
             estimated_input,
-            keeps_signatures: asked.keeps_signatures,
+            returns_signatures: asked.returns_signatures,
             id: String::new(),
             state: State::Waiting,
-            blocks: Blocks::default(),
+            blocks: BlockAssembler::default(),
             finish: None,
             usage: None,
         }
@@ -63,16 +63,21 @@ impl Stream {
     /// # Errors
     /// [`AnswerError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
     /// `out` then ends with an error event.
-    pub fn event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    pub fn push_event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
         match self.state {
-            State::Ended => return Ok(Step::Ended),
-            State::Failed => return Ok(Step::Failed),
-            State::Waiting | State::Begun => {}
+            State::Finished => return Ok(StreamStatus::Finished),
+            State::Failed => return Ok(StreamStatus::Failed),
+            State::Waiting | State::Started => {}
         }
         let step = match data.trim_ascii() {
-            b"" => Ok(Step::Continues),
-            b"[DONE]" => self.done(out),
-            data => self.chunk(name, data, out),
+            b"" => Ok(StreamStatus::InProgress),
+            b"[DONE]" => self.finish_message(out),
+            data => self.push_chunk(name, data, out),
         };
         step.inspect_err(|error| self.fail(error, out))
     }
@@ -80,13 +85,13 @@ impl Stream {
     /// The provider's stream is over.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] unless its good end came before; `out` then ends with an error event, if none was written.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        let early = AnswerError::Failed("ended early");
+    /// [`ResponseError::Failed`] unless its good end came before; `out` then ends with an error event, if none was written.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        let early = ResponseError::Failed("ended early");
         match self.state {
-            State::Ended => return Ok(()),
+            State::Finished => return Ok(()),
             State::Failed => {}
-            State::Waiting | State::Begun => self.fail(&early, out),
+            State::Waiting | State::Started => self.fail(&early, out),
         }
         Err(early)
     }
@@ -96,12 +101,17 @@ impl Stream {
         self.usage
     }
 
-    fn chunk(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        let chunk = match Answer::read(data) {
+    fn push_chunk(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        let chunk = match ChatCompletion::read(data) {
             Ok(chunk) => chunk,
-            Err(_) if name == "error" => return Ok(self.failed(Told::default(), out)),
+            Err(_) if name == "error" => return Ok(self.write_failure(ProviderError::default(), out)),
             // An event with a name of its own is none of the chat's.
-            Err(_) if !matches!(name, "" | "message") => return Ok(Step::Continues),
+            Err(_) if !matches!(name, "" | "message") => return Ok(StreamStatus::InProgress),
             Err(error) => return Err(error),
         };
         let whole = std::str::from_utf8(data).unwrap_or_default();
@@ -110,7 +120,7 @@ impl Stream {
             self.usage = Some(usage);
         }
         if let Some(error) = error {
-            return Ok(self.failed(Told::of(error), out));
+            return Ok(self.write_failure(ProviderError::parse(error), out));
         }
         let id = inside_quotes(chunk.id);
         // Azure's first chunk, on the prompt's filters, has neither an id nor a choice.
@@ -122,56 +132,57 @@ impl Stream {
             // Some answer a stream with one whole message, others repeat the whole behind its pieces.
             let whole = choice.message.as_ref().filter(|_| self.blocks.is_empty());
             if let Some(said) = choice.delta.as_ref().or(whole) {
-                said.each(|piece| self.blocks.push(piece, out))?;
+                said.for_each_fragment(|piece| self.blocks.push(piece, out))?;
                 for call in said.tool_calls.iter().flatten() {
-                    if let Some(sealed) = call.sealed().filter(|_| self.keeps_signatures) {
-                        self.blocks.push(Spoken::Sealed(sealed), out)?;
+                    if let Some(sealed) = call.encrypted_reasoning().filter(|_| self.returns_signatures) {
+                        self.blocks
+                            .push(OutputFragment::EncryptedReasoning(sealed), out)?;
                     }
-                    self.blocks.call(call, out)?;
+                    self.blocks.push_call(call, out)?;
                 }
             }
-            match choice.finish_reason().map(Finish::of) {
-                Some(Finish::Failed) => return Ok(self.failed(Told::default(), out)),
+            match choice.finish_reason().map(FinishReason::parse) {
+                Some(FinishReason::Failed) => return Ok(self.write_failure(ProviderError::default(), out)),
                 Some(finish) => self.finish = Some(finish),
                 None => {}
             }
         }
-        if out.len() == written && self.blocks.holds() {
+        if out.len() == written && self.blocks.has_buffered_output() {
             // What is held may be long; the client sees that it is being generated.
-            write_event(out, "ping", |out| put(out, "{\"type\":\"ping\"}"));
+            write_event(out, "ping", |out| write_json(out, "{\"type\":\"ping\"}"));
         }
-        Ok(Step::Continues)
+        Ok(StreamStatus::InProgress)
     }
 
-    fn start(&mut self, id: Option<&str>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        let id = id.unwrap_or(NO_ID);
-        if id.len() > LONGEST_ID {
-            return Err(AnswerError::TooLarge);
+    fn start(&mut self, id: Option<&str>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        let id = id.unwrap_or(FALLBACK_ID);
+        if id.len() > MAX_ID_LEN {
+            return Err(ResponseError::TooLarge);
         }
         self.id.push_str(id);
-        self.state = State::Begun;
+        self.state = State::Started;
         let estimate = Usage {
             input: self.estimated_input,
             ..Usage::default()
         };
         write_event(out, "message_start", |out| {
-            put(out, "{\"type\":\"message_start\",\"message\":{\"id\":\"");
-            put(out, id);
-            put(out, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
+            write_json(out, "{\"type\":\"message_start\",\"message\":{\"id\":\"");
+            write_json(out, id);
+            write_json(out, "\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
             write_string(out, &self.model);
-            put(
+            write_json(
                 out,
                 ",\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\"usage\":",
             );
-            put_usage(&estimate, out);
-            put(out, "}}");
+            write_usage(&estimate, out);
+            write_json(out, "}}");
         });
         Ok(())
     }
 
-    fn done(&mut self, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        let finish = self.finish.ok_or(AnswerError::Failed("ended early"))?;
-        let held = self.blocks.finish(&self.id, finish.cuts(), out)?;
+    fn finish_message(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
+        let finish = self.finish.ok_or(ResponseError::Failed("ended early"))?;
+        let held = self.blocks.finish(&self.id, finish.is_truncated(), out)?;
         let reason = finish.stop_reason(held)?;
         let usage = self.usage.unwrap_or(Usage {
             input: self.estimated_input,
@@ -179,33 +190,37 @@ impl Stream {
             ..Usage::default()
         });
         write_event(out, "message_delta", |out| {
-            put(out, "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"");
-            put(out, reason);
-            put(out, "\",\"stop_sequence\":null},\"usage\":");
-            put_usage(&usage, out);
+            write_json(out, "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"");
+            write_json(out, reason);
+            write_json(out, "\",\"stop_sequence\":null},\"usage\":");
+            write_usage(&usage, out);
             out.push(b'}');
         });
-        write_event(out, "message_stop", |out| put(out, "{\"type\":\"message_stop\"}"));
-        self.state = State::Ended;
-        Ok(Step::Ended)
+        write_event(out, "message_stop", |out| {
+            write_json(out, "{\"type\":\"message_stop\"}")
+        });
+        self.state = State::Finished;
+        Ok(StreamStatus::Finished)
     }
 
     /// Says what the provider says of a failure.
-    fn failed(&mut self, told: Told<'_>, out: &mut Vec<u8>) -> Step {
+    fn write_failure(&mut self, told: ProviderError<'_>, out: &mut Vec<u8>) -> StreamStatus {
         self.state = State::Failed;
-        let kind = told.kind().unwrap_or("api_error");
+        let kind = told.anthropic_type().unwrap_or("api_error");
         let message = told
-            .message_under(kind)
+            .message_if_type(kind)
             .unwrap_or("The provider stopped with an error.");
-        write_event(out, "error", |out| put_error(kind, |out| put(out, message), out));
-        Step::Failed
+        write_event(out, "error", |out| {
+            write_error(kind, |out| write_json(out, message), out)
+        });
+        StreamStatus::Failed
     }
 
-    fn fail(&mut self, error: &AnswerError, out: &mut Vec<u8>) {
+    fn fail(&mut self, error: &ResponseError, out: &mut Vec<u8>) {
         self.state = State::Failed;
         let message = error.to_string();
         write_event(out, "error", |out| {
-            put_error("api_error", |out| put(out, &message), out)
+            write_error("api_error", |out| write_json(out, &message), out)
         });
     }
 }

@@ -1,36 +1,41 @@
 //! What turns are written to.
 
-use super::json::put;
-use super::left_out::LeftOut;
-use super::way::Way;
+use super::json::write_json;
+use super::left_out::DroppedFields;
+use super::way::Destination;
 use proofgate_dialect::constraints::{Constraint, has};
 
 /// Writes messages, each behind a comma.
 #[derive(Debug)]
-pub(super) struct Turns<'o> {
-    pub(super) left_out: &'o mut LeftOut,
+pub(super) struct MessageWriter<'o> {
+    pub(super) left_out: &'o mut DroppedFields,
     pub(super) out: &'o mut Vec<u8>,
-    pub(super) begun: bool,
+    pub(super) has_messages: bool,
     /// Whether the model may be sent what it thought: OpenAI's own take no such field.
-    pub(super) keeps_thoughts: bool,
-    pub(super) way: Way,
+    pub(super) accepts_reasoning: bool,
+    pub(super) destination: Destination,
 }
 
-impl<'o> Turns<'o> {
-    pub(super) fn new(model: &str, way: Way, left_out: &'o mut LeftOut, out: &'o mut Vec<u8>) -> Self {
-        Turns {
+impl<'o> MessageWriter<'o> {
+    pub(super) fn new(
+        model: &str,
+        way: Destination,
+        left_out: &'o mut DroppedFields,
+        out: &'o mut Vec<u8>,
+    ) -> Self {
+        MessageWriter {
             left_out,
             out,
-            begun: false,
-            keeps_thoughts: !has(model, Constraint::MaxCompletionTokens),
-            way,
+            has_messages: false,
+            accepts_reasoning: !has(model, Constraint::MaxCompletionTokens),
+            destination: way,
         }
     }
 
-    pub(super) fn begin(&mut self, json: &str) {
-        if std::mem::replace(&mut self.begun, true) {
+    pub(super) fn start_message(&mut self, json: &str) {
+        if std::mem::replace(&mut self.has_messages, true) {
             self.out.push(b',');
         }
-        put(self.out, json);
+        write_json(self.out, json);
     }
 }

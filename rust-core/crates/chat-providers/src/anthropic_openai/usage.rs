@@ -1,7 +1,7 @@
 //! What an answer cost.
 
 use super::chat::TokenUsage;
-use super::json::put;
+use super::json::write_json;
 use proofgate_dialect::Usage;
 use proofgate_dialect::json::write_number;
 
@@ -39,18 +39,18 @@ pub(crate) fn usage_of(told: &TokenUsage) -> Option<Usage> {
 }
 
 /// Writes the object that Anthropic's answers and streams have: its input leaves the cache out.
-pub(crate) fn put_usage(usage: &Usage, out: &mut Vec<u8>) {
+pub(crate) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
-    put(out, "{\"input_tokens\":");
+    write_json(out, "{\"input_tokens\":");
     write_number(out, usage.input.saturating_sub(cached));
-    put(out, ",\"cache_creation_input_tokens\":");
+    write_json(out, ",\"cache_creation_input_tokens\":");
     write_number(out, usage.cache_write);
-    put(out, ",\"cache_read_input_tokens\":");
+    write_json(out, ",\"cache_read_input_tokens\":");
     write_number(out, usage.cache_read);
-    put(out, ",\"output_tokens\":");
+    write_json(out, ",\"output_tokens\":");
     write_number(out, usage.output);
     if usage.reasoning > 0 {
-        put(out, ",\"output_tokens_details\":{\"thinking_tokens\":");
+        write_json(out, ",\"output_tokens_details\":{\"thinking_tokens\":");
         write_number(out, usage.reasoning);
         out.push(b'}');
     }

@@ -1,11 +1,11 @@
 //! Who reads the chat request that a Messages request becomes, and what they know besides.
 
 use super::body::Thinking;
-use proofgate_dialect::constraints::{Constraint, has, levels};
+use proofgate_dialect::constraints::{Constraint, effort_levels, has};
 
 /// Where a request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Destination {
     /// To a provider of chat completions.
     Chat,
     /// On to OpenAI's Responses.
@@ -13,36 +13,36 @@ pub(super) enum Way {
     /// On to Gemini.
     Gemini,
     /// On to any other dialect.
-    Others,
+    Other,
 }
 
-impl Way {
+impl Destination {
     /// Whether another module reads what is written.
-    pub(super) fn goes_on(self) -> bool {
-        self != Way::Chat
+    pub(super) fn is_intermediate(self) -> bool {
+        self != Destination::Chat
     }
 
     /// Whether what is written says of thinking what the request does. Providers of chat completions are sent an effort where
     /// their model is known to have one.
-    pub(super) fn says(self, thinking: &Thinking<'_>, model: &str, has_tools: bool) -> bool {
+    pub(super) fn can_express_thinking(self, thinking: &Thinking<'_>, model: &str, has_tools: bool) -> bool {
         match self {
-            Way::Chat => {
-                let has_effort = levels(model).is_some() && !self.forbids_effort(model, has_tools);
+            Destination::Chat => {
+                let has_effort = effort_levels(model).is_some() && !self.rejects_effort(model, has_tools);
                 has_effort && thinking.budget_tokens.is_some()
             }
-            Way::Responses => true,
-            Way::Gemini => !has(model, Constraint::NoThinking),
-            Way::Others => thinking.budget_tokens.is_some(),
+            Destination::Responses => true,
+            Destination::Gemini => !has(model, Constraint::NoThinking),
+            Destination::Other => thinking.budget_tokens.is_some(),
         }
     }
 
     /// Whether those who read what is written know `top_k`, which chat completions do not have.
-    pub(super) fn has_top_k(self) -> bool {
-        matches!(self, Way::Gemini | Way::Others)
+    pub(super) fn supports_top_k(self) -> bool {
+        matches!(self, Destination::Gemini | Destination::Other)
     }
 
     /// Whether the model refuses an effort beside tools.
-    pub(super) fn forbids_effort(self, model: &str, has_tools: bool) -> bool {
-        self == Way::Chat && has_tools && has(model, Constraint::ToolsWithoutEffort)
+    pub(super) fn rejects_effort(self, model: &str, has_tools: bool) -> bool {
+        self == Destination::Chat && has_tools && has(model, Constraint::ToolsWithoutEffort)
     }
 }

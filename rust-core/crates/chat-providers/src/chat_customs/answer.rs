@@ -2,10 +2,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::anthropic_openai::chat::{Arguments, ToolCall};
-use crate::custom_tools::input_of;
+use crate::custom_tools::custom_input;
 use crate::edits::Edits;
 use proofgate_dialect::json::{write_all, write_member, write_string};
-use proofgate_dialect::{AnswerError, Asked};
+use proofgate_dialect::{RequestContext, ResponseError};
 
 #[derive(Deserialize)]
 struct Answer<'b> {
@@ -25,42 +25,46 @@ struct Message<'b> {
     tool_calls: Option<Vec<&'b RawValue>>,
 }
 
-const NO_ANSWER: AnswerError = AnswerError::Malformed("no chat completion");
+const NOT_A_COMPLETION: ResponseError = ResponseError::Malformed("no chat completion");
 
 /// Appends a whole chat completion in which calls of the functions that stand for custom tools are calls of these.
 ///
 /// # Errors
-/// [`AnswerError::Malformed`] when it is no chat completion. Nothing is appended then.
-pub fn answer(body: &[u8], asked: &Asked, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-    let text = std::str::from_utf8(body).map_err(|_| NO_ANSWER)?;
-    let answer: Answer<'_> = serde_json::from_str(text).map_err(|_| NO_ANSWER)?;
+/// [`ResponseError::Malformed`] when it is no chat completion. Nothing is appended then.
+pub fn translate_response(
+    body: &[u8],
+    asked: &RequestContext,
+    out: &mut Vec<u8>,
+) -> Result<(), ResponseError> {
+    let text = std::str::from_utf8(body).map_err(|_| NOT_A_COMPLETION)?;
+    let answer: Answer<'_> = serde_json::from_str(text).map_err(|_| NOT_A_COMPLETION)?;
     let mut edits = Edits::default();
     for raw in answer
         .choices
         .iter()
         .flat_map(|choice| choice.message.tool_calls.iter().flatten())
     {
-        let call: ToolCall<'_> = serde_json::from_str(raw.get()).map_err(|_| NO_ANSWER)?;
-        if is_custom(&call, asked) {
-            edits.put(text, raw, custom(&call)?);
+        let call: ToolCall<'_> = serde_json::from_str(raw.get()).map_err(|_| NOT_A_COMPLETION)?;
+        if is_custom_call(&call, asked) {
+            edits.replace(text, raw, to_custom_call(&call)?);
         }
     }
     let start = out.len();
     edits
         .write(text, out)
-        .ok_or(NO_ANSWER)
+        .ok_or(NOT_A_COMPLETION)
         .inspect_err(|_| out.truncate(start))
 }
 
 /// Whether a call is of a function that stands for a custom tool.
-pub(super) fn is_custom(call: &ToolCall<'_>, asked: &Asked) -> bool {
+pub(super) fn is_custom_call(call: &ToolCall<'_>, asked: &RequestContext) -> bool {
     call.name().is_some_and(|name| {
         let name: Result<String, _> = serde_json::from_str(&["\"", name, "\""].concat());
-        name.is_ok_and(|name| asked.customs.contains(&name))
+        name.is_ok_and(|name| asked.custom_tools.contains(&name))
     })
 }
 
-fn custom(call: &ToolCall<'_>) -> Result<String, AnswerError> {
+fn to_custom_call(call: &ToolCall<'_>) -> Result<String, ResponseError> {
     let mut out = b"{\"id\":\"".to_vec();
     let (id, name) = (call.id().unwrap_or_default(), call.name().unwrap_or_default());
     write_all(
@@ -72,7 +76,7 @@ fn custom(call: &ToolCall<'_>) -> Result<String, AnswerError> {
             "\",\"input\":",
         ],
     );
-    write_string(&mut out, &input_of(&arguments(call)?));
+    write_string(&mut out, &custom_input(&arguments(call)?));
     out.push(b'}');
     write_member(&mut out, "extra_content", call.extra_content.map(RawValue::get));
     out.push(b'}');
@@ -80,11 +84,11 @@ fn custom(call: &ToolCall<'_>) -> Result<String, AnswerError> {
 }
 
 /// The arguments as the text that they are; none are an empty object.
-fn arguments(call: &ToolCall<'_>) -> Result<String, AnswerError> {
+fn arguments(call: &ToolCall<'_>) -> Result<String, ResponseError> {
     match call.arguments()? {
         Arguments::None => Ok("{}".to_owned()),
         Arguments::Object(object) => Ok(object.to_owned()),
         Arguments::String(inside) => serde_json::from_str(&["\"", inside, "\""].concat())
-            .map_err(|_| AnswerError::Malformed("the arguments of a tool call are invalid")),
+            .map_err(|_| ResponseError::Malformed("the arguments of a tool call are invalid")),
     }
 }

@@ -3,13 +3,13 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::custom_tools::{HOW_TO_CALL, described_by_grammar, parameters};
+use crate::custom_tools::{CALL_INSTRUCTIONS, grammar_description, parameters_schema};
 use crate::edits::Edits;
 use proofgate_chat_request::{Call, Custom, Tool, ToolChoice};
 use proofgate_dialect::json::{write_all, write_member, write_string};
-use proofgate_dialect::json_text::{JsonText, inside};
+use proofgate_dialect::json_text::{JsonText, inside_quotes};
 use proofgate_dialect::losses::OTHER_FIELDS;
-use proofgate_dialect::{Asked, Untranslatable};
+use proofgate_dialect::{RequestContext, UntranslatableRequest};
 
 const CUSTOM: &str = "custom";
 
@@ -40,9 +40,9 @@ struct Grammar<'b> {
 
 /// What a request becomes.
 #[derive(Default)]
-struct Rewritten {
+struct RequestRewrite {
     edits: Edits,
-    customs: Vec<String>,
+    custom_tools: Vec<String>,
     dropped: Vec<&'static str>,
 }
 
@@ -50,37 +50,37 @@ struct Rewritten {
 ///
 /// # Errors
 /// [`Untranslatable`] where a custom tool has the name of a function: its calls could not be told apart.
-pub fn request(body: &[u8], out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
+pub fn translate_request(body: &[u8], out: &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest> {
     let read = std::str::from_utf8(body).ok();
     let read = read.and_then(|text| Some((text, serde_json::from_str::<Body<'_>>(text).ok()?)));
     let Some((text, request)) = read else {
         out.extend_from_slice(body);
-        return Ok(Asked::default());
+        return Ok(RequestContext::default());
     };
-    let mut rewritten = Rewritten::default();
-    rewritten.tools(text, request.tools.as_deref().unwrap_or_default())?;
+    let mut rewritten = RequestRewrite::default();
+    rewritten.rewrite_tools(text, request.tools.as_deref().unwrap_or_default())?;
     let calls = request.messages.iter().flatten();
     for call in calls.flat_map(|message| message.tool_calls.iter().flatten()) {
-        rewritten.call(text, call);
+        rewritten.rewrite_call(text, call);
     }
     if let Some(choice) = request.tool_choice {
-        rewritten.choice(text, choice);
+        rewritten.rewrite_choice(text, choice);
     }
     let start = out.len();
     if rewritten.edits.write(text, out).is_none() {
         out.truncate(start);
         out.extend_from_slice(body);
     }
-    Ok(Asked {
+    Ok(RequestContext {
         stream: request.stream == Some(true),
-        customs: rewritten.customs,
+        custom_tools: rewritten.custom_tools,
         dropped: rewritten.dropped,
-        ..Asked::default()
+        ..RequestContext::default()
     })
 }
 
-impl Rewritten {
-    fn tools(&mut self, text: &str, tools: &[&RawValue]) -> Result<(), Untranslatable> {
+impl RequestRewrite {
+    fn rewrite_tools(&mut self, text: &str, tools: &[&RawValue]) -> Result<(), UntranslatableRequest> {
         let read: Vec<Option<Tool<'_>>> = tools
             .iter()
             .map(|tool| serde_json::from_str(tool.get()).ok())
@@ -104,50 +104,53 @@ impl Rewritten {
             if functions.contains(&name) {
                 let message = "A function already has this name, and the provider of this model supports functions \
                                only.";
-                return Err(Untranslatable::new(format!("tools[{at}].custom.name"), message));
+                return Err(UntranslatableRequest::new(
+                    format!("tools[{at}].custom.name"),
+                    message,
+                ));
             }
             if tool.unknown.is_some() || custom.unknown.is_some() {
-                self.note(OTHER_FIELDS);
+                self.note_dropped(OTHER_FIELDS);
             }
-            let function = self.function(custom, name, tool.cache_control);
-            self.edits.put(text, raw, function);
-            self.customs.push(name.to_owned());
+            let function = self.custom_as_function(custom, name, tool.cache_control);
+            self.edits.replace(text, raw, function);
+            self.custom_tools.push(name.to_owned());
         }
         Ok(())
     }
 
-    fn function(&mut self, custom: &Custom<'_>, name: &str, cache: Option<&RawValue>) -> String {
+    fn custom_as_function(&mut self, custom: &Custom<'_>, name: &str, cache: Option<&RawValue>) -> String {
         let mut out = b"{\"type\":\"function\",\"function\":{\"name\":".to_vec();
         write_string(&mut out, name);
         let described = custom.description.filter(|description| !description.is_empty());
         let (description, between) = described.map_or(("", ""), |text| (text.inner(), "\\n\\n"));
         write_all(
             &mut out,
-            &[",\"description\":\"", description, between, HOW_TO_CALL],
+            &[",\"description\":\"", description, between, CALL_INSTRUCTIONS],
         );
         let grammar = custom.format.as_ref().and_then(|format| format.grammar);
         let grammar = grammar.and_then(|grammar| serde_json::from_str::<Grammar<'_>>(grammar.json()).ok());
         let grammar = grammar.and_then(|grammar| {
-            let definition = grammar.definition.and_then(inside)?;
-            Some(described_by_grammar(
+            let definition = grammar.definition.and_then(inside_quotes)?;
+            Some(grammar_description(
                 grammar.syntax.as_deref().unwrap_or_default(),
                 definition,
             ))
         });
         if grammar.is_some() {
-            self.note("tools[].custom.format");
+            self.note_dropped("tools[].custom.format");
         }
         write_all(
             &mut out,
-            &["\",\"parameters\":", &parameters(grammar.as_deref()), "}"],
+            &["\",\"parameters\":", &parameters_schema(grammar.as_deref()), "}"],
         );
         write_member(&mut out, "cache_control", cache.map(RawValue::get));
         out.push(b'}');
-        text_of(out)
+        into_text(out)
     }
 
     /// A call of the conversation so far.
-    fn call(&mut self, text: &str, raw: &RawValue) {
+    fn rewrite_call(&mut self, text: &str, raw: &RawValue) {
         let Ok(call) = serde_json::from_str::<Call<'_>>(raw.get()) else {
             return;
         };
@@ -155,7 +158,7 @@ impl Rewritten {
             return;
         };
         if call.unknown.is_some() || custom.unknown.is_some() {
-            self.note(OTHER_FIELDS);
+            self.note_dropped(OTHER_FIELDS);
         }
         let input = custom.input.map_or("\"\"", JsonText::raw);
         let mut out = b"{\"type\":\"function\",\"function\":{\"arguments\":".to_vec();
@@ -176,11 +179,11 @@ impl Rewritten {
             write_member(&mut out, name, value.map(RawValue::get));
         }
         out.push(b'}');
-        self.edits.put(text, raw, text_of(out));
+        self.edits.replace(text, raw, into_text(out));
     }
 
     /// The choice of a custom tool, or of several tools among which there are such.
-    fn choice(&mut self, text: &str, raw: &RawValue) {
+    fn rewrite_choice(&mut self, text: &str, raw: &RawValue) {
         let Ok(choice) = serde_json::from_str::<ToolChoice<'_>>(raw.get()) else {
             return;
         };
@@ -188,11 +191,11 @@ impl Rewritten {
             let mut out = b"{\"type\":\"function\",\"function\":{\"name\":".to_vec();
             write_string(&mut out, name);
             out.extend_from_slice(b"}}");
-            text_of(out)
+            into_text(out)
         };
         let chosen = choice.custom.as_ref().and_then(|named| named.name.as_deref());
         if let Some(name) = chosen.filter(|_| choice.kind.as_deref() == Some(CUSTOM)) {
-            self.edits.put(text, raw, function(name));
+            self.edits.replace(text, raw, function(name));
         }
         let Some(allowed) = choice
             .allowed_tools
@@ -212,10 +215,10 @@ impl Rewritten {
         let mut out = b"{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":".to_vec();
         write_string(&mut out, mode);
         write_all(&mut out, &[",\"tools\":[", &names.join(","), "]}}"]);
-        self.edits.put(text, raw, text_of(out));
+        self.edits.replace(text, raw, into_text(out));
     }
 
-    fn note(&mut self, name: &'static str) {
+    fn note_dropped(&mut self, name: &'static str) {
         if !self.dropped.contains(&name) {
             self.dropped.push(name);
         }
@@ -223,6 +226,6 @@ impl Rewritten {
 }
 
 /// What was written, which is text.
-fn text_of(written: Vec<u8>) -> String {
+fn into_text(written: Vec<u8>) -> String {
     String::from_utf8(written).unwrap_or_default()
 }

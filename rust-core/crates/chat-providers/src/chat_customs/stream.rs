@@ -1,19 +1,19 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answer::is_custom;
-use crate::anthropic_openai::arguments::Progress;
+use super::answer::is_custom_call;
+use crate::anthropic_openai::arguments::ArgumentScanner;
 use crate::anthropic_openai::chat::{Arguments, ToolCall};
-use crate::custom_tools::input_of;
+use crate::custom_tools::custom_input;
 use crate::edits::Edits;
 use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
-use proofgate_dialect::{AnswerError, Asked, Step, write_data};
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, write_data};
 
 /// Bytes of calls that are held until they are whole.
-const MOST_HELD: usize = 1 << 20;
+const MAX_BUFFERED_BYTES: usize = 1 << 20;
 
 /// Calls of custom tools in one answer.
-const MOST_CALLS: usize = 128;
+const MAX_CALLS: usize = 128;
 
 #[derive(Deserialize)]
 struct Chunk<'b> {
@@ -40,9 +40,9 @@ struct Delta<'b> {
 /// The chunks of a streamed chat completion, calls of the functions that stand for custom tools as calls of these.
 #[derive(Debug)]
 pub struct Stream {
-    asked: Asked,
+    request: RequestContext,
     calls: Vec<Call>,
-    held: usize,
+    buffered_bytes: usize,
 }
 
 /// A call of a custom tool.
@@ -52,38 +52,38 @@ struct Call {
     index: u64,
     /// What has come, as it stands between the quotes of a string.
     arguments: String,
-    progress: Progress,
+    progress: ArgumentScanner,
 }
 
 impl Stream {
     /// A stream of which nothing has come.
     #[must_use]
-    pub fn new(asked: &Asked) -> Self {
+    pub fn new(asked: &RequestContext) -> Self {
         Stream {
-            asked: asked.clone(),
+            request: asked.clone(),
             calls: Vec::new(),
-            held: 0,
+            buffered_bytes: 0,
         }
     }
 
     /// Takes an event of chat completions and appends the one that it becomes.
     ///
     /// # Errors
-    /// [`AnswerError::Malformed`] when it is no chunk, [`AnswerError::TooLarge`] at more than is held. Nothing is appended then.
-    pub fn event(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    /// [`ResponseError::Malformed`] when it is no chunk, [`ResponseError::TooLarge`] at more than is held. Nothing is appended then.
+    pub fn push_event(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         if data.trim_ascii() == b"[DONE]" {
             write_data(out, |out| out.extend_from_slice(data));
-            return Ok(Step::Ended);
+            return Ok(StreamStatus::Finished);
         }
-        let malformed = || AnswerError::Malformed("not a chunk of a chat completion");
+        let malformed = || ResponseError::Malformed("not a chunk of a chat completion");
         let text = std::str::from_utf8(data).map_err(|_| malformed())?;
         let chunk: Chunk<'_> = serde_json::from_str(text).map_err(|_| malformed())?;
         let mut edits = Edits::default();
         for choice in &chunk.choices {
             for raw in choice.delta.tool_calls.iter().flatten() {
                 let fragment: ToolCall<'_> = serde_json::from_str(raw.get()).map_err(|_| malformed())?;
-                if let Some(fragment) = self.fragment(choice.index, &fragment)? {
-                    edits.put(text, raw, fragment);
+                if let Some(fragment) = self.rewrite_fragment(choice.index, &fragment)? {
+                    edits.replace(text, raw, fragment);
                 }
             }
         }
@@ -91,30 +91,34 @@ impl Stream {
         edits.write(text, &mut event).ok_or_else(malformed)?;
         write_data(out, |out| out.extend_from_slice(&event));
         Ok(if chunk.error.is_some() {
-            Step::Failed
+            StreamStatus::Failed
         } else {
-            Step::Continues
+            StreamStatus::InProgress
         })
     }
 
     /// What a fragment of a call becomes; `None` where it is of no custom tool.
-    fn fragment(&mut self, choice: u64, fragment: &ToolCall<'_>) -> Result<Option<String>, AnswerError> {
+    fn rewrite_fragment(
+        &mut self,
+        choice: u64,
+        fragment: &ToolCall<'_>,
+    ) -> Result<Option<String>, ResponseError> {
         let index = fragment.index.unwrap_or(0);
         let known = self
             .calls
             .iter()
             .rposition(|call| (call.choice, call.index) == (choice, index));
-        let begins = is_custom(fragment, &self.asked);
+        let begins = is_custom_call(fragment, &self.request);
         let at = match known {
             _ if begins => {
-                if self.calls.len() >= MOST_CALLS {
-                    return Err(AnswerError::TooLarge);
+                if self.calls.len() >= MAX_CALLS {
+                    return Err(ResponseError::TooLarge);
                 }
                 self.calls.push(Call {
                     choice,
                     index,
                     arguments: String::new(),
-                    progress: Progress::default(),
+                    progress: ArgumentScanner::default(),
                 });
                 self.calls.len() - 1
             }
@@ -124,46 +128,46 @@ impl Stream {
         let Some(call) = self.calls.get_mut(at) else {
             return Ok(None);
         };
-        let before = call.progress.is_whole();
+        let before = call.progress.is_complete();
         match fragment.arguments()? {
             Arguments::None => {}
-            Arguments::String(text) => call.take(text),
+            Arguments::String(text) => call.push_arguments(text),
             Arguments::Object(json) => {
                 let quoted = serde_json::to_string(json).unwrap_or_default();
-                call.take(quoted.trim_matches('"'));
+                call.push_arguments(quoted.trim_matches('"'));
             }
         }
-        self.held = self.calls.iter().map(|call| call.arguments.len()).sum();
-        if self.held > MOST_HELD {
-            return Err(AnswerError::TooLarge);
+        self.buffered_bytes = self.calls.iter().map(|call| call.arguments.len()).sum();
+        if self.buffered_bytes > MAX_BUFFERED_BYTES {
+            return Err(ResponseError::TooLarge);
         }
         let Some(call) = self.calls.get_mut(at) else {
             return Ok(None);
         };
-        let input = match call.progress.is_whole() && !before {
-            true => call.input()?,
+        let input = match call.progress.is_complete() && !before {
+            true => call.take_input()?,
             false => String::new(),
         };
-        Ok(Some(written(fragment, index, begins, &input)))
+        Ok(Some(custom_call_delta(fragment, index, begins, &input)))
     }
 }
 
 impl Call {
-    fn take(&mut self, text: &str) {
-        self.progress.take(text);
+    fn push_arguments(&mut self, text: &str) {
+        self.progress.push(text);
         self.arguments.push_str(text);
     }
 
     /// The text of a call that is whole, of which nothing is held any more.
-    fn input(&mut self) -> Result<String, AnswerError> {
+    fn take_input(&mut self) -> Result<String, ResponseError> {
         let quoted = ["\"", &std::mem::take(&mut self.arguments), "\""].concat();
         let arguments: String = serde_json::from_str(&quoted)
-            .map_err(|_| AnswerError::Malformed("the arguments of a tool call are invalid"))?;
-        Ok(input_of(&arguments))
+            .map_err(|_| ResponseError::Malformed("the arguments of a tool call are invalid"))?;
+        Ok(custom_input(&arguments))
     }
 }
 
-fn written(fragment: &ToolCall<'_>, index: u64, begins: bool, input: &str) -> String {
+fn custom_call_delta(fragment: &ToolCall<'_>, index: u64, begins: bool, input: &str) -> String {
     let mut out = b"{\"index\":".to_vec();
     write_number(&mut out, index);
     if let Some(id) = fragment.id() {

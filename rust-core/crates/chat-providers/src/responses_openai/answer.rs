@@ -1,11 +1,11 @@
-use crate::anthropic_openai::chat::Answer;
+use crate::anthropic_openai::chat::ChatCompletion;
 use crate::anthropic_openai::json::inside_quotes;
-use crate::anthropic_openai::stop::Finish;
+use crate::anthropic_openai::stop::FinishReason;
 use crate::anthropic_openai::usage::usage_of;
-use crate::responses_openai::events::Items;
+use crate::responses_openai::events::OutputItems;
 use crate::responses_openai::output::Output;
-use crate::responses_openai::stream::head_of;
-use proofgate_dialect::{AnswerError, Asked, Usage};
+use crate::responses_openai::stream::response_base;
+use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
 /// Appends to `out` the Response that says what a chat answer says, and returns its usage.
 ///
@@ -13,28 +13,38 @@ use proofgate_dialect::{AnswerError, Asked, Usage};
 /// on an error.
 ///
 /// # Errors
-/// [`AnswerError::Failed`] when the body is an error under a status of success ([`error`](super::error) writes it), or ends with
-/// one. [`AnswerError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either;
-/// [`AnswerError::TooLarge`] at more than 8 MiB, 512 items or 128 calls.
+/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::error) writes it), or ends with
+/// one. [`ResponseError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either;
+/// [`ResponseError::TooLarge`] at more than 8 MiB, 512 items or 128 calls.
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
-pub fn answer(body: &[u8], asked: &Asked, created: u64, out: &mut Vec<u8>) -> Result<Usage, AnswerError> {
-    let answer = Answer::read(body)?;
+pub fn translate_response(
+    body: &[u8],
+    asked: &RequestContext,
+    created: u64,
+    out: &mut Vec<u8>,
+) -> Result<Usage, ResponseError> {
+    let answer = ChatCompletion::read(body)?;
     if answer.error("").is_some() {
-        return Err(AnswerError::Failed("an error with a success status"));
+        return Err(ResponseError::Failed("an error with a success status"));
     }
-    let choice = answer.choice().ok_or(AnswerError::Malformed("no choices"))?;
+    let choice = answer.choice().ok_or(ResponseError::Malformed("no choices"))?;
     let said = choice.message.as_ref();
-    let said = said.ok_or(AnswerError::Malformed("no message"))?;
-    let items = Items::new(inside_quotes(answer.id).unwrap_or_default(), created, false);
-    let tools = asked.response.as_ref().map(|response| response.tools.clone());
+    let said = said.ok_or(ResponseError::Malformed("no message"))?;
+    let items = OutputItems::new(inside_quotes(answer.id).unwrap_or_default(), created, false);
+    let tools = asked
+        .responses_context
+        .as_ref()
+        .map(|response| response.tools.clone());
     let mut output = Output::new(items, tools.unwrap_or_default());
     // No event is written of a whole answer.
     let mut events = Vec::new();
-    output.take(said, choice.logprobs, &mut events)?;
-    let finish = choice.finish_reason().map_or(Finish::Done, Finish::of);
+    output.push_message(said, choice.logprobs, &mut events)?;
+    let finish = choice
+        .finish_reason()
+        .map_or(FinishReason::Completed, FinishReason::parse);
     let status = output.finish(finish, &mut events)?;
     let usage = answer.usage().as_ref().and_then(usage_of).unwrap_or_default();
-    head_of(asked, created).write(status, &output.items, Some(&usage), out);
+    response_base(asked, created).write(status, &output.items, Some(&usage), out);
     Ok(usage)
 }

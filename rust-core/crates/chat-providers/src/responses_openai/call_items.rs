@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::custom_tools::members;
-use crate::responses_openai::response::put_compact;
-use crate::responses_openai::tools::put;
+use crate::responses_openai::response::write_compact;
+use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::{SentTool, ToolKind};
+use proofgate_dialect::{ToolKind, ToolMapping};
 
 /// A call for the client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallItem<'c> {
     pub(super) kind: ToolKind,
-    pub(super) tool: Option<&'c SentTool>,
+    pub(super) tool: Option<&'c ToolMapping>,
     /// Insides of strings: the item's id, the call's, and the name at the provider.
     pub(super) id: &'c str,
     pub(super) call_id: &'c str,
@@ -22,7 +22,7 @@ pub(super) struct CallItem<'c> {
 }
 
 /// What the ids of such items begin with.
-pub(super) fn prefix(kind: ToolKind) -> &'static str {
+pub(super) fn id_prefix(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Function => "fc",
         ToolKind::Custom => "ctc",
@@ -46,7 +46,7 @@ impl CallItem<'_> {
             ToolKind::ToolSearch => "tool_search_call",
         };
         for piece in ["{\"id\":\"", self.id, "\",\"type\":\"", kind] {
-            put(&mut out, piece);
+            write_json(&mut out, piece);
         }
         for piece in [
             "\",\"status\":\"",
@@ -55,20 +55,20 @@ impl CallItem<'_> {
             self.call_id,
             "\"",
         ] {
-            put(&mut out, piece);
+            write_json(&mut out, piece);
         }
         if matches!(self.kind, ToolKind::Function | ToolKind::Custom) {
-            put(&mut out, ",\"name\":");
+            write_json(&mut out, ",\"name\":");
             match self.tool {
                 Some(tool) => write_string(&mut out, &tool.name),
                 None => {
                     for piece in ["\"", self.name, "\""] {
-                        put(&mut out, piece);
+                        write_json(&mut out, piece);
                     }
                 }
             }
             if let Some(namespace) = self.tool.and_then(|tool| tool.namespace.as_deref()) {
-                put(&mut out, ",\"namespace\":");
+                write_json(&mut out, ",\"namespace\":");
                 write_string(&mut out, namespace);
             }
         }
@@ -79,30 +79,34 @@ impl CallItem<'_> {
 }
 
 /// The members that a call of a tool of OpenAI's has, a comma before each; `None` where the arguments are not such a call's.
-pub(super) fn own_members(kind: ToolKind, arguments: &str) -> Option<Vec<u8>> {
+pub(super) fn openai_members(kind: ToolKind, arguments: &str) -> Option<Vec<u8>> {
     let members = members(arguments)?;
     let mut out = Vec::new();
     match kind {
         ToolKind::Function | ToolKind::Custom => return None,
         ToolKind::LocalShell => {
-            let command = members.get("command").filter(|command| is_strings(command))?;
-            put(&mut out, ",\"action\":{\"type\":\"exec\",\"command\":");
-            put_compact(command.get(), &mut out);
-            put(&mut out, ",\"env\":");
-            put_compact(members.get("env").map_or("{}", |env| env.get()), &mut out);
+            let command = members
+                .get("command")
+                .filter(|command| is_string_array(command))?;
+            write_json(&mut out, ",\"action\":{\"type\":\"exec\",\"command\":");
+            write_compact(command.get(), &mut out);
+            write_json(&mut out, ",\"env\":");
+            write_compact(members.get("env").map_or("{}", |env| env.get()), &mut out);
             for name in ["timeout_ms", "user", "working_directory"] {
-                put_member(name, members.get(name), &mut out);
+                write_nullable_member(name, members.get(name), &mut out);
             }
             out.push(b'}');
         }
         ToolKind::Shell => {
-            let commands = members.get("commands").filter(|commands| is_strings(commands))?;
-            put(&mut out, ",\"action\":{\"commands\":");
-            put_compact(commands.get(), &mut out);
+            let commands = members
+                .get("commands")
+                .filter(|commands| is_string_array(commands))?;
+            write_json(&mut out, ",\"action\":{\"commands\":");
+            write_compact(commands.get(), &mut out);
             for name in ["timeout_ms", "max_output_length"] {
-                put_member(name, members.get(name), &mut out);
+                write_nullable_member(name, members.get(name), &mut out);
             }
-            put(&mut out, "},\"environment\":{\"type\":\"local\"}");
+            write_json(&mut out, "},\"environment\":{\"type\":\"local\"}");
         }
         ToolKind::ApplyPatch => {
             let is_string = |name: &str| {
@@ -120,27 +124,27 @@ pub(super) fn own_members(kind: ToolKind, arguments: &str) -> Option<Vec<u8>> {
             for name in ["type", "path", "diff"] {
                 let Some(value) = members.get(name) else { continue };
                 for piece in [std::mem::replace(&mut before, ",\""), name, "\":", value.get()] {
-                    put(&mut out, piece);
+                    write_json(&mut out, piece);
                 }
             }
             out.push(b'}');
         }
         ToolKind::ToolSearch => {
-            put(&mut out, ",\"execution\":\"client\",\"arguments\":");
-            put_compact(arguments, &mut out);
+            write_json(&mut out, ",\"execution\":\"client\",\"arguments\":");
+            write_compact(arguments, &mut out);
         }
     }
     Some(out)
 }
 
-fn is_strings(value: &RawValue) -> bool {
+fn is_string_array(value: &RawValue) -> bool {
     serde_json::from_str::<Vec<Cow<'_, str>>>(value.get()).is_ok()
 }
 
 /// Appends a member, a comma before it, or that there is none.
-fn put_member(name: &str, value: Option<&&RawValue>, out: &mut Vec<u8>) {
+fn write_nullable_member(name: &str, value: Option<&&RawValue>, out: &mut Vec<u8>) {
     for piece in [",\"", name, "\":"] {
-        put(out, piece);
+        write_json(out, piece);
     }
-    put_compact(value.map_or("null", |value| value.get()), out);
+    write_compact(value.map_or("null", |value| value.get()), out);
 }

@@ -1,40 +1,40 @@
 //! Which tools the model may or must call.
 
-use crate::responses_openai::tools::{MOST_TOOLS, Tools, put};
+use crate::responses_openai::tools::{MAX_TOOLS, Tools, write_json};
 use proofgate_dialect::ToolKind;
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 
-const OF_OPENAI: &str =
+const UNKNOWN_TOOL_ERROR: &str =
     "The provider of this model cannot call it: it is not one of the functions in this request.";
 
 /// What a `tool_choice` says.
 #[derive(Debug, Default)]
-pub(super) enum Choice {
+pub(super) enum ToolChoice {
     #[default]
     Auto,
     None,
     Required,
     /// A function, by its name at the provider.
-    One(String),
+    Function(String),
     /// Those of these names alone, and whether one has to be called.
-    Among(Vec<String>, bool),
+    AllowedTools(Vec<String>, bool),
 }
 
-impl Choice {
+impl ToolChoice {
     /// Reads the body's `tool_choice`.
     pub(super) fn read(
         field: &Field<'_, '_>,
         tools: &Tools<'_>,
-        losses: &mut Losses,
-    ) -> Result<Self, Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<Self, UntranslatableRequest> {
         if field.is_string() {
             return match &*field.text()? {
-                "auto" => Ok(Choice::Auto),
-                "none" => Ok(Choice::None),
-                "required" => Ok(Choice::Required),
-                _ => Err(field.refuse("It must be auto, none, required or an object.")),
+                "auto" => Ok(ToolChoice::Auto),
+                "none" => Ok(ToolChoice::None),
+                "required" => Ok(ToolChoice::Required),
+                _ => Err(field.error("It must be auto, none, required or an object.")),
             };
         }
         let mut is_required = false;
@@ -50,27 +50,27 @@ impl Choice {
             }
         }
         if !allows {
-            let mut names = names_of(field, tools)?;
+            let mut names = provider_names(field, tools)?;
             return match (names.pop(), names.is_empty()) {
-                (Some(name), true) => Ok(Choice::One(name)),
+                (Some(name), true) => Ok(ToolChoice::Function(name)),
                 (Some(name), false) => {
                     names.push(name);
-                    Ok(Choice::Among(names, true))
+                    Ok(ToolChoice::AllowedTools(names, true))
                 }
-                (None, _) => Err(field.refuse(OF_OPENAI)),
+                (None, _) => Err(field.error(UNKNOWN_TOOL_ERROR)),
             };
         }
         let mut names = Vec::new();
         if let Some(listed) = listed {
             let elements = listed.elements()?;
-            if elements.len() > MOST_TOOLS {
-                return Err(listed.refuse("There are more than 1024 tools."));
+            if elements.len() > MAX_TOOLS {
+                return Err(listed.error("There are more than 1024 tools."));
             }
             for (index, tool) in elements.into_iter().enumerate() {
                 let tool = listed.element(index, tool);
-                let found = names_of(&tool, tools)?;
+                let found = provider_names(&tool, tools)?;
                 if found.is_empty() {
-                    losses.lose("tools[].type", &tool)?;
+                    losses.drop_listed("tools[].type", &tool)?;
                 }
                 names.extend(found);
             }
@@ -79,8 +79,8 @@ impl Choice {
         names.sort_unstable();
         names.dedup();
         match names.is_empty() {
-            true => Err(field.refuse(OF_OPENAI)),
-            false => Ok(Choice::Among(names, is_required)),
+            true => Err(field.error(UNKNOWN_TOOL_ERROR)),
+            false => Ok(ToolChoice::AllowedTools(names, is_required)),
         }
     }
 
@@ -88,47 +88,50 @@ impl Choice {
     ///
     /// # Errors
     /// [`Untranslatable`] where a tool has to be called and there is none.
-    pub(super) fn write(&self, has_tools: bool, out: &mut Vec<u8>) -> Result<(), Untranslatable> {
+    pub(super) fn write(&self, has_tools: bool, out: &mut Vec<u8>) -> Result<(), UntranslatableRequest> {
         if !has_tools {
             return match self {
-                Choice::Auto | Choice::None | Choice::Among(_, false) => Ok(()),
-                _ => Err(Untranslatable::new("tool_choice", "There is no tool to call.")),
+                ToolChoice::Auto | ToolChoice::None | ToolChoice::AllowedTools(_, false) => Ok(()),
+                _ => Err(UntranslatableRequest::new(
+                    "tool_choice",
+                    "There is no tool to call.",
+                )),
             };
         }
         match self {
-            Choice::Auto => {}
-            Choice::None => put(out, r#","tool_choice":"none""#),
-            Choice::Required => put(out, r#","tool_choice":"required""#),
-            Choice::One(name) => {
-                put(out, r#","tool_choice":"#);
+            ToolChoice::Auto => {}
+            ToolChoice::None => write_json(out, r#","tool_choice":"none""#),
+            ToolChoice::Required => write_json(out, r#","tool_choice":"required""#),
+            ToolChoice::Function(name) => {
+                write_json(out, r#","tool_choice":"#);
                 write_function(name, out);
             }
-            Choice::Among(names, is_required) => {
-                put(
+            ToolChoice::AllowedTools(names, is_required) => {
+                write_json(
                     out,
                     r#","tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"#,
                 );
-                put(out, if *is_required { "\"required\"" } else { "\"auto\"" });
+                write_json(out, if *is_required { "\"required\"" } else { "\"auto\"" });
                 let mut before = ",\"tools\":[";
                 for name in names {
-                    put(out, std::mem::replace(&mut before, ","));
+                    write_json(out, std::mem::replace(&mut before, ","));
                     write_function(name, out);
                 }
-                put(out, "]}}");
+                write_json(out, "]}}");
             }
         }
         Ok(())
     }
 
     /// Makes the choice among the tools by leaving out the others, for providers that have no such choice.
-    pub(super) fn narrow(self, tools: &mut Tools<'_>) -> Self {
+    pub(super) fn restrict_tools(self, tools: &mut Tools<'_>) -> Self {
         match self {
-            Choice::Among(names, is_required) => {
-                tools.keep(&names);
+            ToolChoice::AllowedTools(names, is_required) => {
+                tools.retain(&names);
                 if is_required {
-                    Choice::Required
+                    ToolChoice::Required
                 } else {
-                    Choice::Auto
+                    ToolChoice::Auto
                 }
             }
             choice => choice,
@@ -137,13 +140,13 @@ impl Choice {
 }
 
 fn write_function(name: &str, out: &mut Vec<u8>) {
-    put(out, r#"{"type":"function","function":{"name":"#);
+    write_json(out, r#"{"type":"function","function":{"name":"#);
     write_string(out, name);
-    put(out, "}}");
+    write_json(out, "}}");
 }
 
 /// The names at the provider of what a choice refers to: one, all of a namespace, or none where OpenAI runs it.
-fn names_of(tool: &Field<'_, '_>, tools: &Tools<'_>) -> Result<Vec<String>, Untranslatable> {
+fn provider_names(tool: &Field<'_, '_>, tools: &Tools<'_>) -> Result<Vec<String>, UntranslatableRequest> {
     let (mut kind, mut name, mut namespace) = (None, None, None);
     for (member_name, value) in tool.members()? {
         let member = tool.member(&member_name, value);
@@ -159,7 +162,7 @@ fn names_of(tool: &Field<'_, '_>, tools: &Tools<'_>) -> Result<Vec<String>, Untr
         (Some("function"), Some(name)) => (ToolKind::Function, name),
         (Some("custom"), Some(name)) => (ToolKind::Custom, name),
         (Some("namespace"), Some(name)) => {
-            return Ok(tools.names.of_namespace(name).map(str::to_owned).collect());
+            return Ok(tools.names.in_namespace(name).map(str::to_owned).collect());
         }
         (Some("local_shell"), _) => (ToolKind::LocalShell, "local_shell"),
         (Some("shell"), _) => (ToolKind::Shell, "shell"),
@@ -168,5 +171,8 @@ fn names_of(tool: &Field<'_, '_>, tools: &Tools<'_>) -> Result<Vec<String>, Untr
         _ => return Ok(Vec::new()),
     };
     let found = tools.names.find(kind, namespace.as_deref(), name);
-    Ok(found.map(|tool| tool.sent.to_string()).into_iter().collect())
+    Ok(found
+        .map(|tool| tool.provider_name.to_string())
+        .into_iter()
+        .collect())
 }

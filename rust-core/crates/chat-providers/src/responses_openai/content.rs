@@ -1,8 +1,8 @@
 //! What a message or a result of a tool says, in parts.
 
-use crate::responses_openai::tools::{inside, put};
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::field::{Field, Losses};
+use crate::responses_openai::tools::{inside_quotes, write_json};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::losses::OTHER_FIELDS;
 
@@ -47,17 +47,20 @@ pub(super) fn required<'m, 'b, 'p>(
     object: &Field<'_, '_>,
     member: Option<&'m Field<'b, 'p>>,
     why: &'static str,
-) -> Result<&'m Field<'b, 'p>, Untranslatable> {
-    member.ok_or_else(|| object.refuse(why))
+) -> Result<&'m Field<'b, 'p>, UntranslatableRequest> {
+    member.ok_or_else(|| object.error(why))
 }
 
 /// Reads a string, or an array of parts.
-pub(super) fn read<'b>(field: &Field<'b, '_>, losses: &mut Losses) -> Result<Vec<Part<'b>>, Untranslatable> {
+pub(super) fn read<'b>(
+    field: &Field<'b, '_>,
+    losses: &mut DroppedFields,
+) -> Result<Vec<Part<'b>>, UntranslatableRequest> {
     if field.is_string() {
-        return Ok(vec![Part::Text(inside(field.json()))]);
+        return Ok(vec![Part::Text(inside_quotes(field.json()))]);
     }
     let elements = field.elements();
-    let elements = elements.map_err(|_| field.refuse("It must be a string or an array of parts."))?;
+    let elements = elements.map_err(|_| field.error("It must be a string or an array of parts."))?;
     let mut parts = Vec::with_capacity(elements.len());
     for (index, part) in elements.into_iter().enumerate() {
         parts.extend(read_part(&field.element(index, part), losses)?);
@@ -65,7 +68,10 @@ pub(super) fn read<'b>(field: &Field<'b, '_>, losses: &mut Losses) -> Result<Vec
     Ok(parts)
 }
 
-fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Part<'b>>, Untranslatable> {
+fn read_part<'b>(
+    part: &Field<'b, '_>,
+    losses: &mut DroppedFields,
+) -> Result<Option<Part<'b>>, UntranslatableRequest> {
     let listed = part.members()?;
     let mut members = Members::default();
     for (name, value) in &listed {
@@ -82,11 +88,11 @@ fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Par
             "detail" => members.detail = Some(member),
             "file_id" => {
                 return Err(
-                    member.refuse("The provider cannot read files stored at OpenAI: send the file's data.")
+                    member.error("The provider cannot read files stored at OpenAI: send the file's data.")
                 );
             }
             "prompt_cache_breakpoint" => {
-                losses.lose("input[].content[].prompt_cache_breakpoint", &member)?;
+                losses.drop_listed("input[].content[].prompt_cache_breakpoint", &member)?;
             }
             // Of what the model said: whence it has it, and how sure it was.
             "annotations" | "logprobs" => {}
@@ -97,80 +103,81 @@ fn read_part<'b>(part: &Field<'b, '_>, losses: &mut Losses) -> Result<Option<Par
     match kind.as_deref() {
         Some("input_text" | "output_text" | "text" | "summary_text" | "reasoning_text") => {
             let text = required(part, members.text.as_ref(), "It must have text.")?;
-            text.literal().map(|text| Some(Part::Text(inside(text))))
+            text.literal().map(|text| Some(Part::Text(inside_quotes(text))))
         }
         Some("refusal") => {
             let text = required(part, members.refusal.as_ref(), "It must have a refusal.")?;
-            text.literal().map(|text| Some(Part::Refusal(inside(text))))
+            text.literal()
+                .map(|text| Some(Part::Refusal(inside_quotes(text))))
         }
         Some("input_image") => {
             let url = required(part, members.image_url.as_ref(), "It must have an image_url.")?;
-            image(url, members.detail.as_ref(), losses).map(Some)
+            read_image(url, members.detail.as_ref(), losses).map(Some)
         }
-        Some("input_file") => file(part, &members, losses).map(Some),
+        Some("input_file") => read_file(part, &members, losses).map(Some),
         Some("input_audio") => {
             let audio = required(part, members.audio.as_ref(), "It must have input_audio.")?;
             let json = [r#"{"type":"input_audio","input_audio":"#, audio.json(), "}"].concat();
             Ok(Some(Part::Media(json.into_bytes())))
         }
-        _ => losses.lose("input[].content[].type", part).map(|()| None),
+        _ => losses.drop_listed("input[].content[].type", part).map(|()| None),
     }
 }
 
-fn image<'b>(
+fn read_image<'b>(
     url: &Field<'b, '_>,
     detail: Option<&Field<'b, '_>>,
-    losses: &mut Losses,
-) -> Result<Part<'b>, Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<Part<'b>, UntranslatableRequest> {
     let mut out = Vec::new();
-    put(&mut out, r#"{"type":"image_url","image_url":{"url":"#);
-    put(&mut out, url.literal()?);
+    write_json(&mut out, r#"{"type":"image_url","image_url":{"url":"#);
+    write_json(&mut out, url.literal()?);
     if let Some(detail) = detail {
         match &*detail.text()? {
             "auto" => {}
             said @ ("low" | "high") => {
-                put(&mut out, r#","detail":"#);
+                write_json(&mut out, r#","detail":"#);
                 write_string(&mut out, said);
             }
             // As much as there is: chat's most.
             _ => {
                 losses.note("input[].content[].detail", detail);
-                put(&mut out, r#","detail":"high""#);
+                write_json(&mut out, r#","detail":"high""#);
             }
         }
     }
-    put(&mut out, "}}");
+    write_json(&mut out, "}}");
     Ok(Part::Media(out))
 }
 
 /// An address stands in the place of the data: providers that fetch it are told so there.
-fn file<'b>(
+fn read_file<'b>(
     part: &Field<'b, '_>,
     members: &Members<'b, '_>,
-    losses: &mut Losses,
-) -> Result<Part<'b>, Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<Part<'b>, UntranslatableRequest> {
     let data = members.file_data.as_ref().or(members.file_url.as_ref());
-    let data = data.ok_or_else(|| part.refuse("It must have file_data or a file_url."))?;
+    let data = data.ok_or_else(|| part.error("It must have file_data or a file_url."))?;
     if let Some(detail) = &members.detail {
-        losses.lose("input[].content[].detail", detail)?;
+        losses.drop_listed("input[].content[].detail", detail)?;
     }
     let mut out = Vec::new();
-    put(&mut out, r#"{"type":"file","file":{"#);
+    write_json(&mut out, r#"{"type":"file","file":{"#);
     if let Some(filename) = &members.filename {
-        put(&mut out, r#""filename":"#);
-        put(&mut out, filename.literal()?);
+        write_json(&mut out, r#""filename":"#);
+        write_json(&mut out, filename.literal()?);
         out.push(b',');
     }
-    put(&mut out, r#""file_data":"#);
-    put(&mut out, data.literal()?);
-    put(&mut out, "}}");
+    write_json(&mut out, r#""file_data":"#);
+    write_json(&mut out, data.literal()?);
+    write_json(&mut out, "}}");
     Ok(Part::Media(out))
 }
 
 /// Appends a content: a string where there is one text, an array of parts else.
 pub(super) fn write(parts: &[Part<'_>], out: &mut Vec<u8>) {
     match parts {
-        [] => put(out, "\"\""),
+        [] => write_json(out, "\"\""),
         [Part::Media(json)] => {
             out.push(b'[');
             out.extend_from_slice(json);
@@ -180,7 +187,7 @@ pub(super) fn write(parts: &[Part<'_>], out: &mut Vec<u8>) {
         parts => {
             let mut before = "[";
             for part in parts {
-                put(out, std::mem::replace(&mut before, ","));
+                write_json(out, std::mem::replace(&mut before, ","));
                 write_part(part, out);
             }
             out.push(b']');
@@ -197,7 +204,7 @@ fn write_part(part: &Part<'_>, out: &mut Vec<u8>) {
                 part.text().unwrap_or_default(),
                 r#""}"#,
             ] {
-                put(out, piece);
+                write_json(out, piece);
             }
         }
     }
@@ -207,8 +214,8 @@ fn write_part(part: &Part<'_>, out: &mut Vec<u8>) {
 pub(super) fn write_texts(parts: &[Part<'_>], out: &mut Vec<u8>) {
     let mut before = "\"";
     for text in parts.iter().filter_map(Part::text) {
-        put(out, std::mem::replace(&mut before, "\\n"));
-        put(out, text);
+        write_json(out, std::mem::replace(&mut before, "\\n"));
+        write_json(out, text);
     }
-    put(out, if before == "\"" { "\"\"" } else { "\"" });
+    write_json(out, if before == "\"" { "\"\"" } else { "\"" });
 }

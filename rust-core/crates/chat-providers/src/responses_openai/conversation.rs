@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::responses_openai::content::{self, Part};
-use crate::responses_openai::thoughts::Thoughts;
-use crate::responses_openai::tools::put;
+use crate::responses_openai::thoughts::TurnReasoning;
+use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_string;
 
 /// What a tool's result says of what only the user can show.
-const SHOWN: &str = "\"The result is in the next user message.\"";
+const RESULT_IN_USER_MESSAGE: &str = "\"The result is in the next user message.\"";
 
 /// A call of a function, as it is sent.
 pub(super) struct Call<'b> {
@@ -23,14 +23,14 @@ pub(super) struct Call<'b> {
 
 /// What the assistant says in one turn.
 #[derive(Default)]
-struct Turn<'b> {
-    begun: bool,
+struct AssistantTurn<'b> {
+    has_started: bool,
     /// Insides of strings.
     text: String,
     refusal: String,
     has_text: bool,
     calls: Vec<Call<'b>>,
-    thoughts: Thoughts,
+    reasoning: TurnReasoning,
 }
 
 /// The messages so far.
@@ -38,90 +38,90 @@ pub(super) struct Conversation<'b> {
     /// Instructions, and what the system says before all others: insides of a string.
     system: String,
     messages: Vec<u8>,
-    turn: Turn<'b>,
+    turn: AssistantTurn<'b>,
     /// Ids of the calls whose results have not come.
-    open: HashSet<Cow<'b, str>>,
+    pending_calls: HashSet<Cow<'b, str>>,
     /// Messages that stand behind them.
-    behind: Vec<u8>,
+    deferred_messages: Vec<u8>,
     /// Pictures and files of results, which the user shows, if only text is taken in results.
-    shown: Vec<Part<'b>>,
-    results_are_texts: bool,
+    pending_media: Vec<Part<'b>>,
+    text_only_results: bool,
 }
 
 /// Appends the comma before another element, if there is one before it.
-fn next(out: &mut Vec<u8>) {
+fn write_separator(out: &mut Vec<u8>) {
     if !out.is_empty() {
         out.push(b',');
     }
 }
 
 impl<'b> Conversation<'b> {
-    /// One without a message. `results_are_texts`: whether a tool's result can be nothing else.
+    /// One without a message. `text_only_results`: whether a tool's result can be nothing else.
     pub(super) fn new(results_are_texts: bool) -> Self {
         Conversation {
             system: String::new(),
             messages: Vec::new(),
-            turn: Turn::default(),
-            open: HashSet::new(),
-            behind: Vec::new(),
-            shown: Vec::new(),
-            results_are_texts,
+            turn: AssistantTurn::default(),
+            pending_calls: HashSet::new(),
+            deferred_messages: Vec::new(),
+            pending_media: Vec::new(),
+            text_only_results: results_are_texts,
         }
     }
 
     /// The system speaks. Some models take it only before all others, and once.
-    pub(super) fn system(&mut self, parts: &[Part<'_>]) {
+    pub(super) fn push_system(&mut self, parts: &[Part<'_>]) {
         let mut text = Vec::new();
         content::write_texts(parts, &mut text);
         let text = String::from_utf8(text).unwrap_or_default();
-        let inside = super::tools::inside(&text);
+        let inside = super::tools::inside_quotes(&text);
         if inside.is_empty() {
             return;
         }
-        if self.messages.is_empty() && self.behind.is_empty() && !self.turn.begun {
+        if self.messages.is_empty() && self.deferred_messages.is_empty() && !self.turn.has_started {
             if !self.system.is_empty() {
                 self.system.push_str("\\n\\n");
             }
             self.system.push_str(inside);
             return;
         }
-        let out = self.other();
-        put(out, "{\"role\":\"system\",\"content\":");
-        put(out, &text);
+        let out = self.message_buffer();
+        write_json(out, "{\"role\":\"system\",\"content\":");
+        write_json(out, &text);
         out.push(b'}');
     }
 
-    pub(super) fn user(&mut self, parts: &[Part<'_>]) {
-        let out = self.other();
-        put(out, "{\"role\":\"user\",\"content\":");
+    pub(super) fn push_user(&mut self, parts: &[Part<'_>]) {
+        let out = self.message_buffer();
+        write_json(out, "{\"role\":\"user\",\"content\":");
         content::write(parts, out);
         out.push(b'}');
     }
 
     /// Where a message goes that is not the assistant's: behind the results of its calls.
-    fn other(&mut self) -> &mut Vec<u8> {
-        self.end_turn();
-        let out = if self.open.is_empty() {
+    fn message_buffer(&mut self) -> &mut Vec<u8> {
+        self.close_turn();
+        let out = if self.pending_calls.is_empty() {
             &mut self.messages
         } else {
-            &mut self.behind
+            &mut self.deferred_messages
         };
-        next(out);
+        write_separator(out);
         out
     }
 
     /// The assistant's turn, which begins if it is not its own.
-    fn turn(&mut self) -> &mut Turn<'b> {
-        if !self.turn.begun {
-            self.settle();
-            self.turn.begun = true;
+    fn assistant_turn(&mut self) -> &mut AssistantTurn<'b> {
+        if !self.turn.has_started {
+            self.flush_deferred();
+            self.turn.has_started = true;
         }
         &mut self.turn
     }
 
     /// The assistant says something.
-    pub(super) fn assistant(&mut self, parts: &[Part<'_>]) {
-        let turn = self.turn();
+    pub(super) fn push_assistant(&mut self, parts: &[Part<'_>]) {
+        let turn = self.assistant_turn();
         let mut is_first = true;
         for part in parts {
             match part {
@@ -138,61 +138,61 @@ impl<'b> Conversation<'b> {
         }
     }
 
-    pub(super) fn thoughts(&mut self) -> &mut Thoughts {
-        &mut self.turn().thoughts
+    pub(super) fn reasoning(&mut self) -> &mut TurnReasoning {
+        &mut self.assistant_turn().reasoning
     }
 
-    pub(super) fn call(&mut self, call: Call<'b>) {
-        self.turn().calls.push(call);
+    pub(super) fn push_call(&mut self, call: Call<'b>) {
+        self.assistant_turn().calls.push(call);
     }
 
     /// A call has this result.
-    pub(super) fn result(&mut self, id: &str, parts: Vec<Part<'b>>) {
-        self.end_turn();
+    pub(super) fn push_result(&mut self, id: &str, parts: Vec<Part<'b>>) {
+        self.close_turn();
         let out = &mut self.messages;
-        next(out);
-        put(out, "{\"role\":\"tool\",\"tool_call_id\":");
+        write_separator(out);
+        write_json(out, "{\"role\":\"tool\",\"tool_call_id\":");
         write_string(out, id);
-        put(out, ",\"content\":");
+        write_json(out, ",\"content\":");
         let is_text = |part: &Part<'_>| !matches!(part, Part::Media(_));
         if parts.iter().all(is_text) {
             content::write_texts(&parts, out);
-        } else if self.results_are_texts {
+        } else if self.text_only_results {
             let (texts, shown): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_text);
             match texts.is_empty() {
-                true => put(out, SHOWN),
+                true => write_json(out, RESULT_IN_USER_MESSAGE),
                 false => content::write_texts(&texts, out),
             }
-            self.shown.extend(shown);
+            self.pending_media.extend(shown);
         } else {
             content::write(&parts, out);
         }
         out.push(b'}');
-        self.open.remove(id);
-        if self.open.is_empty() {
-            self.settle();
+        self.pending_calls.remove(id);
+        if self.pending_calls.is_empty() {
+            self.flush_deferred();
         }
     }
 
     /// No more results come: what stands behind them follows.
-    fn settle(&mut self) {
-        self.open.clear();
-        let shown = std::mem::take(&mut self.shown);
+    fn flush_deferred(&mut self) {
+        self.pending_calls.clear();
+        let shown = std::mem::take(&mut self.pending_media);
         if !shown.is_empty() {
-            next(&mut self.messages);
-            put(&mut self.messages, "{\"role\":\"user\",\"content\":");
+            write_separator(&mut self.messages);
+            write_json(&mut self.messages, "{\"role\":\"user\",\"content\":");
             // One picture is an array of parts, too.
             content::write(&shown, &mut self.messages);
             self.messages.push(b'}');
         }
-        if !self.behind.is_empty() {
-            next(&mut self.messages);
-            self.messages.append(&mut self.behind);
+        if !self.deferred_messages.is_empty() {
+            write_separator(&mut self.messages);
+            self.messages.append(&mut self.deferred_messages);
         }
     }
 
-    fn end_turn(&mut self) {
-        if !self.turn.begun {
+    fn close_turn(&mut self) {
+        if !self.turn.has_started {
             return;
         }
         let turn = std::mem::take(&mut self.turn);
@@ -200,19 +200,20 @@ impl<'b> Conversation<'b> {
         if !turn.has_text && turn.refusal.is_empty() && turn.calls.is_empty() {
             return;
         }
-        next(&mut self.messages);
+        write_separator(&mut self.messages);
         turn.write(&mut self.messages);
-        self.open.extend(turn.calls.into_iter().map(|call| call.id));
+        self.pending_calls
+            .extend(turn.calls.into_iter().map(|call| call.id));
     }
 
     /// Appends the member `messages`, a comma before it.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) {
-        self.end_turn();
-        self.settle();
-        put(out, ",\"messages\":[");
+        self.close_turn();
+        self.flush_deferred();
+        write_json(out, ",\"messages\":[");
         if !self.system.is_empty() {
             for piece in ["{\"role\":\"system\",\"content\":\"", &self.system, "\"}"] {
-                put(out, piece);
+                write_json(out, piece);
             }
             if !self.messages.is_empty() {
                 out.push(b',');
@@ -223,38 +224,38 @@ impl<'b> Conversation<'b> {
     }
 }
 
-impl Turn<'_> {
+impl AssistantTurn<'_> {
     fn write(&self, out: &mut Vec<u8>) {
-        put(out, "{\"role\":\"assistant\",\"content\":");
+        write_json(out, "{\"role\":\"assistant\",\"content\":");
         match self.has_text {
             true => {
                 for piece in ["\"", &self.text, "\""] {
-                    put(out, piece);
+                    write_json(out, piece);
                 }
             }
-            false => put(out, "null"),
+            false => write_json(out, "null"),
         }
         if !self.refusal.is_empty() {
             for piece in [",\"refusal\":\"", &self.refusal, "\""] {
-                put(out, piece);
+                write_json(out, piece);
             }
         }
-        self.thoughts.write(out);
+        self.reasoning.write(out);
         let mut before = ",\"tool_calls\":[";
         for call in &self.calls {
-            put(out, std::mem::replace(&mut before, ","));
-            put(out, "{\"id\":");
+            write_json(out, std::mem::replace(&mut before, ","));
+            write_json(out, "{\"id\":");
             let id = out.len();
             write_string(out, &call.id);
             let id = String::from_utf8_lossy(out.get(id..).unwrap_or_default()).into_owned();
-            put(out, ",\"type\":\"function\",\"function\":{\"name\":");
+            write_json(out, ",\"type\":\"function\",\"function\":{\"name\":");
             write_string(out, &call.name);
-            put(out, ",\"arguments\":");
-            put(out, &call.arguments);
+            write_json(out, ",\"arguments\":");
+            write_json(out, &call.arguments);
             out.push(b'}');
-            self.thoughts.write_of_call(&id, out);
+            self.reasoning.write_call_member(&id, out);
             out.push(b'}');
         }
-        put(out, if self.calls.is_empty() { "}" } else { "]}" });
+        write_json(out, if self.calls.is_empty() { "}" } else { "]}" });
     }
 }

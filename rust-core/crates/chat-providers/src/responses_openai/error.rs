@@ -1,7 +1,7 @@
 //! An error of a chat provider as OpenAI says it to clients of Responses: both dialects have the same.
 
-use crate::anthropic_openai::error::Told;
-use crate::responses_openai::tools::put;
+use crate::anthropic_openai::error::ProviderError;
+use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
 
 /// Appends to `out` the error body that says what a provider's says.
@@ -10,21 +10,23 @@ use proofgate_dialect::json::write_number;
 /// refused the message is ours, since that of the provider is about the gateway's key.
 ///
 /// Source: OpenAI's API reference, Error codes.
-pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
-    let told = std::str::from_utf8(body).map(Told::of).unwrap_or_default();
+pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
+    let told = std::str::from_utf8(body)
+        .map(ProviderError::parse)
+        .unwrap_or_default();
     let is_of_key = status == 401 || failure_code(&told).1;
-    put(out, "{\"error\":{\"message\":\"");
+    write_json(out, "{\"error\":{\"message\":\"");
     match told.message().filter(|_| !is_of_key) {
-        Some(message) => put(out, message),
+        Some(message) => write_json(out, message),
         None => {
-            put(out, "The provider answered with status ");
+            write_json(out, "The provider answered with status ");
             write_number(out, u64::from(status));
             out.push(b'.');
         }
     }
     let kind = told
         .type_name()
-        .filter(|kind| is_word(kind))
+        .filter(|kind| is_identifier(kind))
         .unwrap_or(match status {
             401 => "authentication_error",
             403 => "permission_error",
@@ -34,20 +36,20 @@ pub fn error(status: u16, body: &[u8], out: &mut Vec<u8>) {
             _ => "server_error",
         });
     for piece in ["\",\"type\":\"", kind, "\",\"param\":null,\"code\":"] {
-        put(out, piece);
+        write_json(out, piece);
     }
-    match told.code_name().filter(|code| is_word(code)) {
+    match told.code_name().filter(|code| is_identifier(code)) {
         Some(code) => {
             for piece in ["\"", code, "\""] {
-                put(out, piece);
+                write_json(out, piece);
             }
         }
-        None => put(out, "null"),
+        None => write_json(out, "null"),
     }
-    put(out, "}}");
+    write_json(out, "}}");
 }
 
-fn is_word(text: &str) -> bool {
+fn is_identifier(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text
             .bytes()
@@ -56,7 +58,7 @@ fn is_word(text: &str) -> bool {
 
 /// The code of a failed Response that says what an error says: one of OpenAI's, or of those that Codex acts on; and whether the error
 /// is about a key.
-pub(super) fn failure_code(told: &Told<'_>) -> (&'static str, bool) {
+pub(super) fn failure_code(told: &ProviderError<'_>) -> (&'static str, bool) {
     let names = [told.code_name(), told.type_name()];
     let code = names.into_iter().flatten().find_map(|name| match name {
         "context_length_exceeded" | "string_above_max_length" => Some("context_length_exceeded"),

@@ -1,28 +1,28 @@
 //! The items of an answer, and the events that tell of them.
 
-use crate::responses_openai::tools::put;
+use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
-use proofgate_dialect::{AnswerError, write_event};
+use proofgate_dialect::{ResponseError, write_event};
 
 /// Bytes that are kept of an answer. All of it is kept, since the last event repeats it.
-const MOST_KEPT: usize = 8 << 20;
+const MAX_RETAINED_BYTES: usize = 8 << 20;
 /// Items of an answer.
-const MOST_ITEMS: usize = 512;
+const MAX_ITEMS: usize = 512;
 
 /// The items so far, and what they have in common.
 #[derive(Debug, Default)]
-pub(super) struct Items {
+pub(super) struct OutputItems {
     /// Tells the answer from others; ids of items are made of it.
-    core: String,
+    id_stem: String,
     /// Those that are done, each at its index.
-    done: Vec<Option<Vec<u8>>>,
-    kept: usize,
+    finished: Vec<Option<Vec<u8>>>,
+    retained_bytes: usize,
     sequence: u64,
     /// Whether events are written: a whole answer has none.
     is_streamed: bool,
 }
 
-impl Items {
+impl OutputItems {
     /// None yet, of an answer with this id at its provider.
     pub(super) fn new(id: &str, created: u64, is_streamed: bool) -> Self {
         let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
@@ -30,49 +30,49 @@ impl Items {
         let mut core: Vec<char> = id.chars().rev().filter(is_plain).take(40).collect();
         core.reverse();
         let core: String = core.into_iter().collect();
-        Items {
-            core: if core.is_empty() {
+        OutputItems {
+            id_stem: if core.is_empty() {
                 created.to_string()
             } else {
                 core
             },
             is_streamed,
-            ..Items::default()
+            ..OutputItems::default()
         }
     }
 
     pub(super) fn core(&self) -> &str {
-        &self.core
+        &self.id_stem
     }
 
     /// The id of the item of an index; `prefix` says what it is.
-    pub(super) fn id(&self, prefix: &str, index: usize) -> String {
-        format!("{prefix}_{}_{index}", self.core)
+    pub(super) fn item_id(&self, prefix: &str, index: usize) -> String {
+        format!("{prefix}_{}_{index}", self.id_stem)
     }
 
     /// The index of another item.
-    pub(super) fn open(&mut self) -> Result<usize, AnswerError> {
-        if self.done.len() >= MOST_ITEMS {
-            return Err(AnswerError::TooLarge);
+    pub(super) fn next_index(&mut self) -> Result<usize, ResponseError> {
+        if self.finished.len() >= MAX_ITEMS {
+            return Err(ResponseError::TooLarge);
         }
-        self.done.push(None);
-        Ok(self.done.len() - 1)
+        self.finished.push(None);
+        Ok(self.finished.len() - 1)
     }
 
     /// Counts what is kept of an item.
     ///
     /// # Errors
-    /// [`AnswerError::TooLarge`] when it is too much.
-    pub(super) fn keep(&mut self, bytes: usize) -> Result<(), AnswerError> {
-        self.kept = self.kept.saturating_add(bytes);
-        if self.kept > MOST_KEPT {
-            return Err(AnswerError::TooLarge);
+    /// [`ResponseError::TooLarge`] when it is too much.
+    pub(super) fn count_retained(&mut self, bytes: usize) -> Result<(), ResponseError> {
+        self.retained_bytes = self.retained_bytes.saturating_add(bytes);
+        if self.retained_bytes > MAX_RETAINED_BYTES {
+            return Err(ResponseError::TooLarge);
         }
         Ok(())
     }
 
     /// Writes an event; `members` have a comma before each.
-    pub(super) fn event(&mut self, name: &str, out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn write_event(&mut self, name: &str, out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
         if !self.is_streamed {
             return;
         }
@@ -80,7 +80,7 @@ impl Items {
         self.sequence = sequence.saturating_add(1);
         write_event(out, name, |out| {
             for piece in ["{\"type\":\"", name, "\",\"sequence_number\":"] {
-                put(out, piece);
+                write_json(out, piece);
             }
             write_number(out, sequence);
             members(out);
@@ -89,21 +89,21 @@ impl Items {
     }
 
     /// Writes an event of one item.
-    pub(super) fn event_of(
+    pub(super) fn write_targeted_event(
         &mut self,
         name: &str,
-        of: Of<'_>,
+        of: EventTarget<'_>,
         out: &mut Vec<u8>,
         members: impl FnOnce(&mut Vec<u8>),
     ) {
-        self.event(name, out, |out| {
+        self.write_event(name, out, |out| {
             for piece in [",\"item_id\":\"", of.id, "\",\"output_index\":"] {
-                put(out, piece);
+                write_json(out, piece);
             }
             write_number(out, of.index as u64);
             if let Some((name, number)) = of.part {
                 for piece in [",\"", name, "\":"] {
-                    put(out, piece);
+                    write_json(out, piece);
                 }
                 write_number(out, number as u64);
             }
@@ -112,23 +112,23 @@ impl Items {
     }
 
     /// Says that an item has begun.
-    pub(super) fn added(&mut self, index: usize, item: &[u8], out: &mut Vec<u8>) {
-        self.item_event("response.output_item.added", index, item, out);
+    pub(super) fn write_added(&mut self, index: usize, item: &[u8], out: &mut Vec<u8>) {
+        self.write_item_event("response.output_item.added", index, item, out);
     }
 
     /// Says that an item is done, and keeps it.
-    pub(super) fn finish(&mut self, index: usize, item: Vec<u8>, out: &mut Vec<u8>) {
-        self.item_event("response.output_item.done", index, &item, out);
-        if let Some(place) = self.done.get_mut(index) {
+    pub(super) fn finish_item(&mut self, index: usize, item: Vec<u8>, out: &mut Vec<u8>) {
+        self.write_item_event("response.output_item.done", index, &item, out);
+        if let Some(place) = self.finished.get_mut(index) {
             *place = Some(item);
         }
     }
 
-    fn item_event(&mut self, name: &str, index: usize, item: &[u8], out: &mut Vec<u8>) {
-        self.event(name, out, |out| {
-            put(out, ",\"output_index\":");
+    fn write_item_event(&mut self, name: &str, index: usize, item: &[u8], out: &mut Vec<u8>) {
+        self.write_event(name, out, |out| {
+            write_json(out, ",\"output_index\":");
             write_number(out, index as u64);
-            put(out, ",\"item\":");
+            write_json(out, ",\"item\":");
             out.extend_from_slice(item);
         });
     }
@@ -136,8 +136,8 @@ impl Items {
     /// Appends the items that are done, commas between.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut before = "";
-        for item in self.done.iter().flatten() {
-            put(out, std::mem::replace(&mut before, ","));
+        for item in self.finished.iter().flatten() {
+            write_json(out, std::mem::replace(&mut before, ","));
             out.extend_from_slice(item);
         }
     }
@@ -145,7 +145,7 @@ impl Items {
 
 /// What an event is about: an item, and a part of it by the name of its number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Of<'o> {
+pub(super) struct EventTarget<'o> {
     pub(super) id: &'o str,
     pub(super) index: usize,
     pub(super) part: Option<(&'static str, usize)>,

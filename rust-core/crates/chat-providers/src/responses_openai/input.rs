@@ -7,23 +7,23 @@ use crate::responses_openai::content::{self, Part, required};
 use crate::responses_openai::conversation::Conversation;
 use crate::responses_openai::item::Item;
 use crate::responses_openai::tool_calls::{call, result};
-use crate::responses_openai::tools::{Tools, inside};
+use crate::responses_openai::tools::{Tools, inside_quotes};
 use proofgate_dialect::ToolKind;
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::field::{DroppedFields, Field};
 
-const REFERENCE: &str =
+const STORED_REFERENCE_ERROR: &str =
     "The provider of this model does not store items: send the item itself, as clients do with store: false.";
-const COMPACTION: &str = "Only OpenAI can read what OpenAI has compacted: send the conversation itself, or a summary \
+const COMPACTION_ERROR: &str = "Only OpenAI can read what OpenAI has compacted: send the conversation itself, or a summary \
                           of it as a message.";
-const COMPUTER: &str = "The provider of this model has no computer use tool.";
+const COMPUTER_TOOL_ERROR: &str = "The provider of this model has no computer use tool.";
 
 /// Takes the tools that stand among the items: those that a search found, and those that were added later.
 pub(super) fn read_tools<'b>(
     input: &Field<'b, '_>,
     tools: &mut Tools<'b>,
-    losses: &mut Losses,
-) -> Result<(), Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<(), UntranslatableRequest> {
     let may_hold =
         |json: &str| json.contains("\"tool_search_output\"") || json.contains("\"additional_tools\"");
     if input.is_string() || !may_hold(input.json()) {
@@ -53,36 +53,36 @@ pub(super) fn read<'b>(
     input: &Field<'b, '_>,
     tools: &Tools<'b>,
     conversation: &mut Conversation<'b>,
-    losses: &mut Losses,
-) -> Result<(), Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<(), UntranslatableRequest> {
     if input.is_string() {
-        conversation.user(&[Part::Text(inside(input.json()))]);
+        conversation.push_user(&[Part::Text(inside_quotes(input.json()))]);
         return Ok(());
     }
     let items = input.elements();
-    let items = items.map_err(|_| input.refuse("It must be a string or an array of items."))?;
-    let mut reader = Reader {
+    let items = items.map_err(|_| input.error("It must be a string or an array of items."))?;
+    let mut reader = InputReader {
         tools,
         conversation,
         losses,
-        shells: HashMap::new(),
+        shell_call_ids: HashMap::new(),
     };
     for (index, item) in items.into_iter().enumerate() {
-        reader.item(&input.element(index, item))?;
+        reader.read_item(&input.element(index, item))?;
     }
     Ok(())
 }
 
-struct Reader<'r, 'b> {
+struct InputReader<'r, 'b> {
     tools: &'r Tools<'b>,
     conversation: &'r mut Conversation<'b>,
-    losses: &'r mut Losses,
+    losses: &'r mut DroppedFields,
     /// Ids of items that are calls of a local shell, and the ids of the calls: their results may name either.
-    shells: HashMap<Cow<'b, str>, Cow<'b, str>>,
+    shell_call_ids: HashMap<Cow<'b, str>, Cow<'b, str>>,
 }
 
-impl<'b> Reader<'_, 'b> {
-    fn item(&mut self, field: &Field<'b, '_>) -> Result<(), Untranslatable> {
+impl<'b> InputReader<'_, 'b> {
+    fn read_item(&mut self, field: &Field<'b, '_>) -> Result<(), UntranslatableRequest> {
         let members = field.members()?;
         let mut item = Item::default();
         for (name, value) in &members {
@@ -113,54 +113,60 @@ impl<'b> Reader<'_, 'b> {
         }
         let kind = item.kind.as_ref().map(Field::text).transpose()?;
         match kind.as_deref() {
-            Some("message") => self.message(field, &item),
-            None if item.role.is_some() => self.message(field, &item),
-            None if item.id.is_some() => Err(field.refuse(REFERENCE)),
-            Some("item_reference") => Err(field.refuse(REFERENCE)),
-            Some("reasoning") => self.reasoning(&item),
-            Some("function_call") => self.call(ToolKind::Function, field, &item),
-            Some("custom_tool_call") => self.call(ToolKind::Custom, field, &item),
-            Some("local_shell_call") => self.call(ToolKind::LocalShell, field, &item),
-            Some("shell_call") => self.call(ToolKind::Shell, field, &item),
-            Some("apply_patch_call") => self.call(ToolKind::ApplyPatch, field, &item),
-            Some("tool_search_call" | "tool_search_output") if !self.is_of_client(&item)? => Ok(()),
-            Some("tool_search_call") => self.call(ToolKind::ToolSearch, field, &item),
-            Some("tool_search_output") => self.found(field, &item),
-            Some("function_call_output") => self.result(ToolKind::Function, field, &item),
-            Some("custom_tool_call_output") => self.result(ToolKind::Custom, field, &item),
-            Some("local_shell_call_output") => self.result(ToolKind::LocalShell, field, &item),
-            Some("shell_call_output") => self.result(ToolKind::Shell, field, &item),
-            Some("apply_patch_call_output") => self.result(ToolKind::ApplyPatch, field, &item),
-            Some("image_generation_call") if item.result.is_some() => self.picture(&item),
+            Some("message") => self.read_message(field, &item),
+            None if item.role.is_some() => self.read_message(field, &item),
+            None if item.id.is_some() => Err(field.error(STORED_REFERENCE_ERROR)),
+            Some("item_reference") => Err(field.error(STORED_REFERENCE_ERROR)),
+            Some("reasoning") => self.read_reasoning(&item),
+            Some("function_call") => self.read_call(ToolKind::Function, field, &item),
+            Some("custom_tool_call") => self.read_call(ToolKind::Custom, field, &item),
+            Some("local_shell_call") => self.read_call(ToolKind::LocalShell, field, &item),
+            Some("shell_call") => self.read_call(ToolKind::Shell, field, &item),
+            Some("apply_patch_call") => self.read_call(ToolKind::ApplyPatch, field, &item),
+            Some("tool_search_call" | "tool_search_output") if !self.is_client_tool(&item)? => Ok(()),
+            Some("tool_search_call") => self.read_call(ToolKind::ToolSearch, field, &item),
+            Some("tool_search_output") => self.read_found_tools(field, &item),
+            Some("function_call_output") => self.read_result(ToolKind::Function, field, &item),
+            Some("custom_tool_call_output") => self.read_result(ToolKind::Custom, field, &item),
+            Some("local_shell_call_output") => self.read_result(ToolKind::LocalShell, field, &item),
+            Some("shell_call_output") => self.read_result(ToolKind::Shell, field, &item),
+            Some("apply_patch_call_output") => self.read_result(ToolKind::ApplyPatch, field, &item),
+            Some("image_generation_call") if item.result.is_some() => self.read_image(&item),
             // They are among the tools.
             Some("additional_tools") => Ok(()),
-            Some("compaction" | "compaction_summary" | "compaction_trigger") => Err(field.refuse(COMPACTION)),
-            Some("computer_call" | "computer_call_output") => Err(field.refuse(COMPUTER)),
+            Some("compaction" | "compaction_summary" | "compaction_trigger") => {
+                Err(field.error(COMPACTION_ERROR))
+            }
+            Some("computer_call" | "computer_call_output") => Err(field.error(COMPUTER_TOOL_ERROR)),
             // What OpenAI's own tools did, of which the model said what it made of it; what is no part of the conversation; and
             // what is not known.
-            _ => self.losses.lose("input[].type", field),
+            _ => self.losses.drop_listed("input[].type", field),
         }
     }
 
-    fn message(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+    fn read_message(
+        &mut self,
+        field: &Field<'b, '_>,
+        item: &Item<'b, '_>,
+    ) -> Result<(), UntranslatableRequest> {
         let role = required(field, item.role.as_ref(), "It must have a role.")?;
         let content = required(field, item.content.as_ref(), "It must have content.")?;
         let said = role.text()?;
         let parts = content::read(content, self.losses)?;
         let takes_media = said == "user";
         if !takes_media && parts.iter().any(|part| part.text().is_none()) {
-            self.losses.lose("input[].content[].type", content)?;
+            self.losses.drop_listed("input[].content[].type", content)?;
         }
         match &*said {
-            "user" => self.conversation.user(&parts),
-            "assistant" => self.conversation.assistant(&parts),
-            "system" | "developer" => self.conversation.system(&parts),
-            _ => return Err(role.refuse("It must be user, assistant, system or developer.")),
+            "user" => self.conversation.push_user(&parts),
+            "assistant" => self.conversation.push_assistant(&parts),
+            "system" | "developer" => self.conversation.push_system(&parts),
+            _ => return Err(role.error("It must be user, assistant, system or developer.")),
         }
         Ok(())
     }
 
-    fn reasoning(&mut self, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+    fn read_reasoning(&mut self, item: &Item<'b, '_>) -> Result<(), UntranslatableRequest> {
         let mut texts = Vec::new();
         // What was thought itself, where there is no summary of it.
         for said in [&item.summary, &item.content].into_iter().flatten() {
@@ -171,15 +177,15 @@ impl<'b> Reader<'_, 'b> {
         let texts: Vec<&str> = texts.iter().filter_map(Part::text).collect();
         let encrypted = item.encrypted_content.as_ref();
         let kept = encrypted.map(Field::text).transpose()?;
-        let is_read = self.conversation.thoughts().take(&texts, kept.as_deref());
+        let is_read = self.conversation.reasoning().push_item(&texts, kept.as_deref());
         match encrypted {
-            Some(encrypted) if !is_read => self.losses.lose("input[].encrypted_content", encrypted),
+            Some(encrypted) if !is_read => self.losses.drop_listed("input[].encrypted_content", encrypted),
             _ => Ok(()),
         }
     }
 
     /// A picture that was made: only the user can show it.
-    fn picture(&mut self, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+    fn read_image(&mut self, item: &Item<'b, '_>) -> Result<(), UntranslatableRequest> {
         let Some(result) = &item.result else { return Ok(()) };
         let format = item
             .output_format
@@ -187,55 +193,62 @@ impl<'b> Reader<'_, 'b> {
             .map_or(Ok("\"png\""), Field::literal)?;
         let url = [
             "data:image/",
-            inside(format),
+            inside_quotes(format),
             ";base64,",
-            inside(result.literal()?),
+            inside_quotes(result.literal()?),
         ]
         .concat();
         let picture = [r#"{"type":"image_url","image_url":{"url":""#, &url, r#""}}"#].concat();
-        self.conversation.user(&[Part::Media(picture.into_bytes())]);
+        self.conversation.push_user(&[Part::Media(picture.into_bytes())]);
         Ok(())
     }
 
-    fn call(
+    fn read_call(
         &mut self,
         kind: ToolKind,
         field: &Field<'b, '_>,
         item: &Item<'b, '_>,
-    ) -> Result<(), Untranslatable> {
+    ) -> Result<(), UntranslatableRequest> {
         let call = call(kind, field, item, &self.tools.names)?;
         if let (ToolKind::LocalShell, Some(id)) = (kind, &item.id) {
-            self.shells.insert(id.text()?, call.id.clone());
+            self.shell_call_ids.insert(id.text()?, call.id.clone());
         }
-        self.conversation.call(call);
+        self.conversation.push_call(call);
         Ok(())
     }
 
-    fn result(
+    fn read_result(
         &mut self,
         kind: ToolKind,
         field: &Field<'b, '_>,
         item: &Item<'b, '_>,
-    ) -> Result<(), Untranslatable> {
+    ) -> Result<(), UntranslatableRequest> {
         let (id, parts) = result(kind, field, item, self.losses)?;
-        let shell = self.shells.get(&id).filter(|_| kind == ToolKind::LocalShell);
+        let shell = self
+            .shell_call_ids
+            .get(&id)
+            .filter(|_| kind == ToolKind::LocalShell);
         let id = shell.unwrap_or(&id);
-        self.conversation.result(id, parts);
+        self.conversation.push_result(id, parts);
         Ok(())
     }
 
-    fn is_of_client(&self, item: &Item<'b, '_>) -> Result<bool, Untranslatable> {
+    fn is_client_tool(&self, item: &Item<'b, '_>) -> Result<bool, UntranslatableRequest> {
         let execution = item.execution.as_ref().map(Field::text).transpose()?;
         Ok(item.call_id.is_some() && execution.as_deref() != Some("server"))
     }
 
     /// A search found tools, which are sent with the others.
-    fn found(&mut self, field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<(), Untranslatable> {
+    fn read_found_tools(
+        &mut self,
+        field: &Field<'b, '_>,
+        item: &Item<'b, '_>,
+    ) -> Result<(), UntranslatableRequest> {
         let id = required(field, item.call_id.as_ref(), "It must have a call_id.")?.text()?;
         let mut names = Vec::new();
         if let Some(tools) = &item.tools {
             for (index, tool) in tools.elements()?.into_iter().enumerate() {
-                self.name_of(&tools.element(index, tool), None, &mut names)?;
+                self.add_provider_names(&tools.element(index, tool), None, &mut names)?;
             }
         }
         let text = match names.is_empty() {
@@ -246,17 +259,17 @@ impl<'b> Reader<'_, 'b> {
         proofgate_dialect::json::write_string(&mut quoted, &text);
         let quoted = String::from_utf8(quoted).unwrap_or_default();
         self.conversation
-            .result(&id, vec![Part::Owned(inside(&quoted).to_owned())]);
+            .push_result(&id, vec![Part::Owned(inside_quotes(&quoted).to_owned())]);
         Ok(())
     }
 
     /// Adds the names at the provider of a tool, or of those in a namespace.
-    fn name_of(
+    fn add_provider_names(
         &self,
         tool: &Field<'b, '_>,
         namespace: Option<&str>,
         names: &mut Vec<String>,
-    ) -> Result<(), Untranslatable> {
+    ) -> Result<(), UntranslatableRequest> {
         let (mut kind, mut name, mut tools) = (Cow::Borrowed(""), None, None);
         let members = tool.members()?;
         for (member_name, value) in &members {
@@ -270,11 +283,15 @@ impl<'b> Reader<'_, 'b> {
         }
         let Some(name) = name else { return Ok(()) };
         match (&*kind, tools) {
-            ("function", _) => names.push(self.tools.names.sent(ToolKind::Function, namespace, &name)),
-            ("custom", _) => names.push(self.tools.names.sent(ToolKind::Custom, namespace, &name)),
+            ("function", _) => names.push(self.tools.names.provider_name(
+                ToolKind::Function,
+                namespace,
+                &name,
+            )),
+            ("custom", _) => names.push(self.tools.names.provider_name(ToolKind::Custom, namespace, &name)),
             ("namespace", Some(tools)) if namespace.is_none() => {
                 for (index, tool) in tools.elements()?.into_iter().enumerate() {
-                    self.name_of(&tools.element(index, tool), Some(&name), names)?;
+                    self.add_provider_names(&tools.element(index, tool), Some(&name), names)?;
                 }
             }
             _ => {}

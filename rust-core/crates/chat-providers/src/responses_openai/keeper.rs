@@ -1,17 +1,17 @@
 //! What is kept of what a provider thought while it is told: the way to the `encrypted_content` that
-//! [`thoughts`](super::thoughts) reads.
+//! [`reasoning`](super::thoughts) reads.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::responses_openai::thoughts::VERSION;
-use crate::responses_openai::tools::{inside, put};
+use crate::responses_openai::thoughts::STATE_PREFIX;
+use crate::responses_openai::tools::{inside_quotes, write_json};
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 
 /// An element of `reasoning_details`, or a fragment of one.
 #[derive(Deserialize)]
-pub(super) struct Fragment<'f> {
+pub(super) struct DetailFragment<'f> {
     #[serde(borrow, rename = "type")]
     kind: Option<&'f RawValue>,
     index: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Fragment<'f> {
     id: Option<&'f RawValue>,
 }
 
-impl<'f> Fragment<'f> {
+impl<'f> DetailFragment<'f> {
     /// Reads them; what is no such list holds none.
     pub(super) fn read(details: &'f RawValue) -> Vec<Self> {
         serde_json::from_str(details.get()).unwrap_or_default()
@@ -38,16 +38,16 @@ impl<'f> Fragment<'f> {
     /// The inside of its text.
     pub(super) fn text(&self) -> Option<&'f str> {
         let text = self.text.or(self.summary)?.get();
-        (text.starts_with('"') && text != "\"\"").then(|| inside(text))
+        (text.starts_with('"') && text != "\"\"").then(|| inside_quotes(text))
     }
 }
 
 /// What a reasoning item keeps of what the provider thought, its text apart.
 #[derive(Debug, Default)]
-pub(super) struct Keeper {
+pub(super) struct ReasoningState {
     blocks: Vec<Block>,
     /// The name of the member that the text came in.
-    pub(super) field: Option<&'static str>,
+    pub(super) text_member: Option<&'static str>,
     /// The inside of Gemini's signature of the message.
     pub(super) signature: Option<String>,
     /// Insides of ids of calls, and of their signatures.
@@ -64,10 +64,10 @@ struct Block {
     summary: Option<usize>,
 }
 
-impl Keeper {
+impl ReasoningState {
     /// Takes a fragment. Returns whether it begins another block than the one before, and how many bytes are kept of it.
-    pub(super) fn take(&mut self, fragment: &Fragment<'_>) -> (bool, usize) {
-        let kind = fragment.kind.map_or(TEXT, |kind| inside(kind.get()));
+    pub(super) fn push(&mut self, fragment: &DetailFragment<'_>) -> (bool, usize) {
+        let kind = fragment.kind.map_or(TEXT, |kind| inside_quotes(kind.get()));
         let goes_on = |block: &&mut Block| {
             block.kind == kind
                 && kind != ENCRYPTED
@@ -100,15 +100,17 @@ impl Keeper {
             }
         }
         let signature = fragment.signature.map(RawValue::get);
-        block
-            .signature
-            .push_str(signature.filter(|text| text.starts_with('"')).map_or("", inside));
+        block.signature.push_str(
+            signature
+                .filter(|text| text.starts_with('"'))
+                .map_or("", inside_quotes),
+        );
         let grown = (block.members.len() + block.signature.len()).saturating_sub(before);
         (begins, grown.saturating_add(if begins { 64 } else { 0 }))
     }
 
     /// The block at hand has its text in this part of the summary.
-    pub(super) fn has_text_in(&mut self, part: usize) {
+    pub(super) fn set_summary_part(&mut self, part: usize) {
         if let Some(block) = self.blocks.last_mut() {
             block.summary.get_or_insert(part);
         }
@@ -117,18 +119,18 @@ impl Keeper {
     /// Appends the `encrypted_content` that keeps it, as a string; `null` where there is nothing to keep.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let has_text = self.blocks.iter().any(|block| block.summary.is_some());
-        let field = self.field.filter(|_| !has_text);
+        let field = self.text_member.filter(|_| !has_text);
         if self.blocks.is_empty() && field.is_none() && self.signature.is_none() && self.calls.is_empty() {
-            put(out, "null");
+            write_json(out, "null");
             return;
         }
         let mut kept = Vec::new();
         let mut before = "{\"details\":[";
         for block in &self.blocks {
-            put(&mut kept, std::mem::replace(&mut before, ","));
+            write_json(&mut kept, std::mem::replace(&mut before, ","));
             block.write(&mut kept);
         }
-        put(
+        write_json(
             &mut kept,
             if self.blocks.is_empty() {
                 "{\"details\":[]"
@@ -138,47 +140,47 @@ impl Keeper {
         );
         if let Some(field) = field {
             for piece in [",\"field\":\"", field, "\""] {
-                put(&mut kept, piece);
+                write_json(&mut kept, piece);
             }
         }
         if let Some(signature) = &self.signature {
             for piece in [",\"signature\":\"", signature, "\""] {
-                put(&mut kept, piece);
+                write_json(&mut kept, piece);
             }
         }
         let mut before = ",\"calls\":[";
         for (id, signature) in &self.calls {
-            put(&mut kept, std::mem::replace(&mut before, ","));
+            write_json(&mut kept, std::mem::replace(&mut before, ","));
             for piece in ["{\"id\":\"", id, "\",\"signature\":\"", signature, "\"}"] {
-                put(&mut kept, piece);
+                write_json(&mut kept, piece);
             }
         }
-        put(&mut kept, if self.calls.is_empty() { "}" } else { "]}" });
+        write_json(&mut kept, if self.calls.is_empty() { "}" } else { "]}" });
         let kept = String::from_utf8(kept).unwrap_or_default();
-        write_string(out, &[VERSION, &kept].concat());
+        write_string(out, &[STATE_PREFIX, &kept].concat());
     }
 }
 
 impl Block {
     fn write(&self, out: &mut Vec<u8>) {
         for piece in ["{\"type\":\"", &self.kind, "\""] {
-            put(out, piece);
+            write_json(out, piece);
         }
         for (name, number) in [
             (",\"index\":", self.index),
             (",\"summary\":", self.summary.map(|part| part as u64)),
         ] {
             if let Some(number) = number {
-                put(out, name);
+                write_json(out, name);
                 write_number(out, number);
             }
         }
         if !self.signature.is_empty() {
             for piece in [",\"signature\":\"", &self.signature, "\""] {
-                put(out, piece);
+                write_json(out, piece);
             }
         }
-        put(out, &self.members);
+        write_json(out, &self.members);
         out.push(b'}');
     }
 }

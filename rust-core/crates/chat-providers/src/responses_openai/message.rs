@@ -3,17 +3,17 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::responses_openai::calls::put_string;
-use crate::responses_openai::events::Items;
-use crate::responses_openai::parts::{Parts, join};
-use crate::responses_openai::response::put_compact;
-use crate::responses_openai::tools::put;
-use proofgate_dialect::AnswerError;
+use crate::responses_openai::calls::write_string_member;
+use crate::responses_openai::events::OutputItems;
+use crate::responses_openai::parts::{ItemParts, append_elements};
+use crate::responses_openai::response::write_compact;
+use crate::responses_openai::tools::write_json;
+use proofgate_dialect::ResponseError;
 
 /// A message at hand.
 #[derive(Debug)]
 pub(super) struct Message {
-    parts: Parts,
+    parts: ItemParts,
     part: Option<Part>,
 }
 
@@ -29,12 +29,14 @@ struct Part {
 }
 
 impl Message {
-    pub(super) fn open(items: &mut Items, out: &mut Vec<u8>) -> Result<Self, AnswerError> {
+    pub(super) fn open(items: &mut OutputItems, out: &mut Vec<u8>) -> Result<Self, ResponseError> {
         let message = Message {
-            parts: Parts::open("msg", "content_index", items)?,
+            parts: ItemParts::open("msg", "content_index", items)?,
             part: None,
         };
-        message.parts.added(&message.write("in_progress"), items, out);
+        message
+            .parts
+            .write_added(&message.write("in_progress"), items, out);
         Ok(message)
     }
 
@@ -44,25 +46,25 @@ impl Message {
         is_refusal: bool,
         text: &str,
         logprobs: &[u8],
-        items: &mut Items,
+        items: &mut OutputItems,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
+    ) -> Result<(), ResponseError> {
         if self
             .part
             .as_ref()
             .is_some_and(|part| part.is_refusal != is_refusal)
         {
-            self.end_part(items, out);
+            self.finish_part(items, out);
         }
-        items.keep(text.len().saturating_add(logprobs.len()))?;
+        items.count_retained(text.len().saturating_add(logprobs.len()))?;
         if self.part.is_none() {
             let part = Part {
                 is_refusal,
                 ..Part::default()
             };
-            let of = self.parts.of();
-            items.event_of("response.content_part.added", of, out, |out| {
-                put(out, ",\"part\":");
+            let of = self.parts.event_target();
+            items.write_targeted_event("response.content_part.added", of, out, |out| {
+                write_json(out, ",\"part\":");
                 part.write(out);
             });
             self.part = Some(part);
@@ -71,17 +73,17 @@ impl Message {
             true => "response.refusal.delta",
             false => "response.output_text.delta",
         };
-        items.event_of(kind, self.parts.of(), out, |out| {
-            put_string("delta", text, out);
+        items.write_targeted_event(kind, self.parts.event_target(), out, |out| {
+            write_string_member("delta", text, out);
             if !is_refusal {
-                put(out, ",\"logprobs\":[");
+                write_json(out, ",\"logprobs\":[");
                 out.extend_from_slice(logprobs);
                 out.push(b']');
             }
         });
         if let Some(part) = &mut self.part {
             part.text.push_str(text);
-            join(logprobs, &mut part.logprobs);
+            append_elements(logprobs, &mut part.logprobs);
         }
         Ok(())
     }
@@ -90,49 +92,50 @@ impl Message {
     pub(super) fn annotate(
         &mut self,
         annotations: &RawValue,
-        items: &mut Items,
+        items: &mut OutputItems,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
+    ) -> Result<(), ResponseError> {
         let Some(part) = self.part.as_mut().filter(|part| !part.is_refusal) else {
             return Ok(());
         };
         for annotation in citations(annotations) {
-            items.keep(annotation.len())?;
-            let of = self.parts.of();
+            items.count_retained(annotation.len())?;
+            let of = self.parts.event_target();
             let number = part.annotation_count;
-            items.event_of("response.output_text.annotation.added", of, out, |out| {
-                put(out, ",\"annotation_index\":");
+            items.write_targeted_event("response.output_text.annotation.added", of, out, |out| {
+                write_json(out, ",\"annotation_index\":");
                 proofgate_dialect::json::write_number(out, number as u64);
-                put(out, ",\"annotation\":");
+                write_json(out, ",\"annotation\":");
                 out.extend_from_slice(&annotation);
             });
             part.annotation_count = number.saturating_add(1);
-            join(&annotation, &mut part.annotations);
+            append_elements(&annotation, &mut part.annotations);
         }
         Ok(())
     }
 
-    fn end_part(&mut self, items: &mut Items, out: &mut Vec<u8>) {
+    fn finish_part(&mut self, items: &mut OutputItems, out: &mut Vec<u8>) {
         let Some(part) = self.part.take() else { return };
         let (kind, name) = match part.is_refusal {
             true => ("response.refusal.done", "refusal"),
             false => ("response.output_text.done", "text"),
         };
-        items.event_of(kind, self.parts.of(), out, |out| {
-            put_string(name, &part.text, out);
+        items.write_targeted_event(kind, self.parts.event_target(), out, |out| {
+            write_string_member(name, &part.text, out);
             if !part.is_refusal {
-                put(out, ",\"logprobs\":[");
+                write_json(out, ",\"logprobs\":[");
                 out.extend_from_slice(&part.logprobs);
                 out.push(b']');
             }
         });
         let mut whole = Vec::with_capacity(part.text.len() + 64);
         part.write(&mut whole);
-        self.parts.end("response.content_part.done", &whole, items, out);
+        self.parts
+            .finish_part("response.content_part.done", &whole, items, out);
     }
 
-    pub(super) fn end(mut self, status: &str, items: &mut Items, out: &mut Vec<u8>) {
-        self.end_part(items, out);
+    pub(super) fn finish(mut self, status: &str, items: &mut OutputItems, out: &mut Vec<u8>) {
+        self.finish_part(items, out);
         let item = self.write(status);
         self.parts.finish(item, items, out);
     }
@@ -148,14 +151,14 @@ impl Message {
 impl Part {
     fn write(&self, out: &mut Vec<u8>) {
         if self.is_refusal {
-            put(out, "{\"type\":\"refusal\"");
-            put_string("refusal", &self.text, out);
+            write_json(out, "{\"type\":\"refusal\"");
+            write_string_member("refusal", &self.text, out);
         } else {
-            put(out, "{\"type\":\"output_text\"");
-            put_string("text", &self.text, out);
-            put(out, ",\"annotations\":[");
+            write_json(out, "{\"type\":\"output_text\"");
+            write_string_member("text", &self.text, out);
+            write_json(out, ",\"annotations\":[");
             out.extend_from_slice(&self.annotations);
-            put(out, "],\"logprobs\":[");
+            write_json(out, "],\"logprobs\":[");
             out.extend_from_slice(&self.logprobs);
             out.push(b']');
         }
@@ -176,7 +179,7 @@ pub(super) fn logprobs(of_choice: Option<&RawValue>) -> Vec<u8> {
         if !list.is_empty() {
             list.push(b',');
         }
-        put_compact(token.get(), &mut list);
+        write_compact(token.get(), &mut list);
     }
     list
 }
@@ -186,10 +189,10 @@ fn citations(annotations: &RawValue) -> Vec<Vec<u8>> {
     #[derive(Deserialize)]
     struct Annotation<'a> {
         #[serde(borrow)]
-        url_citation: Option<Cited<'a>>,
+        url_citation: Option<Citation<'a>>,
     }
     #[derive(Deserialize)]
-    struct Cited<'a> {
+    struct Citation<'a> {
         #[serde(borrow)]
         url: &'a RawValue,
         #[serde(borrow)]
@@ -208,10 +211,10 @@ fn citations(annotations: &RawValue) -> Vec<Vec<u8>> {
             let title = cited.title.filter(is_string).map_or("\"\"", RawValue::get);
             let mut out = b"{\"type\":\"url_citation\",\"start_index\":".to_vec();
             proofgate_dialect::json::write_number(&mut out, cited.start_index.unwrap_or(0));
-            put(&mut out, ",\"end_index\":");
+            write_json(&mut out, ",\"end_index\":");
             proofgate_dialect::json::write_number(&mut out, cited.end_index.unwrap_or(0));
             for piece in [",\"title\":", title, ",\"url\":", cited.url.get(), "}"] {
-                put(&mut out, piece);
+                write_json(&mut out, piece);
             }
             out
         })

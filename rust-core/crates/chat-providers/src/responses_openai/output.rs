@@ -2,72 +2,75 @@
 
 use serde_json::value::RawValue;
 
-use crate::anthropic_openai::chat::{Said, Spoken, ToolCall};
-use crate::anthropic_openai::stop::Finish;
-use crate::responses_openai::calls::Calls;
-use crate::responses_openai::events::Items;
-use crate::responses_openai::keeper::{Fragment, Keeper};
+use crate::anthropic_openai::chat::{ChatMessage, OutputFragment, ToolCall};
+use crate::anthropic_openai::stop::FinishReason;
+use crate::responses_openai::calls::OutputCalls;
+use crate::responses_openai::events::OutputItems;
+use crate::responses_openai::keeper::{DetailFragment, ReasoningState};
 use crate::responses_openai::message::{Message, logprobs};
 use crate::responses_openai::pictures;
 use crate::responses_openai::reasoning::Reasoning;
 use crate::responses_openai::response::Status;
 use crate::thought_signature::signature;
-use proofgate_dialect::AnswerError;
-use proofgate_dialect::SentTool;
+use proofgate_dialect::ResponseError;
+use proofgate_dialect::ToolMapping;
 
 /// What has come of an answer.
 #[derive(Debug)]
 pub(super) struct Output {
-    pub(super) items: Items,
-    open: Open,
-    calls: Calls,
+    pub(super) items: OutputItems,
+    open_item: OpenItem,
+    calls: OutputCalls,
     /// Signatures that stand in no item yet.
-    signed: Keeper,
-    said: u64,
+    pending_signatures: ReasoningState,
+    emitted_bytes: u64,
 }
 
 #[derive(Debug, Default)]
-enum Open {
+enum OpenItem {
     #[default]
-    Nothing,
+    None,
     Message(Message),
     Reasoning(Reasoning),
 }
 
 impl Output {
-    pub(super) fn new(items: Items, tools: Vec<SentTool>) -> Self {
+    pub(super) fn new(items: OutputItems, tools: Vec<ToolMapping>) -> Self {
         Output {
             items,
-            open: Open::Nothing,
-            calls: Calls::new(tools),
-            signed: Keeper::default(),
-            said: 0,
+            open_item: OpenItem::None,
+            calls: OutputCalls::new(tools),
+            pending_signatures: ReasoningState::default(),
+            emitted_bytes: 0,
         }
     }
 
     /// Whether nothing has come.
     pub(super) fn is_empty(&self) -> bool {
-        self.said == 0 && self.calls.is_empty()
+        self.emitted_bytes == 0 && self.calls.is_empty()
     }
 
     /// About how many tokens have come: one for every four bytes.
     pub(super) fn estimated_tokens(&self) -> u64 {
-        self.said.div_ceil(4)
+        self.emitted_bytes.div_ceil(4)
     }
 
     /// Takes a message, or a piece of one.
-    pub(super) fn take(
+    pub(super) fn push_message(
         &mut self,
-        said: &Said<'_>,
+        said: &ChatMessage<'_>,
         of_tokens: Option<&RawValue>,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
-        let details = said.reasoning_details.map(Fragment::read).unwrap_or_default();
+    ) -> Result<(), ResponseError> {
+        let details = said
+            .reasoning_details
+            .map(DetailFragment::read)
+            .unwrap_or_default();
         let told = details.iter().any(|detail| detail.text().is_some());
         for detail in &details {
-            self.calls.settle(&mut self.items, out)?;
-            let reasoning = self.open.reasoning(&mut self.items, out)?;
-            reasoning.detail(detail, &mut self.items, out)?;
+            self.calls.flush_latest(&mut self.items, out)?;
+            let reasoning = self.open_item.ensure_reasoning(&mut self.items, out)?;
+            reasoning.push_detail(detail, &mut self.items, out)?;
         }
         let field = match (said.reasoning_content, said.reasoning) {
             (Some(_), _) => Some("reasoning_content"),
@@ -75,73 +78,76 @@ impl Output {
             (None, None) => None,
         };
         let mut tokens = logprobs(of_tokens);
-        said.each_but_details(|piece| {
-            self.calls.settle(&mut self.items, out)?;
+        said.for_each_fragment_except_details(|piece| {
+            self.calls.flush_latest(&mut self.items, out)?;
             let (text, is_refusal) = match piece {
                 // The same again, as most providers of blocks have it.
-                Spoken::Thinking(_) if told => return Ok(()),
-                Spoken::Thinking(text) => {
-                    self.said = self.said.saturating_add(text.len() as u64);
-                    let reasoning = self.open.reasoning(&mut self.items, out)?;
-                    return reasoning.think(text, field, &mut self.items, out);
+                OutputFragment::Thinking(_) if told => return Ok(()),
+                OutputFragment::Thinking(text) => {
+                    self.emitted_bytes = self.emitted_bytes.saturating_add(text.len() as u64);
+                    let reasoning = self.open_item.ensure_reasoning(&mut self.items, out)?;
+                    return reasoning.push_thinking(text, field, &mut self.items, out);
                 }
-                Spoken::Text(text) => (text, false),
-                Spoken::Refusal(text) => (text, true),
+                OutputFragment::Text(text) => (text, false),
+                OutputFragment::Refusal(text) => (text, true),
                 // It is one of the details.
-                Spoken::Sealed(_) => return Ok(()),
+                OutputFragment::EncryptedReasoning(_) => return Ok(()),
             };
-            self.said = self.said.saturating_add(text.len() as u64);
+            self.emitted_bytes = self.emitted_bytes.saturating_add(text.len() as u64);
             let tokens = if is_refusal {
                 Vec::new()
             } else {
                 std::mem::take(&mut tokens)
             };
-            let message = self.open.message(&mut self.items, out)?;
+            let message = self.open_item.ensure_message(&mut self.items, out)?;
             message.push(is_refusal, text, &tokens, &mut self.items, out)
         })?;
-        if let (Some(annotations), Open::Message(message)) = (said.annotations, &mut self.open) {
+        if let (Some(annotations), OpenItem::Message(message)) = (said.annotations, &mut self.open_item) {
             message.annotate(annotations, &mut self.items, out)?;
         }
         for picture in said.images.map(pictures::read).unwrap_or_default() {
-            self.said = self.said.saturating_add(1);
-            self.calls.settle(&mut self.items, out)?;
-            self.open.end("completed", &mut self.items, out);
-            pictures::tell(picture, &mut self.items, out)?;
+            self.emitted_bytes = self.emitted_bytes.saturating_add(1);
+            self.calls.flush_latest(&mut self.items, out)?;
+            self.open_item.close("completed", &mut self.items, out);
+            pictures::write_image_item(picture, &mut self.items, out)?;
         }
         if let Some(signature) = signature(said.extra_content) {
-            self.items.keep(signature.len())?;
-            self.signed.signature = Some(signature.to_owned());
+            self.items.count_retained(signature.len())?;
+            self.pending_signatures.signature = Some(signature.to_owned());
         }
         for call in said.tool_calls.iter().flatten() {
-            self.call(call, out)?;
+            self.push_call(call, out)?;
         }
         Ok(())
     }
 
-    fn call(&mut self, fragment: &ToolCall<'_>, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        let (number, begins) = self.calls.number_of(fragment, &mut self.items, out)?;
+    fn push_call(&mut self, fragment: &ToolCall<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        let (number, begins) = self.calls.find_or_add(fragment, &mut self.items, out)?;
         if let (Some(signature), Some(id)) = (signature(fragment.extra_content), fragment.id()) {
-            self.items.keep(signature.len().saturating_add(id.len()))?;
-            self.signed.calls.push((id.to_owned(), signature.to_owned()));
+            self.items
+                .count_retained(signature.len().saturating_add(id.len()))?;
+            self.pending_signatures
+                .calls
+                .push((id.to_owned(), signature.to_owned()));
         }
         if begins {
-            self.open.end("completed", &mut self.items, out);
+            self.open_item.close("completed", &mut self.items, out);
             // What is signed stands before the call, as thinking does.
-            self.write_signed(out)?;
+            self.write_pending_signatures(out)?;
         }
-        self.said = self.said.saturating_add(1);
-        self.calls.take(number, fragment, &mut self.items, out)
+        self.emitted_bytes = self.emitted_bytes.saturating_add(1);
+        self.calls.push_fragment(number, fragment, &mut self.items, out)
     }
 
     /// Writes an item for signatures that have none.
-    fn write_signed(&mut self, out: &mut Vec<u8>) -> Result<(), AnswerError> {
-        let signed = std::mem::take(&mut self.signed);
+    fn write_pending_signatures(&mut self, out: &mut Vec<u8>) -> Result<(), ResponseError> {
+        let signed = std::mem::take(&mut self.pending_signatures);
         if signed.signature.is_none() && signed.calls.is_empty() {
             return Ok(());
         }
         let mut reasoning = Reasoning::open(&mut self.items, out)?;
-        reasoning.keeper = signed;
-        reasoning.end("completed", &mut self.items, out);
+        reasoning.state = signed;
+        reasoning.finish("completed", &mut self.items, out);
         Ok(())
     }
 
@@ -151,53 +157,65 @@ impl Output {
     /// [`AnswerError`] when the provider could not go on, or a call is a torso although nothing cut it.
     pub(super) fn finish(
         &mut self,
-        finish: Finish,
+        finish: FinishReason,
         out: &mut Vec<u8>,
-    ) -> Result<Status<'static>, AnswerError> {
+    ) -> Result<Status<'static>, ResponseError> {
         let status = match finish {
-            Finish::Failed => return Err(AnswerError::Failed("the provider stopped with an error")),
-            Finish::Length => Status::Incomplete("max_output_tokens"),
-            Finish::Filtered => Status::Incomplete("content_filter"),
-            Finish::Done | Finish::StopSequence => Status::Completed,
+            FinishReason::Failed => return Err(ResponseError::Failed("the provider stopped with an error")),
+            FinishReason::Length => Status::Incomplete("max_output_tokens"),
+            FinishReason::Filtered => Status::Incomplete("content_filter"),
+            FinishReason::Completed | FinishReason::StopSequence => Status::Completed,
         };
-        let of_open = if finish.cuts() { "incomplete" } else { "completed" };
-        self.open.end(of_open, &mut self.items, out);
-        self.calls.finish(finish.cuts(), &mut self.items, out)?;
-        self.write_signed(out)?;
+        let of_open = if finish.is_truncated() {
+            "incomplete"
+        } else {
+            "completed"
+        };
+        self.open_item.close(of_open, &mut self.items, out);
+        self.calls.finish(finish.is_truncated(), &mut self.items, out)?;
+        self.write_pending_signatures(out)?;
         Ok(status)
     }
 }
 
-impl Open {
-    fn end(&mut self, status: &str, items: &mut Items, out: &mut Vec<u8>) {
+impl OpenItem {
+    fn close(&mut self, status: &str, items: &mut OutputItems, out: &mut Vec<u8>) {
         match std::mem::take(self) {
-            Open::Nothing => {}
-            Open::Message(message) => message.end(status, items, out),
-            Open::Reasoning(reasoning) => reasoning.end(status, items, out),
+            OpenItem::None => {}
+            OpenItem::Message(message) => message.finish(status, items, out),
+            OpenItem::Reasoning(reasoning) => reasoning.finish(status, items, out),
         }
     }
 
     /// The message at hand, which begins if there is none.
-    fn message(&mut self, items: &mut Items, out: &mut Vec<u8>) -> Result<&mut Message, AnswerError> {
-        if !matches!(self, Open::Message(_)) {
-            self.end("completed", items, out);
-            *self = Open::Message(Message::open(items, out)?);
+    fn ensure_message(
+        &mut self,
+        items: &mut OutputItems,
+        out: &mut Vec<u8>,
+    ) -> Result<&mut Message, ResponseError> {
+        if !matches!(self, OpenItem::Message(_)) {
+            self.close("completed", items, out);
+            *self = OpenItem::Message(Message::open(items, out)?);
         }
         match self {
-            Open::Message(message) => Ok(message),
-            _ => Err(AnswerError::TooLarge),
+            OpenItem::Message(message) => Ok(message),
+            _ => Err(ResponseError::TooLarge),
         }
     }
 
     /// The thinking at hand, which begins if there is none.
-    fn reasoning(&mut self, items: &mut Items, out: &mut Vec<u8>) -> Result<&mut Reasoning, AnswerError> {
-        if !matches!(self, Open::Reasoning(_)) {
-            self.end("completed", items, out);
-            *self = Open::Reasoning(Reasoning::open(items, out)?);
+    fn ensure_reasoning(
+        &mut self,
+        items: &mut OutputItems,
+        out: &mut Vec<u8>,
+    ) -> Result<&mut Reasoning, ResponseError> {
+        if !matches!(self, OpenItem::Reasoning(_)) {
+            self.close("completed", items, out);
+            *self = OpenItem::Reasoning(Reasoning::open(items, out)?);
         }
         match self {
-            Open::Reasoning(reasoning) => Ok(reasoning),
-            _ => Err(AnswerError::TooLarge),
+            OpenItem::Reasoning(reasoning) => Ok(reasoning),
+            _ => Err(ResponseError::TooLarge),
         }
     }
 }

@@ -1,37 +1,41 @@
 //! What items that consist of parts have in common: a message, and reasoning.
 
-use crate::responses_openai::events::{Items, Of};
-use crate::responses_openai::tools::put;
-use proofgate_dialect::AnswerError;
+use crate::responses_openai::events::{EventTarget, OutputItems};
+use crate::responses_openai::tools::write_json;
+use proofgate_dialect::ResponseError;
 
 /// An item at hand, and its parts that are done.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct ItemParts {
     index: usize,
     id: String,
     /// Commas between them.
-    done: Vec<u8>,
+    finished_parts: Vec<u8>,
     pub(super) count: usize,
     /// The member of an event that says which part it is about.
     name: &'static str,
 }
 
-impl Parts {
+impl ItemParts {
     /// An item whose id has this prefix, without parts.
-    pub(super) fn open(prefix: &str, name: &'static str, items: &mut Items) -> Result<Self, AnswerError> {
-        let index = items.open()?;
-        Ok(Parts {
+    pub(super) fn open(
+        prefix: &str,
+        name: &'static str,
+        items: &mut OutputItems,
+    ) -> Result<Self, ResponseError> {
+        let index = items.next_index()?;
+        Ok(ItemParts {
             index,
-            id: items.id(prefix, index),
-            done: Vec::new(),
+            id: items.item_id(prefix, index),
+            finished_parts: Vec::new(),
             count: 0,
             name,
         })
     }
 
     /// The place of the part at hand.
-    pub(super) fn of(&self) -> Of<'_> {
-        Of {
+    pub(super) fn event_target(&self) -> EventTarget<'_> {
+        EventTarget {
             id: &self.id,
             index: self.index,
             part: Some((self.name, self.count)),
@@ -39,28 +43,34 @@ impl Parts {
     }
 
     /// Tells that the part at hand is done, and takes it to the others.
-    pub(super) fn end(&mut self, kind: &str, part: &[u8], items: &mut Items, out: &mut Vec<u8>) {
-        items.event_of(kind, self.of(), out, |out| {
-            put(out, ",\"part\":");
+    pub(super) fn finish_part(
+        &mut self,
+        kind: &str,
+        part: &[u8],
+        items: &mut OutputItems,
+        out: &mut Vec<u8>,
+    ) {
+        items.write_targeted_event(kind, self.event_target(), out, |out| {
+            write_json(out, ",\"part\":");
             out.extend_from_slice(part);
         });
-        join(part, &mut self.done);
+        append_elements(part, &mut self.finished_parts);
         self.count = self.count.saturating_add(1);
     }
 
     /// Tells that the item has begun.
-    pub(super) fn added(&self, item: &[u8], items: &mut Items, out: &mut Vec<u8>) {
-        items.added(self.index, item, out);
+    pub(super) fn write_added(&self, item: &[u8], items: &mut OutputItems, out: &mut Vec<u8>) {
+        items.write_added(self.index, item, out);
     }
 
     /// Tells that the item is done.
-    pub(super) fn finish(&self, item: Vec<u8>, items: &mut Items, out: &mut Vec<u8>) {
-        items.finish(self.index, item, out);
+    pub(super) fn finish(&self, item: Vec<u8>, items: &mut OutputItems, out: &mut Vec<u8>) {
+        items.finish_item(self.index, item, out);
     }
 
     /// The item up to the end of its parts, which follow on `before`.
     pub(super) fn write(&self, kind: &str, status: &str, before: &str) -> Vec<u8> {
-        let mut item = Vec::with_capacity(self.done.len() + 256);
+        let mut item = Vec::with_capacity(self.finished_parts.len() + 256);
         for piece in [
             "{\"id\":\"",
             &self.id,
@@ -70,18 +80,18 @@ impl Parts {
             status,
             "\",",
         ] {
-            put(&mut item, piece);
+            write_json(&mut item, piece);
         }
-        put(&mut item, before);
-        put(&mut item, "[");
-        item.extend_from_slice(&self.done);
-        put(&mut item, "]");
+        write_json(&mut item, before);
+        write_json(&mut item, "[");
+        item.extend_from_slice(&self.finished_parts);
+        write_json(&mut item, "]");
         item
     }
 }
 
 /// Appends an element, or several, to those of a list.
-pub(super) fn join(elements: &[u8], list: &mut Vec<u8>) {
+pub(super) fn append_elements(elements: &[u8], list: &mut Vec<u8>) {
     if !list.is_empty() && !elements.is_empty() {
         list.push(b',');
     }

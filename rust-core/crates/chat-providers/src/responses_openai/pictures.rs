@@ -3,19 +3,19 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::responses_openai::calls::put_string;
-use crate::responses_openai::events::{Items, Of};
-use crate::responses_openai::tools::{inside, put};
-use proofgate_dialect::AnswerError;
+use crate::responses_openai::calls::write_string_member;
+use crate::responses_openai::events::{EventTarget, OutputItems};
+use crate::responses_openai::tools::{inside_quotes, write_json};
+use proofgate_dialect::ResponseError;
 
 #[derive(Deserialize)]
-struct Picture<'p> {
+struct Image<'p> {
     #[serde(borrow)]
-    image_url: Option<Address<'p>>,
+    image_url: Option<ImageUrl<'p>>,
 }
 
 #[derive(Deserialize)]
-struct Address<'p> {
+struct ImageUrl<'p> {
     #[serde(borrow)]
     url: &'p RawValue,
 }
@@ -23,13 +23,13 @@ struct Address<'p> {
 /// The format and the data of those in a message's `images` that hold their data, as insides of strings; no client looks for
 /// an address.
 pub(super) fn read(images: &RawValue) -> Vec<(&str, &str)> {
-    let images: Vec<Picture<'_>> = serde_json::from_str(images.get()).unwrap_or_default();
+    let images: Vec<Image<'_>> = serde_json::from_str(images.get()).unwrap_or_default();
     let urls = images.into_iter().filter_map(|picture| picture.image_url);
-    urls.filter_map(|address| data_of(inside(address.url.get())))
+    urls.filter_map(|address| parse_data_url(inside_quotes(address.url.get())))
         .collect()
 }
 
-fn data_of(url: &str) -> Option<(&str, &str)> {
+fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     let (kind, data) = url.strip_prefix("data:image/")?.split_once(";base64,")?;
     let is_plain = |text: &str| {
         text.bytes()
@@ -39,24 +39,24 @@ fn data_of(url: &str) -> Option<(&str, &str)> {
 }
 
 /// Tells one as an item.
-pub(super) fn tell(
+pub(super) fn write_image_item(
     (format, data): (&str, &str),
-    items: &mut Items,
+    items: &mut OutputItems,
     out: &mut Vec<u8>,
-) -> Result<(), AnswerError> {
-    items.keep(data.len())?;
-    let index = items.open()?;
-    let id = items.id("ig", index);
+) -> Result<(), ResponseError> {
+    items.count_retained(data.len())?;
+    let index = items.next_index()?;
+    let id = items.item_id("ig", index);
     let begun = item(&id, "in_progress", format, None);
-    items.added(index, &begun, out);
-    let of = Of {
+    items.write_added(index, &begun, out);
+    let of = EventTarget {
         id: &id,
         index,
         part: None,
     };
-    items.event_of("response.image_generation_call.completed", of, out, |_| {});
+    items.write_targeted_event("response.image_generation_call.completed", of, out, |_| {});
     let done = item(&id, "completed", format, Some(data));
-    items.finish(index, done, out);
+    items.finish_item(index, done, out);
     Ok(())
 }
 
@@ -69,12 +69,12 @@ fn item(id: &str, status: &str, format: &str, data: Option<&str>) -> Vec<u8> {
         status,
         "\"",
     ] {
-        put(&mut item, piece);
+        write_json(&mut item, piece);
     }
-    put_string("output_format", format, &mut item);
+    write_string_member("output_format", format, &mut item);
     match data {
-        Some(data) => put_string("result", data, &mut item),
-        None => put(&mut item, ",\"result\":null"),
+        Some(data) => write_string_member("result", data, &mut item),
+        None => write_json(&mut item, ",\"result\":null"),
     }
     item.push(b'}');
     item

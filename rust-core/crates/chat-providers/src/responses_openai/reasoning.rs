@@ -1,60 +1,60 @@
 //! What the model thinks: an item whose summary has a part for each block.
 
-use crate::responses_openai::calls::put_string;
-use crate::responses_openai::events::Items;
-use crate::responses_openai::keeper::{Fragment, Keeper};
-use crate::responses_openai::parts::Parts;
-use crate::responses_openai::tools::put;
-use proofgate_dialect::AnswerError;
+use crate::responses_openai::calls::write_string_member;
+use crate::responses_openai::events::OutputItems;
+use crate::responses_openai::keeper::{DetailFragment, ReasoningState};
+use crate::responses_openai::parts::ItemParts;
+use crate::responses_openai::tools::write_json;
+use proofgate_dialect::ResponseError;
 
 /// Thinking at hand.
 #[derive(Debug)]
 pub(super) struct Reasoning {
     /// Of the summary.
-    parts: Parts,
+    parts: ItemParts,
     /// The inside of a string: the part at hand.
     text: Option<String>,
-    pub(super) keeper: Keeper,
+    pub(super) state: ReasoningState,
 }
 
 impl Reasoning {
-    pub(super) fn open(items: &mut Items, out: &mut Vec<u8>) -> Result<Self, AnswerError> {
+    pub(super) fn open(items: &mut OutputItems, out: &mut Vec<u8>) -> Result<Self, ResponseError> {
         let reasoning = Reasoning {
-            parts: Parts::open("rs", "summary_index", items)?,
+            parts: ItemParts::open("rs", "summary_index", items)?,
             text: None,
-            keeper: Keeper::default(),
+            state: ReasoningState::default(),
         };
         let begun = reasoning.write("in_progress");
-        reasoning.parts.added(&begun, items, out);
+        reasoning.parts.write_added(&begun, items, out);
         Ok(reasoning)
     }
 
     /// Takes a piece of thinking that came in a member of this name.
-    pub(super) fn think(
+    pub(super) fn push_thinking(
         &mut self,
         text: &str,
         field: Option<&'static str>,
-        items: &mut Items,
+        items: &mut OutputItems,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
-        self.keeper.field = self.keeper.field.or(field);
-        items.keep(text.len())?;
+    ) -> Result<(), ResponseError> {
+        self.state.text_member = self.state.text_member.or(field);
+        items.count_retained(text.len())?;
         if self.text.is_none() {
-            items.event_of(
+            items.write_targeted_event(
                 "response.reasoning_summary_part.added",
-                self.parts.of(),
+                self.parts.event_target(),
                 out,
                 |out| {
-                    put(out, ",\"part\":{\"type\":\"summary_text\",\"text\":\"\"}");
+                    write_json(out, ",\"part\":{\"type\":\"summary_text\",\"text\":\"\"}");
                 },
             );
         }
-        items.event_of(
+        items.write_targeted_event(
             "response.reasoning_summary_text.delta",
-            self.parts.of(),
+            self.parts.event_target(),
             out,
             |out| {
-                put_string("delta", text, out);
+                write_string_member("delta", text, out);
             },
         );
         self.text.get_or_insert_default().push_str(text);
@@ -62,51 +62,51 @@ impl Reasoning {
     }
 
     /// Takes a fragment of a block, each of which is a part of the summary.
-    pub(super) fn detail(
+    pub(super) fn push_detail(
         &mut self,
-        fragment: &Fragment<'_>,
-        items: &mut Items,
+        fragment: &DetailFragment<'_>,
+        items: &mut OutputItems,
         out: &mut Vec<u8>,
-    ) -> Result<(), AnswerError> {
-        let (begins, kept) = self.keeper.take(fragment);
-        items.keep(kept)?;
+    ) -> Result<(), ResponseError> {
+        let (begins, kept) = self.state.push(fragment);
+        items.count_retained(kept)?;
         if begins {
-            self.end_part(items, out);
+            self.finish_part(items, out);
         }
         if let Some(text) = fragment.text() {
-            self.think(text, None, items, out)?;
-            self.keeper.has_text_in(self.parts.count);
+            self.push_thinking(text, None, items, out)?;
+            self.state.set_summary_part(self.parts.count);
         }
         Ok(())
     }
 
-    fn end_part(&mut self, items: &mut Items, out: &mut Vec<u8>) {
+    fn finish_part(&mut self, items: &mut OutputItems, out: &mut Vec<u8>) {
         let Some(text) = self.text.take() else { return };
-        items.event_of(
+        items.write_targeted_event(
             "response.reasoning_summary_text.done",
-            self.parts.of(),
+            self.parts.event_target(),
             out,
             |out| {
-                put_string("text", &text, out);
+                write_string_member("text", &text, out);
             },
         );
         let mut part = b"{\"type\":\"summary_text\"".to_vec();
-        put_string("text", &text, &mut part);
+        write_string_member("text", &text, &mut part);
         part.push(b'}');
         self.parts
-            .end("response.reasoning_summary_part.done", &part, items, out);
+            .finish_part("response.reasoning_summary_part.done", &part, items, out);
     }
 
-    pub(super) fn end(mut self, status: &str, items: &mut Items, out: &mut Vec<u8>) {
-        self.end_part(items, out);
+    pub(super) fn finish(mut self, status: &str, items: &mut OutputItems, out: &mut Vec<u8>) {
+        self.finish_part(items, out);
         let item = self.write(status);
         self.parts.finish(item, items, out);
     }
 
     fn write(&self, status: &str) -> Vec<u8> {
         let mut item = self.parts.write("reasoning", status, "\"summary\":");
-        put(&mut item, ",\"encrypted_content\":");
-        self.keeper.write(&mut item);
+        write_json(&mut item, ",\"encrypted_content\":");
+        self.state.write(&mut item);
         item.push(b'}');
         item
     }

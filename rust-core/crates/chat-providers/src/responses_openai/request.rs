@@ -1,18 +1,18 @@
 //! A Responses request as a chat request.
 
-use crate::responses_openai::choice::Choice;
+use crate::responses_openai::choice::ToolChoice;
 use crate::responses_openai::content;
 use crate::responses_openai::conversation::Conversation;
 use crate::responses_openai::input;
 use crate::responses_openai::response;
 use crate::responses_openai::settings::Settings;
-use crate::responses_openai::tools::{Tools, put};
-use proofgate_dialect::AskedResponse;
-use proofgate_dialect::field::{Field, Losses};
+use crate::responses_openai::tools::{Tools, write_json};
+use proofgate_dialect::ResponsesContext;
+use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::losses::is_known;
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// Appends the chat request that says what a body of `POST /v1/responses` says, for another module to say it to its provider.
 ///
@@ -26,20 +26,24 @@ use proofgate_dialect::{Asked, Target, Untranslatable};
 /// parts that are not known are left out and named.
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
-pub fn request(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    write_or_undo(body, target, None, false, out)
-}
-
-/// The same for `openai_gemini::request`: Gemini shows its thoughts only where it is asked to, which `reasoning.summary` does.
-///
-/// # Errors
-/// As for [`request`].
-pub fn request_for_gemini(
+pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    write_or_undo(body, target, None, true, out)
+) -> Result<RequestContext, UntranslatableRequest> {
+    write_or_roll_back(body, target, None, false, out)
+}
+
+/// The same for `openai_gemini::translate_request`: Gemini shows its thoughts only where it is asked to, which `reasoning.summary` does.
+///
+/// # Errors
+/// As for [`translate_request`].
+pub fn translate_for_gemini(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    write_or_roll_back(body, target, None, true, out)
 }
 
 /// The same for a provider that speaks chat completions itself.
@@ -48,18 +52,22 @@ pub fn request_for_gemini(
 /// out, and what only OpenAI's own models know is left out and named. The limit has the name that the model takes.
 ///
 /// # Errors
-/// As for [`request`].
-pub fn request_to_chat(body: &[u8], target: &Target<'_>, out: &mut Vec<u8>) -> Result<Asked, Untranslatable> {
-    write_or_undo(body, target, Some(target.model), false, out)
+/// As for [`translate_request`].
+pub fn translate_for_chat(
+    body: &[u8],
+    target: &Target<'_>,
+    out: &mut Vec<u8>,
+) -> Result<RequestContext, UntranslatableRequest> {
+    write_or_roll_back(body, target, Some(target.model), false, out)
 }
 
-fn write_or_undo(
+fn write_or_roll_back(
     body: &[u8],
     target: &Target<'_>,
     to_chat: Option<&str>,
     to_gemini: bool,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
+) -> Result<RequestContext, UntranslatableRequest> {
     let start = out.len();
     let asked = write(body, target, to_chat, to_gemini, out);
     if asked.is_err() {
@@ -86,9 +94,9 @@ fn write(
     to_chat: Option<&str>,
     to_gemini: bool,
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
+) -> Result<RequestContext, UntranslatableRequest> {
     let body = Field::body(body)?;
-    let mut losses = Losses::new(target.untranslatable);
+    let mut losses = DroppedFields::new(target.untranslatable);
     let mut settings = Settings::default();
     let mut fields = Fields::default();
     let members = body.members()?;
@@ -107,7 +115,7 @@ fn write(
                     continue;
                 }
                 match is_known(name) {
-                    true => losses.lose(name, &field)?,
+                    true => losses.drop_listed(name, &field)?,
                     // New clients send new fields: the request is not refused for one.
                     false => losses.note(OTHER_FIELDS, &field),
                 }
@@ -116,32 +124,32 @@ fn write(
     }
     let model = fields
         .model
-        .ok_or_else(|| Untranslatable::new("model", "A model is required."))?;
+        .ok_or_else(|| UntranslatableRequest::new("model", "A model is required."))?;
     let input = fields
         .input
-        .ok_or_else(|| Untranslatable::new("input", "An input is required."))?;
+        .ok_or_else(|| UntranslatableRequest::new("input", "An input is required."))?;
     let mut tools = Tools::default();
     if let Some(field) = &fields.tools {
         tools.read(field, &mut losses)?;
     }
     input::read_tools(&input, &mut tools, &mut losses)?;
-    let mut choice = Choice::default();
+    let mut choice = ToolChoice::default();
     if let Some(field) = &fields.tool_choice {
-        choice = Choice::read(field, &tools, &mut losses)?;
+        choice = ToolChoice::read(field, &tools, &mut losses)?;
     }
     if to_chat.is_some() {
-        choice = choice.narrow(&mut tools);
+        choice = choice.restrict_tools(&mut tools);
     }
     if let Some(field) = &fields.reasoning {
         let shown = to_gemini.then_some(target.model);
-        settings.reasoning(field, to_chat, shown, !tools.is_empty(), &mut losses)?;
+        settings.read_reasoning(field, to_chat, shown, !tools.is_empty(), &mut losses)?;
     }
 
-    put(out, "{\"model\":");
+    write_json(out, "{\"model\":");
     write_string(out, target.model);
     let mut conversation = Conversation::new(to_chat.is_some());
     if let Some(instructions) = &fields.instructions {
-        conversation.system(&content::read(instructions, &mut losses)?);
+        conversation.push_system(&content::read(instructions, &mut losses)?);
     }
     input::read(&input, &tools, &mut conversation, &mut losses)?;
     conversation.write(out);
@@ -149,21 +157,21 @@ fn write(
     choice.write(!tools.is_empty(), out)?;
     settings.write(to_chat, !tools.is_empty(), out);
     if fields.stream {
-        put(
+        write_json(
             out,
             ",\"stream\":true,\"stream_options\":{\"include_usage\":true}",
         );
     }
     out.push(b'}');
-    Ok(Asked {
+    Ok(RequestContext {
         model: model.text()?.into_owned(),
         stream: fields.stream,
         include_usage: fields.stream,
-        dropped: losses.names(),
-        response: Some(Box::new(AskedResponse {
+        dropped: losses.into_names(),
+        responses_context: Some(Box::new(ResponsesContext {
             echo: response::echo(&members),
-            tools: tools.names.into_asked(),
+            tools: tools.names.into_mappings(),
         })),
-        ..Asked::default()
+        ..RequestContext::default()
     })
 }

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::responses_openai::events::Items;
-use crate::responses_openai::tools::put;
+use crate::responses_openai::events::OutputItems;
+use crate::responses_openai::tools::write_json;
 use proofgate_dialect::Usage;
 use proofgate_dialect::json::{write_number, write_string};
 
 /// The longest value of a request that an answer repeats, and how much it repeats in all, in bytes. What is longer is told as if
 /// it had not been asked for: no client reads it.
-const LONGEST_ECHO: usize = 8 << 10;
-const MOST_ECHO: usize = 64 << 10;
+const MAX_ECHO_VALUE_BYTES: usize = 8 << 10;
+const MAX_ECHO_BYTES: usize = 64 << 10;
 
 /// What an answer repeats of its request, and what it says of what was not asked for.
-const ECHOED: [(&str, &str); 16] = [
+const ECHOED_FIELDS: [(&str, &str); 16] = [
     ("instructions", "null"),
     ("max_output_tokens", "null"),
     ("max_tool_calls", "null"),
@@ -37,19 +37,20 @@ const ECHOED: [(&str, &str); 16] = [
 /// Members of an answer that repeat these of a request.
 pub(super) fn echo(members: &[(Cow<'_, str>, &RawValue)]) -> String {
     let mut out = Vec::new();
-    for (name, default) in ECHOED {
+    for (name, default) in ECHOED_FIELDS {
         let asked = members
             .iter()
             .find(|(asked, _)| asked == name)
             .map(|(_, value)| value.get());
-        let is_short = |value: &&str| value.len() <= LONGEST_ECHO && out.len() + value.len() <= MOST_ECHO;
+        let is_short =
+            |value: &&str| value.len() <= MAX_ECHO_VALUE_BYTES && out.len() + value.len() <= MAX_ECHO_BYTES;
         let value = asked.filter(is_short).unwrap_or(default);
         for piece in [",\"", name, "\":"] {
-            put(&mut out, piece);
+            write_json(&mut out, piece);
         }
-        put_compact(value, &mut out);
+        write_compact(value, &mut out);
     }
-    put(
+    write_json(
         &mut out,
         ",\"background\":false,\"previous_response_id\":null,\"store\":false",
     );
@@ -57,9 +58,9 @@ pub(super) fn echo(members: &[(Cow<'_, str>, &RawValue)]) -> String {
 }
 
 /// Appends JSON without the blanks between its parts: a line feed would end an event.
-pub(super) fn put_compact(json: &str, out: &mut Vec<u8>) {
+pub(super) fn write_compact(json: &str, out: &mut Vec<u8>) {
     if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
-        put(out, json);
+        write_json(out, json);
         return;
     }
     let (mut in_string, mut escaped) = (false, false);
@@ -85,22 +86,28 @@ pub(super) enum Status<'s> {
 
 /// What all objects of an answer have in common.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct ResponseBase {
     pub(super) created: u64,
     /// The model as the client named it.
     pub(super) model: String,
     pub(super) echo: String,
 }
 
-impl Head {
+impl ResponseBase {
     /// Appends the object.
-    pub(super) fn write(&self, status: Status<'_>, items: &Items, usage: Option<&Usage>, out: &mut Vec<u8>) {
+    pub(super) fn write(
+        &self,
+        status: Status<'_>,
+        items: &OutputItems,
+        usage: Option<&Usage>,
+        out: &mut Vec<u8>,
+    ) {
         for piece in [
             "{\"id\":\"resp_",
             items.core(),
             "\",\"object\":\"response\",\"created_at\":",
         ] {
-            put(out, piece);
+            write_json(out, piece);
         }
         write_number(out, self.created);
         let (name, error, reason) = match status {
@@ -110,35 +117,35 @@ impl Head {
             Status::Failed(code, message) => ("failed", Some((code, message)), None),
         };
         for piece in [",\"status\":\"", name, "\",\"error\":"] {
-            put(out, piece);
+            write_json(out, piece);
         }
         match error {
             Some((code, message)) => {
                 for piece in ["{\"code\":\"", code, "\",\"message\":\"", message, "\"}"] {
-                    put(out, piece);
+                    write_json(out, piece);
                 }
             }
-            None => put(out, "null"),
+            None => write_json(out, "null"),
         }
-        put(out, ",\"incomplete_details\":");
+        write_json(out, ",\"incomplete_details\":");
         match reason {
             Some(reason) => {
                 for piece in ["{\"reason\":\"", reason, "\"}"] {
-                    put(out, piece);
+                    write_json(out, piece);
                 }
             }
-            None => put(out, "null"),
+            None => write_json(out, "null"),
         }
-        put(out, ",\"model\":");
+        write_json(out, ",\"model\":");
         write_string(out, &self.model);
-        put(out, ",\"output\":[");
+        write_json(out, ",\"output\":[");
         items.write(out);
-        put(out, "],\"usage\":");
+        write_json(out, "],\"usage\":");
         match usage {
             Some(usage) => write_usage(usage, out),
-            None => put(out, "null"),
+            None => write_json(out, "null"),
         }
-        put(out, &self.echo);
+        write_json(out, &self.echo);
         out.push(b'}');
     }
 }
@@ -155,7 +162,7 @@ fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
         ),
         ("},\"total_tokens\":", usage.input.saturating_add(usage.output)),
     ] {
-        put(out, before);
+        write_json(out, before);
         write_number(out, number);
     }
     out.push(b'}');
@@ -163,12 +170,12 @@ fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::put_compact;
+    use super::write_compact;
 
     #[test]
     fn only_blanks_between_parts_are_left_out() {
         let mut out = Vec::new();
-        put_compact("{\n  \"a b\\\" c\": [1, 2]\r\n}", &mut out);
+        write_compact("{\n  \"a b\\\" c\": [1, 2]\r\n}", &mut out);
         assert_eq!(out, br#"{"a b\" c":[1,2]}"#);
     }
 }

@@ -1,10 +1,10 @@
 //! How a request wants its answer: what is said of its form, its length and its cost.
 
-use crate::gemini_thoughts::show_thoughts;
-use crate::responses_openai::tools::put;
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::constraints::{Constraint, Effort, effort, has};
-use proofgate_dialect::field::{Field, Losses};
+use crate::gemini_thoughts::write_include_thoughts;
+use crate::responses_openai::tools::write_json;
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::constraints::{Constraint, Effort, effort_for_level, has};
+use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::schema::can_be_strict;
@@ -13,14 +13,14 @@ use proofgate_dialect::schema::can_be_strict;
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) members: Vec<u8>,
-    pub(super) parallel: Option<bool>,
+    pub(super) parallel_tool_calls: Option<bool>,
     logprobs: bool,
 }
 
 impl Settings {
-    fn member(&mut self, name: &str, json: &str) {
+    fn push_member(&mut self, name: &str, json: &str) {
         for piece in [",\"", name, "\":", json] {
-            put(&mut self.members, piece);
+            write_json(&mut self.members, piece);
         }
     }
 
@@ -30,13 +30,13 @@ impl Settings {
         name: &str,
         field: &Field<'_, '_>,
         to_chat: Option<&str>,
-        losses: &mut Losses,
-    ) -> Result<bool, Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<bool, UntranslatableRequest> {
         match name {
             "max_output_tokens" => {
                 let number = field.number()?;
                 let is_old = to_chat.is_some_and(|model| !has(model, Constraint::MaxCompletionTokens));
-                self.member(
+                self.push_member(
                     if is_old {
                         "max_tokens"
                     } else {
@@ -48,34 +48,36 @@ impl Settings {
             "temperature" | "top_p" => {
                 let number = field.number()?;
                 match to_chat.is_some_and(|model| has(model, Constraint::DefaultSampling)) {
-                    true => losses.lose(name, field)?,
-                    false => self.member(name, number),
+                    true => losses.drop_listed(name, field)?,
+                    false => self.push_member(name, number),
                 }
             }
             "top_logprobs" => {
                 if field.number()? != "0" {
                     self.logprobs = true;
-                    self.member(name, field.json());
+                    self.push_member(name, field.json());
                 }
             }
-            "include" => self.include(field, losses)?,
-            "text" => self.text(field, losses)?,
-            "parallel_tool_calls" => self.parallel = Some(field.boolean()?),
+            "include" => self.read_include(field, losses)?,
+            "text" => self.read_text(field, losses)?,
+            "parallel_tool_calls" => self.parallel_tool_calls = Some(field.boolean()?),
             "service_tier" => {
                 if field.text()? != "auto" {
-                    self.member(name, field.literal()?);
+                    self.push_member(name, field.literal()?);
                 }
             }
-            "user" => self.member(name, field.literal()?),
+            "user" => self.push_member(name, field.literal()?),
             // Others than OpenAI may refuse what they do not know.
-            "safety_identifier" | "prompt_cache_key" if to_chat.is_some() => losses.lose(name, field)?,
-            "safety_identifier" | "prompt_cache_key" => self.member(name, field.literal()?),
+            "safety_identifier" | "prompt_cache_key" if to_chat.is_some() => {
+                losses.drop_listed(name, field)?
+            }
+            "safety_identifier" | "prompt_cache_key" => self.push_member(name, field.literal()?),
             "stream_options" => {
                 for (name, value) in field.members()? {
                     let option = field.member(&name, value);
                     match &*name {
                         "include_obfuscation" => {
-                            losses.lose("stream_options.include_obfuscation", &option)?
+                            losses.drop_listed("stream_options.include_obfuscation", &option)?
                         }
                         _ => losses.note(OTHER_FIELDS, &option),
                     }
@@ -86,13 +88,17 @@ impl Settings {
         Ok(true)
     }
 
-    fn include(&mut self, field: &Field<'_, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+    fn read_include(
+        &mut self,
+        field: &Field<'_, '_>,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         for (index, part) in field.elements()?.into_iter().enumerate() {
             match part.get() {
                 // It is told anyway.
                 "\"reasoning.encrypted_content\"" => {}
                 "\"message.output_text.logprobs\"" => self.logprobs = true,
-                _ => losses.lose("include", &field.element(index, part))?,
+                _ => losses.drop_listed("include", &field.element(index, part))?,
             }
         }
         Ok(())
@@ -100,75 +106,83 @@ impl Settings {
 
     /// Takes the body's `reasoning`. `to_chat` as for [`read`](Settings::read); `shown`: the model, if it is one of Gemini's, which
     /// shows thoughts where it is asked to.
-    pub(super) fn reasoning(
+    pub(super) fn read_reasoning(
         &mut self,
         field: &Field<'_, '_>,
         to_chat: Option<&str>,
         shown: Option<&str>,
         has_tools: bool,
-        losses: &mut Losses,
-    ) -> Result<(), Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let shown = shown.filter(|model| !has(model, Constraint::NoThinking));
         let (mut level, mut shows) = (None, false);
         for (name, value) in field.members()? {
             let member = field.member(&name, value);
             match &*name {
                 "effort" => {
-                    self.effort(&member, to_chat, has_tools, losses)?;
+                    self.read_effort(&member, to_chat, has_tools, losses)?;
                     level = Some(member.text()?);
                 }
                 "summary" if shown.is_some() => shows = true,
-                "summary" => losses.lose("reasoning.summary", &member)?,
-                "generate_summary" => losses.lose("reasoning.generate_summary", &member)?,
-                "context" => losses.lose("reasoning.context", &member)?,
-                "mode" => losses.lose("reasoning.mode", &member)?,
+                "summary" => losses.drop_listed("reasoning.summary", &member)?,
+                "generate_summary" => losses.drop_listed("reasoning.generate_summary", &member)?,
+                "context" => losses.drop_listed("reasoning.context", &member)?,
+                "mode" => losses.drop_listed("reasoning.mode", &member)?,
                 _ => losses.note(OTHER_FIELDS, &member),
             }
         }
         if let Some(model) = shown.filter(|_| shows && level.as_deref() != Some("none")) {
-            show_thoughts(model, level.is_some(), &mut self.members);
+            write_include_thoughts(model, level.is_some(), &mut self.members);
         }
         Ok(())
     }
 
     /// The effort; a provider of chat is asked for one that its model has.
-    fn effort(
+    fn read_effort(
         &mut self,
         field: &Field<'_, '_>,
         to_chat: Option<&str>,
         has_tools: bool,
-        losses: &mut Losses,
-    ) -> Result<(), Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let level = field.text()?;
-        if to_chat.is_some_and(|model| takes_no_effort(model, has_tools)) {
-            return losses.lose("reasoning_effort", field);
+        if to_chat.is_some_and(|model| rejects_effort(model, has_tools)) {
+            return losses.drop_listed("reasoning_effort", field);
         }
-        let said = match to_chat.and_then(|model| effort(model, &level)) {
-            Some(Effort::Nothing) => return losses.lose("reasoning_effort", field),
+        let said = match to_chat.and_then(|model| effort_for_level(model, &level)) {
+            Some(Effort::Unsupported) => return losses.drop_listed("reasoning_effort", field),
             Some(Effort::Level(said)) => said,
             Some(Effort::Budget(_)) | None => &*level,
         };
         if said != level {
             losses.note("reasoning_effort", field);
         }
-        put(&mut self.members, ",\"reasoning_effort\":");
+        write_json(&mut self.members, ",\"reasoning_effort\":");
         write_string(&mut self.members, said);
         Ok(())
     }
 
-    fn text(&mut self, field: &Field<'_, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+    fn read_text(
+        &mut self,
+        field: &Field<'_, '_>,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         for (name, value) in field.members()? {
             let member = field.member(&name, value);
             match &*name {
-                "format" => self.format(&member, losses)?,
-                "verbosity" => losses.lose("text.verbosity", &member)?,
+                "format" => self.read_format(&member, losses)?,
+                "verbosity" => losses.drop_listed("text.verbosity", &member)?,
                 _ => losses.note(OTHER_FIELDS, &member),
             }
         }
         Ok(())
     }
 
-    fn format(&mut self, format: &Field<'_, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+    fn read_format(
+        &mut self,
+        format: &Field<'_, '_>,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let (mut kind, mut schema, mut strict) = (None, None, false);
         let mut members = Vec::new();
         for (name, value) in format.members()? {
@@ -176,11 +190,11 @@ impl Settings {
             match &*name {
                 "type" => kind = Some(member.text()?),
                 "schema" if member.is_object() => schema = Some(member.json()),
-                "schema" => return Err(member.refuse("It must be an object.")),
+                "schema" => return Err(member.error("It must be an object.")),
                 "strict" => strict = member.boolean()?,
                 "name" | "description" => {
                     for piece in ["\"", &*name, "\":", member.literal()?, ","] {
-                        put(&mut members, piece);
+                        write_json(&mut members, piece);
                     }
                 }
                 _ => losses.note(OTHER_FIELDS, &member),
@@ -188,19 +202,19 @@ impl Settings {
         }
         match (kind.as_deref(), schema) {
             (Some("text"), _) => {}
-            (Some("json_object"), _) => self.member("response_format", r#"{"type":"json_object"}"#),
+            (Some("json_object"), _) => self.push_member("response_format", r#"{"type":"json_object"}"#),
             (Some("json_schema"), Some(schema)) => {
-                self.member("response_format", r#"{"type":"json_schema","json_schema":{"#);
+                self.push_member("response_format", r#"{"type":"json_schema","json_schema":{"#);
                 self.members.append(&mut members);
                 if strict && can_be_strict(schema) {
-                    put(&mut self.members, "\"strict\":true,");
+                    write_json(&mut self.members, "\"strict\":true,");
                 }
                 for piece in ["\"schema\":", schema, "}}"] {
-                    put(&mut self.members, piece);
+                    write_json(&mut self.members, piece);
                 }
             }
-            (Some("json_schema"), None) => return Err(format.refuse("It must have a schema.")),
-            _ => return Err(format.refuse("Its type must be text, json_object or json_schema.")),
+            (Some("json_schema"), None) => return Err(format.error("It must have a schema.")),
+            _ => return Err(format.error("Its type must be text, json_object or json_schema.")),
         }
         Ok(())
     }
@@ -208,20 +222,20 @@ impl Settings {
     /// Appends the members. `to_chat` as for [`read`](Settings::read).
     pub(super) fn write(&mut self, to_chat: Option<&str>, has_tools: bool, out: &mut Vec<u8>) {
         if self.logprobs {
-            self.member("logprobs", "true");
+            self.push_member("logprobs", "true");
         }
-        if to_chat.is_some_and(|model| takes_no_effort(model, has_tools)) {
-            self.member("reasoning_effort", "\"none\"");
+        if to_chat.is_some_and(|model| rejects_effort(model, has_tools)) {
+            self.push_member("reasoning_effort", "\"none\"");
         }
         // Several at once is what happens anyway, and some models refuse the field.
-        if has_tools && self.parallel == Some(false) {
-            self.member("parallel_tool_calls", "false");
+        if has_tools && self.parallel_tool_calls == Some(false) {
+            self.push_member("parallel_tool_calls", "false");
         }
         out.append(&mut self.members);
     }
 }
 
 /// Whether a model takes tools in chat completions only without an effort.
-fn takes_no_effort(model: &str, has_tools: bool) -> bool {
+fn rejects_effort(model: &str, has_tools: bool) -> bool {
     has_tools && has(model, Constraint::ToolsWithoutEffort)
 }

@@ -1,24 +1,24 @@
 //! A streamed chat answer as the events of a Response.
 
-use crate::anthropic_openai::chat::Answer;
-use crate::anthropic_openai::error::Told;
+use crate::anthropic_openai::chat::ChatCompletion;
+use crate::anthropic_openai::error::ProviderError;
 use crate::anthropic_openai::json::inside_quotes;
-use crate::anthropic_openai::stop::Finish;
+use crate::anthropic_openai::stop::FinishReason;
 use crate::anthropic_openai::usage::usage_of;
 use crate::responses_openai::error::failure_code;
-use crate::responses_openai::events::Items;
+use crate::responses_openai::events::OutputItems;
 use crate::responses_openai::output::Output;
-use crate::responses_openai::response::{Head, Status, echo};
-use crate::responses_openai::tools::put;
-use proofgate_dialect::SentTool;
-use proofgate_dialect::{AnswerError, Asked, Step, Usage};
+use crate::responses_openai::response::{ResponseBase, Status, echo};
+use crate::responses_openai::tools::write_json;
+use proofgate_dialect::ToolMapping;
+use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage};
 
-const STOPPED: &str = "The provider stopped with an error.";
+const PROVIDER_ERROR_MESSAGE: &str = "The provider stopped with an error.";
 
 /// What all objects of the answer to a request have in common.
-pub(super) fn head_of(asked: &Asked, created: u64) -> Head {
-    let response = asked.response.as_ref();
-    Head {
+pub(super) fn response_base(asked: &RequestContext, created: u64) -> ResponseBase {
+    let response = asked.responses_context.as_ref();
+    ResponseBase {
         created,
         model: asked.model.clone(),
         echo: response.map_or_else(|| echo(&[]), |response| response.echo.clone()),
@@ -35,26 +35,29 @@ pub(super) fn head_of(asked: &Asked, created: u64) -> Head {
 /// [`Step::Failed`] or as an [`AnswerError`]: what was written says so to the client already. Nothing is written after it.
 #[derive(Debug)]
 pub struct Stream {
-    head: Head,
-    tools: Vec<SentTool>,
+    base: ResponseBase,
+    tools: Vec<ToolMapping>,
     /// There is none before the answer's first chunk, which tells its id.
     output: Option<Output>,
-    finish: Option<Finish>,
+    finish: Option<FinishReason>,
     usage: Option<Usage>,
-    step: Step,
+    step: StreamStatus,
 }
 
 impl Stream {
     /// A stream of which nothing has come, for a request of which `asked` is known. `created` is in seconds since 1970.
-    pub fn new(asked: &Asked, created: u64) -> Self {
-        let tools = asked.response.as_ref().map(|response| response.tools.clone());
+    pub fn new(asked: &RequestContext, created: u64) -> Self {
+        let tools = asked
+            .responses_context
+            .as_ref()
+            .map(|response| response.tools.clone());
         Stream {
-            head: head_of(asked, created),
+            base: response_base(asked, created),
             tools: tools.unwrap_or_default(),
             output: None,
             finish: None,
             usage: None,
-            step: Step::Continues,
+            step: StreamStatus::InProgress,
         }
     }
 
@@ -64,29 +67,34 @@ impl Stream {
     /// # Errors
     /// [`AnswerError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
     /// `out` then ends with an event that says so.
-    pub fn event(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        if self.step != Step::Continues {
+    pub fn push_event(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        if self.step != StreamStatus::InProgress {
             return Ok(self.step);
         }
         let step = match data.trim_ascii() {
-            b"" => Ok(Step::Continues),
-            b"[DONE]" => self.done(out),
-            data => self.chunk(name, data, out),
+            b"" => Ok(StreamStatus::InProgress),
+            b"[DONE]" => self.finish_response(out),
+            data => self.push_chunk(name, data, out),
         };
-        self.settle(step, out)
+        self.record_step(step, out)
     }
 
     /// The provider's stream is over. It was good if the answer said why it ended, with or without `[DONE]`.
     ///
     /// # Errors
-    /// [`AnswerError::Failed`] else; `out` then ends with an event that says so, if none was written.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    /// [`ResponseError::Failed`] else; `out` then ends with an event that says so, if none was written.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         match self.step {
-            Step::Ended => Ok(Step::Ended),
-            Step::Failed => Err(AnswerError::Failed("ended early")),
-            Step::Continues => {
-                let step = self.done(out);
-                self.settle(step, out)
+            StreamStatus::Finished => Ok(StreamStatus::Finished),
+            StreamStatus::Failed => Err(ResponseError::Failed("ended early")),
+            StreamStatus::InProgress => {
+                let step = self.finish_response(out);
+                self.record_step(step, out)
             }
         }
     }
@@ -96,7 +104,11 @@ impl Stream {
         self.usage
     }
 
-    fn settle(&mut self, step: Result<Step, AnswerError>, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
+    fn record_step(
+        &mut self,
+        step: Result<StreamStatus, ResponseError>,
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
         match &step {
             Ok(step) => self.step = *step,
             Err(error) => {
@@ -106,12 +118,17 @@ impl Stream {
         step
     }
 
-    fn chunk(&mut self, name: &str, data: &[u8], out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        let chunk = match Answer::read(data) {
+    fn push_chunk(
+        &mut self,
+        name: &str,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<StreamStatus, ResponseError> {
+        let chunk = match ChatCompletion::read(data) {
             Ok(chunk) => chunk,
-            Err(_) if name == "error" => return Ok(self.failed(Told::default(), out)),
+            Err(_) if name == "error" => return Ok(self.write_failure(ProviderError::default(), out)),
             // An event with a name of its own is none of the chat's.
-            Err(_) if !matches!(name, "" | "message") => return Ok(Step::Continues),
+            Err(_) if !matches!(name, "" | "message") => return Ok(StreamStatus::InProgress),
             Err(error) => return Err(error),
         };
         let whole = std::str::from_utf8(data).unwrap_or_default();
@@ -120,7 +137,7 @@ impl Stream {
             self.usage = Some(usage);
         }
         if let Some(error) = error {
-            return Ok(self.failed(Told::of(error), out));
+            return Ok(self.write_failure(ProviderError::parse(error), out));
         }
         let id = inside_quotes(chunk.id);
         // Azure's first chunk, on the prompt's filters, has neither an id nor a choice.
@@ -128,33 +145,33 @@ impl Stream {
             self.start(id, out);
         }
         let (Some(choice), Some(output)) = (chunk.choice(), &mut self.output) else {
-            return Ok(Step::Continues);
+            return Ok(StreamStatus::InProgress);
         };
         // Some answer a stream with one whole message, others repeat the whole behind its pieces.
         let whole = choice.message.as_ref().filter(|_| output.is_empty());
         if let Some(said) = choice.delta.as_ref().or(whole) {
-            output.take(said, choice.logprobs, out)?;
+            output.push_message(said, choice.logprobs, out)?;
         }
-        match choice.finish_reason().map(Finish::of) {
-            Some(Finish::Failed) => return Ok(self.failed(Told::default(), out)),
+        match choice.finish_reason().map(FinishReason::parse) {
+            Some(FinishReason::Failed) => return Ok(self.write_failure(ProviderError::default(), out)),
             Some(finish) => self.finish = Some(finish),
             None => {}
         }
-        Ok(Step::Continues)
+        Ok(StreamStatus::InProgress)
     }
 
     fn start(&mut self, id: Option<&str>, out: &mut Vec<u8>) {
-        let items = Items::new(id.unwrap_or_default(), self.head.created, true);
+        let items = OutputItems::new(id.unwrap_or_default(), self.base.created, true);
         let mut output = Output::new(items, std::mem::take(&mut self.tools));
         for event in ["response.created", "response.in_progress"] {
-            self.head
-                .event(event, Status::InProgress, &mut output.items, None, out);
+            self.base
+                .write_event(event, Status::InProgress, &mut output.items, None, out);
         }
         self.output = Some(output);
     }
 
-    fn done(&mut self, out: &mut Vec<u8>) -> Result<Step, AnswerError> {
-        let early = AnswerError::Failed("ended early");
+    fn finish_response(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
+        let early = ResponseError::Failed("ended early");
         let finish = self.finish.ok_or(early)?;
         let output = self.output.as_mut().ok_or(early)?;
         let status = output.finish(finish, out)?;
@@ -166,25 +183,28 @@ impl Stream {
             Status::Incomplete(_) => "response.incomplete",
             _ => "response.completed",
         };
-        self.head
-            .event(event, status, &mut output.items, Some(&usage), out);
-        Ok(Step::Ended)
+        self.base
+            .write_event(event, status, &mut output.items, Some(&usage), out);
+        Ok(StreamStatus::Finished)
     }
 
     /// Says what the provider says of a failure.
-    fn failed(&mut self, told: Told<'_>, out: &mut Vec<u8>) -> Step {
+    fn write_failure(&mut self, told: ProviderError<'_>, out: &mut Vec<u8>) -> StreamStatus {
         let (code, is_of_key) = failure_code(&told);
-        let message = told.message().filter(|_| !is_of_key).unwrap_or(STOPPED);
+        let message = told
+            .message()
+            .filter(|_| !is_of_key)
+            .unwrap_or(PROVIDER_ERROR_MESSAGE);
         self.fail(code, message, out)
     }
 
     /// Says that the answer failed; `message` is the inside of a string.
-    fn fail(&mut self, code: &str, message: &str, out: &mut Vec<u8>) -> Step {
-        self.step = Step::Failed;
+    fn fail(&mut self, code: &str, message: &str, out: &mut Vec<u8>) -> StreamStatus {
+        self.step = StreamStatus::Failed;
         match &mut self.output {
             Some(output) => {
                 let status = Status::Failed(code, message);
-                self.head.event(
+                self.base.write_event(
                     "response.failed",
                     status,
                     &mut output.items,
@@ -193,8 +213,8 @@ impl Stream {
                 );
             }
             None => {
-                let mut items = Items::new("", self.head.created, true);
-                items.event("error", out, |out| {
+                let mut items = OutputItems::new("", self.base.created, true);
+                items.write_event("error", out, |out| {
                     for piece in [
                         ",\"code\":\"",
                         code,
@@ -202,29 +222,29 @@ impl Stream {
                         message,
                         "\",\"param\":null",
                     ] {
-                        put(out, piece);
+                        write_json(out, piece);
                     }
                 });
             }
         }
-        Step::Failed
+        StreamStatus::Failed
     }
 }
 
-impl Head {
+impl ResponseBase {
     /// Writes an event with the whole object.
-    fn event(
+    fn write_event(
         &self,
         name: &str,
         status: Status<'_>,
-        items: &mut Items,
+        items: &mut OutputItems,
         usage: Option<&Usage>,
         out: &mut Vec<u8>,
     ) {
         let mut response = Vec::new();
         self.write(status, items, usage, &mut response);
-        items.event(name, out, |out| {
-            put(out, ",\"response\":");
+        items.write_event(name, out, |out| {
+            write_json(out, ",\"response\":");
             out.extend_from_slice(&response);
         });
     }

@@ -1,7 +1,7 @@
 //! What a provider thought, in a reasoning item: its text is the `summary`, a part for each block, and what belongs to it and is no
 //! text is the `encrypted_content`. The client sends the item back as it came, so that nothing is kept here.
 //!
-//! The form: [`VERSION`], and behind it a JSON object with any of
+//! The form: [`STATE_PREFIX`], and behind it a JSON object with any of
 //! * `details`: blocks of `reasoning_details`, each with `type`, `index`, `format`, `id`, `signature` and `data` where it has them, and
 //!   with `summary`, the number of the part that holds its text;
 //! * `field`: the name under which the provider told its thinking, if it has no such blocks;
@@ -13,18 +13,18 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::responses_openai::tools::put;
+use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 
 /// What an `encrypted_content` of ours begins with.
-pub(crate) const VERSION: &str = "proofgate-1:";
+pub(crate) const STATE_PREFIX: &str = "proofgate-1:";
 
 /// OpenRouter's type of a summary of what was thought.
 const SUMMARY: &str = "reasoning.summary";
 
 #[derive(Deserialize)]
-struct Kept<'k> {
+struct StoredReasoning<'k> {
     #[serde(borrow, default)]
     details: Vec<Detail<'k>>,
     field: Option<&'k str>,
@@ -60,7 +60,7 @@ struct Call<'k> {
 
 /// What the reasoning items of one turn say, as members of an assistant's message.
 #[derive(Debug, Default)]
-pub(super) struct Thoughts {
+pub(super) struct TurnReasoning {
     /// Elements of `reasoning_details`, commas between.
     details: Vec<u8>,
     /// The inside of a string.
@@ -72,17 +72,17 @@ pub(super) struct Thoughts {
     calls: HashMap<String, String>,
 }
 
-impl Thoughts {
+impl TurnReasoning {
     /// Takes an item: the insides of its summary's texts, and its `encrypted_content`. Whether that could be read; thoughts of
     /// another provider cannot, and are left out.
-    pub(super) fn take(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
+    pub(super) fn push_item(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
         let Some(encrypted) = encrypted else {
             self.content.extend(texts.iter().copied());
             return true;
         };
         let kept = encrypted
-            .strip_prefix(VERSION)
-            .map(serde_json::from_str::<Kept<'_>>);
+            .strip_prefix(STATE_PREFIX)
+            .map(serde_json::from_str::<StoredReasoning<'_>>);
         let Some(Ok(kept)) = kept else { return false };
         for detail in &kept.details {
             detail.write(texts, &mut self.details);
@@ -91,11 +91,11 @@ impl Thoughts {
             self.is_reasoning = field == "reasoning";
             self.content.extend(texts.iter().copied());
         }
-        if let Some(signature) = kept.signature.and_then(string) {
+        if let Some(signature) = kept.signature.and_then(string_json) {
             self.signature = Some(signature);
         }
         let calls = kept.calls.iter();
-        let calls = calls.filter_map(|call| Some((string(call.id)?, string(call.signature)?)));
+        let calls = calls.filter_map(|call| Some((string_json(call.id)?, string_json(call.signature)?)));
         self.calls.extend(calls);
         true
     }
@@ -109,11 +109,11 @@ impl Thoughts {
                 ",\"reasoning_content\":\""
             };
             for piece in [name, &self.content, "\""] {
-                put(out, piece);
+                write_json(out, piece);
             }
         }
         if !self.details.is_empty() {
-            put(out, ",\"reasoning_details\":[");
+            write_json(out, ",\"reasoning_details\":[");
             out.extend_from_slice(&self.details);
             out.push(b']');
         }
@@ -121,7 +121,7 @@ impl Thoughts {
     }
 
     /// Appends the member that a call has, whose id is given as JSON.
-    pub(super) fn write_of_call(&self, id: &str, out: &mut Vec<u8>) {
+    pub(super) fn write_call_member(&self, id: &str, out: &mut Vec<u8>) {
         write_signature(self.calls.get(id).map(String::as_str), out);
     }
 }
@@ -133,13 +133,13 @@ fn write_signature(signature: Option<&str>, out: &mut Vec<u8>) {
             signature,
             "}}",
         ] {
-            put(out, piece);
+            write_json(out, piece);
         }
     }
 }
 
 /// A string as JSON.
-fn string(value: &RawValue) -> Option<String> {
+fn string_json(value: &RawValue) -> Option<String> {
     value.get().starts_with('"').then(|| value.get().to_owned())
 }
 
@@ -156,7 +156,7 @@ impl Detail<'_> {
         if !is_known {
             return;
         }
-        put(
+        write_json(
             out,
             if out.is_empty() {
                 "{\"type\":\""
@@ -164,10 +164,10 @@ impl Detail<'_> {
                 ",{\"type\":\""
             },
         );
-        put(out, self.kind);
+        write_json(out, self.kind);
         out.push(b'"');
         if let Some(index) = self.index {
-            put(out, ",\"index\":");
+            write_json(out, ",\"index\":");
             write_number(out, index);
         }
         if let Some(text) = text {
@@ -177,7 +177,7 @@ impl Detail<'_> {
                 ",\"text\":\""
             };
             for piece in [name, text, "\""] {
-                put(out, piece);
+                write_json(out, piece);
             }
         }
         for (name, value) in [
@@ -188,7 +188,7 @@ impl Detail<'_> {
         ] {
             if let Some(value) = value.filter(|value| value.get().starts_with('"')) {
                 for piece in [",\"", name, "\":", value.get()] {
-                    put(out, piece);
+                    write_json(out, piece);
                 }
             }
         }

@@ -5,27 +5,27 @@ use std::borrow::Cow;
 use crate::responses_openai::content::{self, Part, required};
 use crate::responses_openai::conversation::Call;
 use crate::responses_openai::item::Item;
-use crate::responses_openai::response::put_compact;
-use crate::responses_openai::tool_names::Names;
-use crate::responses_openai::tools::{inside, put};
+use crate::responses_openai::response::write_compact;
+use crate::responses_openai::tool_names::ToolNames;
+use crate::responses_openai::tools::{inside_quotes, write_json};
 use proofgate_dialect::ToolKind;
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::field::{Field, Losses};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 
 /// The id that a call and its result have in common.
-fn call_id<'b>(field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<Cow<'b, str>, Untranslatable> {
+fn call_id<'b>(field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<Cow<'b, str>, UntranslatableRequest> {
     let id = item.call_id.as_ref().or(item.id.as_ref());
     required(field, id, "It must have a call_id.")?.text()
 }
 
 /// JSON as a string of JSON, without blanks between its parts.
-fn quoted(json: &str) -> Cow<'static, str> {
+fn json_as_string(json: &str) -> Cow<'static, str> {
     let (mut compact, mut out) = (
         Vec::with_capacity(json.len()),
         Vec::with_capacity(json.len() + 16),
     );
-    put_compact(json, &mut compact);
+    write_compact(json, &mut compact);
     write_string(&mut out, std::str::from_utf8(&compact).unwrap_or_default());
     Cow::Owned(String::from_utf8(out).unwrap_or_default())
 }
@@ -35,60 +35,63 @@ pub(super) fn call<'b>(
     kind: ToolKind,
     field: &Field<'b, '_>,
     item: &Item<'b, '_>,
-    names: &Names,
-) -> Result<Call<'b>, Untranslatable> {
+    names: &ToolNames,
+) -> Result<Call<'b>, UntranslatableRequest> {
     let namespace = item.namespace.as_ref().map(Field::text).transpose()?;
-    let named = || -> Result<Cow<'b, str>, Untranslatable> {
+    let named = || -> Result<Cow<'b, str>, UntranslatableRequest> {
         required(field, item.name.as_ref(), "It must have a name.")?.text()
     };
     let action = || required(field, item.action.as_ref(), "It must have an action.");
     let (name, arguments) = match kind {
         ToolKind::Function => {
             let arguments = required(field, item.arguments.as_ref(), "It must have arguments.")?;
-            (named()?, arguments_of_function(arguments)?)
+            (named()?, function_arguments(arguments)?)
         }
         ToolKind::Custom => {
             let input = required(field, item.input.as_ref(), "It must have an input.")?;
             let object = ["{\"input\":", input.literal()?, "}"].concat();
-            (named()?, quoted(&object))
+            (named()?, json_as_string(&object))
         }
-        ToolKind::LocalShell => ("local_shell".into(), quoted(&without_type(action()?)?)),
-        ToolKind::Shell => ("shell".into(), quoted(action()?.json())),
+        ToolKind::LocalShell => (
+            "local_shell".into(),
+            json_as_string(&command_without_type(action()?)?),
+        ),
+        ToolKind::Shell => ("shell".into(), json_as_string(action()?.json())),
         ToolKind::ApplyPatch => {
             let operation = required(field, item.operation.as_ref(), "It must have an operation.")?;
-            ("apply_patch".into(), quoted(operation.json()))
+            ("apply_patch".into(), json_as_string(operation.json()))
         }
         ToolKind::ToolSearch => {
             let arguments = required(field, item.arguments.as_ref(), "It must have arguments.")?;
-            ("tool_search".into(), arguments_of_function(arguments)?)
+            ("tool_search".into(), function_arguments(arguments)?)
         }
     };
     Ok(Call {
         id: call_id(field, item)?,
-        name: names.sent(kind, namespace.as_deref(), &name),
+        name: names.provider_name(kind, namespace.as_deref(), &name),
         arguments,
     })
 }
 
 /// A string of JSON, or the object itself.
-fn arguments_of_function<'b>(arguments: &Field<'b, '_>) -> Result<Cow<'b, str>, Untranslatable> {
+fn function_arguments<'b>(arguments: &Field<'b, '_>) -> Result<Cow<'b, str>, UntranslatableRequest> {
     match arguments.is_object() {
-        true => Ok(quoted(arguments.json())),
+        true => Ok(json_as_string(arguments.json())),
         false => arguments.literal().map(Cow::Borrowed),
     }
 }
 
 /// A command to run, without saying that it is one.
-fn without_type(action: &Field<'_, '_>) -> Result<String, Untranslatable> {
+fn command_without_type(action: &Field<'_, '_>) -> Result<String, UntranslatableRequest> {
     let mut out = Vec::new();
     let mut before = "{";
     for (name, value) in action.members()?.into_iter().filter(|(name, _)| name != "type") {
-        put(&mut out, std::mem::replace(&mut before, ","));
+        write_json(&mut out, std::mem::replace(&mut before, ","));
         write_string(&mut out, &name);
         out.push(b':');
-        put(&mut out, value.get());
+        write_json(&mut out, value.get());
     }
-    put(&mut out, if before == "{" { "{}" } else { "}" });
+    write_json(&mut out, if before == "{" { "{}" } else { "}" });
     Ok(String::from_utf8(out).unwrap_or_default())
 }
 
@@ -97,15 +100,15 @@ pub(super) fn result<'b>(
     kind: ToolKind,
     field: &Field<'b, '_>,
     item: &Item<'b, '_>,
-    losses: &mut Losses,
-) -> Result<(Cow<'b, str>, Vec<Part<'b>>), Untranslatable> {
+    losses: &mut DroppedFields,
+) -> Result<(Cow<'b, str>, Vec<Part<'b>>), UntranslatableRequest> {
     let id = call_id(field, item)?;
     let output = item.output.as_ref();
     let parts = match (kind, output) {
         // What was written to its two streams, and how each command ended.
         (ToolKind::Shell, Some(output)) if !output.is_string() => {
-            let text = quoted(output.json()).into_owned();
-            vec![Part::Owned(inside(&text).to_owned())]
+            let text = json_as_string(output.json()).into_owned();
+            vec![Part::Owned(inside_quotes(&text).to_owned())]
         }
         (ToolKind::ApplyPatch, output) => {
             let status = item.status.as_ref().map(Field::text).transpose()?;
@@ -121,7 +124,7 @@ pub(super) fn result<'b>(
             parts
         }
         (_, Some(output)) => content::read(output, losses)?,
-        (_, None) => return Err(field.refuse("It must have an output.")),
+        (_, None) => return Err(field.error("It must have an output.")),
     };
     Ok((id, parts))
 }

@@ -2,36 +2,36 @@
 
 use std::borrow::Cow;
 
-use crate::custom_tools::{self, HOW_TO_CALL, described_by_grammar};
-use crate::responses_openai::tool_names::Names;
+use crate::custom_tools::{self, CALL_INSTRUCTIONS, grammar_description};
+use crate::responses_openai::tool_names::ToolNames;
 use proofgate_dialect::ToolKind;
-use proofgate_dialect::Untranslatable;
-use proofgate_dialect::field::{Field, Losses, Members as FieldMembers};
+use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::field::{DroppedFields, Field, Members as FieldMembers};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::schema::can_be_strict;
 
 /// Appends text that is JSON already.
-pub(super) fn put(out: &mut Vec<u8>, json: &str) {
+pub(super) fn write_json(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
 /// What stands between the quotes of a string as JSON.
-pub(super) fn inside(literal: &str) -> &str {
+pub(super) fn inside_quotes(literal: &str) -> &str {
     let literal = literal.strip_prefix('"').unwrap_or(literal);
     literal.strip_suffix('"').unwrap_or(literal)
 }
 
 /// Tools of a request, those of namespaces and those that searches found among them. OpenAI's API takes fewer.
-pub(super) const MOST_TOOLS: usize = 1024;
+pub(super) const MAX_TOOLS: usize = 1024;
 
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
-const LOCAL_SHELL: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments."},"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
-const SHELL: &str = r#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, which run at the same time."},"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}"#;
-const APPLY_PATCH: &str = r#"{"type":"object","properties":{"type":{"type":"string","enum":["create_file","update_file","delete_file"]},"path":{"type":"string"},"diff":{"type":"string","description":"A diff in the V4A format: lines that begin with a blank, + or -, each hunk after a line of @@. Of a new file, each line after a +. None to delete a file."}},"required":["type","path"]}"#;
+const LOCAL_SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments."},"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
+const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, which run at the same time."},"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}"#;
+const APPLY_PATCH_SCHEMA: &str = r#"{"type":"object","properties":{"type":{"type":"string","enum":["create_file","update_file","delete_file"]},"path":{"type":"string"},"diff":{"type":"string","description":"A diff in the V4A format: lines that begin with a blank, + or -, each hunk after a line of @@. Of a new file, each line after a +. None to delete a file."}},"required":["type","path"]}"#;
 
 /// A function for the provider.
 struct Definition<'b> {
-    sent: String,
+    provider_name: String,
     /// Insides of strings, one behind another with blank lines between.
     descriptions: Vec<Cow<'b, str>>,
     parameters: Cow<'b, str>,
@@ -41,7 +41,7 @@ struct Definition<'b> {
 /// The tools of a request, and their names.
 #[derive(Default)]
 pub(super) struct Tools<'b> {
-    pub(super) names: Names,
+    pub(super) names: ToolNames,
     definitions: Vec<Definition<'b>>,
 }
 
@@ -55,7 +55,7 @@ struct Members<'b, 'p> {
     strict: bool,
     format: Option<Field<'b, 'p>>,
     tools: Option<Field<'b, 'p>>,
-    by_server: bool,
+    is_server_executed: bool,
 }
 
 impl<'b> Tools<'b> {
@@ -63,7 +63,11 @@ impl<'b> Tools<'b> {
     ///
     /// # Errors
     /// [`Untranslatable`] at one that cannot be sent, and at more than 1024.
-    pub(super) fn read(&mut self, field: &Field<'b, '_>, losses: &mut Losses) -> Result<(), Untranslatable> {
+    pub(super) fn read(
+        &mut self,
+        field: &Field<'b, '_>,
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let tools = field.elements()?;
         let mut read = Vec::with_capacity(tools.len());
         for (index, tool) in tools.into_iter().enumerate() {
@@ -79,22 +83,22 @@ impl<'b> Tools<'b> {
         };
         for of_client in [true, false] {
             for (tool, members) in read.iter().filter(|(_, members)| is_named(members) == of_client) {
-                self.tool(tool, members, None, losses)?;
-                if self.names.len() > MOST_TOOLS {
-                    return Err(field.refuse("There are more than 1024 tools."));
+                self.read_tool(tool, members, None, losses)?;
+                if self.names.len() > MAX_TOOLS {
+                    return Err(field.error("There are more than 1024 tools."));
                 }
             }
         }
         Ok(())
     }
 
-    fn tool(
+    fn read_tool(
         &mut self,
         tool: &Field<'b, '_>,
         listed: &FieldMembers<'b>,
         namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
-        losses: &mut Losses,
-    ) -> Result<(), Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let mut members = Members::default();
         for (name, value) in listed {
             let member = tool.member(name, value);
@@ -106,46 +110,48 @@ impl<'b> Tools<'b> {
                 "strict" => members.strict = member.boolean()?,
                 "format" => members.format = Some(member),
                 "tools" => members.tools = Some(member),
-                "execution" => members.by_server = member.text()? != "client",
+                "execution" => members.is_server_executed = member.text()? != "client",
                 "environment" => check_environment(&member)?,
-                "defer_loading" => losses.lose("tools[].defer_loading", &member)?,
-                "output_schema" => losses.lose("tools[].output_schema", &member)?,
-                "allowed_callers" => losses.lose("tools[].allowed_callers", &member)?,
-                "async" => losses.lose("tools[].async", &member)?,
+                "defer_loading" => losses.drop_listed("tools[].defer_loading", &member)?,
+                "output_schema" => losses.drop_listed("tools[].output_schema", &member)?,
+                "allowed_callers" => losses.drop_listed("tools[].allowed_callers", &member)?,
+                "async" => losses.drop_listed("tools[].async", &member)?,
                 // A tool that is left out, or one that will be known: its members say nothing more.
                 _ => {}
             }
         }
-        let by_server = members.by_server || !listed.iter().any(|(name, _)| name == "execution");
+        let by_server = members.is_server_executed || !listed.iter().any(|(name, _)| name == "execution");
         match (&*members.kind, namespace) {
-            ("function", namespace) => self.function(tool, members, ToolKind::Function, namespace, losses),
-            ("custom", namespace) => self.function(tool, members, ToolKind::Custom, namespace, losses),
-            ("namespace", None) => self.namespace(tool, &members, losses),
+            ("function", namespace) => {
+                self.read_function(tool, members, ToolKind::Function, namespace, losses)
+            }
+            ("custom", namespace) => self.read_function(tool, members, ToolKind::Custom, namespace, losses),
+            ("namespace", None) => self.read_namespace(tool, &members, losses),
             ("local_shell", None) => {
-                self.own(
+                self.add_openai_tool(
                     ToolKind::LocalShell,
                     "local_shell",
                     "Runs a command.",
-                    LOCAL_SHELL.into(),
+                    LOCAL_SHELL_SCHEMA.into(),
                 );
                 Ok(())
             }
             ("shell", None) => {
-                self.own(
+                self.add_openai_tool(
                     ToolKind::Shell,
                     "shell",
                     "Runs command lines in a shell.",
-                    SHELL.into(),
+                    SHELL_SCHEMA.into(),
                 );
                 Ok(())
             }
             ("apply_patch", None) => {
                 let description = "Creates, changes or deletes a file.";
-                self.own(
+                self.add_openai_tool(
                     ToolKind::ApplyPatch,
                     "apply_patch",
                     description,
-                    APPLY_PATCH.into(),
+                    APPLY_PATCH_SCHEMA.into(),
                 );
                 Ok(())
             }
@@ -154,8 +160,8 @@ impl<'b> Tools<'b> {
                     Some(parameters) => schema(parameters)?,
                     None => NO_PARAMETERS,
                 };
-                let description = members.description.map_or("Finds tools to call.", inside);
-                self.own(
+                let description = members.description.map_or("Finds tools to call.", inside_quotes);
+                self.add_openai_tool(
                     ToolKind::ToolSearch,
                     "tool_search",
                     description,
@@ -165,23 +171,23 @@ impl<'b> Tools<'b> {
             }
             ("computer" | "computer_use_preview", None) => {
                 Err(tool
-                    .refuse("The provider of this model has no computer use tool. Use a function instead."))
+                    .error("The provider of this model has no computer use tool. Use a function instead."))
             }
             // Run by OpenAI, or not known; all tools that a search of its own would find are sent.
-            _ => losses.lose("tools[].type", tool),
+            _ => losses.drop_listed("tools[].type", tool),
         }
     }
 
-    fn function(
+    fn read_function(
         &mut self,
         tool: &Field<'b, '_>,
         members: Members<'b, '_>,
         kind: ToolKind,
         namespace: Option<(&str, &mut Vec<Cow<'b, str>>)>,
-        losses: &mut Losses,
-    ) -> Result<(), Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let name = members.name.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| tool.refuse("It must have a name."))?;
+        let name = name.ok_or_else(|| tool.error("It must have a name."))?;
         let (namespace, mut descriptions) = match namespace {
             Some((namespace, before)) => (Some(namespace), std::mem::take(before)),
             None => (None, Vec::new()),
@@ -189,16 +195,19 @@ impl<'b> Tools<'b> {
         let Some(sent) = self.names.add(kind, namespace, &name) else {
             return Ok(());
         };
-        let sent = sent.sent.to_string();
-        let description = members.description.map(inside).filter(|text| !text.is_empty());
+        let sent = sent.provider_name.to_string();
+        let description = members
+            .description
+            .map(inside_quotes)
+            .filter(|text| !text.is_empty());
         descriptions.extend(description.map(Cow::Borrowed));
         let (parameters, strict) = match kind {
             ToolKind::Custom => {
-                descriptions.push(HOW_TO_CALL.into());
+                descriptions.push(CALL_INSTRUCTIONS.into());
                 let format = members.format.as_ref();
                 let grammar = format.map(|format| grammar(format, losses)).transpose()?;
                 (
-                    Cow::Owned(custom_tools::parameters(grammar.flatten().as_deref())),
+                    Cow::Owned(custom_tools::parameters_schema(grammar.flatten().as_deref())),
                     false,
                 )
             }
@@ -211,7 +220,7 @@ impl<'b> Tools<'b> {
             losses.note("tools[].strict", tool);
         }
         self.definitions.push(Definition {
-            sent,
+            provider_name: sent,
             descriptions,
             parameters,
             strict,
@@ -220,34 +229,43 @@ impl<'b> Tools<'b> {
     }
 
     /// Functions in a group: what is said of the group stands before what is said of its first.
-    fn namespace(
+    fn read_namespace(
         &mut self,
         tool: &Field<'b, '_>,
         members: &Members<'b, '_>,
-        losses: &mut Losses,
-    ) -> Result<(), Untranslatable> {
+        losses: &mut DroppedFields,
+    ) -> Result<(), UntranslatableRequest> {
         let name = members.name.as_deref().filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| tool.refuse("It must have a name."))?;
-        let description = members.description.map(inside).filter(|text| !text.is_empty());
+        let name = name.ok_or_else(|| tool.error("It must have a name."))?;
+        let description = members
+            .description
+            .map(inside_quotes)
+            .filter(|text| !text.is_empty());
         let mut before: Vec<_> = description.map(Cow::Borrowed).into_iter().collect();
         let Some(tools) = &members.tools else {
             return Ok(());
         };
         for (index, tool) in tools.elements()?.into_iter().enumerate() {
             let tool = tools.element(index, tool);
-            self.tool(&tool, &tool.members()?, Some((name, &mut before)), losses)?;
+            self.read_tool(&tool, &tool.members()?, Some((name, &mut before)), losses)?;
         }
         Ok(())
     }
 
     /// A tool whose parameters OpenAI defines.
-    fn own(&mut self, kind: ToolKind, name: &str, description: &'b str, parameters: Cow<'b, str>) {
+    fn add_openai_tool(
+        &mut self,
+        kind: ToolKind,
+        name: &str,
+        description: &'b str,
+        parameters: Cow<'b, str>,
+    ) {
         let Some(tool) = self.names.add(kind, None, name) else {
             return;
         };
-        let sent = tool.sent.to_string();
+        let sent = tool.provider_name.to_string();
         self.definitions.push(Definition {
-            sent,
+            provider_name: sent,
             descriptions: vec![description.into()],
             parameters,
             strict: false,
@@ -259,26 +277,26 @@ impl<'b> Tools<'b> {
     }
 
     /// Keeps those alone that have one of these names at the provider.
-    pub(super) fn keep(&mut self, names: &[String]) {
+    pub(super) fn retain(&mut self, names: &[String]) {
         self.definitions
-            .retain(|definition| names.contains(&definition.sent));
+            .retain(|definition| names.contains(&definition.provider_name));
     }
 
     /// Appends the member `tools`, a comma before it, if there are any.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut before = ",\"tools\":[";
         for definition in &self.definitions {
-            put(out, std::mem::replace(&mut before, ","));
-            put(out, r#"{"type":"function","function":{"name":"#);
-            write_string(out, &definition.sent);
+            write_json(out, std::mem::replace(&mut before, ","));
+            write_json(out, r#"{"type":"function","function":{"name":"#);
+            write_string(out, &definition.provider_name);
             if !definition.descriptions.is_empty() {
-                put(out, r#","description":""#);
-                put(out, &definition.descriptions.join("\\n\\n"));
+                write_json(out, r#","description":""#);
+                write_json(out, &definition.descriptions.join("\\n\\n"));
                 out.push(b'"');
             }
-            put(out, r#","parameters":"#);
-            put(out, &definition.parameters);
-            put(
+            write_json(out, r#","parameters":"#);
+            write_json(out, &definition.parameters);
+            write_json(
                 out,
                 if definition.strict {
                     r#","strict":true}}"#
@@ -293,45 +311,48 @@ impl<'b> Tools<'b> {
     }
 }
 
-fn schema<'b>(parameters: &Field<'b, '_>) -> Result<&'b str, Untranslatable> {
+fn schema<'b>(parameters: &Field<'b, '_>) -> Result<&'b str, UntranslatableRequest> {
     match parameters.is_object() {
-        true if inside_braces_is_blank(parameters.json()) => Ok(NO_PARAMETERS),
+        true if is_empty_object(parameters.json()) => Ok(NO_PARAMETERS),
         true => Ok(parameters.json()),
-        false => Err(parameters.refuse("It must be an object schema.")),
+        false => Err(parameters.error("It must be an object schema.")),
     }
 }
 
-fn inside_braces_is_blank(json: &str) -> bool {
+fn is_empty_object(json: &str) -> bool {
     let inside = json.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
 /// What says which texts a custom tool takes, as the inside of a string. No provider holds to it: the model is told of it.
-fn grammar(format: &Field<'_, '_>, losses: &mut Losses) -> Result<Option<String>, Untranslatable> {
+fn grammar(
+    format: &Field<'_, '_>,
+    losses: &mut DroppedFields,
+) -> Result<Option<String>, UntranslatableRequest> {
     let (mut syntax, mut definition) = (Cow::Borrowed("lark"), None);
     for (name, value) in format.members()? {
         let member = format.member(&name, value);
         match &*name {
             "syntax" => syntax = member.text()?,
-            "definition" => definition = Some(inside(member.literal()?)),
+            "definition" => definition = Some(inside_quotes(member.literal()?)),
             _ => {}
         }
     }
     if definition.is_some() {
         losses.note("tools[].format", format);
     }
-    Ok(definition.map(|definition| described_by_grammar(&syntax, definition)))
+    Ok(definition.map(|definition| grammar_description(&syntax, definition)))
 }
 
 /// A shell runs where the client is; containers are OpenAI's.
-fn check_environment(environment: &Field<'_, '_>) -> Result<(), Untranslatable> {
+fn check_environment(environment: &Field<'_, '_>) -> Result<(), UntranslatableRequest> {
     let kind = environment
         .members()?
         .into_iter()
         .find(|(name, _)| name == "type");
     match kind {
         Some((name, kind)) if environment.member(&name, kind).text()? != "local" => {
-            Err(environment.refuse("It must be local: the provider of this model does not run containers."))
+            Err(environment.error("It must be local: the provider of this model does not run containers."))
         }
         _ => Ok(()),
     }

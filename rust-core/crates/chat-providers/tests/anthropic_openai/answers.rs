@@ -19,7 +19,7 @@ fn a_call_without_arguments_has_an_empty_input() {
 #[test]
 fn truncated_arguments_are_an_error_unless_the_answer_was_cut() {
     let message = r#"{"tool_calls":[{"id":"t","function":{"name":"f","arguments":"{\"a\":"}}]}"#;
-    let malformed = AnswerError::Malformed("the arguments of a tool call are invalid");
+    let malformed = ResponseError::Malformed("the arguments of a tool call are invalid");
     assert_eq!(
         whole(message, r#""tool_calls""#, NO_USAGE).unwrap_err(),
         malformed
@@ -87,7 +87,7 @@ fn reasons_of_kin_have_their_meaning() {
         assert_eq!(message["stop_reason"], stop);
     }
     let failed = whole(r#"{"content":"a"}"#, r#""error""#, NO_USAGE).unwrap_err();
-    assert!(matches!(failed, AnswerError::Failed(_)));
+    assert!(matches!(failed, ResponseError::Failed(_)));
 }
 
 // litellm#9812, #11789
@@ -119,8 +119,8 @@ fn an_error_under_a_status_of_success_is_no_answer() {
         r#"{"choices":[{"index":0,"message":{"content":""},"finish_reason":"error","error":{"code":502}}]}"#,
     ] {
         let mut out = b"before".to_vec();
-        let failed = answer(body.as_bytes(), &asked(), &mut out);
-        assert!(matches!(failed, Err(AnswerError::Failed(_))));
+        let failed = translate_response(body.as_bytes(), &asked(), &mut out);
+        assert!(matches!(failed, Err(ResponseError::Failed(_))));
         assert_eq!(out, b"before");
     }
 }
@@ -130,7 +130,7 @@ fn strings_pass_byte_for_byte() {
     let body =
         r#"{"id":"c1","choices":[{"message":{"content":"\u00e9\/\ud83d\ude00é"},"finish_reason":"stop"}]}"#;
     let mut out = Vec::new();
-    answer(body.as_bytes(), &asked(), &mut out).unwrap();
+    translate_response(body.as_bytes(), &asked(), &mut out).unwrap();
     assert!(
         String::from_utf8(out)
             .unwrap()

@@ -84,7 +84,12 @@ fn thinking_of_earlier_turns_is_left_out_and_named_whatever_the_target_says() {
         {"role":"assistant","content":[{"type":"thinking","thinking":"secret","signature":"s"},{"type":"redacted_thinking","data":"d"}]},
         {"role":"user","content":"on"}]}"#;
     let mut out = Vec::new();
-    let asked = request(body.as_bytes(), &target(UntranslatableFields::Refuse), &mut out).unwrap();
+    let asked = translate_request(
+        body.as_bytes(),
+        &target(UntranslatableFieldPolicy::Refuse),
+        &mut out,
+    )
+    .unwrap();
     assert_eq!(asked.dropped, ["thinking"]);
     assert_eq!(json(&out)["messages"].as_array().unwrap().len(), 2);
 }
@@ -107,8 +112,8 @@ fn what_a_model_does_without_is_left_out_and_never_refused() {
         ),
     ] {
         let body = format!(r#"{{"model":"m","max_tokens":5,"messages":{HI}{member}}}"#);
-        let target = target(UntranslatableFields::Refuse);
-        let asked = request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
+        let target = target(UntranslatableFieldPolicy::Refuse);
+        let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
         assert_eq!(asked.dropped, [name], "{body}");
     }
 }
@@ -126,9 +131,9 @@ fn a_mark_for_the_cache_is_left_out_and_never_refused() {
     let messages =
         r#"[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}]"#;
     let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}}}"#);
-    let asked = request(
+    let asked = translate_request(
         body.as_bytes(),
-        &target(UntranslatableFields::Refuse),
+        &target(UntranslatableFieldPolicy::Refuse),
         &mut Vec::new(),
     );
     assert_eq!(asked.unwrap().dropped, ["cache_control"]);
@@ -181,7 +186,11 @@ fn what_would_change_the_meaning_is_refused_even_where_fields_may_be_dropped() {
     for (messages, fields, param) in refused {
         let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}{fields}}}"#);
         let mut out = b"before".to_vec();
-        let refused = request(body.as_bytes(), &target(UntranslatableFields::Drop), &mut out);
+        let refused = translate_request(
+            body.as_bytes(),
+            &target(UntranslatableFieldPolicy::Drop),
+            &mut out,
+        );
         assert_eq!(refused.unwrap_err().param, param);
         assert_eq!(out, b"before");
     }
@@ -252,9 +261,9 @@ fn thinking_is_named_where_nothing_is_said_of_it() {
         let body = format!(r#"{{"model":"m","max_tokens":32000,"messages":{HI},"thinking":{thinking}}}"#);
         let target = Target {
             model,
-            ..target(UntranslatableFields::Drop)
+            ..target(UntranslatableFieldPolicy::Drop)
         };
-        let asked = request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
+        let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
         asked.dropped
     };
     let budget = r#"{"type":"enabled","budget_tokens":2048}"#;
@@ -279,8 +288,8 @@ fn what_other_dialects_have_words_for_goes_on_to_them() {
         r#"{{"model":"m","max_tokens":5,"messages":{HI},"top_k":64,"stop_sequences":["a"],"thinking":{{"type":"enabled","budget_tokens":4096}}}}"#
     );
     let mut out = Vec::new();
-    let target = target(UntranslatableFields::Refuse);
-    let asked = request_for_others(body.as_bytes(), &target, &mut out).unwrap();
+    let target = target(UntranslatableFieldPolicy::Refuse);
+    let asked = translate_for_others(body.as_bytes(), &target, &mut out).unwrap();
     let sent = json(&out);
     assert_eq!(
         (&sent["top_k"], &sent["stop"][0]),

@@ -14,7 +14,10 @@ fn the_message_starts_at_once_with_an_estimate_that_the_end_corrects() {
     let mut stream = Stream::new(&asked(), ESTIMATE);
     let mut out = Vec::new();
     let first = br#"{"id":"c1","choices":[{"delta":{"role":"assistant","content":""}}]}"#;
-    assert_eq!(stream.event("", first, &mut out), Ok(Step::Continues));
+    assert_eq!(
+        stream.push_event("", first, &mut out),
+        Ok(StreamStatus::InProgress)
+    );
     let events = events(std::str::from_utf8(&out).unwrap());
     assert_eq!(events.len(), 1);
     assert_eq!(
@@ -165,7 +168,7 @@ fn a_truncated_call_is_an_error_and_one_without_arguments_is_none() {
             &[&call("0", r#""t""#, r#""f""#, arguments)],
             "tool_calls",
         ));
-        assert_eq!(received.last, Ok(Step::Ended));
+        assert_eq!(received.last, Ok(StreamStatus::Finished));
         assert_eq!(received.blocks()[0].1, "");
     }
 }
@@ -200,22 +203,31 @@ fn more_than_may_be_held_is_too_large() {
     let mut deltas = vec![call("0", r#""a""#, r#""f""#, "{")];
     deltas.extend((0..5).map(|_| call("1", r#""b""#, r#""g""#, &format!("{{\"{long}"))));
     let deltas: Vec<_> = deltas.iter().map(|delta| &delta[..]).collect();
-    assert_eq!(receive(&chunks(&deltas, "stop")).last, Err(AnswerError::TooLarge));
+    assert_eq!(
+        receive(&chunks(&deltas, "stop")).last,
+        Err(ResponseError::TooLarge)
+    );
     let mut mixed = vec![call("0", r#""a""#, r#""f""#, "{")];
     mixed.extend((0..150).flat_map(|_| [r#"{"content":"a"}"#.to_owned(), r#"{"reasoning":"b"}"#.to_owned()]));
     let mixed: Vec<_> = mixed.iter().map(|delta| &delta[..]).collect();
-    assert_eq!(receive(&chunks(&mixed, "stop")).last, Err(AnswerError::TooLarge));
+    assert_eq!(
+        receive(&chunks(&mixed, "stop")).last,
+        Err(ResponseError::TooLarge)
+    );
     let many: Vec<_> = (0..200)
         .map(|at| call(&at.to_string(), r#""a""#, r#""f""#, "{}"))
         .collect();
     let many: Vec<_> = many.iter().map(|delta| &delta[..]).collect();
-    assert_eq!(receive(&chunks(&many, "stop")).last, Err(AnswerError::TooLarge));
+    assert_eq!(receive(&chunks(&many, "stop")).last, Err(ResponseError::TooLarge));
 }
 
 #[test]
 fn the_open_block_may_be_of_any_length() {
     let long = format!(r#"{{"content":"{}"}}"#, "x".repeat(3 << 20));
-    assert_eq!(receive(&chunks(&[&long, &long], "stop")).last, Ok(Step::Ended));
+    assert_eq!(
+        receive(&chunks(&[&long, &long], "stop")).last,
+        Ok(StreamStatus::Finished)
+    );
 }
 
 // litellm#39703, #32086, #20347, #4562
@@ -224,11 +236,11 @@ fn a_failure_is_one_error_and_no_end() {
     let error = "data: {\"error\":{\"message\":\"m\",\"code\":500}}\n\ndata: {\"error\":{\"message\":\"n\"}}\n\ndata: [DONE]\n\n";
     let begun = chunks(&[r#"{"content":"a"}"#], "stop").replace("data: [DONE]\n\n", error);
     let received = receive(&begun);
-    assert_eq!(received.last, Ok(Step::Failed));
+    assert_eq!(received.last, Ok(StreamStatus::Failed));
     assert_eq!(received.of_type("error").len(), 1);
     assert!(received.of_type("message_delta").is_empty());
     assert!(received.of_type("message_stop").is_empty());
-    assert_eq!(received.end, Err(AnswerError::Failed("ended early")));
+    assert_eq!(received.end, Err(ResponseError::Failed("ended early")));
     assert_eq!(receive(error).of_type("message_start").len(), 0);
 }
 
@@ -246,10 +258,10 @@ fn an_error_stands_between_events() {
 fn an_answer_without_its_good_end_failed() {
     let whole = chunks(&[r#"{"content":"a"}"#], "stop");
     let without_done = receive(whole.trim_end_matches("data: [DONE]\n\n"));
-    assert_eq!(without_done.end, Err(AnswerError::Failed("ended early")));
+    assert_eq!(without_done.end, Err(ResponseError::Failed("ended early")));
     assert_eq!(without_done.of_type("error").len(), 1);
     let without_reason = receive("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n");
-    assert_eq!(without_reason.last, Err(AnswerError::Failed("ended early")));
+    assert_eq!(without_reason.last, Err(ResponseError::Failed("ended early")));
     assert_eq!(without_reason.of_type("error").len(), 1);
     assert_eq!(receive("").of_type("error").len(), 1);
 }
@@ -302,12 +314,15 @@ fn errors_of_kin_are_errors() {
         r#"{"choices":[{"delta":{},"finish_reason":"error","error":{"message":"m"}}]}"#,
     ] {
         let received = receive(&format!("data: {error}\n\n"));
-        assert_eq!(received.last, Ok(Step::Failed), "{error}");
+        assert_eq!(received.last, Ok(StreamStatus::Failed), "{error}");
         assert_eq!(received.of_type("error")[0]["error"]["message"], "m");
     }
-    assert_eq!(receive("event: error\ndata: oops\n\n").last, Ok(Step::Failed));
+    assert_eq!(
+        receive("event: error\ndata: oops\n\n").last,
+        Ok(StreamStatus::Failed)
+    );
     let null = receive(&chunks(&[r#"{"content":"a"},"error":null"#], "stop"));
-    assert_eq!(null.last, Ok(Step::Ended));
+    assert_eq!(null.last, Ok(StreamStatus::Finished));
 }
 
 // mnfst/llm-gateway#2053
@@ -315,8 +330,11 @@ fn errors_of_kin_are_errors() {
 fn what_is_no_chunk_says_nothing() {
     let mut stream = Stream::new(&asked(), ESTIMATE);
     let mut out = Vec::new();
-    assert_eq!(stream.event("", b"", &mut out), Ok(Step::Continues));
-    assert_eq!(stream.event("ping", b"now", &mut out), Ok(Step::Continues));
+    assert_eq!(stream.push_event("", b"", &mut out), Ok(StreamStatus::InProgress));
+    assert_eq!(
+        stream.push_event("ping", b"now", &mut out),
+        Ok(StreamStatus::InProgress)
+    );
     assert!(out.is_empty());
 }
 
@@ -374,5 +392,5 @@ fn encrypted_reasoning_is_held_within_the_bound() {
     let data = "E".repeat(1 << 20);
     let delta = format!(r#"{{"reasoning_details":[{{"type":"reasoning.encrypted","data":"{data}"}}]}}"#);
     let received = receive(&chunks(&[&delta], "stop"));
-    assert_eq!(received.last, Err(AnswerError::TooLarge));
+    assert_eq!(received.last, Err(ResponseError::TooLarge));
 }

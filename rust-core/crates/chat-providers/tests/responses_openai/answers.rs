@@ -136,7 +136,7 @@ fn refusals_citations_and_probabilities_are_told() {
             {"type": "url_citation", "url_citation": {"url": "https://a.example", "title": "A", "start_index": 0, "end_index": 4}}]},
         "logprobs": {"content": [{"token": "See.", "logprob": -0.5, "bytes": [83], "top_logprobs": []}], "refusal": null}}]});
     let mut out = Vec::new();
-    answer(body.to_string().as_bytes(), &asked(), CREATED, &mut out).unwrap();
+    translate_response(body.to_string().as_bytes(), &asked(), CREATED, &mut out).unwrap();
     let response: Value = serde_json::from_slice(&out).unwrap();
     let part = &response["output"][0]["content"][0];
     assert_eq!(
@@ -169,24 +169,25 @@ fn a_request_is_repeated_in_bounds() {
 
 #[test]
 fn what_is_no_answer_is_an_error() {
-    let of =
-        |body: Value| answer(body.to_string().as_bytes(), &asked(), CREATED, &mut Vec::new()).unwrap_err();
-    assert!(matches!(of(json!([])), AnswerError::Malformed(_)));
-    assert!(matches!(of(json!({"choices": []})), AnswerError::Malformed(_)));
+    let of = |body: Value| {
+        translate_response(body.to_string().as_bytes(), &asked(), CREATED, &mut Vec::new()).unwrap_err()
+    };
+    assert!(matches!(of(json!([])), ResponseError::Malformed(_)));
+    assert!(matches!(of(json!({"choices": []})), ResponseError::Malformed(_)));
     assert!(matches!(
         of(json!({"error": {"message": "x"}})),
-        AnswerError::Failed(_)
+        ResponseError::Failed(_)
     ));
     let torso = json!({"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{\"a\":"}}]});
     assert!(matches!(
         whole(torso, "stop", &asked()),
-        Err(AnswerError::Malformed(_))
+        Err(ResponseError::Malformed(_))
     ));
 }
 
 fn error_of(status: u16, body: &str) -> Value {
     let mut out = Vec::new();
-    error(status, body.as_bytes(), &mut out);
+    translate_error(status, body.as_bytes(), &mut out);
     serde_json::from_slice::<Value>(&out).unwrap()["error"].take()
 }
 

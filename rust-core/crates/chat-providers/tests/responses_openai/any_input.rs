@@ -9,9 +9,9 @@ fn is_json(bytes: &[u8]) {
 }
 
 fn survives(bytes: &[u8]) {
-    for write in [request, request_to_chat] {
+    for write in [translate_request, translate_for_chat] {
         let mut out = Vec::new();
-        if write(bytes, &target(UntranslatableFields::Drop), &mut out).is_ok() {
+        if write(bytes, &target(UntranslatableFieldPolicy::Drop), &mut out).is_ok() {
             is_json(&out);
         }
     }
@@ -19,11 +19,11 @@ fn survives(bytes: &[u8]) {
         {"type": "tool_search", "execution": "client"}]);
     let asked = asked_with(tools);
     let mut out = Vec::new();
-    if answer(bytes, &asked, CREATED, &mut out).is_ok() {
+    if translate_response(bytes, &asked, CREATED, &mut out).is_ok() {
         is_json(&out);
     }
     out.clear();
-    error(500, bytes, &mut out);
+    translate_error(500, bytes, &mut out);
     is_json(&out);
     let data: Vec<String> = bytes
         .split(|byte| *byte == b'\n')

@@ -5,22 +5,29 @@ use proofgate_dialect::EventKind;
 
 use super::*;
 
-type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<Asked, Untranslatable>;
+type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest>;
 
 const WRITERS: [(&str, Writer); 3] = [
-    ("claude-sonnet-4-5", openai_anthropic::request),
-    ("gemini-3-pro", openai_gemini::request),
-    ("anthropic.claude-sonnet-4-5-v1:0", openai_converse::request),
+    ("claude-sonnet-4-5", openai_anthropic::translate_request),
+    ("gemini-3-pro", openai_gemini::translate_request),
+    (
+        "anthropic.claude-sonnet-4-5-v1:0",
+        openai_converse::translate_request,
+    ),
 ];
 
 /// What is sent in the end, and what both writers know of the request.
-fn chained(writer: Writer, model: &str, body: &Value) -> Result<(Value, Asked, Asked), Untranslatable> {
+fn chained(
+    writer: Writer,
+    model: &str,
+    body: &Value,
+) -> Result<(Value, RequestContext, RequestContext), UntranslatableRequest> {
     let target = Target {
         model,
         ..target(REFUSE)
     };
     let (mut chat, mut out) = (Vec::new(), Vec::new());
-    let asked = request(body.to_string().as_bytes(), &target, &mut chat)?;
+    let asked = translate_request(body.to_string().as_bytes(), &target, &mut chat)?;
     let inner = writer(&chat, &target, &mut out)?;
     Ok((serde_json::from_slice(&out).unwrap(), asked, inner))
 }
@@ -51,7 +58,7 @@ fn what_clients_send_by_default_is_taken_by_all() {
 #[test]
 fn claude_is_given_its_thinking_and_the_pictures_of_tools() {
     let (sent, _, _) = chained(
-        openai_anthropic::request,
+        openai_anthropic::translate_request,
         "claude-sonnet-4-5",
         &golden("codex_second_turn"),
     )
@@ -88,14 +95,14 @@ fn claude_is_given_its_thinking_and_the_pictures_of_tools() {
 /// Feeds what the inner stream writes, as far as it is written.
 fn relay(chat: &[u8], stream: &mut Stream, out: &mut Vec<u8>) {
     for (name, data) in events(std::str::from_utf8(chat).unwrap()) {
-        stream.event(&name, data.as_bytes(), out).unwrap();
+        stream.push_event(&name, data.as_bytes(), out).unwrap();
     }
 }
 
 fn received(stream: Stream, out: Vec<u8>) -> Received {
     Received {
         text: String::from_utf8(out).unwrap(),
-        last: Ok(Step::Ended),
+        last: Ok(StreamStatus::Finished),
         usage: stream.usage(),
     }
 }
@@ -126,7 +133,7 @@ fn tools() -> Value {
 #[test]
 fn an_answer_of_claude_comes_back_and_goes_on() {
     let body = with(json!("hi"), tools());
-    let (_, asked, inner) = chained(openai_anthropic::request, "claude-sonnet-4-5", &body).unwrap();
+    let (_, asked, inner) = chained(openai_anthropic::translate_request, "claude-sonnet-4-5", &body).unwrap();
     let answer = [
         json!({"type": "message_start", "message": {"id": "msg_9", "usage": {"input_tokens": 7, "cache_read_input_tokens": 3, "output_tokens": 1}}}),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
@@ -182,7 +189,12 @@ fn an_answer_of_claude_comes_back_and_goes_on() {
         3
     );
 
-    let next = next_turn(openai_anthropic::request, "claude-sonnet-4-5", &body, &output);
+    let next = next_turn(
+        openai_anthropic::translate_request,
+        "claude-sonnet-4-5",
+        &body,
+        &output,
+    );
     assert_eq!(
         next["messages"][1]["content"],
         json!([
@@ -197,7 +209,7 @@ fn an_answer_of_claude_comes_back_and_goes_on() {
 #[test]
 fn an_answer_of_gemini_comes_back_and_goes_on() {
     let body = with(json!("hi"), tools());
-    let (_, asked, inner) = chained(openai_gemini::request, "gemini-3-pro", &body).unwrap();
+    let (_, asked, inner) = chained(openai_gemini::translate_request, "gemini-3-pro", &body).unwrap();
     let answer = [
         json!({"responseId": "r1", "candidates": [{"content": {"role": "model", "parts": [{"text": "Hm.", "thought": true}]}}]}),
         json!({"responseId": "r1", "candidates": [{"content": {"role": "model", "parts": [
@@ -222,7 +234,12 @@ fn an_answer_of_gemini_comes_back_and_goes_on() {
         received.response()["usage"]["output_tokens_details"]["reasoning_tokens"],
         2
     );
-    let next = next_turn(openai_gemini::request, "gemini-3-pro", &body, &received.output());
+    let next = next_turn(
+        openai_gemini::translate_request,
+        "gemini-3-pro",
+        &body,
+        &received.output(),
+    );
     let parts = next["contents"][1]["parts"].as_array().unwrap();
     let calls: Vec<&Value> = parts
         .iter()
@@ -237,7 +254,7 @@ fn an_answer_of_gemini_comes_back_and_goes_on() {
 fn an_answer_of_converse_comes_back_and_goes_on() {
     let model = "anthropic.claude-sonnet-4-5-v1:0";
     let body = with(json!("hi"), tools());
-    let (_, asked, inner) = chained(openai_converse::request, model, &body).unwrap();
+    let (_, asked, inner) = chained(openai_converse::translate_request, model, &body).unwrap();
     let answer = [
         ("messageStart", json!({"role": "assistant"})),
         (
@@ -275,7 +292,12 @@ fn an_answer_of_converse_comes_back_and_goes_on() {
     }
     let received = received(stream, out);
     assert_eq!(received.types().last().unwrap(), "response.completed");
-    let next = next_turn(openai_converse::request, model, &body, &received.output());
+    let next = next_turn(
+        openai_converse::translate_request,
+        model,
+        &body,
+        &received.output(),
+    );
     let blocks = &next["messages"][1]["content"];
     assert_eq!(
         blocks[0]["reasoningContent"]["reasoningText"],
@@ -290,7 +312,7 @@ fn an_answer_of_converse_comes_back_and_goes_on() {
 #[test]
 fn a_failure_of_the_provider_is_told_as_one_of_openais() {
     let (_, asked, inner) = chained(
-        openai_anthropic::request,
+        openai_anthropic::translate_request,
         "claude-sonnet-4-5",
         &with(json!("hi"), json!({"stream": true})),
     )
@@ -315,12 +337,12 @@ fn a_failure_of_the_provider_is_told_as_one_of_openais() {
     assert_eq!(received.types().last().unwrap(), "response.failed");
     assert_eq!(received.response()["error"]["message"], "Overloaded");
     let (mut chat, mut told) = (Vec::new(), Vec::new());
-    openai_anthropic::error(
+    openai_anthropic::translate_error(
         429,
         br#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#,
         &mut chat,
     );
-    error(429, &chat, &mut told);
+    translate_error(429, &chat, &mut told);
     let told: Value = serde_json::from_slice(&told).unwrap();
     assert_eq!(told["error"]["message"], "slow");
     assert_eq!(told["error"]["code"], "rate_limit_exceeded");
@@ -353,8 +375,8 @@ fn who_asks_for_a_summary_of_reasoning_is_shown_geminis_thoughts() {
             ..target(REFUSE)
         };
         let (mut chat, mut out) = (Vec::new(), Vec::new());
-        let asked = request_for_gemini(body.as_bytes(), &target, &mut chat).unwrap();
-        openai_gemini::request(&chat, &target, &mut out).unwrap();
+        let asked = translate_for_gemini(body.as_bytes(), &target, &mut chat).unwrap();
+        openai_gemini::translate_request(&chat, &target, &mut out).unwrap();
         let sent: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(
             sent["generationConfig"]["thinkingConfig"], config,

@@ -31,9 +31,9 @@ fn pretty(bytes: &[u8]) -> String {
 }
 
 /// What the way back knows of the request of a case, if it has one.
-fn asked_in(case: &Path) -> Asked {
+fn asked_in(case: &Path) -> RequestContext {
     match case.join("request.json").exists() {
-        true => request(
+        true => translate_request(
             read(case, "request.json").as_bytes(),
             &target(REFUSE),
             &mut Vec::new(),
@@ -58,7 +58,8 @@ pub(crate) fn inputs() -> Vec<String> {
 fn requests_are_sent_as_the_golden_files_say() {
     for case in cases("request.json") {
         let mut out = Vec::new();
-        let asked = request(read(&case, "request.json").as_bytes(), &target(REFUSE), &mut out).unwrap();
+        let asked =
+            translate_request(read(&case, "request.json").as_bytes(), &target(REFUSE), &mut out).unwrap();
         check(&case, "sent.json", &pretty(&out));
         check(&case, "dropped.json", &format!("{}\n", json!(asked.dropped)));
     }
@@ -68,7 +69,7 @@ fn requests_are_sent_as_the_golden_files_say() {
 fn answers_are_received_as_the_golden_files_say() {
     for case in cases("answer.json") {
         let mut out = Vec::new();
-        answer(
+        translate_response(
             read(&case, "answer.json").as_bytes(),
             &asked_in(&case),
             CREATED,

@@ -99,7 +99,7 @@ fn a_provider_of_chat_is_shown_pictures_by_the_user() {
         json!({"max_output_tokens": 7, "safety_identifier": "u", "prompt_cache_key": "k"}),
     );
     let mut out = Vec::new();
-    let asked = request_to_chat(body.to_string().as_bytes(), &target(REFUSE), &mut out).unwrap();
+    let asked = translate_for_chat(body.to_string().as_bytes(), &target(REFUSE), &mut out).unwrap();
     let sent: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(
         sent["messages"][1]["content"],
@@ -247,9 +247,9 @@ fn fields_of_chat_that_ask_for_something_are_lost_as_the_provider_says() {
     let body = with(json!("x"), json!({"seed": 1, "reasoning": {"mode": "pro"}}));
     assert!(["seed", "reasoning.mode"].contains(&&*refused(&body).0));
     let mut out = Vec::new();
-    let asked = request(
+    let asked = translate_request(
         body.to_string().as_bytes(),
-        &target(UntranslatableFields::Drop),
+        &target(UntranslatableFieldPolicy::Drop),
         &mut out,
     )
     .unwrap();
@@ -276,10 +276,10 @@ fn a_provider_of_chat_is_asked_for_what_its_model_has() {
         );
         let target = Target {
             model,
-            ..target(UntranslatableFields::Drop)
+            ..target(UntranslatableFieldPolicy::Drop)
         };
         let mut out = Vec::new();
-        let mut asked = request_to_chat(body.to_string().as_bytes(), &target, &mut out).unwrap();
+        let mut asked = translate_for_chat(body.to_string().as_bytes(), &target, &mut out).unwrap();
         let sent: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(sent["reasoning_effort"], effort, "{model}");
         asked.dropped.sort_by_key(|name| *name != "temperature");
@@ -316,6 +316,6 @@ fn what_is_no_request_is_refused_with_its_place() {
         assert_eq!(refused(&body).0, param);
     }
     let mut out = b"before".to_vec();
-    assert!(request(b"{", &target(REFUSE), &mut out).is_err());
+    assert!(translate_request(b"{", &target(REFUSE), &mut out).is_err());
     assert_eq!(out, b"before");
 }

@@ -27,7 +27,7 @@ fn a_text_is_told_in_the_order_of_openais_events() {
         ),
         &asked(),
     );
-    assert_eq!(received.last, Ok(Step::Ended));
+    assert_eq!(received.last, Ok(StreamStatus::Finished));
     assert_eq!(
         received.types(),
         [
@@ -228,7 +228,7 @@ fn what_is_cut_is_incomplete() {
         ),
         &asked(),
     );
-    assert_eq!(received.last, Ok(Step::Ended));
+    assert_eq!(received.last, Ok(StreamStatus::Finished));
     assert_eq!(received.types().last().unwrap(), "response.incomplete");
     let response = received.response();
     assert_eq!(
@@ -258,7 +258,7 @@ fn what_is_cut_is_incomplete() {
 fn a_body_that_ended_well_is_whole_without_done() {
     let mut data = chunks(&[text("Hi")], "stop");
     data.pop();
-    assert_eq!(receive(&data, &asked()).last, Ok(Step::Ended));
+    assert_eq!(receive(&data, &asked()).last, Ok(StreamStatus::Finished));
     data.truncate(1);
     let received = receive(&data, &asked());
     assert!(received.last.is_err());
@@ -291,7 +291,7 @@ fn a_failure_in_the_middle_is_told_with_its_code() {
             json!({"error": error}).to_string(),
         ];
         let received = receive(&data, &asked());
-        assert_eq!(received.last, Ok(Step::Failed));
+        assert_eq!(received.last, Ok(StreamStatus::Failed));
         let failed = received.response();
         assert_eq!(failed["error"], json!({"code": code, "message": "slow \"down\""}));
     }
@@ -310,14 +310,14 @@ fn a_failure_in_the_middle_is_told_with_its_code() {
 fn what_is_kept_of_an_answer_is_bounded() {
     let piece = "x".repeat(1 << 20);
     let received = receive(&chunks(&vec![text(&piece); 9], "stop"), &asked());
-    assert_eq!(received.last, Err(AnswerError::TooLarge));
+    assert_eq!(received.last, Err(ResponseError::TooLarge));
     assert_eq!(received.types().last().unwrap(), "response.failed");
     let calls: Vec<Value> = (0..129)
         .map(|index| begin(index, &format!("c{index}"), "f"))
         .collect();
     assert_eq!(
         receive(&chunks(&calls, "tool_calls"), &asked()).last,
-        Err(AnswerError::TooLarge)
+        Err(ResponseError::TooLarge)
     );
 }
 

@@ -273,7 +273,7 @@ fn a_provider_of_chat_is_sent_the_tools_alone_that_are_allowed() {
         "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "g"}]}}),
     );
     let mut out = Vec::new();
-    request_to_chat(body.to_string().as_bytes(), &target(REFUSE), &mut out).unwrap();
+    translate_for_chat(body.to_string().as_bytes(), &target(REFUSE), &mut out).unwrap();
     let sent: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(sent["tools"].as_array().unwrap().len(), 1);
     assert_eq!(sent["tool_choice"], "required");

@@ -2,10 +2,10 @@
 
 use super::{Worker, lock};
 use proofgate_base::Error;
-use proofgate_exchange::gateway::Change;
+use proofgate_exchange::gateway::ConfigChange;
 use proofgate_observe::tenant_shards::{ShardFiles, ShardsReport};
 
-use crate::reload::{self, Order};
+use crate::reload::{self, Command};
 
 impl Worker {
     /// Takes other content of some shards of tenants into service, all of it as one change; returns when it is in
@@ -18,19 +18,19 @@ impl Worker {
         // Held to the end: a change must not overtake a configuration, nor another change.
         let _config = lock(&self.config);
         let shards = lock(&self.shards).clone();
-        if !shards.is_wanted() {
+        if !shards.has_configured_shards() {
             return Err(Error::Config("the configuration has no tenantShards".into()));
         }
         let (next, refused) = shards.with_files(files);
         let starts = lock(&self.blueprint).is_some();
         if !starts && next.digests() != shards.digests() {
-            let change = Change {
+            let change = ConfigChange {
                 blueprint: None,
-                shards: next.in_service().clone(),
+                shards: next.active_shards().clone(),
                 digests: next.digests(),
             };
-            reload::give(&self.running()?.orders, |done| {
-                Order::Apply(Box::new(change), done)
+            reload::send_command(&self.running()?.commands, |done| {
+                Command::Apply(Box::new(change), done)
             })?;
         }
         let report = next.report(refused);

@@ -2,7 +2,7 @@
 
 use h2::client::ResponseFuture;
 use http::Request;
-use proofgate_providers::{Dialect, FrameEvents};
+use proofgate_providers::{Dialect, FrameDecoder};
 use serde_json::{Value, json};
 
 use crate::bedrock::{answer_with, gateway_with as bedrock};
@@ -70,7 +70,7 @@ async fn begin(gateway: &mut Gateway, path: &str, document: &Value) -> (Client, 
 
 /// The events that frames carry.
 fn unframed(frames: &[u8]) -> String {
-    let mut reader = FrameEvents::new(Dialect::Invoke, 1 << 20);
+    let mut reader = FrameDecoder::new(Dialect::Invoke, 1 << 20);
     reader.push(frames);
     let mut out = Vec::new();
     while reader.next_event(&mut out).unwrap() {}

@@ -78,7 +78,7 @@ async fn requests_that_find_no_connection_to_their_provider_are_refused_by_name_
     let answer = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
     assert_eq!(read(answer).await.unwrap().status, 200);
-    assert_eq!(gateway.worker.not_ready(), None);
+    assert_eq!(gateway.worker.not_ready_reason(), None);
 }
 
 #[tokio::test]
@@ -181,5 +181,5 @@ async fn an_idle_session_of_http_2_makes_room_for_another_provider_and_takes_lea
     gateway.upstream.exchange().await.answer(ANSWER).await;
     assert_eq!(read(answer).await.unwrap().status, 200);
     assert!(provider.ended().await <= PROVIDERS);
-    assert_eq!(gateway.worker.not_ready(), None);
+    assert_eq!(gateway.worker.not_ready_reason(), None);
 }

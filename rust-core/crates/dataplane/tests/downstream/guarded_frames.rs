@@ -130,7 +130,7 @@ async fn call(
 
 /// The payloads of frames, those that carry events as these.
 fn unframed(frames: &[u8]) -> String {
-    let mut reader = proofgate_providers::FrameEvents::new(proofgate_providers::Dialect::Invoke, 1 << 20);
+    let mut reader = proofgate_providers::FrameDecoder::new(proofgate_providers::Dialect::Invoke, 1 << 20);
     reader.push(frames);
     let mut out = Vec::new();
     while reader.next_event(&mut out).unwrap() {}

@@ -47,7 +47,7 @@ async fn while_a_request_waits_for_its_policy_nothing_of_it_leaves_and_others_ar
         assert_eq!(read(other).await.unwrap().status, 200);
     }
     assert_eq!(gateway.upstream.requests(), 3);
-    assert!(item.answer(Verdict::Allow));
+    assert!(item.respond(Verdict::Allow));
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert_eq!(read(waits).await.unwrap().status, 200);
 }
@@ -61,13 +61,13 @@ async fn a_configuration_that_leaves_the_policy_as_it_is_leaves_those_who_wait_f
     let item = taken(&queue).await;
     gateway.reload(|document| document["timeouts"]["answer_ms"] = json!(700_000));
     assert!(gateway.worker.policy_queue("p").is_err(), "its queue was taken");
-    assert!(item.answer(Verdict::Allow));
+    assert!(item.respond(Verdict::Allow));
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert_eq!(read(waits).await.unwrap().status, 200);
     // The next one waits in the same queue.
     let denied = client.send(post(Some(body.len())), &body).await;
     let (code, reason) = ("no".to_owned(), "No.".to_owned());
-    assert!(taken(&queue).await.answer(Verdict::Deny { code, reason }));
+    assert!(taken(&queue).await.respond(Verdict::Deny { code, reason }));
     assert_eq!(read(denied).await.unwrap().code(), "policy_blocked");
 }
 
@@ -112,12 +112,12 @@ async fn what_a_policy_has_replaced_is_put_back_in_a_stream_and_holds_nothing_el
     let item = taken(&queue).await;
     let text = item.texts().len() - 1;
     let replacement = Replacement {
-        text,
+        text_index: text,
         start: 0,
         end: 10,
-        by: "[NAME_1]".to_owned(),
+        replacement: "[NAME_1]".to_owned(),
     };
-    assert!(item.answer(Verdict::Replace {
+    assert!(item.respond(Verdict::Replace {
         rule: "names".to_owned(),
         replacements: vec![replacement],
         reversible: true,
@@ -182,7 +182,7 @@ async fn each_of_several_policies_is_asked_of_a_form() {
     for queue in &queues {
         let item = taken(queue).await;
         assert_eq!(item.texts().next().unwrap().0, "Hello\na\n");
-        assert!(item.answer(Verdict::Allow));
+        assert!(item.respond(Verdict::Allow));
     }
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert_eq!(read(waits).await.unwrap().status, 200);
@@ -218,7 +218,7 @@ async fn a_policy_is_asked_of_each_line_of_a_batch_and_can_deny_the_upload() {
     ] {
         let item = taken(&queue).await;
         assert!(item.texts().any(|(found, ..)| found.contains(text)), "{text}");
-        assert!(item.answer(verdict));
+        assert!(item.respond(verdict));
     }
     let answer = read(waits).await.unwrap();
     assert_eq!((answer.status.as_u16(), &*answer.code()), (403, "policy_blocked"));

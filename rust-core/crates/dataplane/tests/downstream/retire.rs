@@ -45,8 +45,8 @@ async fn a_worker_that_retires_serves_what_comes_and_ends_each_connection_after_
     let gateway = Gateway::with(|config| config["timeouts"]["lame_duck_ms"] = 60_000.into()).await;
     let mut before = KeptAlive::connect(&gateway).await;
     assert!(!before.exchange().await.contains("connection: close"));
-    assert!(gateway.worker.retire(true).unwrap());
-    assert_eq!(gateway.worker.not_ready(), Some("retiring"));
+    assert!(gateway.worker.set_retired(true).unwrap());
+    assert_eq!(gateway.worker.not_ready_reason(), Some("retiring"));
     assert!(gateway.worker.status().unwrap().retiring);
     for mut client in [before, KeptAlive::connect(&gateway).await] {
         assert!(client.exchange().await.contains("connection: close"));
@@ -82,7 +82,7 @@ async fn a_retiring_worker_says_goodbye_over_http_2_and_lets_streams_finish() {
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
     let exchange = gateway.upstream.exchange().await;
-    assert!(gateway.worker.retire(true).unwrap());
+    assert!(gateway.worker.set_retired(true).unwrap());
     exchange.answer(b"{}").await;
     assert_eq!(read(answer).await.unwrap().status, 200);
     client.ended().await.unwrap();
@@ -96,7 +96,7 @@ async fn an_idle_connection_ends_once_the_worker_retires() {
     let gateway = Gateway::start().await;
     let mut client = KeptAlive::connect(&gateway).await;
     client.exchange().await;
-    gateway.worker.retire(true).unwrap();
+    gateway.worker.set_retired(true).unwrap();
     client.ended().await;
     gateway.wait_for_metric("proofgate_connections", 0).await;
 }
@@ -107,12 +107,12 @@ async fn a_worker_that_is_told_to_stay_is_as_it_was_before() {
     let mut client = KeptAlive::connect(&gateway).await;
     client.exchange().await;
     for _ in 0..2 {
-        assert!(gateway.worker.retire(true).unwrap());
-        assert!(gateway.worker.retire(true).unwrap());
-        assert!(!gateway.worker.retire(false).unwrap());
-        assert!(!gateway.worker.retire(false).unwrap());
+        assert!(gateway.worker.set_retired(true).unwrap());
+        assert!(gateway.worker.set_retired(true).unwrap());
+        assert!(!gateway.worker.set_retired(false).unwrap());
+        assert!(!gateway.worker.set_retired(false).unwrap());
     }
-    assert_eq!(gateway.worker.not_ready(), None);
+    assert_eq!(gateway.worker.not_ready_reason(), None);
     for _ in 0..2 {
         assert!(!client.exchange().await.contains("connection: close"));
     }
@@ -121,9 +121,9 @@ async fn a_worker_that_is_told_to_stay_is_as_it_was_before() {
 #[tokio::test]
 async fn a_retired_worker_drains_and_seals_and_cannot_turn_back_then() {
     let gateway = Gateway::start().await;
-    gateway.worker.retire(true).unwrap();
+    gateway.worker.set_retired(true).unwrap();
     gateway.worker.drain();
-    assert!(gateway.worker.retire(false).unwrap(), "it came back");
-    assert_eq!(gateway.worker.not_ready(), Some("draining"));
+    assert!(gateway.worker.set_retired(false).unwrap(), "it came back");
+    assert_eq!(gateway.worker.not_ready_reason(), Some("draining"));
     assert!(gateway.join().await, "the log is not sealed");
 }

@@ -41,7 +41,7 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 /// What is told of sampled exchanges so far.
 fn told(gateway: &Gateway) -> Vec<Value> {
     let queue = gateway.worker.exchange_queue().unwrap().unwrap();
-    let taken = queue.take(100).unwrap();
+    let taken = queue.take_batch(100).unwrap();
     taken
         .iter()
         .map(|text| serde_json::from_str(text).unwrap())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofgate_auth::hash_api_key;
-use proofgate_dataplane::{LimitUse, ShardFiles, ShardsReport};
+use proofgate_dataplane::{LimitUsageReport, ShardFiles, ShardsReport};
 use serde_json::json;
 
 use crate::client::{Client, post, post_as, read};
@@ -204,10 +204,14 @@ async fn an_answer_under_way_ends_with_what_its_request_began_with() {
 }
 
 /// What is told of the limits once a tenant's use has been told to the thread that knows of all workers.
-async fn limits_once(gateway: &Gateway, most: usize, known: impl Fn(&LimitUse) -> bool) -> LimitUse {
+async fn limits_once(
+    gateway: &Gateway,
+    most: usize,
+    known: impl Fn(&LimitUsageReport) -> bool,
+) -> LimitUsageReport {
     let told = async {
         loop {
-            let limits = gateway.worker.limit_use(most).unwrap();
+            let limits = gateway.worker.limit_usage(most).unwrap();
             if known(&limits) {
                 return limits;
             }
@@ -230,7 +234,7 @@ async fn how_much_of_its_limits_a_tenant_has_used_is_told_and_who_has_used_most_
     })
     .await;
     set(&gateway, true, Some("gold")).await;
-    let fresh = serde_json::to_value(gateway.worker.limit_use(10).unwrap()).unwrap();
+    let fresh = serde_json::to_value(gateway.worker.limit_usage(10).unwrap()).unwrap();
     let with = |tenant: &str, used: &[(&str, u64, u64)]| {
         let limits = proofgate_limits::Limit::ALL.map(|limit| (limit.kind().field, json!(null)));
         let mut told: serde_json::Map<_, _> = limits

@@ -2,7 +2,7 @@
 
 /// Hosts of APIs that have chat completions and no `/responses`, each with its source. A name with a `*` at its begin stands for all
 /// that end so.
-const WITHOUT_RESPONSES: &[(&str, &str)] = &[
+const HOSTS_WITHOUT_RESPONSES: &[(&str, &str)] = &[
     (
         "generativelanguage.googleapis.com",
         "ai.google.dev, OpenAI compatibility: chat completions, embeddings, images, models",
@@ -37,7 +37,7 @@ const WITHOUT_RESPONSES: &[(&str, &str)] = &[
 /// Azure's do, and so do DeepSeek, Groq, OpenRouter, xAI, and vLLM and Ollama of 2026.
 #[must_use]
 pub fn lacks_responses(host: &str) -> bool {
-    WITHOUT_RESPONSES
+    HOSTS_WITHOUT_RESPONSES
         .iter()
         .any(|(known, _)| match known.strip_prefix('*') {
             Some(end) => host.ends_with(end),

@@ -31,38 +31,40 @@ pub enum Constraint {
 
 /// The models of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Models {
+pub enum ModelMatcher {
     /// Those whose name has one of these parts, no digit behind it.
-    With(&'static [&'static str]),
+    Containing(&'static [&'static str]),
     /// Those whose name begins with a series and a version of at least this one (major, minor).
-    From(&'static str, (u32, u32)),
+    SinceVersion(&'static str, (u32, u32)),
     /// Those with a version of at least the first and below the second, except chat models, which do not reason.
-    Between(&'static str, (u32, u32), (u32, u32)),
+    VersionRange(&'static str, (u32, u32), (u32, u32)),
     /// Those whose name begins with a series and a version, and has one of these words behind it, between hyphens.
     Variants(&'static str, &'static [&'static str]),
 }
 
 /// A fact about some models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct ConstraintRow {
     /// Which models.
-    pub models: Models,
+    pub models: ModelMatcher,
     /// What they do not take.
     pub constraint: Constraint,
     /// Where that is written or was seen.
     pub source: &'static str,
 }
 
-impl Models {
-    pub fn has(self, model: &str) -> bool {
+impl ModelMatcher {
+    pub fn matches(self, model: &str) -> bool {
         match self {
-            Models::With(parts) => parts.iter().any(|part| has_part(model, part)),
-            Models::From(series, least) => version(model, series).is_some_and(|version| version >= least),
-            Models::Between(series, least, end) => {
+            ModelMatcher::Containing(parts) => parts.iter().any(|part| contains_part(model, part)),
+            ModelMatcher::SinceVersion(series, least) => {
+                version(model, series).is_some_and(|version| version >= least)
+            }
+            ModelMatcher::VersionRange(series, least, end) => {
                 let is_between = |version: (u32, u32)| version >= least && version < end;
                 !model.contains("-chat") && version(model, series).is_some_and(is_between)
             }
-            Models::Variants(series, words) => {
+            ModelMatcher::Variants(series, words) => {
                 let mut own = model.split(['-', ':', '/']);
                 version(model, series).is_some() && own.any(|word| words.contains(&word))
             }
@@ -70,7 +72,7 @@ impl Models {
     }
 }
 
-fn has_part(model: &str, part: &str) -> bool {
+fn contains_part(model: &str, part: &str) -> bool {
     let ends_there = |at: usize| {
         let behind = model.get(at + part.len()..).and_then(|rest| rest.chars().next());
         // A series (`gemini-2`) continues with a point or a hyphen.
@@ -84,15 +86,15 @@ fn version(model: &str, series: &str) -> Option<(u32, u32)> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.strip_prefix("ft:").unwrap_or(name);
     let rest = name.strip_prefix(series)?;
-    let (major, rest) = number(rest)?;
+    let (major, rest) = parse_number(rest)?;
     let minor = rest
         .strip_prefix('.')
-        .and_then(number)
+        .and_then(parse_number)
         .map_or(0, |(minor, _)| minor);
     Some((major, minor))
 }
 
-fn number(text: &str) -> Option<(u32, &str)> {
+fn parse_number(text: &str) -> Option<(u32, &str)> {
     let end = text
         .find(|char: char| !char.is_ascii_digit())
         .unwrap_or(text.len());

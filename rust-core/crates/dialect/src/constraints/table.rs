@@ -1,103 +1,104 @@
 //! The table: what is known, and where from.
 
-use super::row::{Constraint, Models, Row};
+use super::row::{Constraint, ConstraintRow, ModelMatcher};
 
-const fn row(models: Models, constraint: Constraint, source: &'static str) -> Row {
-    Row {
+const fn row(models: ModelMatcher, constraint: Constraint, source: &'static str) -> ConstraintRow {
+    ConstraintRow {
         models,
         constraint,
         source,
     }
 }
 
-const EFFORT: &str = "platform.claude.com, Effort: supported models and levels";
-const LEVELS_OF_OPENAI: &str = "developers.openai.com, Models: reasoning efforts of each; anomalyco/models.dev#2351, anomalyco/opencode#4451";
-const SIGNATURES: &str = "ai.google.dev, Thought signatures: model behavior; FAQ on calls of other models";
+const EFFORT_SOURCE: &str = "platform.claude.com, Effort: supported models and levels";
+const OPENAI_LEVELS_SOURCE: &str = "developers.openai.com, Models: reasoning efforts of each; anomalyco/models.dev#2351, anomalyco/opencode#4451";
+const SIGNATURES_SOURCE: &str =
+    "ai.google.dev, Thought signatures: model behavior; FAQ on calls of other models";
 
 /// All that is known.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[ConstraintRow] = &[
     row(
-        Models::From("gpt-", (0, 0)),
+        ModelMatcher::SinceVersion("gpt-", (0, 0)),
         Constraint::MaxCompletionTokens,
         "OpenAI's API reference, Chat Completions: max_tokens is deprecated, and refused by reasoning models",
     ),
     row(
-        Models::From("o", (1, 0)),
+        ModelMatcher::SinceVersion("o", (1, 0)),
         Constraint::MaxCompletionTokens,
         "OpenAI's API reference, Chat Completions: max_tokens is refused by o-series models",
     ),
     row(
-        Models::With(&["chatgpt-4o-latest", "chatgpt-4o"]),
+        ModelMatcher::Containing(&["chatgpt-4o-latest", "chatgpt-4o"]),
         Constraint::MaxCompletionTokens,
         "OpenAI's API reference, Chat Completions: max_tokens is deprecated",
     ),
     row(
-        Models::From("gpt-", (5, 4)),
+        ModelMatcher::SinceVersion("gpt-", (5, 4)),
         Constraint::ToolsWithoutEffort,
         "openai/openai-openapi#541, pipecat-ai/pipecat#4043: Function tools with reasoning_effort are not supported",
     ),
     row(
-        Models::From("gpt-", (5, 5)),
+        ModelMatcher::SinceVersion("gpt-", (5, 5)),
         Constraint::ReasonsByDefault,
         "jeffdafoe/llm-memory-api#178 (5.5), BerriAI/litellm#34569 (5.6): tools alone are refused, an explicit none is taken",
     ),
     row(
-        Models::Variants("gpt-", &["codex", "pro"]),
+        ModelMatcher::Variants("gpt-", &["codex", "pro"]),
         Constraint::ResponsesOnly,
         "developers.openai.com, Models: endpoints; alvinunreal/tmuxai#82: only supported in v1/responses",
     ),
     row(
-        Models::Variants("o", &["pro", "deep"]),
+        ModelMatcher::Variants("o", &["pro", "deep"]),
         Constraint::ResponsesOnly,
         "developers.openai.com, Models: endpoints; Deep research; aaif-goose/goose#2564 (o3-pro)",
     ),
     row(
-        Models::With(&["codex-mini-latest", "computer-use-preview"]),
+        ModelMatcher::Containing(&["codex-mini-latest", "computer-use-preview"]),
         Constraint::ResponsesOnly,
         "aaif-goose/goose#2564: only supported in v1/responses; developers.openai.com, Computer use",
     ),
     row(
-        Models::Between("gpt-", (3, 0), (5, 0)),
+        ModelMatcher::VersionRange("gpt-", (3, 0), (5, 0)),
         Constraint::NoThinking,
         "developers.openai.com, Models: gpt-4 and before do not reason",
     ),
     row(
-        Models::Between("o", (1, 0), (9, 0)),
+        ModelMatcher::VersionRange("o", (1, 0), (9, 0)),
         Constraint::EffortLevels(&["low", "medium", "high"]),
-        LEVELS_OF_OPENAI,
+        OPENAI_LEVELS_SOURCE,
     ),
     row(
-        Models::Between("gpt-", (5, 0), (5, 1)),
+        ModelMatcher::VersionRange("gpt-", (5, 0), (5, 1)),
         Constraint::EffortLevels(&["minimal", "low", "medium", "high"]),
-        LEVELS_OF_OPENAI,
+        OPENAI_LEVELS_SOURCE,
     ),
     row(
-        Models::Between("gpt-", (5, 1), (5, 2)),
+        ModelMatcher::VersionRange("gpt-", (5, 1), (5, 2)),
         Constraint::EffortLevels(&["low", "medium", "high"]),
-        LEVELS_OF_OPENAI,
+        OPENAI_LEVELS_SOURCE,
     ),
     row(
-        Models::Between("gpt-", (5, 2), (6, 0)),
+        ModelMatcher::VersionRange("gpt-", (5, 2), (6, 0)),
         Constraint::EffortLevels(&["low", "medium", "high", "xhigh"]),
-        LEVELS_OF_OPENAI,
+        OPENAI_LEVELS_SOURCE,
     ),
     row(
-        Models::Between("o", (1, 0), (9, 0)),
+        ModelMatcher::VersionRange("o", (1, 0), (9, 0)),
         Constraint::DefaultSampling,
         "developers.openai.com, Reasoning: temperature and top_p are not supported",
     ),
     row(
-        Models::Between("gpt-", (5, 0), (5, 1)),
+        ModelMatcher::VersionRange("gpt-", (5, 0), (5, 1)),
         Constraint::DefaultSampling,
         "developers.openai.com, Using GPT-5: temperature and top_p are not supported; langchain-ai/langchain#35424",
     ),
     row(
-        Models::Between("o", (3, 0), (9, 0)),
+        ModelMatcher::VersionRange("o", (3, 0), (9, 0)),
         Constraint::NoStop,
         "OpenAI's API reference, Chat Completions: stop is not supported with o3 and o4-mini",
     ),
     row(
-        Models::With(&[
+        ModelMatcher::Containing(&[
             "claude-opus-4-1",
             "claude-opus-4-5",
             "claude-opus-4-6",
@@ -109,22 +110,22 @@ pub const ROWS: &[Row] = &[
         "open-webui/pipelines#546, comet-ml/opik#3728, SalesforceAIResearch/MCP-Universe#49, Vali-98/ChatterUI#564",
     ),
     row(
-        Models::With(&["claude-opus-4-7", "claude-opus-4-8"]),
+        ModelMatcher::Containing(&["claude-opus-4-7", "claude-opus-4-8"]),
         Constraint::DefaultSampling,
         "platform.claude.com, What's new in Claude 4.7: sampling parameters removed; The-PR-Agent/pr-agent#2458",
     ),
     row(
-        Models::With(&["claude-opus-4-5"]),
+        ModelMatcher::Containing(&["claude-opus-4-5"]),
         Constraint::EffortLevels(&["low", "medium", "high"]),
-        EFFORT,
+        EFFORT_SOURCE,
     ),
     row(
-        Models::With(&["claude-opus-4-6", "claude-sonnet-4-6"]),
+        ModelMatcher::Containing(&["claude-opus-4-6", "claude-sonnet-4-6"]),
         Constraint::EffortLevels(&["low", "medium", "high", "max"]),
-        EFFORT,
+        EFFORT_SOURCE,
     ),
     row(
-        Models::With(&[
+        ModelMatcher::Containing(&[
             "claude-haiku-4-5",
             "claude-sonnet-4-5",
             "claude-opus-4-1",
@@ -140,7 +141,7 @@ pub const ROWS: &[Row] = &[
         "platform.claude.com, Extended thinking; Oaklight/llm-rosetta#289, oratis/LISA#218: effort is refused",
     ),
     row(
-        Models::With(&[
+        ModelMatcher::Containing(&[
             "claude-3-5-sonnet",
             "claude-3-5-haiku",
             "claude-3-opus",
@@ -151,47 +152,47 @@ pub const ROWS: &[Row] = &[
         "platform.claude.com, Extended thinking: supported models",
     ),
     row(
-        Models::Between("gemini-", (1, 0), (2, 5)),
+        ModelMatcher::VersionRange("gemini-", (1, 0), (2, 5)),
         Constraint::NoThinking,
         "googleapis/js-genai#681: thinking is not supported by this model; lobehub/lobehub#7985 (2.0)",
     ),
     row(
-        Models::With(&["gemini-2"]),
+        ModelMatcher::Containing(&["gemini-2"]),
         Constraint::ThinkingBudget,
         "ai.google.dev, Thinking: levels and budgets",
     ),
     row(
-        Models::With(&["gemini-3-pro"]),
+        ModelMatcher::Containing(&["gemini-3-pro"]),
         Constraint::EffortLevels(&["low", "high"]),
         "ai.google.dev, Thinking levels; jenslys/opencode-gemini-auth#14, heyhuynhgiabuu/proxypal#170",
     ),
     row(
-        Models::With(&["gemini-3.1-pro"]),
+        ModelMatcher::Containing(&["gemini-3.1-pro"]),
         Constraint::EffortLevels(&["low", "medium", "high"]),
         "ai.google.dev, Thinking levels; langchain-ai/langchainjs#10101",
     ),
     row(
-        Models::Between("gemini-", (3, 0), (4, 0)),
+        ModelMatcher::VersionRange("gemini-", (3, 0), (4, 0)),
         Constraint::EffortLevels(&["minimal", "low", "medium", "high"]),
         "ai.google.dev, Thinking levels; withceleste/celeste-python#292",
     ),
     row(
-        Models::Between("gemini-", (2, 5), (4, 0)),
+        ModelMatcher::VersionRange("gemini-", (2, 5), (4, 0)),
         Constraint::NoPenalties,
         "google-gemini/cookbook#1290, vercel/ai#8943: Penalty is not enabled for this model",
     ),
     row(
-        Models::From("gemini-", (3, 0)),
+        ModelMatcher::SinceVersion("gemini-", (3, 0)),
         Constraint::SignedCalls,
-        SIGNATURES,
+        SIGNATURES_SOURCE,
     ),
     row(
-        Models::With(&[
+        ModelMatcher::Containing(&[
             "gemini-pro-latest",
             "gemini-flash-latest",
             "gemini-flash-lite-latest",
         ]),
         Constraint::SignedCalls,
-        SIGNATURES,
+        SIGNATURES_SOURCE,
     ),
 ];

@@ -1,5 +1,5 @@
-use super::members::{DEEPEST, Members, elements};
-use super::strict::names_object;
+use super::members::{MAX_DEPTH, Members, elements};
+use super::strict::is_object_type;
 use crate::json::write_string;
 
 /// Formats of strings that the API takes.
@@ -17,17 +17,17 @@ const FORMATS: [&str; 10] = [
 ];
 
 /// What a keyword of a schema becomes.
-enum Fate {
+enum KeywordAction {
     /// It stays as it is.
-    Kept,
+    Keep,
     /// It holds one schema, a list of them, or schemas by name.
-    One,
-    List(&'static str),
-    Named,
+    RecurseOne,
+    RecurseList(&'static str),
+    RecurseMap,
     /// It says nothing of the answer, or is said in another way.
-    Gone,
+    Drop,
     /// The API refuses it: it stands in the description, where the model reads it.
-    Described,
+    Describe,
 }
 
 /// Appends a schema as Anthropic takes it: objects add no properties, and keywords that the API refuses stand in the
@@ -40,7 +40,7 @@ pub fn write(schema: &str, out: &mut Vec<u8>) {
     let start = out.len();
     write_schema(schema, 0, out);
     let written = out.get(start..).unwrap_or_default();
-    if without_blanks(schema.as_bytes()).eq(without_blanks(written)) {
+    if without_whitespace(schema.as_bytes()).eq(without_whitespace(written)) {
         out.truncate(start);
         out.extend_from_slice(schema.as_bytes());
     }
@@ -52,9 +52,9 @@ pub fn write(schema: &str, out: &mut Vec<u8>) {
 /// Source: anthropics/claude-code#27337 ("input_schema does not support oneOf, allOf, or anyOf at the top level"),
 /// anomalyco/opencode#35516.
 pub fn write_arguments(schema: &str, out: &mut Vec<u8>) {
-    const CHOICES: [&str; 3] = ["anyOf", "oneOf", "allOf"];
-    let members = Members::of(schema).filter(|members| {
-        members.get("type").is_none() || CHOICES.iter().any(|choice| members.get(choice).is_some())
+    const COMBINATORS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+    let members = Members::parse(schema).filter(|members| {
+        members.get("type").is_none() || COMBINATORS.iter().any(|choice| members.get(choice).is_some())
     });
     let Some(members) = members else {
         out.extend_from_slice(schema.as_bytes());
@@ -68,7 +68,7 @@ pub fn write_arguments(schema: &str, out: &mut Vec<u8>) {
     for (name, value) in &members.0 {
         match &**name {
             "type" | "description" => {}
-            name if CHOICES.contains(&name) => describe(name, value.get(), &mut described),
+            name if COMBINATORS.contains(&name) => describe(name, value.get(), &mut described),
             name => {
                 write_name(name, start, out);
                 out.extend_from_slice(value.get().as_bytes());
@@ -88,7 +88,7 @@ fn describe(name: &str, value: &str, described: &mut String) {
 }
 
 /// The bytes of JSON but for the blanks between its tokens.
-fn without_blanks(json: &[u8]) -> impl Iterator<Item = u8> {
+fn without_whitespace(json: &[u8]) -> impl Iterator<Item = u8> {
     let (mut in_string, mut escaped) = (false, false);
     json.iter().copied().filter(move |&byte| {
         let is_blank = !in_string && byte.is_ascii_whitespace();
@@ -99,37 +99,37 @@ fn without_blanks(json: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 fn write_schema(schema: &str, depth: usize, out: &mut Vec<u8>) {
-    let members = Members::of(schema).filter(|_| depth <= DEEPEST);
+    let members = Members::parse(schema).filter(|_| depth <= MAX_DEPTH);
     let Some(members) = members else {
         out.extend_from_slice(schema.as_bytes());
         return;
     };
-    let is_object = members.get("type").is_some_and(names_object) || members.get("properties").is_some();
+    let is_object = members.get("type").is_some_and(is_object_type) || members.get("properties").is_some();
     let is_reference = members.get("$ref").is_some();
     let mut described = String::new();
     let start = out.len();
     out.push(b'{');
     for (name, value) in &members.0 {
         let value = value.get();
-        match fate(name, value, is_object, is_reference) {
-            Fate::Kept => {
+        match keyword_action(name, value, is_object, is_reference) {
+            KeywordAction::Keep => {
                 write_name(name, start, out);
                 out.extend_from_slice(value.as_bytes());
             }
-            Fate::One => {
+            KeywordAction::RecurseOne => {
                 write_name(name, start, out);
                 write_schema(value, depth + 1, out);
             }
-            Fate::List(name) => {
+            KeywordAction::RecurseList(name) => {
                 write_name(name, start, out);
                 write_list(value, depth, out);
             }
-            Fate::Named => {
+            KeywordAction::RecurseMap => {
                 write_name(name, start, out);
-                write_named(value, depth, out);
+                write_schema_map(value, depth, out);
             }
-            Fate::Gone => {}
-            Fate::Described => describe(name, value, &mut described),
+            KeywordAction::Drop => {}
+            KeywordAction::Describe => describe(name, value, &mut described),
         }
     }
     write_description(&members, described, is_reference, start, out);
@@ -140,22 +140,22 @@ fn write_schema(schema: &str, depth: usize, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn fate(name: &str, value: &str, is_object: bool, is_reference: bool) -> Fate {
+fn keyword_action(name: &str, value: &str, is_object: bool, is_reference: bool) -> KeywordAction {
     match name {
-        "$defs" | "definitions" => Fate::Named,
-        "$ref" => Fate::Kept,
+        "$defs" | "definitions" => KeywordAction::RecurseMap,
+        "$ref" => KeywordAction::Keep,
         // Beside a reference nothing else may stand.
-        _ if is_reference => Fate::Gone,
-        "properties" => Fate::Named,
-        "items" if value.starts_with('{') => Fate::One,
-        "anyOf" | "oneOf" if value.starts_with('[') => Fate::List("anyOf"),
-        "allOf" if value.starts_with('[') => Fate::List("allOf"),
-        "type" | "enum" | "const" | "title" | "required" => Fate::Kept,
-        "format" if FORMATS.contains(&value) => Fate::Kept,
-        "minItems" if matches!(value, "0" | "1") => Fate::Kept,
-        "additionalProperties" if is_object && !value.starts_with('{') => Fate::Gone,
-        "description" | "$schema" | "$id" | "$comment" => Fate::Gone,
-        _ => Fate::Described,
+        _ if is_reference => KeywordAction::Drop,
+        "properties" => KeywordAction::RecurseMap,
+        "items" if value.starts_with('{') => KeywordAction::RecurseOne,
+        "anyOf" | "oneOf" if value.starts_with('[') => KeywordAction::RecurseList("anyOf"),
+        "allOf" if value.starts_with('[') => KeywordAction::RecurseList("allOf"),
+        "type" | "enum" | "const" | "title" | "required" => KeywordAction::Keep,
+        "format" if FORMATS.contains(&value) => KeywordAction::Keep,
+        "minItems" if matches!(value, "0" | "1") => KeywordAction::Keep,
+        "additionalProperties" if is_object && !value.starts_with('{') => KeywordAction::Drop,
+        "description" | "$schema" | "$id" | "$comment" => KeywordAction::Drop,
+        _ => KeywordAction::Describe,
     }
 }
 
@@ -194,8 +194,8 @@ fn write_list(list: &str, depth: usize, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-fn write_named(schemas: &str, depth: usize, out: &mut Vec<u8>) {
-    let Some(members) = Members::of(schemas) else {
+fn write_schema_map(schemas: &str, depth: usize, out: &mut Vec<u8>) {
+    let Some(members) = Members::parse(schemas) else {
         out.extend_from_slice(schemas.as_bytes());
         return;
     };

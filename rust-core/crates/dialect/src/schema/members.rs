@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 use crate::json::Text;
 
 /// How deep a schema is looked into. What lies deeper passes as it came, and no stack is used up.
-pub(super) const DEEPEST: usize = 48;
+pub(super) const MAX_DEPTH: usize = 48;
 
 /// The members of an object in their order, values as they came.
 pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// The members of a value that is an object.
-    pub(super) fn of(value: &'a str) -> Option<Self> {
+    pub(super) fn parse(value: &'a str) -> Option<Self> {
         serde_json::from_str(value).ok()
     }
 

@@ -1,4 +1,4 @@
-use super::members::{DEEPEST, Members, elements};
+use super::members::{MAX_DEPTH, Members, elements};
 
 /// Keywords that a strict schema may have (platform.openai.com, Structured outputs: supported schemas).
 const KEYWORDS: [&str; 25] = [
@@ -31,25 +31,25 @@ const KEYWORDS: [&str; 25] = [
 
 /// Whether OpenAI takes a schema as a strict one: an object at its root, in which every property is required and none is added.
 pub fn can_be_strict(schema: &str) -> bool {
-    let root = Members::of(schema);
+    let root = Members::parse(schema);
     let is_object =
         root.is_some_and(|root| root.get("type") == Some("\"object\"") && root.get("anyOf").is_none());
     is_object && is_strict(schema, 0)
 }
 
 fn is_strict(schema: &str, depth: usize) -> bool {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return false;
     }
-    let Some(members) = Members::of(schema) else {
+    let Some(members) = Members::parse(schema) else {
         return false;
     };
-    let is_object = members.get("properties").is_some() || members.get("type").is_some_and(names_object);
-    if is_object && !closes(&members) {
+    let is_object = members.get("properties").is_some() || members.get("type").is_some_and(is_object_type);
+    if is_object && !is_closed_object(&members) {
         return false;
     }
     members.0.iter().all(|(name, value)| match &**name {
-        "properties" | "$defs" | "definitions" => Members::of(value.get()).is_some_and(|named| {
+        "properties" | "$defs" | "definitions" => Members::parse(value.get()).is_some_and(|named| {
             named
                 .0
                 .iter()
@@ -63,12 +63,12 @@ fn is_strict(schema: &str, depth: usize) -> bool {
 }
 
 /// Whether a `type`, a word or a list of words, is that of objects.
-pub(super) fn names_object(kind: &str) -> bool {
+pub(super) fn is_object_type(kind: &str) -> bool {
     kind.contains("\"object\"")
 }
 
 /// Whether an object takes its properties and no others, each of them required.
-fn closes(members: &Members<'_>) -> bool {
+fn is_closed_object(members: &Members<'_>) -> bool {
     if members.get("additionalProperties") != Some("false") {
         return false;
     }
@@ -76,7 +76,7 @@ fn closes(members: &Members<'_>) -> bool {
         .get("required")
         .and_then(|required| serde_json::from_str(required).ok())
         .unwrap_or_default();
-    let Some(properties) = members.get("properties").map(Members::of) else {
+    let Some(properties) = members.get("properties").map(Members::parse) else {
         return true;
     };
     properties.is_some_and(|properties| {

@@ -1,6 +1,6 @@
 //! Each analysis refers to an exchange of its tenant that began before it.
 
-use super::scanned::{Analysed, Scanned};
+use super::scanned::{AnalysisRef, ScannedLog};
 use super::unreadable;
 use crate::lookup::read_records;
 use crate::report::Verdict;
@@ -10,14 +10,14 @@ use ulid::Ulid;
 
 /// Reads the admissions that the analyses of a shard's logs refer to. Of a log that is not there, was removed or is not
 /// whole, nothing is said here: others say it.
-pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(), EvidenceError> {
+pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [ScannedLog]) -> Result<(), EvidenceError> {
     let index: BTreeMap<Ulid, usize> = logs
         .iter()
         .enumerate()
         .map(|(at, log)| (log.incarnation, at))
         .collect();
     for by in 0..logs.len() {
-        let mut referring: BTreeMap<usize, Vec<Analysed>> = BTreeMap::new();
+        let mut referring: BTreeMap<usize, Vec<AnalysisRef>> = BTreeMap::new();
         for analysed in std::mem::take(&mut logs[by].analyses) {
             let named = analysed.incarnation.unwrap_or(logs[by].incarnation);
             if let Some(of) = index.get(&named) {
@@ -25,7 +25,7 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
             }
         }
         for (of, mut analyses) in referring {
-            if !logs[of].whole || logs[of].report.removed.is_some() {
+            if !logs[of].complete || logs[of].report.removed.is_some() {
                 continue;
             }
             analyses.sort_by_key(|analysed| analysed.admission);
@@ -37,7 +37,8 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
             let stored = match read_records(storage, &logs[of].dir, &seqs) {
                 Ok(stored) => stored,
                 Err(error) => {
-                    let found = unreadable::told(error, ": the analysed exchanges were not checked")?;
+                    let found =
+                        unreadable::unreadable_finding(error, ": the analysed exchanges were not checked")?;
                     logs[of].report.findings.push(found);
                     continue;
                 }
@@ -45,7 +46,7 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
             let stored: BTreeMap<u64, Vec<u8>> = seqs.into_iter().zip(stored).collect();
             let of_nothing = there.into_iter().filter(|analysed| {
                 let payload = stored.get(&analysed.admission);
-                !payload.is_some_and(|payload| analysed.is_of(payload))
+                !payload.is_some_and(|payload| analysed.matches(payload))
             });
             let messages: Vec<String> = of_nothing
                 .chain(beyond)
@@ -57,7 +58,7 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [Scanned]) -> Result<(
                 })
                 .collect();
             for message in messages {
-                logs[by].find(Verdict::Invalid, message);
+                logs[by].add_finding(Verdict::Invalid, message);
             }
         }
     }

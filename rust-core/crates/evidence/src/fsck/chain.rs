@@ -1,13 +1,13 @@
 //! The logs of one shard against each other: every log but the first names the one before it.
 
-use super::held::{self, Held};
+use super::held::{self, HeldCheckpoints};
 use super::scan::scan;
-use super::scanned::{Head, Scanned, believe};
-use super::scope::{Keys, Of};
-use super::unreadable::{self, LogReading};
+use super::scanned::{Head, ScannedLog, verify_note};
+use super::scope::{FsckKeys, Scope};
+use super::unreadable::{self, LogScan};
 use super::{analyses, exchanges, keys as key_line, removed};
-use crate::checkpoint_file::{self, cover_name};
-use crate::key_destructions::Destroyed;
+use crate::checkpoint_file::{self, successor_note_name};
+use crate::key_destructions::DestroyedKeys;
 use crate::layout::{Shard, parse_incarnation};
 use crate::report::{CheckpointState, IncarnationReport, Verdict};
 use crate::rules::Predecessor;
@@ -20,47 +20,47 @@ use ulid::Ulid;
 /// What a later log says of one before it.
 struct Claim {
     /// Index of the log that says so.
-    by: usize,
+    source: usize,
     /// Its `open`.
-    named: Predecessor,
+    predecessor: Predecessor,
     /// The end that is stated: in its `open`, or in a `takeover` of it or of a later log.
-    ended: Option<Ended>,
+    end: Option<StatedEnd>,
 }
 
 /// How a log ended, as another says.
 #[derive(Clone, Copy)]
-struct Ended {
+struct StatedEnd {
     /// Index of the log that says so, and the number of the record there.
-    by: usize,
+    source: usize,
     seq: u64,
-    said: Predecessor,
+    predecessor: Predecessor,
 }
 
 pub(super) fn check(
     storage: &dyn ReadStorage,
     shard: &Shard,
-    (keys, destroyed, of): (Keys<'_>, &Destroyed, Of),
-    held: &mut Held<'_>,
+    (keys, destroyed, of): (FsckKeys<'_>, &DestroyedKeys, Scope),
+    held: &mut HeldCheckpoints<'_>,
     reports: &mut Vec<IncarnationReport>,
 ) -> Result<(), EvidenceError> {
-    let mirror = of != Of::Ledger;
+    let mirror = of != Scope::Ledger;
     let mut past: Vec<IncarnationReport> = Vec::new();
     // Newest first: what a log says of the one before it is known when that one is read.
-    let mut logs: Vec<Scanned> = Vec::with_capacity(shard.incarnations.len());
+    let mut logs: Vec<ScannedLog> = Vec::with_capacity(shard.incarnations.len());
     let mut heads: BTreeMap<Ulid, Vec<Head>> = BTreeMap::new();
     for incarnation in shard.incarnations.iter().rev() {
         let dir = shard.dir.join(incarnation.to_string());
         let mut stated = heads.remove(incarnation).unwrap_or_default();
-        let kept = held.meet(*incarnation);
-        stated.extend(kept.iter().map(|one| held::head(one)));
+        let kept = held.match_incarnation(*incarnation);
+        stated.extend(kept.iter().map(|one| held::required_head(one)));
         let by = (keys, destroyed, mirror);
         let looked = match of {
-            Of::OneLog => LogReading::At(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),
-            _ => unreadable::look(storage, &dir, *incarnation, by, &stated)?,
+            Scope::SingleLog => LogScan::Readable(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),
+            _ => unreadable::scan_readable(storage, &dir, *incarnation, by, &stated)?,
         };
         let mut log = match looked {
-            LogReading::At(log) => *log,
-            LogReading::Past(report) => {
+            LogScan::Readable(log) => *log,
+            LogScan::Unreadable(report) => {
                 past.push(*report);
                 continue;
             }
@@ -70,25 +70,25 @@ pub(super) fn check(
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {
                 let message =
                     format!("it is for {origin}, but the log of that incarnation has another origin");
-                log.find_in(&one.file, Verdict::Diverged, message);
+                log.add_finding_in(&one.file, Verdict::Diverged, message);
             }
         }
-        stand(&mut log, shard);
-        state_heads(storage, &mut log, keys.ledger, &mut heads)?;
+        check_shard(&mut log, shard);
+        collect_heads(storage, &mut log, keys.ledger, &mut heads)?;
         logs.push(log);
     }
     logs.reverse();
-    let claims = claims(&logs);
-    let (next, forked) = follow(&mut logs, &claims, &past);
-    if !shard.alone {
+    let claims = collect_claims(&logs);
+    let (next, forked) = find_successors(&mut logs, &claims, &past);
+    if !shard.single {
         removed::require_end(&mut logs, &next);
     }
     let zombies = compare_ends(&mut logs, &claims);
-    compare_links(storage, shard, mirror, &mut logs)?;
+    find_missing_logs(storage, shard, mirror, &mut logs)?;
     exchanges::check(&mut logs, &next, &zombies, &forked);
     analyses::check(storage, &mut logs)?;
-    judge_cover(&mut logs, &claims);
-    key_line::compare_turns(&mut logs, keys.ledger);
+    check_coverage(&mut logs, &claims);
+    key_line::check_key_order(&mut logs, keys.ledger);
     let from = reports.len();
     reports.extend(logs.into_iter().map(|log| log.report));
     reports.extend(past);
@@ -99,30 +99,30 @@ pub(super) fn check(
 
 /// Tells of a log that stands in the directory of another shard than its own: a worker of that one would take it for its
 /// predecessor.
-fn stand(log: &mut Scanned, shard: &Shard) {
-    let Some((opened, name)) = log.rules.opened().zip(shard.name.as_ref()) else {
+fn check_shard(log: &mut ScannedLog, shard: &Shard) {
+    let Some((opened, name)) = log.tracker.opened().zip(shard.name.as_ref()) else {
         return;
     };
     let own = opened.shard.to_string();
     if own != *name {
         let message = format!("this is a log of shard {own}, but it is in the directory {name}");
-        log.find(Verdict::Diverged, message);
+        log.add_finding(Verdict::Diverged, message);
     }
 }
 
 /// Notes the heads that a log, and the notes that it keeps, state of logs before it.
-fn state_heads(
+fn collect_heads(
     storage: &dyn ReadStorage,
-    log: &mut Scanned,
+    log: &mut ScannedLog,
     key: Option<&VerifyingKey>,
     heads: &mut BTreeMap<Ulid, Vec<Head>>,
 ) -> Result<(), EvidenceError> {
-    let Some(opened) = log.rules.opened().cloned() else {
+    let Some(opened) = log.tracker.opened().cloned() else {
         return Ok(());
     };
     let named = opened.predecessor.into_iter();
     let stated: Vec<Predecessor> = named
-        .chain(log.rules.takeovers().iter().map(|(_, ended)| *ended))
+        .chain(log.tracker.takeovers().iter().map(|(_, ended)| *ended))
         .collect();
     let below = opened.origin.strip_suffix(&log.incarnation.to_string());
     let mut covered = BTreeSet::new();
@@ -131,26 +131,28 @@ fn state_heads(
             size: said.size,
             root: said.root,
             file: log.dir.clone(),
-            who: log.incarnation.to_string(),
+            source: log.incarnation.to_string(),
             own: false,
         });
         if !covered.insert(said.incarnation) {
             continue;
         }
-        let path = log.dir.join(cover_name(said.incarnation));
-        let note = match checkpoint_file::read_cover(storage, &log.dir, said.incarnation) {
+        let path = log.dir.join(successor_note_name(said.incarnation));
+        let note = match checkpoint_file::read_successor_note(storage, &log.dir, said.incarnation) {
             Ok(None) => continue,
-            Ok(Some(note)) => believe(&note, key).map(|(signed, _)| signed),
+            Ok(Some(note)) => verify_note(&note, key).map(|(signed, _)| signed),
             Err(EvidenceError::Corruption { reason, .. }) => Err(reason.into()),
             Err(error) => {
-                log.report.findings.push(unreadable::told(error, "")?);
+                log.report
+                    .findings
+                    .push(unreadable::unreadable_finding(error, "")?);
                 continue;
             }
         };
         let signed = match note {
             Ok(signed) => signed,
             Err(refusal) => {
-                log.find_refused(&path, refusal);
+                log.add_refusal(&path, refusal);
                 continue;
             }
         };
@@ -159,15 +161,15 @@ fn state_heads(
                 "it is a checkpoint of {}, not of {}",
                 signed.origin, said.incarnation
             );
-            log.find_in(&path, Verdict::Invalid, message);
+            log.add_finding_in(&path, Verdict::Invalid, message);
             continue;
         }
-        log.keeps.insert(said.incarnation, signed.size);
+        log.note_coverage.insert(said.incarnation, signed.size);
         heads.entry(said.incarnation).or_default().push(Head {
             size: signed.size,
             root: signed.root,
             file: path,
-            who: "it".to_owned(),
+            source: "it".to_owned(),
             own: false,
         });
     }
@@ -175,7 +177,7 @@ fn state_heads(
 }
 
 /// What later logs say of each.
-fn claims(logs: &[Scanned]) -> Vec<Vec<Claim>> {
+fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
     let index: BTreeMap<Ulid, usize> = logs
         .iter()
         .enumerate()
@@ -183,23 +185,35 @@ fn claims(logs: &[Scanned]) -> Vec<Vec<Claim>> {
         .collect();
     let mut claims: Vec<Vec<Claim>> = logs.iter().map(|_| Vec::new()).collect();
     for (by, log) in logs.iter().enumerate() {
-        let Some(named) = log.rules.opened().and_then(|opened| opened.predecessor) else {
+        let Some(named) = log.tracker.opened().and_then(|opened| opened.predecessor) else {
             continue;
         };
         if let Some(of) = index.get(&named.incarnation) {
             let said = named;
-            let ended = (!named.running).then_some(Ended { by, seq: 0, said });
-            claims[*of].push(Claim { by, named, ended });
+            let ended = (!named.running).then_some(StatedEnd {
+                source: by,
+                seq: 0,
+                predecessor: said,
+            });
+            claims[*of].push(Claim {
+                source: by,
+                predecessor: named,
+                end: ended,
+            });
         }
     }
     // What a start that was cut short tells is told again by the next one, and only that is signed for.
     let (cut, begun): (Vec<_>, Vec<_>) = logs.iter().enumerate().partition(|(_, log)| log.never_served());
     for (by, log) in begun.into_iter().chain(cut) {
-        for (seq, said) in log.rules.takeovers() {
+        for (seq, said) in log.tracker.takeovers() {
             let of = index.get(&said.incarnation).and_then(|of| claims.get_mut(*of));
-            for claim in of.into_iter().flatten().filter(|claim| claim.ended.is_none()) {
+            for claim in of.into_iter().flatten().filter(|claim| claim.end.is_none()) {
                 let (seq, said) = (*seq, *said);
-                claim.ended = Some(Ended { by, seq, said });
+                claim.end = Some(StatedEnd {
+                    source: by,
+                    seq,
+                    predecessor: said,
+                });
             }
         }
     }
@@ -208,10 +222,10 @@ fn claims(logs: &[Scanned]) -> Vec<Vec<Claim>> {
 
 /// Finds the log that goes on behind each; two of them are a fork. What a start that was cut short says does not count
 /// beside another.
-fn follow(
-    logs: &mut [Scanned],
+fn find_successors(
+    logs: &mut [ScannedLog],
     claims: &[Vec<Claim>],
-    past: &[IncarnationReport],
+    unreadable: &[IncarnationReport],
 ) -> (Vec<Option<usize>>, BTreeSet<Ulid>) {
     // Incarnations without a record left nothing to follow.
     let newest = logs.iter().rposition(|log| log.report.records > 0);
@@ -220,7 +234,7 @@ fn follow(
     for (at, claims) in claims.iter().enumerate() {
         let served: Vec<usize> = claims
             .iter()
-            .map(|claim| claim.by)
+            .map(|claim| claim.source)
             .filter(|by| !logs[*by].never_served())
             .collect();
         if served.len() > 1 {
@@ -233,18 +247,18 @@ fn follow(
                 "{} name it as their predecessor: the chain forks",
                 names.join(" and ")
             );
-            logs[at].find(Verdict::Diverged, message);
+            logs[at].add_finding(Verdict::Diverged, message);
         }
-        let goes_on = served.last().copied().or(claims.last().map(|claim| claim.by));
+        let goes_on = served.last().copied().or(claims.last().map(|claim| claim.source));
         if goes_on.is_none()
             && logs[at].report.records > 0
             && !logs[at].never_served()
             && newest.is_some_and(|newest| at < newest)
             // One that cannot be read may name it.
-            && past.iter().all(|report| report.incarnation < logs[at].report.incarnation)
+            && unreadable.iter().all(|report| report.incarnation < logs[at].report.incarnation)
         {
             let message = "no later incarnation names it as its predecessor".to_owned();
-            logs[at].find(Verdict::Incomplete, message);
+            logs[at].add_finding(Verdict::Incomplete, message);
         }
         next.push(goes_on);
     }
@@ -252,11 +266,16 @@ fn follow(
 }
 
 /// Compares the end of each log with what its successors say; returns the logs that went on behind it.
-fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u64> {
+fn compare_ends(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u64> {
     let mut zombies = BTreeMap::new();
     for (at, claims) in claims.iter().enumerate() {
         let size = logs[at].report.records;
-        for Ended { by, said: ended, .. } in claims.iter().filter_map(|claim| claim.ended) {
+        for StatedEnd {
+            source: by,
+            predecessor: ended,
+            ..
+        } in claims.iter().filter_map(|claim| claim.end)
+        {
             if size > ended.size {
                 zombies.insert(logs[at].incarnation, ended.size);
                 let message = format!(
@@ -264,16 +283,16 @@ fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u
                     ended.size,
                     size - 1
                 );
-                logs[at].find(Verdict::Incomplete, message);
+                logs[at].add_finding(Verdict::Incomplete, message);
             } else if size == ended.size
                 && ended.sealed != logs[at].report.sealed
-                && claims.iter().any(|claim| claim.by == by)
+                && claims.iter().any(|claim| claim.source == by)
             {
                 let message = format!(
                     "its successor recorded sealed: {}, which does not match this log",
                     ended.sealed
                 );
-                logs[at].find(Verdict::Diverged, message);
+                logs[at].add_finding(Verdict::Diverged, message);
             }
         }
     }
@@ -281,25 +300,25 @@ fn compare_ends(logs: &mut [Scanned], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u
 }
 
 /// Looks for the logs that others name and that are not there.
-fn compare_links(
+fn find_missing_logs(
     storage: &dyn ReadStorage,
     shard: &Shard,
-    mirror: bool,
-    logs: &mut [Scanned],
+    is_mirror: bool,
+    logs: &mut [ScannedLog],
 ) -> Result<(), EvidenceError> {
-    if shard.alone {
+    if shard.single {
         // A check of one incarnation alone cannot tell.
         return Ok(());
     }
     let there: BTreeSet<Ulid> = shard.incarnations.iter().copied().collect();
     let named: BTreeMap<Ulid, Option<Ulid>> = logs
         .iter()
-        .filter_map(|log| Some((log.incarnation, log.rules.opened()?)))
+        .filter_map(|log| Some((log.incarnation, log.tracker.opened()?)))
         .map(|(own, opened)| (own, opened.predecessor.map(|before| before.incarnation)))
         .collect();
     let told: BTreeSet<Ulid> = logs
         .iter()
-        .flat_map(|log| log.rules.takeovers())
+        .flat_map(|log| log.tracker.takeovers())
         .map(|(_, ended)| ended.incarnation)
         .collect();
     let newest = logs
@@ -308,29 +327,29 @@ fn compare_links(
         .map(|log| log.incarnation)
         .max();
     for log in logs.iter_mut() {
-        if let Some(successor) = log.rules.successor()
+        if let Some(successor) = log.tracker.successor()
             && named
                 .get(&successor)
                 .is_some_and(|before| *before != Some(log.incarnation))
         {
             let message = format!("its seal names {successor}, but that log names another predecessor");
-            log.find(Verdict::Diverged, message);
+            log.add_finding(Verdict::Diverged, message);
         }
-        let ran = log.rules.opened().and_then(|opened| opened.predecessor);
+        let ran = log.tracker.opened().and_then(|opened| opened.predecessor);
         let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
         if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
             let message = "no record states the end of the log that it took over from".to_owned();
-            log.find(Verdict::Incomplete, message);
+            log.add_finding(Verdict::Incomplete, message);
         }
-        let named = log.rules.opened().and_then(|opened| opened.predecessor);
+        let named = log.tracker.opened().and_then(|opened| opened.predecessor);
         if let Some(named) = named.filter(|named| !there.contains(&named.incarnation)) {
             let message = format!("its predecessor {} is missing", named.incarnation);
-            log.find(Verdict::Incomplete, message);
+            log.add_finding(Verdict::Incomplete, message);
         }
-        let Some(successor) = log.rules.successor().filter(|named| !there.contains(named)) else {
+        let Some(successor) = log.tracker.successor().filter(|named| !there.contains(named)) else {
             continue;
         };
-        if mirror && Some(log.incarnation) == newest {
+        if is_mirror && Some(log.incarnation) == newest {
             // It goes on, and has its place in a mirror when it has ended.
             continue;
         }
@@ -339,13 +358,15 @@ fn compare_links(
         let now = match storage.list(dir).map_err(EvidenceError::io("list", dir)) {
             Ok(now) => now,
             Err(error) => {
-                log.report.findings.push(unreadable::told(error, "")?);
+                log.report
+                    .findings
+                    .push(unreadable::unreadable_finding(error, "")?);
                 continue;
             }
         };
         if !now.iter().any(|name| parse_incarnation(name) == Some(successor)) {
             let message = format!("its successor {successor} is missing");
-            log.find(Verdict::Incomplete, message);
+            log.add_finding(Verdict::Incomplete, message);
         }
     }
     Ok(())
@@ -353,7 +374,7 @@ fn compare_links(
 
 /// Tells of records that no checkpoint covers: neither the log's own nor, through what its `open` states, a later one's;
 /// and of those that are covered, and cannot be proved because the note over them is gone.
-fn judge_cover(logs: &mut [Scanned], claims: &[Vec<Claim>]) {
+fn check_coverage(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) {
     for (at, claims) in claims.iter().enumerate() {
         if logs[at].never_served() || logs[at].report.records == 0 {
             continue;
@@ -368,11 +389,11 @@ fn judge_cover(logs: &mut [Scanned], claims: &[Vec<Claim>]) {
                 let report = &logs[by].report;
                 report.checkpoint == CheckpointState::Verified && report.checkpoint_size > seq
             };
-            if signed(claim.by, 0) {
-                covered = covered.max(claim.named.size);
+            if signed(claim.source, 0) {
+                covered = covered.max(claim.predecessor.size);
             }
-            if let Some(ended) = claim.ended.filter(|ended| signed(ended.by, ended.seq)) {
-                covered = covered.max(ended.said.size);
+            if let Some(ended) = claim.end.filter(|ended| signed(ended.source, ended.seq)) {
+                covered = covered.max(ended.predecessor.size);
             }
         }
         let records = logs[at].report.records;
@@ -381,22 +402,32 @@ fn judge_cover(logs: &mut [Scanned], claims: &[Vec<Claim>]) {
                 "records {covered} to {} are not covered by a checkpoint",
                 records - 1
             );
-            logs[at].find(Verdict::Incomplete, message);
+            logs[at].add_finding(Verdict::Incomplete, message);
         }
-        let kept = |ended: &Ended| logs[ended.by].keeps.get(&logs[at].incarnation).copied();
+        let kept = |ended: &StatedEnd| {
+            logs[ended.source]
+                .note_coverage
+                .get(&logs[at].incarnation)
+                .copied()
+        };
         let unproved = claims
             .iter()
-            .filter_map(|claim| claim.ended)
-            .filter(|ended| ended.said.size > own)
-            .find(|ended| kept(ended).is_none_or(|kept| kept < ended.said.size));
-        if let Some(Ended { by, said, .. }) = unproved {
-            let path = logs[by].dir.join(cover_name(logs[at].incarnation));
+            .filter_map(|claim| claim.end)
+            .filter(|ended| ended.predecessor.size > own)
+            .find(|ended| kept(ended).is_none_or(|kept| kept < ended.predecessor.size));
+        if let Some(StatedEnd {
+            source: by,
+            predecessor: said,
+            ..
+        }) = unproved
+        {
+            let path = logs[by].dir.join(successor_note_name(logs[at].incarnation));
             let message = format!(
                 "no checkpoint note covers records {own} to {} of {}: they cannot be proved",
                 said.size - 1,
                 logs[at].incarnation
             );
-            logs[by].find_in(Path::new(&path), Verdict::Incomplete, message);
+            logs[by].add_finding_in(Path::new(&path), Verdict::Incomplete, message);
         }
     }
 }

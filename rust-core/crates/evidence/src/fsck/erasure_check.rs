@@ -1,20 +1,20 @@
 //! Salts that are zero against the erasures that the retention job signed.
 
-use super::hold_check::BACKDATED;
-use super::salt_check::SaltFate;
+use super::hold_check::STATEMENT_BACKDATED;
+use super::salt_check::SaltState;
 use crate::erasures;
 use crate::report::Verdict;
 use crate::{EvidenceError, ReadStorage};
-use proofgate_ledger::{Erased, Erasure, VerifyingKey};
+use proofgate_ledger::{Erasure, ErasureScope, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A salt that is zero, and no erasure says so.
-const UNEXPLAINED: &str = "salt_erased_unexplained";
+const SALT_ERASED_UNEXPLAINED: &str = "salt_erased_unexplained";
 /// An erasure was signed, and salts of it are still there.
-const UNFINISHED: &str = "erasure_unfinished";
+const ERASURE_UNFINISHED: &str = "erasure_unfinished";
 /// An erasure that is none, is not by the retention key, or of another log, or is not so.
-const REFUSED: &str = "erasure_refused";
+const ERASURE_REFUSED: &str = "erasure_refused";
 
 /// An admission, as far as erasures are about it.
 struct Admission {
@@ -24,7 +24,7 @@ struct Admission {
 }
 
 /// The admission of this number among some that are in order, if it is there.
-fn one(of: &[Admission], seq: u64) -> Vec<&Admission> {
+fn find_admission(of: &[Admission], seq: u64) -> Vec<&Admission> {
     let found = of.binary_search_by_key(&seq, |one| one.seq);
     found.ok().and_then(|at| of.get(at)).into_iter().collect()
 }
@@ -33,13 +33,13 @@ fn one(of: &[Admission], seq: u64) -> Vec<&Admission> {
 /// could be.
 pub(super) struct ErasureCheck {
     text: Result<String, String>,
-    keeping: VerifyingKey,
+    retention_key: VerifyingKey,
     tenants: Vec<String>,
     /// Their salt is zero, or its key was destroyed.
     erased: Vec<Admission>,
     /// Numbers of those of the latter.
     shredded: BTreeSet<u64>,
-    there: Vec<Admission>,
+    present: Vec<Admission>,
 }
 
 impl ErasureCheck {
@@ -56,21 +56,21 @@ impl ErasureCheck {
         };
         Ok(Self {
             text,
-            keeping: keeping.clone(),
+            retention_key: keeping.clone(),
             tenants: Vec::new(),
             erased: Vec::new(),
             shredded: BTreeSet::new(),
-            there: Vec::new(),
+            present: Vec::new(),
         })
     }
 
     /// Takes a request that was admitted or denied, and what became of its salt.
-    pub(super) fn request(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltFate) {
+    pub(super) fn add_request(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltState) {
         // Of a log without erasures, only what is zero matters.
-        if salt != SaltFate::Zero && self.text.as_ref().is_ok_and(String::is_empty) {
+        if salt != SaltState::Zero && self.text.as_ref().is_ok_and(String::is_empty) {
             return;
         }
-        if salt == SaltFate::Shredded {
+        if salt == SaltState::Shredded {
             self.shredded.insert(seq);
         }
         let known = self.tenants.iter().position(|known| known == tenant);
@@ -80,21 +80,21 @@ impl ErasureCheck {
         });
         let admission = Admission { seq, tenant, ts };
         match salt {
-            SaltFate::Zero | SaltFate::Shredded => self.erased.push(admission),
-            SaltFate::There => self.there.push(admission),
+            SaltState::Zero | SaltState::Shredded => self.erased.push(admission),
+            SaltState::Present => self.present.push(admission),
         }
     }
 
     /// What is to be said of the log.
-    pub(super) fn judge(&self, origin: &str, size: u64) -> Vec<(&'static str, Verdict, String)> {
+    pub(super) fn findings(&self, origin: &str, size: u64) -> Vec<(&'static str, Verdict, String)> {
         let mut found = Vec::new();
-        let mut refuse = |why: String| found.push((REFUSED, Verdict::Invalid, why));
+        let mut refuse = |why: String| found.push((ERASURE_REFUSED, Verdict::Invalid, why));
         let text = self.text.as_deref().unwrap_or_else(|why| {
             refuse(why.clone());
             ""
         });
         let mut signed: Vec<Erasure> = Vec::new();
-        for (at, note) in erasures::read(text, origin, size, &self.keeping)
+        for (at, note) in erasures::read(text, origin, size, &self.retention_key)
             .into_iter()
             .enumerate()
         {
@@ -104,12 +104,12 @@ impl ErasureCheck {
             }
         }
         let about = |erasure: &Erasure, admission: &Admission| {
-            erasure.is_about(admission.seq, &self.tenants[admission.tenant], admission.ts)
+            erasure.covers(admission.seq, &self.tenants[admission.tenant], admission.ts)
         };
         // Of many erasures, most are of one admission each.
         let (ones, tenants): (Vec<_>, Vec<_>) = signed
             .iter()
-            .partition(|erasure| matches!(erasure.erased, Erased::One(_)));
+            .partition(|erasure| matches!(erasure.scope, ErasureScope::Single(_)));
         let mut backdated = None;
         let mut explained = self.shredded.clone();
         let mut left = BTreeSet::new();
@@ -127,28 +127,32 @@ impl ErasureCheck {
             }
         };
         for erasure in ones {
-            let Erased::One(seq) = erasure.erased else {
+            let ErasureScope::Single(seq) = erasure.scope else {
                 continue;
             };
-            count(erasure, one(&self.erased, seq), one(&self.there, seq));
+            count(
+                erasure,
+                find_admission(&self.erased, seq),
+                find_admission(&self.present, seq),
+            );
         }
         for erasure in tenants {
             let done = self.erased.iter().filter(|one| about(erasure, one));
-            let undone = self.there.iter().filter(|one| about(erasure, one));
+            let undone = self.present.iter().filter(|one| about(erasure, one));
             count(erasure, done.collect(), undone.collect());
         }
         if let Some((seq, ts, time)) = backdated {
             let message = format!(
                 "an erasure is dated {time}, but record {seq}, which it covers, is dated {ts} (unix microseconds)"
             );
-            found.push((BACKDATED, Verdict::Invalid, message));
+            found.push((STATEMENT_BACKDATED, Verdict::Invalid, message));
         }
         if !left.is_empty() {
             let message = format!(
                 "{} salts that should have been erased are still there: run erase again to finish",
                 left.len()
             );
-            found.push((UNFINISHED, Verdict::Incomplete, message));
+            found.push((ERASURE_UNFINISHED, Verdict::Incomplete, message));
         }
         let erased = self.erased.iter().map(|one| one.seq);
         let unexplained: Vec<u64> = erased.filter(|seq| !explained.contains(seq)).collect();
@@ -157,7 +161,7 @@ impl ErasureCheck {
                 "{} salts (first: record {first}) are zero, but no signed erasure covers them: they were lost, or somebody else erased them",
                 unexplained.len()
             );
-            found.push((UNEXPLAINED, Verdict::Incomplete, message));
+            found.push((SALT_ERASED_UNEXPLAINED, Verdict::Incomplete, message));
         }
         found
     }

@@ -1,8 +1,8 @@
 //! Each admission has exactly one end, in its own log or in a later one.
 
-use super::scanned::Scanned;
+use super::scanned::ScannedLog;
 use crate::report::Verdict;
-use crate::rules::agree;
+use crate::rules::check_agreement;
 use std::collections::{BTreeMap, BTreeSet};
 use ulid::Ulid;
 
@@ -10,14 +10,14 @@ use ulid::Ulid;
 /// goes on behind each, by index; `zombies` were still writing when a successor recorded this many records of theirs,
 /// `forked` have several successors.
 pub(super) fn check(
-    logs: &mut [Scanned],
+    logs: &mut [ScannedLog],
     next: &[Option<usize>],
     zombies: &BTreeMap<Ulid, u64>,
     forked: &BTreeSet<Ulid>,
 ) {
     let mut open: Vec<BTreeSet<u64>> = logs
         .iter()
-        .map(|log| log.rules.open_exchanges().collect())
+        .map(|log| log.tracker.open_exchanges().collect())
         .collect();
     let index: BTreeMap<Ulid, usize> = logs
         .iter()
@@ -31,20 +31,24 @@ pub(super) fn check(
         .map(|at| (at, false))
         .chain(cut.into_iter().map(|at| (at, true)))
     {
-        for end in logs[by].rules.foreign_ends().to_vec() {
+        for end in logs[by].tracker.foreign_ends().to_vec() {
             let Some(of) = index.get(&end.incarnation).copied() else {
                 continue;
             };
-            let admitted = end.admission < logs[of].report.records && logs[of].whole;
-            if let Err(message) = agree(
+            let admitted = end.admission < logs[of].report.records && logs[of].complete;
+            if let Err(message) = check_agreement(
                 end.seq,
                 end.admission,
-                logs[of].rules.is_coming(end.admission),
+                logs[of].tracker.is_body_pending(end.admission),
                 end.received,
             ) {
-                logs[by].find(Verdict::Invalid, message);
+                logs[by].add_finding(Verdict::Invalid, message);
             }
-            if open[of].remove(&end.admission) || twice_allowed || !admitted || !logs[of].rules.complete() {
+            if open[of].remove(&end.admission)
+                || twice_allowed
+                || !admitted
+                || !logs[of].tracker.is_complete()
+            {
                 continue;
             }
             // A worker that was taken for dead may have gone on for a while, and two successors close the same exchanges:
@@ -57,7 +61,7 @@ pub(super) fn check(
                 "record {} ends the exchange that record {} of {} admitted, but that exchange has already ended or was never admitted",
                 end.seq, end.admission, end.incarnation
             );
-            logs[by].find(verdict, message);
+            logs[by].add_finding(verdict, message);
         }
     }
     for at in 0..logs.len() {
@@ -68,26 +72,30 @@ pub(super) fn check(
         let (Some(first), count) = (open[at].first().copied(), open[at].len()) else {
             continue;
         };
-        if !logs[at].whole || !logs[at].rules.complete() {
+        if !logs[at].complete || !logs[at].tracker.is_complete() {
             continue;
         }
-        if let Some((verdict, why)) = over(logs, next, at) {
+        if let Some((verdict, why)) = unfinished_verdict(logs, next, at) {
             let message = format!("{count} exchanges (first: record {first}) have not ended: {why}");
-            logs[at].find(verdict, message);
+            logs[at].add_finding(verdict, message);
         }
     }
 }
 
 /// Whether the exchanges of a log must have ended, and how bad it is that one has not.
-fn over(logs: &[Scanned], next: &[Option<usize>], start: usize) -> Option<(Verdict, &'static str)> {
+fn unfinished_verdict(
+    logs: &[ScannedLog],
+    next: &[Option<usize>],
+    start: usize,
+) -> Option<(Verdict, &'static str)> {
     let mut at = start;
     while let Some(then) = next[at] {
-        let opened = logs[then].rules.opened();
+        let opened = logs[then].tracker.opened();
         let restarted = opened
             .and_then(|opened| opened.predecessor)
             .is_some_and(|predecessor| !predecessor.running);
         if restarted {
-            return match logs[then].rules.served() {
+            return match logs[then].tracker.served() {
                 Some(_) => Some((Verdict::Invalid, "a later start did not close them")),
                 None => Some((
                     Verdict::Incomplete,
@@ -97,7 +105,7 @@ fn over(logs: &[Scanned], next: &[Option<usize>], start: usize) -> Option<(Verdi
         }
         at = then;
     }
-    let ended = logs[at].rules.sealed() && logs[at].rules.successor().is_none();
+    let ended = logs[at].tracker.is_sealed() && logs[at].tracker.successor().is_none();
     ended.then_some((
         Verdict::Incomplete,
         "the log is sealed, but no later log has closed them",

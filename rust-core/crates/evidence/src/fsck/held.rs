@@ -8,12 +8,12 @@ use std::path::Path;
 use ulid::Ulid;
 
 /// What a checkpoint demands of its log.
-pub(super) fn head(held: &HeldCheckpoint) -> Head {
+pub(super) fn required_head(held: &HeldCheckpoint) -> Head {
     Head {
         size: held.checkpoint.size,
         root: held.checkpoint.root,
         file: held.file.clone(),
-        who: format!(
+        source: format!(
             "the checkpoint of {} held outside the ledger",
             held.checkpoint.origin
         ),
@@ -22,12 +22,12 @@ pub(super) fn head(held: &HeldCheckpoint) -> Head {
 }
 
 /// Held checkpoints by the incarnation that they are of, and which of them have met their log.
-pub(super) struct Held<'h> {
-    of: BTreeMap<String, Vec<&'h HeldCheckpoint>>,
+pub(super) struct HeldCheckpoints<'h> {
+    by_incarnation: BTreeMap<String, Vec<&'h HeldCheckpoint>>,
     count: u64,
 }
 
-impl<'h> Held<'h> {
+impl<'h> HeldCheckpoints<'h> {
     pub(super) fn new(held: &'h [HeldCheckpoint]) -> Self {
         let mut of: BTreeMap<String, Vec<&HeldCheckpoint>> = BTreeMap::new();
         for one in held {
@@ -36,7 +36,7 @@ impl<'h> Held<'h> {
             of.entry(incarnation.to_owned()).or_default().push(one);
         }
         Self {
-            of,
+            by_incarnation: of,
             count: held.len() as u64,
         }
     }
@@ -50,13 +50,15 @@ impl<'h> Held<'h> {
     }
 
     /// Those that are of an incarnation, which is there.
-    pub(super) fn meet(&mut self, incarnation: Ulid) -> Vec<&'h HeldCheckpoint> {
-        self.of.remove(&incarnation.to_string()).unwrap_or_default()
+    pub(super) fn match_incarnation(&mut self, incarnation: Ulid) -> Vec<&'h HeldCheckpoint> {
+        self.by_incarnation
+            .remove(&incarnation.to_string())
+            .unwrap_or_default()
     }
 
     /// What is to be said of those that met no log under `path`.
-    pub(super) fn unmet(&self, path: &Path) -> Vec<Finding> {
-        let unmet = self.of.values().flatten();
+    pub(super) fn unmatched(&self, path: &Path) -> Vec<Finding> {
+        let unmet = self.by_incarnation.values().flatten();
         unmet
             .map(|one| Finding {
                 file: one.file.display().to_string(),

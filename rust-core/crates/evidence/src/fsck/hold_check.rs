@@ -1,23 +1,23 @@
 //! What the retention job signed of holds and their releases.
 
-use super::scope::Keys;
+use super::scope::FsckKeys;
 use crate::hold_statements;
 use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
 /// A file among the hold statements that is none, is not by the retention key, or of another ledger.
-const REFUSED: &str = "hold_statement_refused";
+const HOLD_STATEMENT_REFUSED: &str = "hold_statement_refused";
 /// A statement that gives a time before what it speaks of.
-pub(super) const BACKDATED: &str = "statement_backdated";
+pub(super) const STATEMENT_BACKDATED: &str = "statement_backdated";
 
 /// Checks the statements about holds; nothing without the retention key and the ledger's.
 pub(super) fn check(
     storage: &dyn ReadStorage,
     ledger: &Path,
-    keys: Keys<'_>,
+    keys: FsckKeys<'_>,
 ) -> Result<Vec<Finding>, EvidenceError> {
-    let (Some(key), Some(keeping)) = (keys.ledger, keys.keeping) else {
+    let (Some(key), Some(keeping)) = (keys.ledger, keys.retention) else {
         return Ok(Vec::new());
     };
     let mut findings = Vec::new();
@@ -28,11 +28,11 @@ pub(super) fn check(
                     "its times are impossible: hold {} was released before it was placed, or the statement is older than the hold or its release",
                     statement.hold
                 );
-                (BACKDATED, message)
+                (STATEMENT_BACKDATED, message)
             }
             Ok(_) => continue,
             Err(why) => (
-                REFUSED,
+                HOLD_STATEMENT_REFUSED,
                 format!("not a hold statement signed by the retention job: {why}"),
             ),
         };

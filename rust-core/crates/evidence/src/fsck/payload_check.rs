@@ -1,20 +1,20 @@
 //! What completions say is stored against what is there.
 
 use crate::layout::parse_incarnation;
-use crate::payloads::{Field, PAYLOADS, PayloadFiles};
+use crate::payloads::{PAYLOADS_FILE, PayloadField, PayloadFiles};
 use crate::report::Verdict;
-use crate::{EvidenceError, ReadStorage, stored_salt};
+use crate::{EvidenceError, ReadStorage, read_stored_salt};
 use proofgate_ledger::record::{Completion, PayloadOutcome};
 use std::path::{Path, PathBuf};
 
 /// A completion says that a body is stored, and it is not there.
-const MISSING: &str = "payload_missing";
+const PAYLOAD_MISSING: &str = "payload_missing";
 /// The index leads to something else than the body's frame.
-const DAMAGED: &str = "payload_damaged";
+const PAYLOAD_DAMAGED: &str = "payload_damaged";
 
 /// What is wrong with bodies of one log, in one way.
 #[derive(Default)]
-struct Wrong {
+struct Problems {
     count: u64,
     /// The first of it: the file, and why.
     first: Option<(PathBuf, String)>,
@@ -28,8 +28,8 @@ pub(super) struct PayloadCheck<'s> {
     dir: PathBuf,
     /// The files of the log that was looked into last; of most completions it is the same.
     files: Option<(PathBuf, Option<PayloadFiles>)>,
-    missing: Wrong,
-    damaged: Wrong,
+    missing: Problems,
+    damaged: Problems,
 }
 
 impl<'s> PayloadCheck<'s> {
@@ -38,13 +38,13 @@ impl<'s> PayloadCheck<'s> {
             storage,
             dir: dir.to_owned(),
             files: None,
-            missing: Wrong::default(),
-            damaged: Wrong::default(),
+            missing: Problems::default(),
+            damaged: Problems::default(),
         }
     }
 
     /// Looks for the bodies that a completion says are stored.
-    pub(super) fn completion(
+    pub(super) fn check_completion(
         &mut self,
         completion: &Completion<'_>,
         covered: bool,
@@ -59,15 +59,24 @@ impl<'s> PayloadCheck<'s> {
                 .map(|(named, shard)| shard.join(named.to_string())),
         };
         let Some(dir) = dir else { return Ok(()) };
-        for (field, kept) in [(Field::Request, kept.request), (Field::Response, kept.response)] {
+        for (field, kept) in [
+            (PayloadField::Request, kept.request),
+            (PayloadField::Response, kept.response),
+        ] {
             if kept == PayloadOutcome::Stored {
-                self.look(&dir, completion.admission, field, covered)?;
+                self.check_body(&dir, completion.admission, field, covered)?;
             }
         }
         Ok(())
     }
 
-    fn look(&mut self, dir: &Path, seq: u64, field: Field, covered: bool) -> Result<(), EvidenceError> {
+    fn check_body(
+        &mut self,
+        dir: &Path,
+        seq: u64,
+        field: PayloadField,
+        covered: bool,
+    ) -> Result<(), EvidenceError> {
         let files = match &self.files {
             Some((open, files)) if open == dir && files.is_some() => files,
             _ => {
@@ -76,7 +85,7 @@ impl<'s> PayloadCheck<'s> {
             }
         };
         let placed = match files {
-            Some(files) => files.place(seq, field),
+            Some(files) => files.locate(seq, field),
             None => Ok(None),
         };
         let (wrong, why) = match placed {
@@ -89,24 +98,24 @@ impl<'s> PayloadCheck<'s> {
             Err(error) => return Err(error),
         };
         // What was erased or removed by right is gone, too.
-        if !matches!(stored_salt(self.storage, dir, seq), Ok(Some(_))) {
+        if !matches!(read_stored_salt(self.storage, dir, seq), Ok(Some(_))) {
             return Ok(());
         }
         wrong.count += 1;
         wrong.covered |= covered;
-        wrong.first.get_or_insert((dir.join(PAYLOADS), why));
+        wrong.first.get_or_insert((dir.join(PAYLOADS_FILE), why));
         Ok(())
     }
 
     /// What is to be said: file, code, verdict and a sentence.
-    pub(super) fn judge(self) -> Vec<(PathBuf, &'static str, Verdict, String)> {
+    pub(super) fn into_findings(self) -> Vec<(PathBuf, &'static str, Verdict, String)> {
         let said = [
             (
-                MISSING,
+                PAYLOAD_MISSING,
                 self.missing,
                 "that completions list as stored are missing",
             ),
-            (DAMAGED, self.damaged, "are not where the index says"),
+            (PAYLOAD_DAMAGED, self.damaged, "are not where the index says"),
         ];
         let told = said.into_iter().filter_map(|(code, wrong, what)| {
             let (file, first) = wrong.first?;

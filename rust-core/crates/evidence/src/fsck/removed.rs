@@ -1,10 +1,10 @@
 //! A log that was removed by right: what stays of it takes its place in the chain.
 
-use super::hold_check::BACKDATED;
-use super::scanned::{Head, Scanned, believe, empty_report};
-use super::scope::Keys;
-use crate::checkpoint_file::{self, CHECKPOINT};
-use crate::removal::{self, Removed, TOMBSTONE};
+use super::hold_check::STATEMENT_BACKDATED;
+use super::scanned::{Head, ScannedLog, empty_report, verify_note};
+use super::scope::FsckKeys;
+use crate::checkpoint_file::{self, CHECKPOINT_FILE};
+use crate::removal::{self, RemovedLog, TOMBSTONE_FILE};
 use crate::report::{CheckpointState, RemovedReport, Verdict};
 use crate::{EvidenceError, ReadStorage, Refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -13,35 +13,35 @@ use std::path::Path;
 use ulid::Ulid;
 
 /// A tombstone that is none, is not by the retention key, or of another log, or contradicts what is known of the log.
-const REFUSED: &str = "tombstone_refused";
+const TOMBSTONE_REFUSED: &str = "tombstone_refused";
 /// There is a tombstone, and no key to check it with.
-const UNCHECKED: &str = "tombstone_unchecked";
+const TOMBSTONE_UNCHECKED: &str = "tombstone_unchecked";
 /// Files of the log are left.
-const UNFINISHED: &str = "removal_unfinished";
+const REMOVAL_UNFINISHED: &str = "removal_unfinished";
 /// A head that was stated of the log, and nothing shows any more that it was one of its.
-const NOT_SHOWN: &str = "head_not_shown";
+const HEAD_UNPROVEN: &str = "head_not_shown";
 
 /// Checks what stays of a log against the heads that others stated of it.
 pub(super) fn check(
     storage: &dyn ReadStorage,
     dir: &Path,
-    (incarnation, removed): (Ulid, Removed),
-    keys: Keys<'_>,
+    (incarnation, removed): (Ulid, RemovedLog),
+    keys: FsckKeys<'_>,
     heads: &[Head],
-) -> Result<Scanned, EvidenceError> {
+) -> Result<ScannedLog, EvidenceError> {
     let last = removed.head();
-    let backdated = removed.is_backdated().then_some(removed.newest);
-    let Removed {
+    let backdated = removed.is_backdated().then_some(removed.newest_time);
+    let RemovedLog {
         tombstone,
-        rules,
-        remains,
+        tracker: rules,
+        leftover_files: remains,
         ..
     } = removed;
     let mut report = empty_report(dir, incarnation);
     report.origin = Some(tombstone.origin);
     report.records = tombstone.size;
     report.root = Some(STANDARD.encode(tombstone.root));
-    report.sealed = rules.sealed();
+    report.sealed = rules.is_sealed();
     report.key = rules.opened().and_then(|opened| opened.key.clone());
     report.checkpoint_size = tombstone.size;
     report.checkpoint = match keys.ledger {
@@ -49,38 +49,38 @@ pub(super) fn check(
         None => CheckpointState::Unverified,
     };
     report.removed = Some(RemovedReport {
-        time: tombstone.removed,
+        time: tombstone.removed_at,
         exchanges: tombstone.exchanges,
         minimum_days: tombstone.minimum_days,
-        author: tombstone.why.author,
-        reason: tombstone.why.reason,
-        ticket: tombstone.why.ticket,
-        verified: keys.keeping.is_some(),
+        author: tombstone.justification.author,
+        reason: tombstone.justification.reason,
+        ticket: tombstone.justification.ticket,
+        verified: keys.retention.is_some(),
     });
-    let mut log = Scanned {
+    let mut log = ScannedLog {
         report,
         dir: dir.to_owned(),
         incarnation,
-        rules,
-        whole: true,
-        keeps: BTreeMap::new(),
+        tracker: rules,
+        complete: true,
+        note_coverage: BTreeMap::new(),
         signer: None,
         analyses: Vec::new(),
     };
     if keys.ledger.is_none() {
         let message = "no key was given: the signature is not checked".to_owned();
-        log.find_in(&dir.join(CHECKPOINT), Verdict::Incomplete, message);
+        log.add_finding_in(&dir.join(CHECKPOINT_FILE), Verdict::Incomplete, message);
     }
-    if keys.keeping.is_none() {
+    if keys.retention.is_none() {
         let message = "a tombstone says that it was removed; without the retention key the tombstone cannot be verified";
-        log.find_named(UNCHECKED, Verdict::Incomplete, message.to_owned());
+        log.add_finding_with_code(TOMBSTONE_UNCHECKED, Verdict::Incomplete, message.to_owned());
     }
     if let Some(newest) = backdated {
         let message = format!(
             "its tombstone is dated {}, but a record of the log is dated {newest} (unix microseconds)",
-            tombstone.removed
+            tombstone.removed_at
         );
-        log.find_named(BACKDATED, Verdict::Invalid, message);
+        log.add_finding_with_code(STATEMENT_BACKDATED, Verdict::Invalid, message);
     }
     if !remains.is_empty() {
         let message = format!(
@@ -88,25 +88,25 @@ pub(super) fn check(
             remains.len(),
             remains[0]
         );
-        log.find_named(UNFINISHED, Verdict::Incomplete, message);
+        log.add_finding_with_code(REMOVAL_UNFINISHED, Verdict::Incomplete, message);
     }
     let own = own_head(storage, &mut log, keys)?;
     for head in heads.iter().chain(&own) {
         let (verdict, code, why) = match removal::extends(storage, dir, (head.size, head.root), &last)? {
             Some(true) => continue,
-            Some(false) if head.size > last.size => (Verdict::Diverged, REFUSED, "more records"),
-            Some(false) => (Verdict::Diverged, REFUSED, "another root"),
+            Some(false) if head.size > last.size => (Verdict::Diverged, TOMBSTONE_REFUSED, "more records"),
+            Some(false) => (Verdict::Diverged, TOMBSTONE_REFUSED, "another root"),
             None => (
                 Verdict::Incomplete,
-                NOT_SHOWN,
+                HEAD_UNPROVEN,
                 "fewer records, and it can no longer be shown that the log began with them",
             ),
         };
         let message = format!(
             "the log was removed with {} records, but {} states {}: {why}",
-            last.size, head.who, head.size
+            last.size, head.source, head.size
         );
-        log.find_named(code, verdict, message);
+        log.add_finding_with_code(code, verdict, message);
     }
     Ok(log)
 }
@@ -114,13 +114,13 @@ pub(super) fn check(
 /// The log's own newest checkpoint, which stays; a successor may have signed for more.
 fn own_head(
     storage: &dyn ReadStorage,
-    log: &mut Scanned,
-    keys: Keys<'_>,
+    log: &mut ScannedLog,
+    keys: FsckKeys<'_>,
 ) -> Result<Option<Head>, EvidenceError> {
-    let path = log.dir.join(CHECKPOINT);
+    let path = log.dir.join(CHECKPOINT_FILE);
     let note = match checkpoint_file::read(storage, &log.dir) {
         Ok(None) => return Ok(None),
-        Ok(Some(note)) => believe(&note, keys.ledger).map(|(signed, _)| signed),
+        Ok(Some(note)) => verify_note(&note, keys.ledger).map(|(signed, _)| signed),
         Err(EvidenceError::Corruption { reason, .. }) => Err(reason.into()),
         Err(error) => return Err(error),
     };
@@ -128,11 +128,11 @@ fn own_head(
         Ok(signed) if log.report.origin.as_ref() == Some(&signed.origin) => signed,
         Ok(signed) => {
             let message = format!("it is a checkpoint of another log, {}", signed.origin);
-            log.find_in(&path, Verdict::Invalid, message);
+            log.add_finding_in(&path, Verdict::Invalid, message);
             return Ok(None);
         }
         Err(refusal) => {
-            log.find_refused(&path, refusal);
+            log.add_refusal(&path, refusal);
             return Ok(None);
         }
     };
@@ -140,23 +140,27 @@ fn own_head(
         size: signed.size,
         root: signed.root,
         file: path,
-        who: "its own checkpoint".to_owned(),
+        source: "its own checkpoint".to_owned(),
         own: true,
     }))
 }
 
 /// Says of a log that is read as if it had no tombstone why its tombstone is refused.
-pub(super) fn refuse(log: &mut Scanned, refusal: &Refusal) {
-    let message = format!("its {TOMBSTONE} is refused: {refusal}");
-    log.find_named(refusal.code().unwrap_or(REFUSED), Verdict::Invalid, message);
+pub(super) fn report_refused_tombstone(log: &mut ScannedLog, refusal: &Refusal) {
+    let message = format!("its {TOMBSTONE_FILE} is refused: {refusal}");
+    log.add_finding_with_code(
+        refusal.code().unwrap_or(TOMBSTONE_REFUSED),
+        Verdict::Invalid,
+        message,
+    );
 }
 
 /// Only a log that has ended, as a later one says, may be removed.
-pub(super) fn require_end(logs: &mut [Scanned], next: &[Option<usize>]) {
+pub(super) fn require_end(logs: &mut [ScannedLog], next: &[Option<usize>]) {
     for (log, next) in logs.iter_mut().zip(next) {
         if log.report.removed.is_some() && next.is_none() {
             let message = "it was removed, but no later log records its end".to_owned();
-            log.find_named(REFUSED, Verdict::Diverged, message);
+            log.add_finding_with_code(TOMBSTONE_REFUSED, Verdict::Diverged, message);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The `salts` file against what it has salts for: admissions, and denied requests.
 
-use crate::key_destructions::{Destroyed, IN_USE};
-use crate::salts::{SALT, SALTS};
+use crate::key_destructions::{DestroyedKeys, KEY_USE_GRACE};
+use crate::salts::{SALT_LEN, SALTS_FILE};
 use crate::{EvidenceError, ReadFile, ReadStorage, ShredKeys, read_full};
 use proofgate_ledger::CommittedRequest;
 use proofgate_ledger::commitment::salt_id;
@@ -9,12 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const WINDOW: usize = 256 << 10;
+const WINDOW_BYTES: usize = 256 << 10;
 
 /// What became of the salt of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SaltFate {
-    There,
+pub(super) enum SaltState {
+    Present,
     /// It is zero.
     Zero,
     /// The key that it needs was destroyed, as the retention job signed.
@@ -23,7 +23,7 @@ pub(super) enum SaltFate {
 
 pub(super) struct SaltCheck<'k> {
     shred_keys: Option<&'k ShredKeys>,
-    destroyed: &'k Destroyed,
+    destroyed_keys: &'k DestroyedKeys,
     file: Option<Arc<dyn ReadFile>>,
     path: PathBuf,
     window: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct SaltCheck<'k> {
     pub(super) first_changed: Option<u64>,
     /// The first admission that came under a key so long after that was destroyed, as was signed, that no worker had it by
     /// right.
-    pub(super) first_after: Option<u64>,
+    pub(super) first_after_destruction: Option<u64>,
 }
 
 impl<'k> SaltCheck<'k> {
@@ -49,9 +49,9 @@ impl<'k> SaltCheck<'k> {
         storage: &dyn ReadStorage,
         dir: &Path,
         shred_keys: Option<&'k ShredKeys>,
-        destroyed: &'k Destroyed,
+        destroyed: &'k DestroyedKeys,
     ) -> Result<Self, EvidenceError> {
-        let path = dir.join(SALTS);
+        let path = dir.join(SALTS_FILE);
         let file = match storage.open(&path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -59,7 +59,7 @@ impl<'k> SaltCheck<'k> {
         };
         Ok(Self {
             shred_keys,
-            destroyed,
+            destroyed_keys: destroyed,
             file,
             path,
             window: Vec::new(),
@@ -71,41 +71,43 @@ impl<'k> SaltCheck<'k> {
             first_missing: None,
             changed: 0,
             first_changed: None,
-            first_after: None,
+            first_after_destruction: None,
         })
     }
 
     /// Looks at the salt of a request, whose record names it by its id. Numbers only grow.
-    pub(super) fn request(
+    pub(super) fn check_request(
         &mut self,
         seq: u64,
         request: &CommittedRequest<'_>,
-    ) -> Result<SaltFate, EvidenceError> {
+    ) -> Result<SaltState, EvidenceError> {
         if let Some(id) = request.shred_key
-            && let Some(time) = self.destroyed.time_of(request.tenant, id)
-            && request.ts > time.saturating_add(IN_USE)
+            && let Some(time) = self.destroyed_keys.destruction_time(request.tenant, id)
+            && request.ts > time.saturating_add(KEY_USE_GRACE)
         {
-            self.first_after.get_or_insert(seq);
+            self.first_after_destruction.get_or_insert(seq);
         }
-        let stored = self.salt(seq).map_err(EvidenceError::io("read", &self.path))?;
+        let stored = self
+            .read_salt(seq)
+            .map_err(EvidenceError::io("read", &self.path))?;
         let Some(stored) = stored else {
             self.missing += 1;
             self.first_missing.get_or_insert(seq);
-            return Ok(SaltFate::There);
+            return Ok(SaltState::Present);
         };
-        if stored == [0; SALT] {
+        if stored == [0; SALT_LEN] {
             self.erased += 1;
-            return Ok(SaltFate::Zero);
+            return Ok(SaltState::Zero);
         }
         let salt = match request.shred_key {
             None => Some(stored),
-            Some(id) if self.destroyed.has(request.tenant, id) => {
+            Some(id) if self.destroyed_keys.contains(request.tenant, id) => {
                 self.erased += 1;
-                return Ok(SaltFate::Shredded);
+                return Ok(SaltState::Shredded);
             }
             Some(id) => {
                 let key = self.shred_keys.and_then(|keys| keys.find(request.tenant, id));
-                key.map(|key| key.salt(&stored))
+                key.map(|key| key.derive_salt(&stored))
             }
         };
         match salt {
@@ -121,22 +123,22 @@ impl<'k> SaltCheck<'k> {
             }
             Some(_) => {}
         }
-        Ok(SaltFate::There)
+        Ok(SaltState::Present)
     }
 
     /// What is stored of a salt; `None` when it is not there.
-    fn salt(&mut self, seq: u64) -> io::Result<Option<[u8; SALT]>> {
-        let (Some(file), Some(at)) = (&self.file, seq.checked_mul(SALT as u64)) else {
+    fn read_salt(&mut self, seq: u64) -> io::Result<Option<[u8; SALT_LEN]>> {
+        let (Some(file), Some(at)) = (&self.file, seq.checked_mul(SALT_LEN as u64)) else {
             return Ok(None);
         };
-        if at < self.window_at || at + SALT as u64 > self.window_at + self.window.len() as u64 {
-            self.window.resize(WINDOW, 0);
+        if at < self.window_at || at + SALT_LEN as u64 > self.window_at + self.window.len() as u64 {
+            self.window.resize(WINDOW_BYTES, 0);
             self.window_at = at;
             let read = read_full(&**file, &mut self.window, at)?;
             self.window.truncate(read);
         }
         let start = usize::try_from(at - self.window_at).unwrap_or(usize::MAX);
-        let salt = self.window.get(start..start.saturating_add(SALT));
+        let salt = self.window.get(start..start.saturating_add(SALT_LEN));
         Ok(salt.and_then(|salt| salt.try_into().ok()))
     }
 }

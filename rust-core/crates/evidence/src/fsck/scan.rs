@@ -1,23 +1,23 @@
 //! One incarnation under the eye of `fsck`.
 
 use super::erasure_check::ErasureCheck;
-use super::hold_check::BACKDATED;
+use super::hold_check::STATEMENT_BACKDATED;
 use super::payload_check::PayloadCheck;
-use super::salt_check::{SaltCheck, SaltFate};
-use super::scanned::{Analysed, Head, Scanned, believe, empty_report, finding, of_refusal};
-use super::scope::Keys;
+use super::salt_check::{SaltCheck, SaltState};
+use super::scanned::{AnalysisRef, Head, ScannedLog, empty_report, finding, refusal_finding, verify_note};
+use super::scope::FsckKeys;
 use super::tree_check::TreeCheck;
 use super::{keys, removed};
-use crate::checkpoint_file::{self, CHECKPOINT};
+use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::configurations;
-use crate::key_destructions::{Destroyed, IN_USE};
+use crate::key_destructions::{DestroyedKeys, KEY_USE_GRACE};
 use crate::log_reader::{Flaw, LogItem, LogReader};
-use crate::removal::{self, Removal};
+use crate::removal::{self, RemovalState};
 use crate::report::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
-use crate::rules::Rules;
-use crate::salts::{SALT, SALTS};
-use crate::segment_reader::Stored;
-use crate::tree_file::{NODE, TREE};
+use crate::rules::LogTracker;
+use crate::salts::{SALT_LEN, SALTS_FILE};
+use crate::segment_reader::StoredRecord;
+use crate::tree_file::{NODE_LEN, TREE_FILE};
 use crate::{EvidenceError, ReadStorage};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_ledger::record::{self, Record};
@@ -28,24 +28,26 @@ use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
 /// A salt needs a shred key that is neither among those that were given nor destroyed as was signed.
-const KEY_MISSING: &str = "shred_key_missing";
+const SHRED_KEY_MISSING: &str = "shred_key_missing";
 
 /// Checks one incarnation against itself, its checkpoint and the heads that others stated of it.
 pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
-    (by, destroyed, mirror): (Keys<'_>, &Destroyed, bool),
+    (by, destroyed, mirror): (FsckKeys<'_>, &DestroyedKeys, bool),
     mut heads: Vec<Head>,
-) -> Result<Scanned, EvidenceError> {
-    let refused = match removal::read(storage, dir, by.ledger, by.keeping)? {
-        Removal::Done(removed) => return removed::check(storage, dir, (incarnation, *removed), by, &heads),
-        Removal::Refused(refusal) => Some(refusal),
-        Removal::None => None,
+) -> Result<ScannedLog, EvidenceError> {
+    let refused = match removal::read(storage, dir, by.ledger, by.retention)? {
+        RemovalState::Done(removed) => {
+            return removed::check(storage, dir, (incarnation, *removed), by, &heads);
+        }
+        RemovalState::Refused(refusal) => Some(refusal),
+        RemovalState::None => None,
     };
     let key = by.ledger;
     let mut scan = Scan::new(storage, dir, incarnation, (by, destroyed, mirror))?;
-    if let Some(keeping) = by.keeping.filter(|_| !mirror) {
+    if let Some(keeping) = by.retention.filter(|_| !mirror) {
         scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
     }
     // Before the records: those of a log that is being written only grow.
@@ -54,43 +56,43 @@ pub(super) fn scan(
         heads.push(Head {
             size: signed.size,
             root: signed.root,
-            file: dir.join(CHECKPOINT),
-            who: "it".to_owned(),
+            file: dir.join(CHECKPOINT_FILE),
+            source: "it".to_owned(),
             own: true,
         });
     }
     heads.sort_by_key(|head| head.size);
     let covered = signed.as_ref().map_or(0, |signed| signed.size);
     let mut log = LogReader::open(storage, dir, incarnation)?;
-    log.expect(covered);
+    log.expect_records(covered);
     let mut compared = 0;
     loop {
         match log.next()? {
             LogItem::End => break,
             LogItem::Flaw(flaw) => scan.flaws.push((flaw, 0)),
             LogItem::Record(stored) => {
-                scan.take(&log, &stored, covered)?;
+                scan.process_record(&log, &stored, covered)?;
                 while let Some(head) = heads.get(compared).filter(|head| head.size <= scan.mmr.size()) {
-                    scan.compare(head);
+                    scan.compare_root(head);
                     compared += 1;
                 }
             }
         }
     }
-    scan.report.segments = log.segments();
-    if scan.rules.served().is_some() && scan.report.checkpoint == CheckpointState::Missing {
-        scan.look_for_first_checkpoint(storage, key)?;
+    scan.report.segments = log.segment_count();
+    if scan.tracker.served().is_some() && scan.report.checkpoint == CheckpointState::Missing {
+        scan.check_first_checkpoint(storage, key)?;
     }
     let erasures = scan.erasures.take();
-    let mut scanned = scan.finish(signed.as_ref(), &heads, compared, log.origin())?;
+    let mut scanned = scan.finish(signed.as_ref(), &heads, compared, log.origin_digest())?;
     if let Some(erasures) = erasures {
         let origin = scanned.report.origin.clone().unwrap_or_default();
-        for (code, verdict, message) in erasures.judge(&origin, scanned.report.records) {
-            scanned.find_named(code, verdict, message);
+        for (code, verdict, message) in erasures.findings(&origin, scanned.report.records) {
+            scanned.add_finding_with_code(code, verdict, message);
         }
     }
     if let Some(refusal) = refused {
-        removed::refuse(&mut scanned, &refusal);
+        removed::report_refused_tombstone(&mut scanned, &refusal);
     }
     Ok(scanned)
 }
@@ -99,12 +101,12 @@ struct Scan<'k> {
     report: IncarnationReport,
     dir: PathBuf,
     incarnation: Ulid,
-    rules: Rules,
+    tracker: LogTracker,
     mmr: Mmr,
     /// Neither is in a mirror.
     tree: TreeCheck,
     salts: Option<SaltCheck<'k>>,
-    mirror: bool,
+    is_mirror: bool,
     /// A mirror holds no payloads.
     payloads: Option<PayloadCheck<'k>>,
     /// Where a retention key is known.
@@ -112,7 +114,7 @@ struct Scan<'k> {
     signer: Option<VerifyingKey>,
     /// Flaws, each with the largest durable count that a later record states.
     flaws: Vec<(Flaw, u64)>,
-    analyses: Vec<Analysed>,
+    analyses: Vec<AnalysisRef>,
 }
 
 impl<'k> Scan<'k> {
@@ -120,23 +122,23 @@ impl<'k> Scan<'k> {
         storage: &'k dyn ReadStorage,
         dir: &Path,
         incarnation: Ulid,
-        (by, destroyed, mirror): (Keys<'k>, &'k Destroyed, bool),
+        (by, destroyed, mirror): (FsckKeys<'k>, &'k DestroyedKeys, bool),
     ) -> Result<Self, EvidenceError> {
         Ok(Self {
             report: empty_report(dir, incarnation),
             dir: dir.to_owned(),
             incarnation,
-            rules: Rules::new(incarnation),
+            tracker: LogTracker::new(incarnation),
             mmr: Mmr::new(),
             tree: match mirror {
-                true => TreeCheck::none(),
+                true => TreeCheck::without_file(),
                 false => TreeCheck::open(storage, dir)?,
             },
             salts: match mirror {
                 true => None,
                 false => Some(SaltCheck::open(storage, dir, by.shred, destroyed)?),
             },
-            mirror,
+            is_mirror: mirror,
             payloads: (!mirror).then(|| PayloadCheck::new(storage, dir)),
             erasures: None,
             signer: None,
@@ -145,7 +147,7 @@ impl<'k> Scan<'k> {
         })
     }
 
-    fn find(&mut self, file: &Path, offset: u64, verdict: Verdict, message: String) {
+    fn add_finding(&mut self, file: &Path, offset: u64, verdict: Verdict, message: String) {
         self.report.findings.push(finding(file, offset, verdict, message));
     }
 
@@ -155,10 +157,10 @@ impl<'k> Scan<'k> {
         dir: &Path,
         key: Option<&VerifyingKey>,
     ) -> Result<Option<Checkpoint>, EvidenceError> {
-        let path = dir.join(CHECKPOINT);
+        let path = dir.join(CHECKPOINT_FILE);
         let read = match checkpoint_file::read(storage, dir) {
             Ok(None) => return Ok(None),
-            Ok(Some(note)) => believe(&note, key),
+            Ok(Some(note)) => verify_note(&note, key),
             Err(EvidenceError::Corruption { reason, .. }) => Err(reason.into()),
             Err(error) => return Err(error),
         };
@@ -172,13 +174,13 @@ impl<'k> Scan<'k> {
                 self.report.checkpoint_size = checkpoint.size;
                 if key.is_none() {
                     let message = "no key was given: the signature is not checked".to_owned();
-                    self.find(&path, 0, Verdict::Incomplete, message);
+                    self.add_finding(&path, 0, Verdict::Incomplete, message);
                 }
                 Ok(Some(checkpoint))
             }
             Err(refusal) => {
                 self.report.checkpoint = CheckpointState::Bad;
-                self.report.findings.push(of_refusal(&path, refusal));
+                self.report.findings.push(refusal_finding(&path, refusal));
                 Ok(None)
             }
         }
@@ -186,7 +188,7 @@ impl<'k> Scan<'k> {
 
     /// A worker signs what it writes as it starts before it serves; a log that was begun since the checkpoint was looked for
     /// has one by now.
-    fn look_for_first_checkpoint(
+    fn check_first_checkpoint(
         &mut self,
         storage: &dyn ReadStorage,
         key: Option<&VerifyingKey>,
@@ -197,12 +199,17 @@ impl<'k> Scan<'k> {
         self.report.checkpoint_size = self.report.checkpoint_size.min(self.mmr.size());
         if found.is_none() && self.report.checkpoint == CheckpointState::Missing {
             let message = "it served requests without a checkpoint, or its checkpoint was removed".to_owned();
-            self.find(&dir.join(CHECKPOINT), 0, Verdict::Invalid, message);
+            self.add_finding(&dir.join(CHECKPOINT_FILE), 0, Verdict::Invalid, message);
         }
         Ok(())
     }
 
-    fn take(&mut self, log: &LogReader<'_>, stored: &Stored, covered: u64) -> Result<(), EvidenceError> {
+    fn process_record(
+        &mut self,
+        log: &LogReader<'_>,
+        stored: &StoredRecord,
+        covered: u64,
+    ) -> Result<(), EvidenceError> {
         for (flaw, durable) in &mut self.flaws {
             // A record that takes the expected place shows that nothing was lost before it.
             if !(flaw.residue && stored.seq == flaw.seq) {
@@ -212,53 +219,53 @@ impl<'k> Scan<'k> {
         let payload = log.payload(stored);
         let refused = if stored.seq == self.mmr.size() {
             self.push(stored, payload, covered)?;
-            let taken = self.rules.take(stored.seq, payload);
+            let taken = self.tracker.process(stored.seq, payload);
             if let Some(request) = taken.as_ref().ok().and_then(Record::committed_request) {
                 let salt = match &mut self.salts {
-                    Some(salts) => salts.request(stored.seq, &request)?,
-                    None => SaltFate::There,
+                    Some(salts) => salts.check_request(stored.seq, &request)?,
+                    None => SaltState::Present,
                 };
                 if let Some(erasures) = &mut self.erasures {
-                    erasures.request(stored.seq, request.tenant, request.ts, salt);
+                    erasures.add_request(stored.seq, request.tenant, request.ts, salt);
                 }
             }
             if let (Ok(Record::Completion(completion)), Some(payloads)) = (&taken, &mut self.payloads) {
-                payloads.completion(completion, stored.seq < covered)?;
+                payloads.check_completion(completion, stored.seq < covered)?;
             }
             if let Ok(Record::Analysis(analysis)) = &taken {
-                self.analyses.push(Analysed::of(analysis));
+                self.analyses.push(AnalysisRef::from_analysis(analysis));
             }
-            if let Some(digest) = taken.as_ref().ok().and_then(configurations::named) {
+            if let Some(digest) = taken.as_ref().ok().and_then(configurations::configuration_digest) {
                 self.report.configurations.entry(digest).or_insert(stored.seq);
             }
             self.report.unknown_kinds += u64::from(matches!(taken, Ok(Record::Unknown(_))));
             taken.err()
         } else {
-            self.rules.lose();
+            self.tracker.mark_missing();
             let parsed = record::parse(payload);
             parsed
                 .err()
                 .map(|error| format!("record {}: {error}", stored.seq))
         };
         if let Some(message) = refused {
-            self.find(log.path(), stored.offset, Verdict::Invalid, message);
+            self.add_finding(log.path(), stored.offset, Verdict::Invalid, message);
         }
         Ok(())
     }
 
     /// Adds a record to the range and compares the nodes that it makes with the tree file.
-    fn push(&mut self, stored: &Stored, payload: &[u8], covered: u64) -> Result<(), EvidenceError> {
-        let wrong_before = self.tree.wrong;
+    fn push(&mut self, stored: &StoredRecord, payload: &[u8], covered: u64) -> Result<(), EvidenceError> {
+        let wrong_before = self.tree.mismatch;
         if let Some(position) = self.tree.push(&mut self.mmr, leaf_hash(payload))? {
-            let path = self.dir.join(TREE);
-            let offset = position * NODE as u64;
+            let path = self.dir.join(TREE_FILE);
+            let offset = position * NODE_LEN as u64;
             let what = format!("node {position} does not match the records");
             // Nodes are synced before a checkpoint over them is signed; later ones can be lost legally.
             if stored.seq < covered {
-                self.find(&path, offset, Verdict::Invalid, what);
+                self.add_finding(&path, offset, Verdict::Invalid, what);
             } else if !wrong_before {
                 let message = format!("{what}; no checkpoint covers it, so it can be rebuilt");
-                self.find(&path, offset, Verdict::Incomplete, message);
+                self.add_finding(&path, offset, Verdict::Incomplete, message);
             }
         }
         self.report.records += 1;
@@ -267,7 +274,7 @@ impl<'k> Scan<'k> {
     }
 
     /// Compares the root with a head stated at this size.
-    fn compare(&mut self, head: &Head) {
+    fn compare_root(&mut self, head: &Head) {
         if head.size != self.mmr.size() || head.root == self.mmr.root() {
             return;
         }
@@ -276,9 +283,9 @@ impl<'k> Scan<'k> {
         }
         let message = format!(
             "the first {} records do not hash to the root that {} states",
-            head.size, head.who
+            head.size, head.source
         );
-        self.find(&head.file, 0, Verdict::Diverged, message);
+        self.add_finding(&head.file, 0, Verdict::Diverged, message);
     }
 
     fn finish(
@@ -287,29 +294,29 @@ impl<'k> Scan<'k> {
         heads: &[Head],
         compared: usize,
         origin: Option<[u8; 32]>,
-    ) -> Result<Scanned, EvidenceError> {
+    ) -> Result<ScannedLog, EvidenceError> {
         let size = self.mmr.size();
-        self.report.sealed = self.rules.sealed();
-        self.report.origin = self.rules.opened().map(|opened| opened.origin.clone());
-        self.report.key = self.rules.opened().and_then(|opened| opened.key.clone());
-        let whole = self.judge_flaws(heads.last().map_or(0, |head| head.size));
+        self.report.sealed = self.tracker.is_sealed();
+        self.report.origin = self.tracker.opened().map(|opened| opened.origin.clone());
+        self.report.key = self.tracker.opened().and_then(|opened| opened.key.clone());
+        let whole = self.classify_flaws(heads.last().map_or(0, |head| head.size));
         for head in &heads[compared..] {
             if head.own {
                 self.report.checkpoint = CheckpointState::Bad;
             }
             let message = format!(
                 "{} states {} records, but only {size} are there",
-                head.who, head.size
+                head.source, head.size
             );
-            self.find(&head.file, 0, Verdict::Diverged, message);
+            self.add_finding(&head.file, 0, Verdict::Diverged, message);
         }
         self.compare_origins(signed, origin);
         if size > 0 && whole {
             self.report.root = Some(STANDARD.encode(self.mmr.root()));
         }
-        self.judge_tree();
-        self.judge_salts(signed.map_or(0, |signed| signed.size));
-        let payloads = self.payloads.take().map(PayloadCheck::judge);
+        self.check_tree();
+        self.check_salts(signed.map_or(0, |signed| signed.size));
+        let payloads = self.payloads.take().map(PayloadCheck::into_findings);
         for (file, code, verdict, message) in payloads.into_iter().flatten() {
             let found = finding(&file, 0, verdict, message);
             self.report.findings.push(Finding {
@@ -317,23 +324,23 @@ impl<'k> Scan<'k> {
                 ..found
             });
         }
-        let mut scanned = Scanned {
+        let mut scanned = ScannedLog {
             report: self.report,
             dir: self.dir,
             incarnation: self.incarnation,
-            rules: self.rules,
-            whole,
-            keeps: BTreeMap::new(),
+            tracker: self.tracker,
+            complete: whole,
+            note_coverage: BTreeMap::new(),
             signer: self.signer,
             analyses: self.analyses,
         };
-        keys::compare(&mut scanned);
+        keys::check_signer(&mut scanned);
         Ok(scanned)
     }
 
     /// Says of each flaw whether it is a torn tail or damage; whether all records up to the end are there. `known` is the
     /// largest size that anybody stated.
-    fn judge_flaws(&mut self, known: u64) -> bool {
+    fn classify_flaws(&mut self, known: u64) -> bool {
         let size = self.mmr.size();
         let mut whole = true;
         for (flaw, durable) in std::mem::take(&mut self.flaws) {
@@ -347,18 +354,18 @@ impl<'k> Scan<'k> {
                 false => (Verdict::Invalid, "damage"),
             };
             let message = format!("{what} at record {}: {}", flaw.seq, flaw.reason);
-            self.find(&flaw.path, flaw.offset, verdict, message);
+            self.add_finding(&flaw.path, flaw.offset, verdict, message);
         }
         whole
     }
 
-    fn judge_tree(&mut self) {
+    fn check_tree(&mut self) {
         let size = self.mmr.size();
-        let path = self.dir.join(TREE);
+        let path = self.dir.join(TREE_FILE);
         self.report.tree = self.tree.state(node_count(size));
-        if size > 0 && self.report.tree == TreeState::Missing && !self.mirror {
+        if size > 0 && self.report.tree == TreeState::Missing && !self.is_mirror {
             let message = "the tree file is missing; it can be rebuilt from the records".to_owned();
-            self.find(&path, 0, Verdict::Incomplete, message);
+            self.add_finding(&path, 0, Verdict::Incomplete, message);
         }
         if self.report.tree == TreeState::Long {
             // Without a seal, a loss of power may have taken records that were hashed and not yet synced.
@@ -368,26 +375,26 @@ impl<'k> Scan<'k> {
             };
             let message =
                 format!("it has nodes for more than the {size} records that are there: the log was longer");
-            self.find(&path, node_count(size) * NODE as u64, verdict, message);
+            self.add_finding(&path, node_count(size) * NODE_LEN as u64, verdict, message);
         }
     }
 
-    fn judge_salts(&mut self, covered: u64) {
+    fn check_salts(&mut self, covered: u64) {
         let Some(salts) = &self.salts else { return };
         let (erased, missing, changed) = (salts.erased, salts.missing, salts.changed);
         let (first_missing, first_changed) = (salts.first_missing, salts.first_changed);
         let (unchecked, first_unchecked) = (salts.unchecked, salts.first_unchecked);
-        let first_after = salts.first_after;
+        let first_after = salts.first_after_destruction;
         self.report.erased_salts = erased;
         self.report.unchecked_salts = unchecked;
         if let Some(first) = first_after {
             let message = format!(
                 "record {first} was written under a shred key more than {} minutes after the signed time of the key's destruction: the statement is backdated, or a worker kept the key",
-                IN_USE / 60_000_000
+                KEY_USE_GRACE / 60_000_000
             );
             let found = finding(&self.dir, 0, Verdict::Invalid, message);
             self.report.findings.push(Finding {
-                code: Some(BACKDATED),
+                code: Some(STATEMENT_BACKDATED),
                 ..found
             });
         }
@@ -395,9 +402,9 @@ impl<'k> Scan<'k> {
             let message = format!(
                 "the shred keys for the salts of {unchecked} requests (first: record {first}) were not given, and no signed statement says that they were destroyed"
             );
-            let found = finding(&self.dir.join(SALTS), 0, Verdict::Incomplete, message);
+            let found = finding(&self.dir.join(SALTS_FILE), 0, Verdict::Incomplete, message);
             self.report.findings.push(Finding {
-                code: Some(KEY_MISSING),
+                code: Some(SHRED_KEY_MISSING),
                 ..found
             });
         }
@@ -410,14 +417,14 @@ impl<'k> Scan<'k> {
             let message = format!(
                 "the salts of {missing} requests (first: record {first}) are missing: their commitments cannot be opened"
             );
-            self.find(&self.dir.join(SALTS), 0, verdict, message);
+            self.add_finding(&self.dir.join(SALTS_FILE), 0, verdict, message);
         }
         if let Some(first) = first_changed {
             let message = format!(
                 "the salts of {changed} requests (first: record {first}) are not the ones that their records name: their commitments cannot be opened"
             );
-            let offset = first.saturating_mul(SALT as u64);
-            self.find(&self.dir.join(SALTS), offset, Verdict::Invalid, message);
+            let offset = first.saturating_mul(SALT_LEN as u64);
+            self.add_finding(&self.dir.join(SALTS_FILE), offset, Verdict::Invalid, message);
         }
     }
 
@@ -429,14 +436,14 @@ impl<'k> Scan<'k> {
             && digest(&text) != origin
         {
             let message = format!("the segments belong to an origin other than {text}");
-            self.find(&dir, 0, Verdict::Invalid, message);
+            self.add_finding(&dir, 0, Verdict::Invalid, message);
         }
         if let (Some(signed), Some(origin)) = (signed, origin)
             && digest(&signed.origin) != origin
         {
             self.report.checkpoint = CheckpointState::Bad;
             let message = format!("it is a checkpoint of another log, {}", signed.origin);
-            self.find(&dir.join(CHECKPOINT), 0, Verdict::Invalid, message);
+            self.add_finding(&dir.join(CHECKPOINT_FILE), 0, Verdict::Invalid, message);
         }
     }
 }

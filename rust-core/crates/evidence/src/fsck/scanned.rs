@@ -3,7 +3,7 @@
 use crate::Refusal;
 use crate::layout::parse_incarnation;
 use crate::report::{CheckpointState, Finding, IncarnationReport, TreeState, Verdict};
-use crate::rules::Rules;
+use crate::rules::LogTracker;
 use proofgate_ledger::record::{self, Analysis, Record};
 use proofgate_ledger::{Checkpoint, Hash, VerifyingKey};
 use std::collections::BTreeMap;
@@ -18,44 +18,44 @@ pub(super) struct Head {
     /// Where it is stated.
     pub(super) file: PathBuf,
     /// Who states it, as in "… says".
-    pub(super) who: String,
+    pub(super) source: String,
     /// The log's own checkpoint.
     pub(super) own: bool,
 }
 
 /// What was found of one incarnation, and what others need to know of it.
-pub(super) struct Scanned {
+pub(super) struct ScannedLog {
     pub(super) report: IncarnationReport,
     pub(super) dir: PathBuf,
     pub(super) incarnation: Ulid,
-    pub(super) rules: Rules,
+    pub(super) tracker: LogTracker,
     /// Whether every record up to its end is there.
-    pub(super) whole: bool,
+    pub(super) complete: bool,
     /// Records of logs before it that the notes which it keeps cover.
-    pub(super) keeps: BTreeMap<Ulid, u64>,
+    pub(super) note_coverage: BTreeMap<Ulid, u64>,
     /// The ledger's key that signed its checkpoint, if that was checked.
     pub(super) signer: Option<VerifyingKey>,
     /// What its analyses refer to.
-    pub(super) analyses: Vec<Analysed>,
+    pub(super) analyses: Vec<AnalysisRef>,
 }
 
-impl Scanned {
-    pub(super) fn find(&mut self, verdict: Verdict, message: String) {
+impl ScannedLog {
+    pub(super) fn add_finding(&mut self, verdict: Verdict, message: String) {
         let dir = self.dir.clone();
-        self.find_in(&dir, verdict, message);
+        self.add_finding_in(&dir, verdict, message);
     }
 
-    pub(super) fn find_in(&mut self, file: &Path, verdict: Verdict, message: String) {
+    pub(super) fn add_finding_in(&mut self, file: &Path, verdict: Verdict, message: String) {
         self.report.findings.push(finding(file, 0, verdict, message));
     }
 
     /// Finds that a file is refused.
-    pub(super) fn find_refused(&mut self, file: &Path, refusal: Refusal) {
-        self.report.findings.push(of_refusal(file, refusal));
+    pub(super) fn add_refusal(&mut self, file: &Path, refusal: Refusal) {
+        self.report.findings.push(refusal_finding(file, refusal));
     }
 
     /// Finds what has a name.
-    pub(super) fn find_named(&mut self, code: &'static str, verdict: Verdict, message: String) {
+    pub(super) fn add_finding_with_code(&mut self, code: &'static str, verdict: Verdict, message: String) {
         let found = finding(&self.dir, 0, verdict, message);
         self.report.findings.push(Finding {
             code: Some(code),
@@ -65,16 +65,16 @@ impl Scanned {
 
     /// Whether it holds nothing but what a start writes, and nothing was signed: it never served, and nothing rests on it.
     pub(super) fn never_served(&self) -> bool {
-        self.rules.served().is_none() && self.report.checkpoint == CheckpointState::Missing
+        self.tracker.served().is_none() && self.report.checkpoint == CheckpointState::Missing
     }
 }
 
 /// A file that is refused; by its name, whether the key is why.
-pub(super) fn of_refusal(file: &Path, refusal: Refusal) -> Finding {
+pub(super) fn refusal_finding(file: &Path, refusal: Refusal) -> Finding {
     let code = refusal.code();
     Finding {
         code,
-        ..finding(file, 0, Verdict::Invalid, refusal.why)
+        ..finding(file, 0, Verdict::Invalid, refusal.reason)
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
 }
 
 /// What an analysis refers to.
-pub(super) struct Analysed {
+pub(super) struct AnalysisRef {
     pub(super) seq: u64,
     /// The log of the admission; none when it is the same.
     pub(super) incarnation: Option<Ulid>,
@@ -123,8 +123,8 @@ pub(super) struct Analysed {
     pub(super) tenant: String,
 }
 
-impl Analysed {
-    pub(super) fn of(analysis: &Analysis<'_>) -> Self {
+impl AnalysisRef {
+    pub(super) fn from_analysis(analysis: &Analysis<'_>) -> Self {
         Self {
             seq: analysis.seq,
             incarnation: analysis.incarnation.as_deref().and_then(parse_incarnation),
@@ -134,14 +134,14 @@ impl Analysed {
         }
     }
 
-    pub(super) fn is_of(&self, payload: &[u8]) -> bool {
+    pub(super) fn matches(&self, payload: &[u8]) -> bool {
         matches!(record::parse(payload), Ok(Record::Admission(admission))
             if admission.id == self.exchange && admission.tenant == self.tenant)
     }
 }
 
 /// Reads a note, and checks its signature if there is a key to do it with; then also who of its line signed.
-pub(super) fn believe(
+pub(super) fn verify_note(
     note: &str,
     key: Option<&VerifyingKey>,
 ) -> Result<(Checkpoint, Option<VerifyingKey>), Refusal> {

@@ -5,16 +5,16 @@ use proofgate_ledger::VerifyingKey;
 
 /// Whose signatures are checked.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Keys<'k> {
+pub struct FsckKeys<'k> {
     /// The ledger's key.
     pub ledger: Option<&'k VerifyingKey>,
     /// The key of whoever may remove logs.
-    pub keeping: Option<&'k VerifyingKey>,
+    pub retention: Option<&'k VerifyingKey>,
     /// The keys of tenants, for salts that need one.
     pub shred: Option<&'k ShredKeys>,
 }
 
-impl<'k> From<Option<&'k VerifyingKey>> for Keys<'k> {
+impl<'k> From<Option<&'k VerifyingKey>> for FsckKeys<'k> {
     fn from(ledger: Option<&'k VerifyingKey>) -> Self {
         Self {
             ledger,
@@ -25,10 +25,10 @@ impl<'k> From<Option<&'k VerifyingKey>> for Keys<'k> {
 
 /// What is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Scope {
     Ledger,
     /// A copy that leaves out what a mirror does.
     Mirror,
     /// One log of a ledger that is to be mirrored.
-    OneLog,
+    SingleLog,
 }

@@ -1,26 +1,26 @@
 //! What the retention job signed of shred keys that were destroyed, and whether they are.
 
-use super::scope::Keys;
-use crate::key_destructions::{self, Destroyed, KEY_DESTRUCTIONS};
+use super::scope::FsckKeys;
+use crate::key_destructions::{self, DestroyedKeys, KEY_DESTRUCTIONS_DIR};
 use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
 /// A file that stands among the destructions and is none, is not by the retention key, or of another ledger.
-const REFUSED: &str = "key_destruction_refused";
+const KEY_DESTRUCTION_REFUSED: &str = "key_destruction_refused";
 /// A destruction was signed, and the key is still there.
-const UNFINISHED: &str = "key_destruction_unfinished";
+const KEY_DESTRUCTION_UNFINISHED: &str = "key_destruction_unfinished";
 
 /// Reads the destructions that the retention job signed; none without the retention key and the ledger's, or where
 /// salts are not `wanted`.
 pub(super) fn read(
     storage: &dyn ReadStorage,
     ledger: &Path,
-    keys: Keys<'_>,
+    keys: FsckKeys<'_>,
     wanted: bool,
-) -> Result<(Destroyed, Vec<Finding>), EvidenceError> {
-    let (Some(key), Some(keeping), true) = (keys.ledger, keys.keeping, wanted) else {
-        return Ok((Destroyed::default(), Vec::new()));
+) -> Result<(DestroyedKeys, Vec<Finding>), EvidenceError> {
+    let (Some(key), Some(keeping), true) = (keys.ledger, keys.retention, wanted) else {
+        return Ok((DestroyedKeys::default(), Vec::new()));
     };
     let destroyed = key_destructions::read(storage, ledger, key.name(), keeping)?;
     let found = |file: &Path, verdict, code, message| Finding {
@@ -35,10 +35,10 @@ pub(super) fn read(
         .iter()
         .map(|(file, why)| {
             let message = format!("not a key destruction signed by the retention job: {why}");
-            found(file, Verdict::Invalid, REFUSED, message)
+            found(file, Verdict::Invalid, KEY_DESTRUCTION_REFUSED, message)
         })
         .collect();
-    let dir = ledger.join(KEY_DESTRUCTIONS);
+    let dir = ledger.join(KEY_DESTRUCTIONS_DIR);
     let there = destroyed
         .keys()
         .filter(|(tenant, key)| keys.shred.is_some_and(|keys| keys.find(tenant, *key).is_some()));
@@ -46,7 +46,7 @@ pub(super) fn read(
         let message = format!(
             "the key {key} of {tenant} should have been destroyed but is still there: run shred again"
         );
-        found(&dir, Verdict::Incomplete, UNFINISHED, message)
+        found(&dir, Verdict::Incomplete, KEY_DESTRUCTION_UNFINISHED, message)
     }));
     Ok((destroyed, findings))
 }

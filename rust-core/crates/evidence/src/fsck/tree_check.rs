@@ -1,7 +1,7 @@
 //! The `tree` file against the records.
 
 use crate::report::TreeState;
-use crate::tree_file::{NODE, TREE};
+use crate::tree_file::{NODE_LEN, TREE_FILE};
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use proofgate_ledger::{Hash, Mmr};
 use std::io;
@@ -16,12 +16,12 @@ pub(super) struct TreeCheck {
     position: u64,
     window: Vec<u8>,
     window_at: u64,
-    pub(super) wrong: bool,
+    pub(super) mismatch: bool,
 }
 
 impl TreeCheck {
     /// There is no tree file to be looked for.
-    pub(super) fn none() -> Self {
+    pub(super) fn without_file() -> Self {
         Self {
             path: PathBuf::new(),
             file: None,
@@ -29,33 +29,33 @@ impl TreeCheck {
             position: 0,
             window: Vec::new(),
             window_at: 0,
-            wrong: false,
+            mismatch: false,
         }
     }
 
     pub(super) fn open(storage: &dyn ReadStorage, dir: &Path) -> Result<Self, EvidenceError> {
-        let path = dir.join(TREE);
+        let path = dir.join(TREE_FILE);
         let file = match storage.open(&path) {
             Ok(file) => Some(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(EvidenceError::io("open", &path)(error)),
         };
         let nodes = match &file {
-            Some(file) => file.len().map_err(EvidenceError::io("stat", &path))? / NODE as u64,
+            Some(file) => file.len().map_err(EvidenceError::io("stat", &path))? / NODE_LEN as u64,
             None => 0,
         };
         Ok(Self {
             path,
             file,
             nodes,
-            ..Self::none()
+            ..Self::without_file()
         })
     }
 
     /// Pushes a leaf and compares the nodes it makes; returns the position of the first wrong one.
     pub(super) fn push(&mut self, mmr: &mut Mmr, leaf: Hash) -> Result<Option<u64>, EvidenceError> {
         let mut wrong = Ok(None);
-        mmr.push(leaf, &mut |node| match self.compare(&node) {
+        mmr.push(leaf, &mut |node| match self.matches_stored(&node) {
             Ok(true) => {}
             Ok(false) => {
                 if let Ok(first @ None) = &mut wrong {
@@ -67,29 +67,29 @@ impl TreeCheck {
         wrong.map_err(EvidenceError::io("read", &self.path))
     }
 
-    fn compare(&mut self, node: &Hash) -> io::Result<bool> {
+    fn matches_stored(&mut self, node: &Hash) -> io::Result<bool> {
         let at = self.position;
         self.position += 1;
         let Some(file) = self.file.as_ref().filter(|_| at < self.nodes) else {
             return Ok(true);
         };
-        let offset = at * NODE as u64;
-        if offset + NODE as u64 > self.window_at + self.window.len() as u64 {
+        let offset = at * NODE_LEN as u64;
+        if offset + NODE_LEN as u64 > self.window_at + self.window.len() as u64 {
             self.window.resize(256 << 10, 0);
             self.window_at = offset;
             let read = read_full(&**file, &mut self.window, offset)?;
             self.window.truncate(read);
         }
         let start = (offset - self.window_at) as usize;
-        let same = self.window.get(start..start + NODE) == Some(node.as_slice());
-        self.wrong |= !same;
+        let same = self.window.get(start..start + NODE_LEN) == Some(node.as_slice());
+        self.mismatch |= !same;
         Ok(same)
     }
 
     pub(super) fn state(&self, expected: u64) -> TreeState {
         match &self.file {
             None => TreeState::Missing,
-            Some(_) if self.wrong => TreeState::Bad,
+            Some(_) if self.mismatch => TreeState::Bad,
             Some(_) if self.nodes < expected => TreeState::Short,
             Some(_) if self.nodes > expected => TreeState::Long,
             Some(_) => TreeState::Complete,

@@ -1,9 +1,9 @@
 //! What cannot be read is told, and everything else is checked.
 
 use super::scan::scan;
-use super::scanned::{Head, Scanned, empty_report};
-use super::scope::Keys;
-use crate::key_destructions::Destroyed;
+use super::scanned::{Head, ScannedLog, empty_report};
+use super::scope::FsckKeys;
+use crate::key_destructions::DestroyedKeys;
 use crate::report::{Finding, IncarnationReport, Verdict};
 use crate::segment::SegmentName;
 use crate::{EvidenceError, ReadFile, ReadStorage};
@@ -19,7 +19,7 @@ const UNREADABLE: &str = "unreadable";
 ///
 /// # Errors
 /// What is none: what was asked for cannot be.
-pub(super) fn told(error: EvidenceError, besides: &str) -> Result<Finding, EvidenceError> {
+pub(super) fn unreadable_finding(error: EvidenceError, besides: &str) -> Result<Finding, EvidenceError> {
     let (path, offset) = match &error {
         EvidenceError::Io { path, .. } => (path, 0),
         EvidenceError::Corruption { path, offset, .. } => (path, *offset),
@@ -28,7 +28,7 @@ pub(super) fn told(error: EvidenceError, besides: &str) -> Result<Finding, Evide
     Ok(Finding {
         file: path.display().to_string(),
         offset,
-        verdict: match error.is_spoiled() {
+        verdict: match error.is_damaged() {
             true => Verdict::Invalid,
             false => Verdict::Incomplete,
         },
@@ -38,21 +38,21 @@ pub(super) fn told(error: EvidenceError, besides: &str) -> Result<Finding, Evide
 }
 
 /// A log as far as it can be read.
-pub(super) enum LogReading {
-    At(Box<Scanned>),
+pub(super) enum LogScan {
+    Readable(Box<ScannedLog>),
     /// A segment of it, or its directory, cannot be read.
-    Past(Box<IncarnationReport>),
+    Unreadable(Box<IncarnationReport>),
 }
 
 /// Checks a log as [`scan`] does. A file beside its records that cannot be read is told, and counts as one that is not there.
-pub(super) fn look(
+pub(super) fn scan_readable(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,
-    by: (Keys<'_>, &Destroyed, bool),
+    by: (FsckKeys<'_>, &DestroyedKeys, bool),
     heads: &[Head],
-) -> Result<LogReading, EvidenceError> {
-    let mut without = Without {
+) -> Result<LogScan, EvidenceError> {
+    let mut without = HidingStorage {
         storage,
         hidden: Vec::new(),
     };
@@ -61,54 +61,55 @@ pub(super) fn look(
         let error = match scan(&without, dir, incarnation, by, heads.to_vec()) {
             Ok(mut scanned) => {
                 scanned.report.findings.splice(0..0, findings);
-                return Ok(LogReading::At(Box::new(scanned)));
+                return Ok(LogScan::Readable(Box::new(scanned)));
             }
             Err(error) => error,
         };
         let beside = match &error {
-            EvidenceError::Io { path, .. } => Some(path.clone()).filter(|path| without.may_hide(dir, path)),
+            EvidenceError::Io { path, .. } => Some(path.clone()).filter(|path| without.can_hide(dir, path)),
             _ => None,
         };
         let Some(path) = beside else {
-            findings.push(told(error, ": this log was not checked")?);
-            return Ok(LogReading::Past(Box::new(IncarnationReport {
+            findings.push(unreadable_finding(error, ": this log was not checked")?);
+            return Ok(LogScan::Unreadable(Box::new(IncarnationReport {
                 findings,
                 ..empty_report(dir, incarnation)
             })));
         };
-        findings.push(told(error, "")?);
+        findings.push(unreadable_finding(error, "")?);
         without.hidden.push(path);
     }
 }
 
 /// A storage in which some files are not there.
-struct Without<'s> {
+struct HidingStorage<'s> {
     storage: &'s dyn ReadStorage,
     hidden: Vec<PathBuf>,
 }
 
-impl Without<'_> {
+impl HidingStorage<'_> {
     /// Whether a file of a log is none of its records, and was not hidden before.
-    fn may_hide(&self, dir: &Path, path: &Path) -> bool {
+    fn can_hide(&self, dir: &Path, path: &Path) -> bool {
         let name = path.strip_prefix(dir).ok().and_then(Path::to_str);
-        name.is_some_and(|name| !name.is_empty() && SegmentName::parse(name).is_none()) && !self.hides(path)
+        name.is_some_and(|name| !name.is_empty() && SegmentName::parse(name).is_none())
+            && !self.is_hidden(path)
     }
 
-    fn hides(&self, path: &Path) -> bool {
+    fn is_hidden(&self, path: &Path) -> bool {
         self.hidden.iter().any(|hidden| hidden == path)
     }
 }
 
-impl ReadStorage for Without<'_> {
+impl ReadStorage for HidingStorage<'_> {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        match self.hides(path) {
+        match self.is_hidden(path) {
             true => Err(io::ErrorKind::NotFound.into()),
             false => self.storage.open(path),
         }
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        match self.hides(path) {
+        match self.is_hidden(path) {
             true => Err(io::ErrorKind::NotFound.into()),
             false => self.storage.list(path),
         }

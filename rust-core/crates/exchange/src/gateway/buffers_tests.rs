@@ -1,18 +1,20 @@
-use super::{KEPT, Reading};
+use super::{RETAINED_BYTES, RequestBuffers};
 
 #[test]
 fn a_text_keeps_the_memory_that_the_next_one_can_use_and_no_more() {
-    let mut reading = Reading::default();
-    reading.text.make_ready(500_000).for_each(drop);
-    reading.text.plain(&"x".repeat(400_000));
-    reading.fit_text();
+    let mut reading = RequestBuffers::default();
+    reading.text.reserve_steps(500_000).for_each(drop);
+    reading.text.collect_plain_text(&"x".repeat(400_000));
+    reading.shrink_text();
     assert!(reading.text.capacity() >= 500_000);
-    reading.text.plain("of a picture, this is all that is left");
-    reading.fit_text();
+    reading
+        .text
+        .collect_plain_text("of a picture, this is all that is left");
+    reading.shrink_text();
     assert!(reading.text.capacity() < 16 << 10);
-    reading.text.plain(&"x".repeat(KEPT + 1));
-    reading.text.make_ready(2 * KEPT).for_each(drop);
-    reading.text.plain(&"x".repeat(KEPT + 1));
-    reading.fit_text();
-    assert!(reading.text.capacity() < KEPT + (16 << 10));
+    reading.text.collect_plain_text(&"x".repeat(RETAINED_BYTES + 1));
+    reading.text.reserve_steps(2 * RETAINED_BYTES).for_each(drop);
+    reading.text.collect_plain_text(&"x".repeat(RETAINED_BYTES + 1));
+    reading.shrink_text();
+    assert!(reading.text.capacity() < RETAINED_BYTES + (16 << 10));
 }

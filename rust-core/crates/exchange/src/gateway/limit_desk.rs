@@ -9,67 +9,71 @@ use proofgate_base::clock::ClockStep;
 use proofgate_limits::Limiter;
 use proofgate_upstream::catalog::Catalog;
 
-use crate::waiting::Queues;
+use crate::waiting::TenantQueues;
 
 /// The limiter, the requests that wait for it, and whether anybody has to write its limits.
-pub struct LimitDesk {
+pub struct LimitState {
     pub limiter: RefCell<Limiter>,
     /// Requests that wait for what others have reserved.
-    pub queues: Rc<Queues>,
-    /// Whether limits have changed since [`LimitDesk::take_changed`].
-    changed: Cell<bool>,
+    pub queues: Rc<TenantQueues>,
+    /// Whether limits have changed since [`LimitState::take_changed`].
+    is_changed: Cell<bool>,
 }
 
-impl LimitDesk {
-    pub(crate) fn new(limiter: Limiter, queues: Queues) -> Self {
-        LimitDesk {
+impl LimitState {
+    pub(crate) fn new(limiter: Limiter, queues: TenantQueues) -> Self {
+        LimitState {
             limiter: RefCell::new(limiter),
             queues: Rc::new(queues),
-            changed: Cell::new(false),
+            is_changed: Cell::new(false),
         }
     }
 
     /// Whether limits have changed since the last call.
     pub fn take_changed(&self) -> bool {
-        self.changed.take()
+        self.is_changed.take()
     }
 
     /// Follows the step of the system's clock.
-    pub(crate) fn follow(&self, step: ClockStep) {
+    pub(crate) fn apply_clock_step(&self, step: ClockStep) {
         let mut limiter = self.limiter.borrow_mut();
-        if step.turns_back {
-            limiter.turn_back(step.to);
-        } else if !step.is_back() {
-            limiter.leap(step.from, step.to);
+        if step.moves_limit_time_back {
+            limiter.roll_back_clock(step.to);
+        } else if !step.is_backward() {
+            limiter.jump_forward(step.from, step.to);
         }
     }
 
     /// Applies the limits of all tenants.
-    pub(crate) fn set_all(&self, catalog: &Catalog, shards: &Shards) {
-        let limits = catalog.terms.limits_of_all(shards);
+    pub(crate) fn apply_all(&self, catalog: &Catalog, shards: &Shards) {
+        let limits = catalog.settings.all_limits(shards);
         self.limiter.borrow_mut().set_limits(&limits);
-        self.changed.set(true);
+        self.is_changed.set(true);
     }
 
     /// Applies the limits of the tenants in `after`, where only those of replaced shards can have others than in `before`.
-    pub(crate) fn set_changed_shards(&self, catalog: &Catalog, before: &Shards, after: &Shards) {
+    pub(crate) fn apply_changed_shards(&self, catalog: &Catalog, before: &Shards, after: &Shards) {
         let mut limiter = self.limiter.borrow_mut();
         for (old, new) in before.iter().zip(after) {
             if Arc::ptr_eq(old, new) {
                 continue;
             }
             // One that is in another shard than before is still there.
-            for gone in old.tenants().iter().filter(|tenant| !after.has(&tenant.name)) {
+            for gone in old
+                .tenants()
+                .iter()
+                .filter(|tenant| !after.has_tenant(&tenant.name))
+            {
                 limiter.remove_tenant(&gone.name);
             }
             for tenant in new.tenants() {
-                match catalog.terms.limits_of(tenant) {
+                match catalog.settings.limits_of(tenant) {
                     Some(limits) => {
                         let is_new = limiter.find(&tenant.name).is_none();
-                        let counted = limiter.subjects();
+                        let counted = limiter.subject_count();
                         limiter.set_tenant(&limits);
-                        let begins = is_new || limiter.subjects() > counted;
-                        self.changed.set(self.changed.get() || begins);
+                        let begins = is_new || limiter.subject_count() > counted;
+                        self.is_changed.set(self.is_changed.get() || begins);
                     }
                     None => limiter.remove_tenant(&tenant.name),
                 }

@@ -9,10 +9,10 @@ use proofgate_inspect::Denial;
 use proofgate_limits::Limiter;
 use proofgate_observe::analysis::Tap;
 use proofgate_observe::metrics::{Metrics, Traffic};
-use proofgate_observe::payloads::PayloadDesk;
+use proofgate_observe::payloads::PayloadQueue;
 use proofgate_observe::recorder::Recorder;
 use proofgate_observe::rejected_request::RejectedRequest;
-use proofgate_observe::telemetry::Outlet;
+use proofgate_observe::telemetry::TelemetryOutlet;
 use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
 use proofgate_upstream::catalog::Catalog;
@@ -24,71 +24,71 @@ pub struct Observers {
     /// Counts traffic by tenant, model and provider.
     pub traffic: Traffic,
     /// Receives exchanges for telemetry.
-    pub outlet: Outlet,
+    pub outlet: TelemetryOutlet,
     /// Receives responses for analysis, if there is any.
     pub tap: Option<Tap>,
     /// Receives bodies to store, if they are stored.
-    pub payloads: Option<PayloadDesk>,
+    pub payloads: Option<PayloadQueue>,
     pub profiler: Arc<Profiler>,
 }
 
 impl Observers {
     /// Counts no longer by tenants and models that do not exist any more.
-    pub(crate) fn follow(&self, catalog: &Catalog, limiter: &Limiter) {
+    pub(crate) fn apply_catalog(&self, catalog: &Catalog, limiter: &Limiter) {
         self.traffic.reconfigure(
-            catalog.terms.label_sets,
+            catalog.settings.max_label_sets,
             |tenant| limiter.find(tenant).is_some(),
             |model, provider| catalog.has_model(model, provider),
         );
     }
 
     /// Records and counts the refusal `id` of `now`, unix microseconds, and waits until the record is written.
-    pub(crate) async fn reject(
+    pub(crate) async fn record_rejection(
         &self,
         now: u64,
         id: RequestId,
         rejection: &Rejection,
         mut refused: RejectedRequest<'_>,
     ) {
-        self.count(now, id, rejection, &mut refused);
+        self.count_rejection(now, id, rejection, &mut refused);
         if let Some(seq) = self.recorder.reject(now, id.as_str(), rejection, refused) {
-            let _ = self.recorder.written(seq).await;
+            let _ = self.recorder.wait_written(seq).await;
         }
     }
 
     /// Counts a refusal, and shows it to telemetry.
-    pub(crate) fn count(
+    pub(crate) fn count_rejection(
         &self,
         now: u64,
         id: RequestId,
         rejection: &Rejection,
         refused: &mut RejectedRequest<'_>,
     ) {
-        self.metrics.rejected(rejection.status, rejection.code);
+        self.metrics.record_rejection(rejection.status, rejection.code);
         if let Some(tenant) = refused.tenant {
             let series = refused.series.take();
             let series = series.unwrap_or_else(|| self.traffic.series(tenant, None));
-            series.rejected(refused.outcome);
+            series.record_rejection(refused.outcome);
         }
         if let Some(observed) = refused.observed.take() {
-            observed.refused(&self.outlet, id, now, refused.bytes, rejection, refused.outcome);
+            observed.report_refused(&self.outlet, id, now, refused.bytes, rejection, refused.outcome);
         }
     }
 
     /// Counts a response that the rules stop, and returns the error that its client gets.
-    pub(crate) fn response_stopped(&self, engine: &Engine, stop: Denial) -> Rejection {
+    pub(crate) fn count_stopped_response(&self, engine: &Engine, stop: Denial) -> Rejection {
         match stop {
             Denial::Blocked { rule, .. } => {
                 self.metrics.policy_blocked();
                 Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason, None)
             }
             Denial::Fault(fault) => {
-                self.metrics.policy_fault();
+                self.metrics.record_policy_fault();
                 Rejection::from(fault)
             }
             Denial::TooLarge | Denial::Malformed | Denial::GuardedCall => {
-                self.metrics.policy_fault();
-                Rejection::unreadable_answer(stop.code(), stop.to_string())
+                self.metrics.record_policy_fault();
+                Rejection::unreadable_response(stop.code(), stop.to_string())
             }
         }
     }

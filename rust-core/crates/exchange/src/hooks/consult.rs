@@ -3,26 +3,26 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proofgate_base::memory::{AT_ONCE, Exhausted, MemoryReservation};
+use proofgate_base::memory::{MemoryExhausted, MemoryReservation, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
-use proofgate_external_policies::{Document, Failure, Hook, OnFailure, PolicyRequest, Verdict};
+use proofgate_external_policies::{Hook, OnFailure, PolicyFailure, PolicyRequest, RequestTexts, Verdict};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::Mode;
-use proofgate_providers::{Call, Dialect};
+use proofgate_providers::{Dialect, ParsedRequest};
 use proofgate_upstream::catalog::Catalog;
-use proofgate_upstream::terms::Plan;
+use proofgate_upstream::terms::TenantPlan;
 
-use super::masks::{Masks, Unreplaced};
+use super::masks::{Masks, ReplacementError};
 use super::replacement::replace;
 use crate::gateway::Gateway;
-use crate::gateway::buffers::{Reading, make_ready};
+use crate::gateway::buffers::{RequestBuffers, prepare_text};
 use crate::judged::{self, DeniedRequest, JudgedRequest};
 
 /// A request that the rules have let pass.
-pub struct Asking<'a> {
+pub struct HookRequest<'a> {
     pub gateway: &'a Gateway,
     pub catalog: &'a Catalog,
-    pub plan: &'a Plan,
+    pub plan: &'a TenantPlan,
     pub dialect: Dialect,
     pub tenant: &'a Arc<str>,
     pub model: &'a str,
@@ -36,57 +36,57 @@ pub struct Asking<'a> {
 /// # Errors
 /// The refusal, where a policy denies the request or has failed and its requests are denied then, or where the scores of
 /// several reach the threshold.
-pub async fn ask<'c>(
-    asking: Asking<'_>,
-    reading: &mut Reading,
+pub async fn evaluate_hooks<'c>(
+    asking: HookRequest<'_>,
+    reading: &mut RequestBuffers,
     room: &mut MemoryReservation,
     judged: &mut JudgedRequest<'c>,
 ) -> Result<(), Box<DeniedRequest<'c>>> {
-    let mut asked = Asked {
-        asking,
+    let mut asked = HookEvaluation {
+        request: asking,
         reading,
         room,
         judged,
         // What rules have redacted no policy sees.
-        is_read: false,
+        is_text_current: false,
     };
-    asked.is_read = asked.judged.rewritten.is_none();
-    let asking = &asked.asking;
+    asked.is_text_current = asked.judged.rewritten.is_none();
+    let asking = &asked.request;
     let (hooks, threshold) = (&asking.plan.hooks, asking.plan.profile.threshold());
     let enforced = asking.plan.profile.mode() == Mode::Enforce;
     let mut scored = None;
     for hook in hooks {
         let verdict = match asked.evaluate(hook).await {
             Ok(verdict) => verdict,
-            Err(rejection) => return Err(asked.denied(rejection)),
+            Err(rejection) => return Err(asked.deny(rejection)),
         };
         let name = &hook.config.name;
         match verdict {
             Ok(Verdict::Allow | Verdict::Failed(_)) => {}
             Ok(Verdict::Deny { code, reason }) => {
-                asked.note(name, &code, 0);
+                asked.add_finding(name, &code, 0);
                 if enforced {
-                    asked.asking.gateway.observers.metrics.policy_blocked();
-                    return Err(asked.denied(Rejection::denied_by_policy(name, &reason)));
+                    asked.request.gateway.observers.metrics.policy_blocked();
+                    return Err(asked.deny(Rejection::denied_by_policy(name, &reason)));
                 }
-                asked.would_block();
+                asked.mark_would_block();
             }
             Ok(Verdict::Flag { rule, score }) => {
                 // No policy denies by its score alone.
                 let most = threshold.map_or(u32::MAX, |threshold| threshold.saturating_sub(1));
-                asked.note(name, &rule, score.min(most));
+                asked.add_finding(name, &rule, score.min(most));
                 scored = Some(name);
             }
-            Ok(Verdict::Replace { rule, .. }) => asked.note(name, &rule, 0),
+            Ok(Verdict::Replace { rule, .. }) => asked.add_finding(name, &rule, 0),
             Err(failure) => {
-                asked.note(name, &failure.id(), 0);
+                asked.add_finding(name, &failure.id(), 0);
                 match (hook.config.on_failure, enforced) {
                     (OnFailure::Allow, _) => {}
                     (OnFailure::Deny, true) => {
-                        asked.asking.gateway.observers.metrics.policy_fault();
-                        return Err(asked.denied(Rejection::policy_unavailable(name)));
+                        asked.request.gateway.observers.metrics.record_policy_fault();
+                        return Err(asked.deny(Rejection::policy_unavailable(name)));
                     }
-                    (OnFailure::Deny, false) => asked.would_block(),
+                    (OnFailure::Deny, false) => asked.mark_would_block(),
                 }
             }
         }
@@ -94,12 +94,12 @@ pub async fn ask<'c>(
     let score = asked.judged.note.as_ref().map_or(0, |note| note.score);
     match scored.filter(|_| threshold.is_some_and(|threshold| score >= threshold)) {
         Some(name) if enforced => {
-            asked.asking.gateway.observers.metrics.policy_blocked();
+            asked.request.gateway.observers.metrics.policy_blocked();
             let reason = "The total suspicion score of the request reached the policy threshold.";
-            Err(asked.denied(Rejection::denied_by_policy(name, reason)))
+            Err(asked.deny(Rejection::denied_by_policy(name, reason)))
         }
         Some(_) => {
-            asked.would_block();
+            asked.mark_would_block();
             Ok(())
         }
         None => Ok(()),
@@ -107,42 +107,42 @@ pub async fn ask<'c>(
 }
 
 /// A request between two policies.
-struct Asked<'a, 'r, 'c> {
-    asking: Asking<'a>,
-    reading: &'r mut Reading,
+struct HookEvaluation<'a, 'r, 'c> {
+    request: HookRequest<'a>,
+    reading: &'r mut RequestBuffers,
     room: &'r mut MemoryReservation,
     judged: &'r mut JudgedRequest<'c>,
     /// Whether `reading` has the text of the body as it is now.
-    is_read: bool,
+    is_text_current: bool,
 }
 
-impl<'c> Asked<'_, '_, 'c> {
+impl<'c> HookEvaluation<'_, '_, 'c> {
     /// What one policy says. Its replacements are made.
     ///
     /// # Errors
     /// The refusal of a request for which there is no room.
-    async fn evaluate(&mut self, hook: &Hook) -> Result<Result<Verdict, Failure>, Rejection> {
-        if hook.breaker.is_open() && hook.breaker.leave().is_none() {
+    async fn evaluate(&mut self, hook: &Hook) -> Result<Result<Verdict, PolicyFailure>, Rejection> {
+        if hook.breaker.is_open() && hook.breaker.try_acquire().is_none() {
             // Nothing is copied for one that is not asked.
-            return Ok(Err(hook.counters.failed(Failure::BreakerOpen)));
+            return Ok(Err(hook.counters.record_failure(PolicyFailure::BreakerOpen)));
         }
-        self.read().await?;
-        let overloaded = |Exhausted| Rejection::OVERLOADED;
-        let room = &self.asking.gateway.policy.hook_room;
+        self.read_text().await?;
+        let overloaded = |MemoryExhausted| Rejection::OVERLOADED;
+        let room = &self.request.gateway.policy.hook_memory;
         let taken = room
-            .take(Document::bytes_of(&self.reading.text))
+            .reserve(RequestTexts::max_copy_bytes(&self.reading.text))
             .map_err(overloaded)?;
         let request = PolicyRequest {
-            tenant: Arc::clone(self.asking.tenant),
-            model: self.asking.model.into(),
-            endpoint: self.asking.dialect.path(),
-            document: Document::copy(&self.reading.text),
-            _taken: taken,
+            tenant: Arc::clone(self.request.tenant),
+            model: self.request.model.into(),
+            endpoint: self.request.dialect.path(),
+            texts: RequestTexts::from_body(&self.reading.text),
+            _permit: taken,
         };
-        self.give_back();
+        self.release_buffers();
         let verdict = hook.evaluate(request).await;
-        room.settle();
-        let enforced = self.asking.plan.profile.mode() == Mode::Enforce;
+        room.release_dropped();
+        let enforced = self.request.plan.profile.mode() == Mode::Enforce;
         let Ok(Verdict::Replace {
             replacements,
             reversible,
@@ -154,86 +154,87 @@ impl<'c> Asked<'_, '_, 'c> {
         if !enforced {
             return Ok(verdict);
         }
-        self.read().await?;
+        self.read_text().await?;
         let body = self.judged.rewritten.as_ref();
-        let body = body.map_or(self.asking.body, |rewritten| &rewritten.body);
-        let (budget, text) = (&self.asking.gateway.buffers.budget, &self.reading.text);
+        let body = body.map_or(self.request.body, |rewritten| &rewritten.body);
+        let (budget, text) = (&self.request.gateway.buffers.budget, &self.reading.text);
         let masks = &mut self.judged.masks;
         let masks = reversible.then(|| &mut **masks.get_or_insert_with(|| Box::new(Masks::new(budget))));
         match replace(budget, text, body, replacements, masks) {
             Ok(rewritten) => {
                 self.judged.rewritten = Some(rewritten);
-                self.is_read = false;
-                self.noted().redacted = true;
+                self.is_text_current = false;
+                self.note_mut().redacted = true;
                 Ok(verdict)
             }
-            Err(Unreplaced::Failure(failure)) => Ok(Err(hook.counters.failed(failure))),
-            Err(Unreplaced::Exhausted) => Err(Rejection::OVERLOADED),
+            Err(ReplacementError::InvalidRanges(failure)) => Ok(Err(hook.counters.record_failure(failure))),
+            Err(ReplacementError::Exhausted) => Err(Rejection::OVERLOADED),
         }
     }
 
     /// Has the text of the body as it is now in `reading`.
-    async fn read(&mut self) -> Result<(), Rejection> {
-        if self.is_read {
+    async fn read_text(&mut self) -> Result<(), Rejection> {
+        if self.is_text_current {
             return Ok(());
         }
         let rewritten = self.judged.rewritten.as_ref();
-        let body = rewritten.map_or(self.asking.body, |rewritten| &rewritten.body);
+        let body = rewritten.map_or(self.request.body, |rewritten| &rewritten.body);
         if self.reading.text.capacity() == 0 {
-            *self.reading = self.asking.gateway.buffers.reading.take();
+            *self.reading = self.request.gateway.buffers.request_buffers.take();
         }
-        let attachments = judged::attachments(self.asking.catalog);
+        let attachments = judged::attachment_policy(self.request.catalog);
         self.reading.text.set_attachments(attachments);
-        if body.len() > AT_ONCE {
-            let overloaded = |Exhausted| Rejection::OVERLOADED;
+        if body.len() > SLICE_BYTES {
+            let overloaded = |MemoryExhausted| Rejection::OVERLOADED;
             self.room.resize(body.len()).map_err(overloaded)?;
-            make_ready(&mut self.reading.text, body.len()).await;
+            prepare_text(&mut self.reading.text, body.len()).await;
         }
-        let text = Call::text_of(body).map_err(Rejection::from)?;
-        let Reading {
+        let text = ParsedRequest::body_as_str(body).map_err(Rejection::from)?;
+        let RequestBuffers {
             text: into,
             workspace,
         } = &mut *self.reading;
-        match self.asking.dialect.has_form() {
+        match self.request.dialect.has_form() {
             // Its text is no JSON.
-            true => into.plain(text),
+            true => into.collect_plain_text(text),
             false => {
-                Call::read_text(self.asking.dialect, text, workspace, into).map_err(Rejection::from)?;
-                self.reading.end_reading();
+                ParsedRequest::read_text(self.request.dialect, text, workspace, into)
+                    .map_err(Rejection::from)?;
+                self.reading.release_parse_memory();
             }
         }
         let size = self.reading.text.size();
         self.room
             .resize(size)
-            .map_err(|Exhausted| Rejection::OVERLOADED)?;
-        self.is_read = true;
+            .map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
+        self.is_text_current = true;
         Ok(())
     }
 
     /// Leaves the buffers to others: a request that waits needs none.
-    fn give_back(&mut self) {
-        std::mem::take(self.reading).give_back_to(&self.asking.gateway.buffers);
+    fn release_buffers(&mut self) {
+        std::mem::take(self.reading).release_to(&self.request.gateway.buffers);
         // What becomes less is never refused.
         let _ = self.room.resize(0);
-        self.is_read = false;
+        self.is_text_current = false;
     }
 
-    fn noted(&mut self) -> &mut PolicyNote<'c> {
+    fn note_mut(&mut self) -> &mut PolicyNote<'c> {
         self.judged.note.get_or_insert_default()
     }
 
     /// Notes what a policy found, as `<policy>/<id>`.
-    fn note(&mut self, policy: &str, id: &str, score: u32) {
-        let note = self.noted();
+    fn add_finding(&mut self, policy: &str, id: &str, score: u32) {
+        let note = self.note_mut();
         note.score = note.score.saturating_add(score);
-        judged::name(note, Cow::Owned(format!("{policy}/{id}")));
+        judged::add_rule(note, Cow::Owned(format!("{policy}/{id}")));
     }
 
-    fn would_block(&mut self) {
-        self.noted().would_block = true;
+    fn mark_would_block(&mut self) {
+        self.note_mut().would_block = true;
     }
 
-    fn denied(&mut self, rejection: Rejection) -> Box<DeniedRequest<'c>> {
+    fn deny(&mut self, rejection: Rejection) -> Box<DeniedRequest<'c>> {
         Box::new(DeniedRequest {
             rejection,
             note: self.judged.note.take(),

@@ -3,27 +3,27 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use proofgate_base::memory::{Budget, Exhausted, MemoryReservation};
-use proofgate_external_policies::{Failure, Replacement};
+use proofgate_base::memory::{MemoryBudget, MemoryExhausted, MemoryReservation};
+use proofgate_external_policies::{PolicyFailure, Replacement};
 use proofgate_inspect::Placeholder;
 use proofgate_providers::BodyText;
 
 /// Different texts that are put back in one answer.
-const MOST: usize = 256;
+const MAX_MASKS: usize = 256;
 /// Longest text that is put back, in bytes.
-const LONGEST: usize = 1024;
+const MAX_ORIGINAL_BYTES: usize = 1024;
 
 /// Why nothing was replaced.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unreplaced {
+pub enum ReplacementError {
     /// The parts are not parts of this text.
-    Failure(Failure),
+    InvalidRanges(PolicyFailure),
     Exhausted,
 }
 
-impl From<Exhausted> for Unreplaced {
-    fn from(_: Exhausted) -> Self {
-        Unreplaced::Exhausted
+impl From<MemoryExhausted> for ReplacementError {
+    fn from(_: MemoryExhausted) -> Self {
+        ReplacementError::Exhausted
     }
 }
 
@@ -31,16 +31,16 @@ impl From<Exhausted> for Unreplaced {
 pub struct Masks {
     masks: Vec<String>,
     originals: Vec<String>,
-    room: MemoryReservation,
+    reservation: MemoryReservation,
 }
 
 impl Masks {
     /// None yet.
-    pub fn new(budget: &Rc<Budget>) -> Self {
+    pub fn new(budget: &Rc<MemoryBudget>) -> Self {
         Masks {
             masks: Vec::new(),
             originals: Vec::new(),
-            room: MemoryReservation::new(budget),
+            reservation: MemoryReservation::new(budget),
         }
     }
 
@@ -48,7 +48,10 @@ impl Masks {
     ///
     /// # Errors
     /// When there is no room for it.
-    pub fn of(budget: &Rc<Budget>, placeholders: &[Placeholder]) -> Result<Option<Self>, Exhausted> {
+    pub fn from_placeholders(
+        budget: &Rc<MemoryBudget>,
+        placeholders: &[Placeholder],
+    ) -> Result<Option<Self>, MemoryExhausted> {
         if placeholders.is_empty() {
             return Ok(None);
         }
@@ -61,7 +64,7 @@ impl Masks {
         Ok(Some(Masks {
             masks,
             originals,
-            room,
+            reservation: room,
         }))
     }
 
@@ -75,16 +78,16 @@ impl Masks {
         text: &BodyText,
         ranges: &[Range<usize>],
         by: &[Replacement],
-    ) -> Result<(), Unreplaced> {
+    ) -> Result<(), ReplacementError> {
         let before = self.masks.len();
-        let added = self.try_to_add(text, ranges, by);
+        let added = self.try_add(text, ranges, by);
         let bytes = self
             .masks
             .iter()
             .chain(&self.originals)
             .map(String::capacity)
             .sum();
-        let added = added.and(self.room.resize(bytes).map_err(Unreplaced::from));
+        let added = added.and(self.reservation.resize(bytes).map_err(ReplacementError::from));
         if added.is_err() {
             self.masks.truncate(before);
             self.originals.truncate(before);
@@ -92,31 +95,35 @@ impl Masks {
         added
     }
 
-    fn try_to_add(
+    fn try_add(
         &mut self,
         text: &BodyText,
         ranges: &[Range<usize>],
         by: &[Replacement],
-    ) -> Result<(), Unreplaced> {
+    ) -> Result<(), ReplacementError> {
         for (range, replacement) in ranges.iter().zip(by) {
             let original = text.text().get(range.clone()).unwrap_or_default();
-            match self.masks.iter().position(|mask| *mask == replacement.by) {
+            match self
+                .masks
+                .iter()
+                .position(|mask| *mask == replacement.replacement)
+            {
                 Some(known) if self.originals[known] == original => {}
-                None if self.masks.len() < MOST
-                    && original.len() <= LONGEST
-                    && !replacement.by.is_empty() =>
+                None if self.masks.len() < MAX_MASKS
+                    && original.len() <= MAX_ORIGINAL_BYTES
+                    && !replacement.replacement.is_empty() =>
                 {
-                    self.masks.push(replacement.by.clone());
+                    self.masks.push(replacement.replacement.clone());
                     self.originals.push(original.to_owned());
                 }
-                Some(_) | None => return Err(Unreplaced::Failure(Failure::BadVerdict)),
+                Some(_) | None => return Err(ReplacementError::InvalidRanges(PolicyFailure::BadVerdict)),
             }
         }
         Ok(())
     }
 
     /// What puts it back; `None` when nothing of it can be.
-    pub(crate) fn put_back(&self) -> Option<proofgate_inspect::Masks> {
+    pub(crate) fn unmasker(&self) -> Option<proofgate_inspect::Masks> {
         let pairs = self.masks.iter().zip(&self.originals);
         proofgate_inspect::Masks::new(pairs.map(|(mask, original)| (&**mask, &**original)))
     }
@@ -129,10 +136,10 @@ mod tests {
     use prometheus_client::metrics::gauge::Gauge;
 
     use super::Masks;
-    use proofgate_base::memory::Budget;
+    use proofgate_base::memory::MemoryBudget;
 
     fn masks(pairs: &[(&str, &str)]) -> Masks {
-        let budget = Rc::new(Budget::new(1 << 20, Gauge::default()));
+        let budget = Rc::new(MemoryBudget::new(1 << 20, Gauge::default()));
         Masks {
             masks: pairs.iter().map(|(mask, _)| (*mask).to_owned()).collect(),
             originals: pairs.iter().map(|(_, original)| (*original).to_owned()).collect(),
@@ -142,8 +149,8 @@ mod tests {
 
     fn put_back(pairs: &[(&str, &str)], answer: &str) -> String {
         let mut answer = answer.as_bytes().to_vec();
-        if let Some(masks) = masks(pairs).put_back() {
-            masks.put_back(&mut answer);
+        if let Some(masks) = masks(pairs).unmasker() {
+            masks.unmask(&mut answer);
         }
         String::from_utf8(answer).unwrap()
     }

@@ -3,54 +3,59 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use proofgate_base::memory::{Budget, Buffer};
-use proofgate_external_policies::{Failure, Replacement};
+use proofgate_base::memory::{Buffer, MemoryBudget};
+use proofgate_external_policies::{PolicyFailure, Replacement};
 use proofgate_providers::{BodyText, StringKind};
 
-use super::masks::{Masks, Unreplaced};
-use crate::rewritten::Rewritten;
+use super::masks::{Masks, ReplacementError};
+use crate::rewritten::RewrittenBody;
 
 /// Parts that one verdict may replace.
-const MOST: usize = 10_000;
+const MAX_REPLACEMENTS: usize = 10_000;
 /// Longest text that takes the place of a part, in bytes.
-const LONGEST: usize = 1024;
+const MAX_REPLACEMENT_BYTES: usize = 1024;
 /// Most bytes of JSON that one byte of a text becomes, and of the number by which changed keys differ, or of the quotes
 /// around what was a number.
-const ESCAPED: usize = 6;
-const NUMBER: usize = 11;
+const MAX_ESCAPED_BYTES: usize = 6;
+const MAX_NUMBER_BYTES: usize = 11;
 
 /// The body with the parts replaced; `text` was read from `body`. Adds to `masks` what is to be put back.
 pub fn replace(
-    budget: &Rc<Budget>,
+    budget: &Rc<MemoryBudget>,
     text: &BodyText,
     body: &[u8],
     replacements: &[Replacement],
     masks: Option<&mut Masks>,
-) -> Result<Rewritten, Unreplaced> {
-    let ranges = ranges(text, replacements).ok_or(Unreplaced::Failure(Failure::BadVerdict))?;
+) -> Result<RewrittenBody, ReplacementError> {
+    let ranges =
+        byte_ranges(text, replacements).ok_or(ReplacementError::InvalidRanges(PolicyFailure::BadVerdict))?;
     if let Some(masks) = masks {
         masks.add(text, &ranges, replacements)?;
     }
     let edits = ranges.into_iter().zip(replacements);
     let edits: Vec<_> = edits
-        .map(|(range, replacement)| (range, replacement.by.as_str()))
+        .map(|(range, replacement)| (range, replacement.replacement.as_str()))
         .collect();
     let most = edits.iter().fold(body.len(), |most, (range, by)| {
-        let longest = by.len().saturating_mul(ESCAPED).saturating_add(NUMBER);
-        most.saturating_add(text.most_parts(range).saturating_mul(longest))
+        let longest = by
+            .len()
+            .saturating_mul(MAX_ESCAPED_BYTES)
+            .saturating_add(MAX_NUMBER_BYTES);
+        most.saturating_add(text.max_replacements(range).saturating_mul(longest))
     });
     let mut rewritten = Buffer::new(budget);
     let model = rewritten.write(most, |out| text.rewrite(body, &edits, out))?;
-    Ok(Rewritten {
+    Ok(RewrittenBody {
         body: rewritten,
-        model,
+        model_range: model,
     })
 }
 
 /// Where the parts stand in the text, in bytes; `None` unless they are in order, do not overlap, and each lies in its string,
 /// which is no number of a field of the API.
-fn ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usize>>> {
-    if replacements.is_empty() || replacements.len() > MOST || !replacements.iter().all(is_plain) {
+fn byte_ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usize>>> {
+    if replacements.is_empty() || replacements.len() > MAX_REPLACEMENTS || !replacements.iter().all(is_plain)
+    {
         return None;
     }
     let mut strings = text.strings().enumerate();
@@ -61,13 +66,13 @@ fn ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usi
     for replacement in replacements {
         if current
             .as_ref()
-            .is_none_or(|(number, _)| *number != replacement.text)
+            .is_none_or(|(number, _)| *number != replacement.text_index)
         {
-            current = strings.find(|(number, _)| *number == replacement.text);
+            current = strings.find(|(number, _)| *number == replacement.text_index);
             walked = (0, 0);
         }
         let (_, (string, kind)) = current.as_ref()?;
-        if *kind == StringKind::Setting {
+        if *kind == StringKind::ApiNumber {
             // What the API needs as a number cannot be a text.
             return None;
         }
@@ -75,8 +80,8 @@ fn ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usi
         if replacement.start < walked.0 || replacement.start >= replacement.end {
             return None;
         }
-        let start = walked.1 + offset(value.get(walked.1..)?, replacement.start - walked.0)?;
-        let end = start + offset(value.get(start..)?, replacement.end - replacement.start)?;
+        let start = walked.1 + byte_offset(value.get(walked.1..)?, replacement.start - walked.0)?;
+        let end = start + byte_offset(value.get(start..)?, replacement.end - replacement.start)?;
         walked = (replacement.end, end);
         ranges.push(string.start + start..string.start + end);
     }
@@ -84,7 +89,7 @@ fn ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usi
 }
 
 /// Where the character with this number begins, or the text ends.
-fn offset(text: &str, characters: usize) -> Option<usize> {
+fn byte_offset(text: &str, characters: usize) -> Option<usize> {
     let ends = std::iter::once(text.len());
     let mut starts = text.char_indices().map(|(at, _)| at).chain(ends);
     starts.nth(characters)
@@ -93,7 +98,7 @@ fn offset(text: &str, characters: usize) -> Option<usize> {
 /// Whether it means the same in JSON and in JSON inside of a string.
 fn is_plain(replacement: &Replacement) -> bool {
     let plain = |character: char| !matches!(character, '"' | '\\') && !character.is_control();
-    replacement.by.len() <= LONGEST && replacement.by.chars().all(plain)
+    replacement.replacement.len() <= MAX_REPLACEMENT_BYTES && replacement.replacement.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -102,36 +107,36 @@ mod tests {
 
     use prometheus_client::metrics::gauge::Gauge;
     use proofgate_json::Workspace;
-    use proofgate_providers::{BodyText, Call, Dialect};
+    use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 
-    use super::{Failure, Masks, Replacement, Unreplaced, replace};
-    use proofgate_base::memory::Budget;
+    use super::{Masks, PolicyFailure, Replacement, ReplacementError, replace};
+    use proofgate_base::memory::MemoryBudget;
 
     const BODY: &str = r#"{ "messages": [{"role":"user","content":"Grüße \"an\" Ann und Bob"}],"model":"m"}"#;
 
     type Parts<'p> = [(usize, usize, usize, &'p str)];
 
-    fn replaced(parts: &Parts<'_>) -> Result<String, Unreplaced> {
+    fn replaced(parts: &Parts<'_>) -> Result<String, ReplacementError> {
         replaced_with(parts, None)
     }
 
-    fn replaced_with(parts: &Parts<'_>, masks: Option<&mut Masks>) -> Result<String, Unreplaced> {
-        let budget = Rc::new(Budget::new(1 << 20, Gauge::default()));
+    fn replaced_with(parts: &Parts<'_>, masks: Option<&mut Masks>) -> Result<String, ReplacementError> {
+        let budget = Rc::new(MemoryBudget::new(1 << 20, Gauge::default()));
         let mut text = BodyText::new();
-        Call::read_text(Dialect::Chat, BODY, &mut Workspace::new(), &mut text).unwrap();
+        ParsedRequest::read_text(Dialect::Chat, BODY, &mut Workspace::new(), &mut text).unwrap();
         let number = text
             .strings()
             .position(|(range, _)| text.text()[range].contains("Ann"))
             .unwrap();
         let parts = parts.iter().map(|(text, start, end, by)| Replacement {
-            text: number + text,
+            text_index: number + text,
             start: *start,
             end: *end,
-            by: (*by).to_owned(),
+            replacement: (*by).to_owned(),
         });
         let parts: Vec<_> = parts.collect();
         let rewritten = replace(&budget, &text, BODY.as_bytes(), &parts, masks)?;
-        assert_eq!(&rewritten.body[rewritten.model.clone()], br#""m""#);
+        assert_eq!(&rewritten.body[rewritten.model_range.clone()], br#""m""#);
         Ok(String::from_utf8(rewritten.body.to_vec()).unwrap())
     }
 
@@ -160,7 +165,7 @@ mod tests {
         ] {
             assert_eq!(
                 replaced(parts),
-                Err(Unreplaced::Failure(Failure::BadVerdict)),
+                Err(ReplacementError::InvalidRanges(PolicyFailure::BadVerdict)),
                 "{parts:?}"
             );
         }
@@ -168,16 +173,19 @@ mod tests {
 
     #[test]
     fn one_mask_stands_for_one_text() {
-        let budget = Rc::new(Budget::new(1 << 20, Gauge::default()));
+        let budget = Rc::new(MemoryBudget::new(1 << 20, Gauge::default()));
         let mut masks = Masks::new(&budget);
         assert!(replaced_with(&[(0, 11, 14, "[A]"), (0, 19, 22, "[B]")], Some(&mut masks)).is_ok());
         let mut answer = b"[B] and [A]".to_vec();
-        masks.put_back().unwrap().put_back(&mut answer);
+        masks.unmasker().unwrap().unmask(&mut answer);
         assert_eq!(answer, b"Bob and Ann");
         let same = replaced_with(
             &[(0, 11, 14, "[A]"), (0, 19, 22, "[A]")],
             Some(&mut Masks::new(&budget)),
         );
-        assert_eq!(same, Err(Unreplaced::Failure(Failure::BadVerdict)));
+        assert_eq!(
+            same,
+            Err(ReplacementError::InvalidRanges(PolicyFailure::BadVerdict))
+        );
     }
 }

@@ -6,17 +6,18 @@ use std::slice;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use proofgate_evidence::key_successions::{self, KeptSuccessions};
-use proofgate_evidence::prove::successors_checkpoint;
+use proofgate_evidence::key_successions::{self, StoredSuccessions};
+use proofgate_evidence::prove::successor_checkpoint;
 use proofgate_evidence::{
-    EvidenceError, FileStorage, FoundRecord, consistency, consistency_from, find_beginning,
+    EvidenceError, FileStorage, FoundRecord, find_exchange_start, prove_consistency,
+    prove_consistency_from_size,
 };
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Checkpoint, Hash, TlogProof, VerifyingKey};
 use proofgate_observe::evidence::{self, Evidence};
 use serde::Serialize;
 
-use super::desk::{Found, Held, Question};
+use super::desk::{ClientCheckpoint, ReceiptLookup, ReceiptQuery};
 
 /// What a tenant is handed, as `GET /v1/receipts/{id}` answers.
 #[derive(Serialize)]
@@ -34,12 +35,12 @@ struct Receipt<'r> {
     key_successions: Vec<String>,
     records: &'r [Evidence],
     /// That the checkpoints in the proofs, and the one that the client holds, are one history.
-    consistency: Vec<Consistency>,
+    consistency: Vec<ConsistencyProof>,
 }
 
 /// That a log of `old` records is the beginning of the same log of `new` (RFC 9162 section 2.1.4).
 #[derive(Serialize)]
-struct Consistency {
+struct ConsistencyProof {
     origin: String,
     old: u64,
     new: u64,
@@ -48,40 +49,44 @@ struct Consistency {
 }
 
 /// Looks for an exchange of a tenant in all shards under `directory`, and proves each of its records.
-pub(super) fn look_up(directory: &Path, key: &VerifyingKey, question: &Question) -> Found {
-    match receipt(directory, key, question) {
+pub(super) fn look_up(directory: &Path, key: &VerifyingKey, question: &ReceiptQuery) -> ReceiptLookup {
+    match build_receipt(directory, key, question) {
         Ok(found) => found,
-        Err(EvidenceError::NotCovered { .. }) => Found::NotCovered,
-        Err(_) => Found::Unreadable,
+        Err(EvidenceError::NotCovered { .. }) => ReceiptLookup::NotCovered,
+        Err(_) => ReceiptLookup::Unreadable,
     }
 }
 
-fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<Found, EvidenceError> {
-    let Some(beginning) = find_beginning(&FileStorage, directory, &question.id)? else {
-        return Ok(Found::Nothing);
+fn build_receipt(
+    directory: &Path,
+    key: &VerifyingKey,
+    question: &ReceiptQuery,
+) -> Result<ReceiptLookup, EvidenceError> {
+    let Some(beginning) = find_exchange_start(&FileStorage, directory, &question.id)? else {
+        return Ok(ReceiptLookup::NotFound);
     };
-    if !are_of(slice::from_ref(beginning.record()), &question.tenant) {
+    if !belong_to(slice::from_ref(beginning.record()), &question.tenant) {
         // As long as for an id that nobody has: the search for another tenant's ends early.
-        find_beginning(&FileStorage, directory, &another(&question.id))?;
-        return Ok(Found::Nothing);
+        find_exchange_start(&FileStorage, directory, &different_id(&question.id))?;
+        return Ok(ReceiptLookup::NotFound);
     }
     // The end of one that goes on would be looked for in all that came since.
-    let found = match question.open {
+    let found = match question.is_open {
         true => vec![beginning.into_record()],
-        false => beginning.to_end()?,
+        false => beginning.into_records()?,
     };
-    if !are_of(&found, &question.tenant) {
-        return Ok(Found::Nothing);
+    if !belong_to(&found, &question.tenant) {
+        return Ok(ReceiptLookup::NotFound);
     }
     let dirs: Vec<PathBuf> = found.iter().map(|record| record.dir.clone()).collect();
-    let complete = found.iter().any(is_end);
+    let complete = found.iter().any(is_final_record);
     // Workers of other shards may have gone over to another key since this one started.
     let kept = key_successions::read(&FileStorage, directory)?;
     let vkey_hint = key.to_text();
     let key = &key.with_successions(&kept.statements())?;
     let proven = evidence::prove(found, Some(key), question.shred_keys.as_deref())?;
     if proven.len() < dirs.len() {
-        return Ok(Found::NotCovered);
+        return Ok(ReceiptLookup::NotCovered);
     }
     let mut checkpoints: BTreeMap<String, Checkpoints> = BTreeMap::new();
     for (dir, proven) in dirs.into_iter().zip(&proven) {
@@ -89,11 +94,11 @@ fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<
         let signed = Checkpoint::parse_unverified(&proof.checkpoint)?;
         let of_log = checkpoints.entry(signed.origin.clone()).or_default();
         of_log.dir = dir;
-        of_log.signed.insert(signed.size, signed);
+        of_log.by_size.insert(signed.size, signed);
     }
     let mut proofs = Vec::new();
     for of_log in checkpoints.values() {
-        of_log.prove(question.held.as_ref(), key, &mut proofs)?;
+        of_log.prove(question.client_checkpoint.as_ref(), key, &mut proofs)?;
     }
     let receipt = Receipt {
         object: "receipt",
@@ -101,27 +106,29 @@ fn receipt(directory: &Path, key: &VerifyingKey, question: &Question) -> Result<
         complete,
         origins: checkpoints.keys().map(String::as_str).collect(),
         vkey_hint,
-        key_successions: of_line(kept, key),
+        key_successions: key_line_notes(kept, key),
         records: &proven,
         consistency: proofs,
     };
     // Strings and numbers always serialise.
-    Ok(Found::Receipt(serde_json::to_vec(&receipt).unwrap_or_default()))
+    Ok(ReceiptLookup::Receipt(
+        serde_json::to_vec(&receipt).unwrap_or_default(),
+    ))
 }
 
 /// The notes about keys of a line.
-fn of_line(kept: KeptSuccessions, key: &VerifyingKey) -> Vec<String> {
+fn key_line_notes(kept: StoredSuccessions, key: &VerifyingKey) -> Vec<String> {
     let signed = kept.signed.into_iter();
     signed
         .filter(|(statement, _)| {
-            key.place_of(&statement.old).is_some() && key.place_of(&statement.new).is_some()
+            key.position_of(&statement.old_key).is_some() && key.position_of(&statement.new_key).is_some()
         })
         .map(|(_, note)| note)
         .collect()
 }
 
 /// Whether the records are of an exchange, or a refusal, of this tenant.
-fn are_of(found: &[FoundRecord], tenant: &str) -> bool {
+fn belong_to(found: &[FoundRecord], tenant: &str) -> bool {
     let mut tenants = found
         .iter()
         .filter_map(|found| match record::parse(&found.record) {
@@ -132,15 +139,15 @@ fn are_of(found: &[FoundRecord], tenant: &str) -> bool {
     tenants.next() == Some(true) && tenants.all(|own| own)
 }
 
-fn is_end(found: &FoundRecord) -> bool {
+fn is_final_record(found: &FoundRecord) -> bool {
     matches!(
         record::parse(&found.record),
-        Ok(Record::Completion(_) | Record::Aborted(_) | Record::Rejection(_))
+        Ok(Record::Completion(_) | Record::Abort(_) | Record::Rejection(_))
     )
 }
 
 /// An id of the same time that is another one.
-fn another(id: &str) -> String {
+fn different_id(id: &str) -> String {
     let mut another = id.to_owned();
     let last = if another.pop() == Some('0') { '1' } else { '0' };
     another.push(last);
@@ -152,46 +159,46 @@ fn another(id: &str) -> String {
 struct Checkpoints {
     dir: PathBuf,
     /// By size. There are two where the worker signed between two proofs, or its successor signed what it left.
-    signed: BTreeMap<u64, Checkpoint>,
+    by_size: BTreeMap<u64, Checkpoint>,
 }
 
 impl Checkpoints {
     /// Proves that each is the beginning of the next, and the one that is held of the largest.
     fn prove(
         &self,
-        held: Option<&Held>,
+        held: Option<&ClientCheckpoint>,
         key: &VerifyingKey,
-        out: &mut Vec<Consistency>,
+        out: &mut Vec<ConsistencyProof>,
     ) -> Result<(), EvidenceError> {
-        for (old, new) in self.signed.values().zip(self.signed.values().skip(1)) {
-            let hashes = consistency(&FileStorage, &self.dir, old, new)?;
-            out.push(Consistency::new(old.size, new, &hashes));
+        for (old, new) in self.by_size.values().zip(self.by_size.values().skip(1)) {
+            let hashes = prove_consistency(&FileStorage, &self.dir, old, new)?;
+            out.push(ConsistencyProof::new(old.size, new, &hashes));
         }
-        let Some(largest) = self.signed.values().next_back() else {
+        let Some(largest) = self.by_size.values().next_back() else {
             return Ok(());
         };
         let Some(held) = held.filter(|held| held.origin == largest.origin) else {
             return Ok(());
         };
-        if held.size < largest.size && !self.signed.contains_key(&held.size) {
-            let hashes = consistency_from(&FileStorage, &self.dir, held.size, largest)?;
-            out.push(Consistency::new(held.size, largest, &hashes));
+        if held.size < largest.size && !self.by_size.contains_key(&held.size) {
+            let hashes = prove_consistency_from_size(&FileStorage, &self.dir, held.size, largest)?;
+            out.push(ConsistencyProof::new(held.size, largest, &hashes));
         }
         if held.size > largest.size
-            && let Some(cover) = successors_checkpoint(&FileStorage, &self.dir, key)?
+            && let Some(cover) = successor_checkpoint(&FileStorage, &self.dir, key)?
             && cover.size == held.size
         {
             // What is held is what the successor of a killed worker signed, and the records were covered before.
-            let hashes = consistency(&FileStorage, &self.dir, largest, &cover)?;
-            out.push(Consistency::new(largest.size, &cover, &hashes));
+            let hashes = prove_consistency(&FileStorage, &self.dir, largest, &cover)?;
+            out.push(ConsistencyProof::new(largest.size, &cover, &hashes));
         }
         Ok(())
     }
 }
 
-impl Consistency {
+impl ConsistencyProof {
     fn new(old: u64, new: &Checkpoint, hashes: &[Hash]) -> Self {
-        Consistency {
+        ConsistencyProof {
             origin: new.origin.clone(),
             old,
             new: new.size,

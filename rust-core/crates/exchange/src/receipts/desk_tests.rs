@@ -5,16 +5,16 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-fn question() -> Question {
+fn question() -> ReceiptQuery {
     question_of("acme")
 }
 
-fn question_of(tenant: &str) -> Question {
-    Question {
+fn question_of(tenant: &str) -> ReceiptQuery {
+    ReceiptQuery {
         id: "id".into(),
         tenant: tenant.into(),
-        open: false,
-        held: None,
+        is_open: false,
+        client_checkpoint: None,
         shred_keys: None,
     }
 }
@@ -22,7 +22,7 @@ fn question_of(tenant: &str) -> Question {
 #[test]
 fn the_checkpoint_that_a_client_holds_is_read_out_of_the_query() {
     let held = |origin: &str, size| {
-        Some(Held {
+        Some(ClientCheckpoint {
             origin: origin.to_owned(),
             size,
         })
@@ -34,7 +34,7 @@ fn the_checkpoint_that_a_client_holds_is_read_out_of_the_query() {
         (Some("since=7&origin=a.b%2F0%2FX"), held("a.b/0/X", 7)),
         (Some("origin=a/0/X&x=y&since=12"), held("a/0/X", 12)),
     ] {
-        assert_eq!(Held::read(query).unwrap(), read, "{query:?}");
+        assert_eq!(ClientCheckpoint::from_query(query).unwrap(), read, "{query:?}");
     }
     for query in [
         "since=7",
@@ -47,7 +47,7 @@ fn the_checkpoint_that_a_client_holds_is_read_out_of_the_query() {
         "since=7&since=8&origin=a",
         "since=7&origin=%FF",
     ] {
-        let refused = Held::read(Some(query)).unwrap_err();
+        let refused = ClientCheckpoint::from_query(Some(query)).unwrap_err();
         assert_eq!((refused.status, refused.code), (400, "invalid_query"), "{query}");
     }
 }
@@ -56,11 +56,11 @@ fn the_checkpoint_that_a_client_holds_is_read_out_of_the_query() {
 async fn what_no_checkpoint_covers_is_asked_for_again_and_then_given_up_with_a_conflict() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    let desk = ReceiptDesk::start(move |_| {
+    let desk = ReceiptService::start(move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
-        Found::NotCovered
+        ReceiptLookup::NotCovered
     });
-    let refused = desk.ask(question()).await.unwrap_err();
+    let refused = desk.request(question()).await.unwrap_err();
     assert_eq!((refused.status, refused.code), (409, "receipt_pending"));
     assert_eq!(
         asked.load(Ordering::Relaxed),
@@ -69,24 +69,24 @@ async fn what_no_checkpoint_covers_is_asked_for_again_and_then_given_up_with_a_c
     );
 
     let asked = AtomicUsize::new(0);
-    let desk = ReceiptDesk::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        0..3 => Found::NotCovered,
-        _ => Found::Receipt(b"{}".to_vec()),
+    let desk = ReceiptService::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0..3 => ReceiptLookup::NotCovered,
+        _ => ReceiptLookup::Receipt(b"{}".to_vec()),
     });
-    assert_eq!(desk.ask(question()).await.unwrap(), b"{}");
+    assert_eq!(desk.request(question()).await.unwrap(), b"{}");
 }
 
 /// A desk that finds nothing, once its gate is dropped; by then both threads are busy.
-async fn busy_desk() -> (Arc<ReceiptDesk>, Sender<()>, Vec<Waiting>) {
+async fn busy_desk() -> (Arc<ReceiptService>, Sender<()>, Vec<Waiting>) {
     let (open, gate) = channel::<()>();
     let (began, begun) = channel();
     let gate = Mutex::new(gate);
     let began = Mutex::new(began);
-    let desk = Arc::new(ReceiptDesk::start(move |_| {
+    let desk = Arc::new(ReceiptService::start(move |_| {
         let _ = began.lock().unwrap().send(());
         // Open for all once its other end is gone.
         let _ = gate.lock().unwrap().recv();
-        Found::Nothing
+        ReceiptLookup::NotFound
     }));
     let asked = (0..THREADS)
         .map(|number| ask(&desk, &format!("early-{number}")))
@@ -101,9 +101,9 @@ async fn busy_desk() -> (Arc<ReceiptDesk>, Sender<()>, Vec<Waiting>) {
 
 type Waiting = JoinHandle<Result<Vec<u8>, Rejection>>;
 
-fn ask(desk: &Arc<ReceiptDesk>, tenant: &str) -> Waiting {
+fn ask(desk: &Arc<ReceiptService>, tenant: &str) -> Waiting {
     let (desk, question) = (Arc::clone(desk), question_of(tenant));
-    tokio::spawn(async move { desk.ask(question).await })
+    tokio::spawn(async move { desk.request(question).await })
 }
 
 async fn refusal(asked: Waiting) -> (u16, &'static str) {
@@ -115,7 +115,7 @@ async fn refusal(asked: Waiting) -> (u16, &'static str) {
 async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
     let (desk, open, mut waiting) = busy_desk().await;
     // Spawned first, they have asked by then.
-    waiting.extend((0..WAITING).map(|number| ask(&desk, &format!("tenant-{number}"))));
+    waiting.extend((0..MAX_WAITING).map(|number| ask(&desk, &format!("tenant-{number}"))));
     assert_eq!(refusal(ask(&desk, "late")).await, (503, "receipts_busy"));
     drop(open);
     for asked in waiting {
@@ -126,7 +126,7 @@ async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
 #[tokio::test]
 async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() {
     let (desk, open, mut waiting) = busy_desk().await;
-    waiting.extend((0..OF_ONE_TENANT).map(|_| ask(&desk, "greedy")));
+    waiting.extend((0..MAX_PER_TENANT).map(|_| ask(&desk, "greedy")));
     assert_eq!(refusal(ask(&desk, "greedy")).await, (503, "receipts_busy"));
     // Who goes away before its question has left the queue has its place still.
     waiting.pop().unwrap().abort();
@@ -138,7 +138,7 @@ async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() 
     }
     // Who has got its answers may ask again.
     assert_eq!(refusal(ask(&desk, "greedy")).await, (404, "unknown_receipt"));
-    assert!(desk.places.lock().unwrap().is_empty());
+    assert!(desk.tenant_slots.lock().unwrap().is_empty());
 }
 
 /// Waits until so many questions have come to a thread, and tells whose.
@@ -155,14 +155,14 @@ async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_ta
     let gate = Mutex::new(gate);
     let tenants = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&tenants);
-    let desk = Arc::new(ReceiptDesk::start(move |question| {
+    let desk = Arc::new(ReceiptService::start(move |question| {
         noted.lock().unwrap().push(Arc::clone(&question.tenant));
         let _ = gate.lock().unwrap().recv();
-        Found::Nothing
+        ReceiptLookup::NotFound
     }));
-    let mut waiting: Vec<_> = (0..OF_ONE_TENANT).map(|_| ask(&desk, "slow")).collect();
+    let mut waiting: Vec<_> = (0..MAX_PER_TENANT).map(|_| ask(&desk, "slow")).collect();
     assert_eq!(*begun(&tenants, 1).await[0], *"slow");
-    waiting.extend((0..OF_ONE_TENANT).map(|_| ask(&desk, "as-slow")));
+    waiting.extend((0..MAX_PER_TENANT).map(|_| ask(&desk, "as-slow")));
     assert_eq!(*begun(&tenants, 2).await[1], *"as-slow");
     waiting.push(ask(&desk, "modest"));
     // It has asked by then, behind all the others.
@@ -178,16 +178,19 @@ async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_ta
 #[tokio::test]
 async fn a_search_that_panics_is_told_and_the_next_one_is_made() {
     let asked = AtomicUsize::new(0);
-    let desk = ReceiptDesk::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+    let desk = ReceiptService::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         // As a bug does, but without a word.
         0..4 => std::panic::resume_unwind(Box::new(())),
-        _ => Found::Nothing,
+        _ => ReceiptLookup::NotFound,
     });
     for _ in 0..4 {
         assert_eq!(
-            desk.ask(question()).await.unwrap_err().code,
+            desk.request(question()).await.unwrap_err().code,
             "receipt_unavailable"
         );
     }
-    assert_eq!(desk.ask(question()).await.unwrap_err().code, "unknown_receipt");
+    assert_eq!(
+        desk.request(question()).await.unwrap_err().code,
+        "unknown_receipt"
+    );
 }

@@ -1,79 +1,83 @@
 //! An answer that comes in Amazon's frames, which are read as the events that they stand for.
 
-use proofgate_base::memory::Exhausted;
+use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
-use proofgate_base::response_head::{AnswerHead, EVENT_STREAM, FRAMES};
-use proofgate_providers::{BodyKind, Family, FrameEvents};
-use proofgate_upstream::failure::{Aborted, Failure};
-use proofgate_upstream::translation::Translation;
+use proofgate_base::response_head::{AMAZON_EVENT_STREAM, ClientResponseHead, EVENT_STREAM};
+use proofgate_providers::{BodyKind, Family, FrameDecoder};
+use proofgate_upstream::failure::{AbortReason, Failure};
+use proofgate_upstream::translation::ResponseTranslator;
 
-use super::passage::Passage;
+use super::passage::ResponsePipeline;
 
 /// What reads the frames of an answer; `None` where it has none. Its head, which has not left, says what the client gets.
 /// `most`: bytes of a frame.
-pub(super) fn frames_of(
-    translation: Option<&Translation>,
-    answer_head: &mut AnswerHead,
+pub(super) fn frame_reader(
+    translation: Option<&ResponseTranslator>,
+    answer_head: &mut ClientResponseHead,
     head: &mut Vec<u8>,
     most: u64,
-) -> Option<Box<FrameEvents>> {
-    let spoken = translation?.upstream();
+) -> Option<Box<FrameDecoder>> {
+    let spoken = translation?.upstream_dialect();
     if spoken.family() != Family::Amazon {
         return None;
     }
-    if answer_head.status == 424 && answer_head.open_head {
+    if answer_head.status == 424 && answer_head.is_head_incomplete {
         // The model failed, and another try may succeed; no client knows this status.
         head.extend_from_slice(b"x-should-retry: true\r\n");
     }
-    if !answer_head.framed || !answer_head.is_success() {
+    if !answer_head.is_amazon_framed || !answer_head.is_success() {
         return None;
     }
-    if !answer_head.to_frames
+    if !answer_head.writes_amazon_frames
         && let Some(at) = head
-            .windows(FRAMES.len())
-            .position(|part| part.eq_ignore_ascii_case(FRAMES))
+            .windows(AMAZON_EVENT_STREAM.len())
+            .position(|part| part.eq_ignore_ascii_case(AMAZON_EVENT_STREAM))
     {
-        head.splice(at..at + FRAMES.len(), EVENT_STREAM.iter().copied());
+        head.splice(at..at + AMAZON_EVENT_STREAM.len(), EVENT_STREAM.iter().copied());
     }
-    answer_head.know(BodyKind::Events, head);
+    answer_head.set_body_kind(BodyKind::Events, head);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    Some(Box::new(FrameEvents::new(spoken, most)))
+    Some(Box::new(FrameDecoder::new(spoken, most)))
 }
 
-impl Passage<'_> {
+impl ResponsePipeline<'_> {
     /// Takes the next bytes of the frames, and lets go what the client gets for the events that are whole.
-    pub(super) fn take_frames(&mut self, frames: &mut FrameEvents, bytes: &[u8]) -> Result<(), Aborted> {
-        if self.progress.ended {
+    pub(super) fn relay_frames(
+        &mut self,
+        frames: &mut FrameDecoder,
+        bytes: &[u8],
+    ) -> Result<(), AbortReason> {
+        if self.progress.has_end_marker {
             // The client has its end; what stands behind the provider's is nothing to it.
             return Ok(());
         }
-        let room = self.workspace.make_room(frames.size_with(bytes.len()));
-        room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
+        let room = self.workspace.reserve(frames.max_size_after(bytes.len()));
+        room.map_err(|MemoryExhausted| AbortReason::Policy(Rejection::RESPONSE_OVERLOADED))?;
         if let Some(buffer) = frames.idle_buffer() {
-            self.gateway.buffers.spare.lend(buffer);
+            self.gateway.buffers.pool.acquire(buffer);
         }
         frames.push(bytes);
         let mut event = Vec::new();
-        self.gateway.buffers.spare.lend(&mut event);
+        self.gateway.buffers.pool.acquire(&mut event);
         let taken = loop {
             event.clear();
             match frames.next_event(&mut event) {
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
-                Err(_) if self.progress.ended => break Ok(()),
-                Err(_) => break Err(Aborted::Upstream(Failure::Untranslatable)),
+                Err(_) if self.progress.has_end_marker => break Ok(()),
+                Err(_) => break Err(AbortReason::Upstream(Failure::Untranslatable)),
             }
             if let Err(aborted) = self.translate_event(&event) {
                 break Err(aborted);
             }
         };
         event.clear();
-        self.gateway.buffers.spare.take_back(&mut event);
+        self.gateway.buffers.pool.release(&mut event);
         if let Some(buffer) = frames.idle_buffer() {
-            self.gateway.buffers.spare.take_back(buffer);
+            self.gateway.buffers.pool.release(buffer);
         }
         // What waits for the rest of its frame is there until that comes.
-        let room = self.workspace.make_room(frames.size_with(0));
-        taken.and(room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED)))
+        let room = self.workspace.reserve(frames.max_size_after(0));
+        taken.and(room.map_err(|MemoryExhausted| AbortReason::Policy(Rejection::RESPONSE_OVERLOADED)))
     }
 }

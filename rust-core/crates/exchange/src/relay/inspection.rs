@@ -1,22 +1,22 @@
 //! What the rules see of an answer, and what they say of it.
 
-use proofgate_base::memory::Exhausted;
+use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
-use proofgate_base::response_head::{AnswerHead, Scrutiny};
-use proofgate_base::workspace::Workspace;
-use proofgate_inspect::{AnswerKind, CallGuard, Denial, ResponseInspector};
+use proofgate_base::response_head::{ClientResponseHead, InspectionLevel};
+use proofgate_base::workspace::ResponseWorkspace;
+use proofgate_inspect::{CallGuard, Denial, ResponseInspector, ResponseKind};
 use proofgate_ledger::record::{GuardVerdict, PolicyNote};
 use proofgate_policy::Step;
 use proofgate_stages::Stage;
-use proofgate_upstream::failure::Aborted;
+use proofgate_upstream::failure::AbortReason;
 use proofgate_wire::encode;
 
 use crate::gateway::Gateway;
-use crate::gateway::buffers::KEPT;
+use crate::gateway::buffers::RETAINED_BYTES;
 use crate::gateway::observers::Observers;
-use crate::judged::{note, owned, write_counts};
+use crate::judged::{into_owned_note, policy_note, write_counts};
 use crate::open_exchange::OpenExchange;
-use crate::request_policy::SLICE;
+use crate::request_policy::TIME_SLICE;
 
 /// Lets the rules see the next bytes of an answer; what they clear stands in the workspace's `passed` then.
 ///
@@ -24,55 +24,55 @@ use crate::request_policy::SLICE;
 /// What the client is told when it may not go on; what was cleared before may still leave.
 pub(super) fn inspect(
     gateway: &Gateway,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     open: &mut OpenExchange,
-    workspace: &mut Workspace,
+    workspace: &mut ResponseWorkspace,
     bytes: &[u8],
 ) -> Result<(), Rejection> {
-    let terms = &open.catalog.terms;
+    let terms = &open.catalog.settings;
     let (engine, profile) = (&terms.engine, &terms.plan(&open.tenant).profile);
-    let kind = match answer_head.events {
-        true => AnswerKind::Events,
-        false => AnswerKind::Unary,
+    let kind = match answer_head.is_event_stream {
+        true => ResponseKind::Events,
+        false => ResponseKind::Unary,
     };
     let begins = workspace.inspect(answer_head.dialect, kind, terms.limits.body_bytes);
     if begins
         && let Some(guard) = &open.guard
         && let Some((inspector, _)) = workspace.inspector()
     {
-        inspector.guard_calls(guard.watch());
+        inspector.set_call_guard(guard.call_guard());
     }
     if begins
-        && kind == AnswerKind::Events
-        && let Some(masks) = open.masks.as_ref().and_then(|masks| masks.put_back())
+        && kind == ResponseKind::Events
+        && let Some(masks) = open.masks.as_ref().and_then(|masks| masks.unmasker())
         && let Some((inspector, _)) = workspace.inspector()
     {
-        inspector.put_back(masks);
+        inspector.set_masks(masks);
     }
-    if workspace.make_room(bytes.len()).is_err() {
-        workspace.passed.clear();
-        return Err(Rejection::ANSWER_OVERLOADED);
+    if workspace.reserve(bytes.len()).is_err() {
+        workspace.cleared.clear();
+        return Err(Rejection::RESPONSE_OVERLOADED);
     }
     let Some((inspector, passed)) = workspace.inspector() else {
         return Ok(());
     };
     passed.clear();
-    gateway.buffers.spare.lend(passed);
+    gateway.buffers.pool.acquire(passed);
     open.span.lap_now(Stage::Relay);
     let pushed = inspector.push(
         engine,
         profile,
         &mut open.catalog.scratch.borrow_mut(),
-        &mut gateway.buffers.answer_reading.borrow_mut(),
+        &mut gateway.buffers.response_reading.borrow_mut(),
         bytes,
         passed,
     );
     open.span.lap_now(Stage::ResponsePolicy);
-    pushed.map_err(|stop| stopped(&gateway.observers, open, inspector, stop))
+    pushed.map_err(|stop| stop_rejection(&gateway.observers, open, inspector, stop))
 }
 
 /// What the client is told of an answer that may not go on.
-fn stopped(
+fn stop_rejection(
     observers: &Observers,
     open: &OpenExchange,
     inspector: &ResponseInspector,
@@ -84,21 +84,21 @@ fn stopped(
             observers.metrics.policy_blocked();
             guard.rejection(entry)
         }
-        _ => observers.response_stopped(&open.catalog.terms.engine, stop),
+        _ => observers.count_stopped_response(&open.catalog.settings.engine, stop),
     }
 }
 
 /// Lets the rules see the end of the answer and releases what they held of it. Of a long answer that takes slices of time,
 /// between which everybody else is served.
-pub(super) async fn last_of_inspection(
+pub(super) async fn finish_inspection(
     gateway: &Gateway,
     head: &mut Vec<u8>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     open: &mut OpenExchange,
-    workspace: &mut Workspace,
-) -> Result<(), Aborted> {
-    if answer_head.scrutiny != Scrutiny::None && workspace.inspector().is_some() {
-        workspace.passed.clear();
+    workspace: &mut ResponseWorkspace,
+) -> Result<(), AbortReason> {
+    if answer_head.inspection != InspectionLevel::None && workspace.inspector().is_some() {
+        workspace.cleared.clear();
         let finished = loop {
             match next_slice(gateway, open, workspace) {
                 Ok(Step::Done) => break Ok(()),
@@ -108,24 +108,28 @@ pub(super) async fn last_of_inspection(
             tokio::task::yield_now().await;
         };
         open.span.lap_now(Stage::ResponsePolicy);
-        if answer_head.scrutiny == Scrutiny::Enforce && finished.is_ok() {
-            say_what_was_redacted(head, answer_head, open, workspace);
+        if answer_head.inspection == InspectionLevel::Enforce && finished.is_ok() {
+            report_redactions(head, answer_head, open, workspace);
         }
-        let room = workspace.end_inspection();
-        if answer_head.scrutiny == Scrutiny::Enforce {
-            finished.map_err(Aborted::Policy)?;
-            room.map_err(|Exhausted| Aborted::Policy(Rejection::ANSWER_OVERLOADED))?;
-            append(&mut workspace.held, &mut workspace.passed);
+        let room = workspace.finish_inspection();
+        if answer_head.inspection == InspectionLevel::Enforce {
+            finished.map_err(AbortReason::Policy)?;
+            room.map_err(|MemoryExhausted| AbortReason::Policy(Rejection::RESPONSE_OVERLOADED))?;
+            append(&mut workspace.held_back, &mut workspace.cleared);
         }
     }
     if let Some(masks) = &open.masks
-        && answer_head.open_head
-        && let Some(masks) = masks.put_back()
+        && answer_head.is_head_incomplete
+        && let Some(masks) = masks.unmasker()
     {
-        masks.put_back(&mut workspace.held);
+        masks.unmask(&mut workspace.held_back);
     }
-    if answer_head.open_head {
-        let Workspace { piece, held, .. } = workspace;
+    if answer_head.is_head_incomplete {
+        let ResponseWorkspace {
+            chunk: piece,
+            held_back: held,
+            ..
+        } = workspace;
         encode::write_content_length(head, (piece.len() + held.len()) as u64);
         head.extend_from_slice(encode::CRLF);
     }
@@ -134,56 +138,73 @@ pub(super) async fn last_of_inspection(
 
 /// Says what was replaced in an answer: in a header line if the head has not left, or else in a comment behind the events,
 /// unless one stands before their end.
-fn say_what_was_redacted(
+fn report_redactions(
     head: &mut Vec<u8>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     open: &OpenExchange,
-    workspace: &mut Workspace,
+    workspace: &mut ResponseWorkspace,
 ) {
     let Some((inspector, passed)) = workspace.inspector() else {
         return;
     };
-    let (counts, engine) = (inspector.redacted(), &open.catalog.terms.engine);
-    if answer_head.open_head {
+    let (counts, engine) = (inspector.redaction_counts(), &open.catalog.settings.engine);
+    if answer_head.is_head_incomplete {
         write_counts(head, "x-proofgate-redacted-answer", counts, engine);
-    } else if answer_head.events && !answer_head.to_frames && !counts.is_empty() && !inspector.is_told() {
-        passed.extend_from_slice(&counts.comment(engine));
+    } else if answer_head.is_event_stream
+        && !answer_head.writes_amazon_frames
+        && !counts.is_empty()
+        && !inspector.is_redaction_reported()
+    {
+        passed.extend_from_slice(&counts.sse_comment(engine));
     }
 }
 
 /// Judges what is left of an answer for a slice of time, and takes room for what is kept of it until the next one.
-fn next_slice(gateway: &Gateway, open: &OpenExchange, workspace: &mut Workspace) -> Result<Step, Rejection> {
+fn next_slice(
+    gateway: &Gateway,
+    open: &OpenExchange,
+    workspace: &mut ResponseWorkspace,
+) -> Result<Step, Rejection> {
     let Some((inspector, passed)) = workspace.inspector() else {
         return Ok(Step::Done);
     };
-    let terms = &open.catalog.terms;
+    let terms = &open.catalog.settings;
     let (engine, profile) = (&terms.engine, &terms.plan(&open.tenant).profile);
-    let reading = &mut *gateway.buffers.answer_reading.borrow_mut();
+    let reading = &mut *gateway.buffers.response_reading.borrow_mut();
     let scratch = &mut open.catalog.scratch.borrow_mut();
-    let step = inspector.finish_step(engine, profile, scratch, reading, SLICE, passed);
-    reading.give_back(KEPT);
-    let step = step.map_err(|stop| stopped(&gateway.observers, open, inspector, stop))?;
+    let step = inspector.finish_step(engine, profile, scratch, reading, TIME_SLICE, passed);
+    reading.release_memory(RETAINED_BYTES);
+    let step = step.map_err(|stop| stop_rejection(&gateway.observers, open, inspector, stop))?;
     if step == Step::Pending {
-        let room = workspace.make_room(0);
-        room.map_err(|Exhausted| Rejection::ANSWER_OVERLOADED)?;
+        let room = workspace.reserve(0);
+        room.map_err(|MemoryExhausted| Rejection::RESPONSE_OVERLOADED)?;
     }
     Ok(step)
 }
 
 /// Notes for the record what the rules saw.
-pub(super) fn note_judgement(observers: &Observers, open: &mut OpenExchange, workspace: &mut Workspace) {
+pub(super) fn note_judgement(
+    observers: &Observers,
+    open: &mut OpenExchange,
+    workspace: &mut ResponseWorkspace,
+) {
     let Some((inspector, _)) = workspace.inspector() else {
         return;
     };
     let judgement = inspector.judgement();
     if judgement.decision().is_some() {
-        let engine = &open.catalog.terms.engine;
-        open.policy = Some(owned(note(engine, judgement, None, inspector.is_redacted())));
+        let engine = &open.catalog.settings.engine;
+        open.policy = Some(into_owned_note(policy_note(
+            engine,
+            judgement,
+            None,
+            inspector.is_redacted(),
+        )));
         observers.metrics.policy_flagged(judgement);
     }
     let guarded = open.guard.as_ref().zip(inspector.call_guard());
     if let Some(call) = guarded.and_then(|(guard, calls)| guard.note(calls)) {
-        observers.metrics.guarded_call(call.verdict);
+        observers.metrics.record_guarded_call(call.verdict);
         let note = open.policy.get_or_insert_with(PolicyNote::default);
         note.would_block |= call.verdict == GuardVerdict::Observed;
         note.guarded_call = Some(call);

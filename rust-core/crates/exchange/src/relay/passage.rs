@@ -1,14 +1,14 @@
 //! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
 
-use proofgate_base::response_head::{AnswerHead, Scrutiny};
-use proofgate_base::workspace::Workspace;
+use proofgate_base::response_head::{ClientResponseHead, InspectionLevel};
+use proofgate_base::workspace::ResponseWorkspace;
 use proofgate_inspect::Denial;
 use proofgate_providers::{
-    BYTE_ORDER_MARK, BodyKind, CandidateEnds, Dialect, EventEnds, EventMeaning, FrameEvents, Growth,
-    StreamFinish, is_usage_alone,
+    BYTE_ORDER_MARK, BodyKind, CandidateProgress, Dialect, EventBoundaries, EventMeaning, FinishTracker,
+    FrameDecoder, GrowthCheck, is_usage_only,
 };
-use proofgate_upstream::failure::{Aborted, Failure};
-use proofgate_upstream::translation::Translation;
+use proofgate_upstream::failure::{AbortReason, Failure};
+use proofgate_upstream::translation::ResponseTranslator;
 
 use super::inspection::{append, inspect};
 use crate::gateway::Gateway;
@@ -17,45 +17,45 @@ use crate::open_exchange::OpenExchange;
 /// How much is held back behind what may be the end, and how much an upstream may send behind its end marker, in bytes.
 const MAX_HELD: usize = 64 * 1024;
 /// Of a longer event the parts leave as they come, in bytes.
-const MOST_OF_AN_EVENT: usize = 64 * 1024;
+const MAX_EVENT_BYTES: usize = 64 * 1024;
 /// In so many bytes a body must say what it is.
-const MOST_UNKNOWN: usize = 4096;
+const MAX_SNIFF_BYTES: usize = 4096;
 
 /// How far an answer has come.
 pub(super) struct Progress {
     /// Whether its first bytes have said what it is, or need not.
-    pub(super) known: bool,
-    pub(super) ends: EventEnds,
+    pub(super) is_kind_known: bool,
+    pub(super) event_ends: EventBoundaries,
     /// Whether its end marker has come: all from there on is held back until the completion is written.
-    pub(super) ended: bool,
+    pub(super) has_end_marker: bool,
     /// How far the candidates of a stream are that has no end marker: it leaves as it came, in Gemini's dialect.
-    pub(super) candidates: Option<CandidateEnds>,
+    pub(super) candidates: Option<CandidateProgress>,
     /// What the stream has told of why its choices finished: without an end marker it is whole with that.
-    pub(super) finish: StreamFinish,
+    pub(super) stream_finish: FinishTracker,
     /// Whether all from some event on is held back, because that may be the last one.
-    holds: bool,
+    is_holding_back: bool,
     /// Bytes that have come since the end marker was seen.
-    behind: usize,
+    bytes_after_end: usize,
     /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
-    in_event: bool,
+    is_event_partly_sent: bool,
     /// What that event means, by its begin.
-    meaning: EventMeaning,
+    event_meaning: EventMeaning,
     /// How far an event that is not whole has been looked at.
-    growth: Growth,
+    event_scan: GrowthCheck,
     /// How many events there have been.
-    pub(super) events: u64,
+    pub(super) event_count: u64,
     /// What the provider speaks.
     pub(super) dialect: Dialect,
     /// The way back, where that is not the client's dialect.
-    pub(super) translation: Option<Box<Translation>>,
+    pub(super) translation: Option<Box<ResponseTranslator>>,
     /// What reads the frames that it comes in, where it does.
-    pub(super) frames: Option<Box<FrameEvents>>,
+    pub(super) frame_reader: Option<Box<FrameDecoder>>,
     /// What an event was translated to; kept for the next one.
     pub(super) translated: Vec<u8>,
     /// Whether the event that brings usage alone is kept from the client, who did not ask for it.
-    keeps_usage: bool,
+    withholds_usage: bool,
     /// Whether the rules, which only observe, have failed.
-    blind: bool,
+    has_inspection_failed: bool,
 }
 
 impl Progress {
@@ -63,131 +63,133 @@ impl Progress {
         dialect: Dialect,
         choices: u64,
         keeps_usage: bool,
-        translation: Option<Box<Translation>>,
-        frames: Option<Box<FrameEvents>>,
+        translation: Option<Box<ResponseTranslator>>,
+        frames: Option<Box<FrameDecoder>>,
     ) -> Self {
         Progress {
-            known: frames.is_some(),
-            frames,
-            ends: EventEnds::default(),
-            ended: false,
-            candidates: (translation.is_none() && dialect == Dialect::Gemini).then(CandidateEnds::default),
-            finish: StreamFinish::new(dialect, choices),
-            holds: false,
-            behind: 0,
-            in_event: false,
-            meaning: EventMeaning::Part,
-            growth: Growth::default(),
-            events: 0,
+            is_kind_known: frames.is_some(),
+            frame_reader: frames,
+            event_ends: EventBoundaries::default(),
+            has_end_marker: false,
+            candidates: (translation.is_none() && dialect == Dialect::Gemini)
+                .then(CandidateProgress::default),
+            stream_finish: FinishTracker::new(dialect, choices),
+            is_holding_back: false,
+            bytes_after_end: 0,
+            is_event_partly_sent: false,
+            event_meaning: EventMeaning::Part,
+            event_scan: GrowthCheck::default(),
+            event_count: 0,
             dialect,
             translation,
             translated: Vec::new(),
-            keeps_usage,
-            blind: false,
+            withholds_usage: keeps_usage,
+            has_inspection_failed: false,
         }
     }
 
     /// Takes note of bytes that come; `false` where too many do behind the end marker: the answer is whole without them.
-    pub(super) fn has_room_for(&mut self, length: usize) -> bool {
-        if self.ended {
-            self.behind = self.behind.saturating_add(length);
+    pub(super) fn accept_bytes(&mut self, length: usize) -> bool {
+        if self.has_end_marker {
+            self.bytes_after_end = self.bytes_after_end.saturating_add(length);
         }
-        self.behind <= MAX_HELD
+        self.bytes_after_end <= MAX_HELD
     }
 
     /// Whether the answer has its end, also where `partial`, what has come of an event, is that but for an empty line: its sender
     /// may think that nothing more is needed.
     pub(super) fn has_ended(&mut self, partial: &[u8]) -> bool {
         // What is translated ends as its dialect says.
-        if !self.ended && self.translation.is_none() {
-            self.ended = EventMeaning::of(self.dialect, partial) == EventMeaning::GoodEnd;
+        if !self.has_end_marker && self.translation.is_none() {
+            self.has_end_marker =
+                EventMeaning::classify(self.dialect, partial) == EventMeaning::SuccessfulEnd;
         }
-        self.ended
+        self.has_end_marker
     }
 
     /// Whether `partial` may be the end but for an empty line, and was not looked at as it is now.
     pub(super) fn may_have_ended(&self, partial: &[u8]) -> bool {
         let is_looked_at = self.translation.is_none() && self.candidates.is_none();
-        is_looked_at && !self.ended && self.growth.is_unseen(partial.len())
+        is_looked_at && !self.has_end_marker && self.event_scan.has_grown(partial.len())
     }
 
     /// Whether a part of an event has left, behind which nothing can be said.
-    pub(super) fn has_left_an_event_open(&self, answer_head: &AnswerHead) -> bool {
-        self.in_event && answer_head.scrutiny != Scrutiny::Enforce
+    pub(super) fn has_open_event(&self, answer_head: &ClientResponseHead) -> bool {
+        self.is_event_partly_sent && answer_head.inspection != InspectionLevel::Enforce
     }
 }
 
 /// What becomes of a whole event.
-enum Event {
-    Leaves,
-    Stays,
+enum EventAction {
+    Forward,
+    Withhold,
     /// It may be the last one: it is held back until another one comes after which the answer is not whole.
-    MayEnd,
+    HoldBack,
     /// From it on everything is the answer's end.
-    Ends,
+    End,
     /// It says that the answer failed: the client is told so, and gets nothing behind it.
-    Fails,
+    Fail,
 }
 
 /// An answer on its way.
-pub(super) struct Passage<'p> {
+pub(super) struct ResponsePipeline<'p> {
     pub(super) gateway: &'p Gateway,
-    pub(super) answer_head: &'p mut AnswerHead,
+    pub(super) answer_head: &'p mut ClientResponseHead,
     pub(super) open: &'p mut OpenExchange,
     pub(super) progress: &'p mut Progress,
-    pub(super) workspace: &'p mut Workspace,
+    pub(super) workspace: &'p mut ResponseWorkspace,
     /// The head of the answer, while it has not left.
     pub(super) head: &'p mut Vec<u8>,
 }
 
-impl Passage<'_> {
+impl ResponsePipeline<'_> {
     /// Takes decoded bytes of the answer on their way to the client.
-    pub(super) fn take(&mut self, data: &[u8]) -> Result<(), Aborted> {
-        self.gateway.buffers.spare.lend(&mut self.workspace.piece);
-        if let Some(mut frames) = self.progress.frames.take() {
-            let taken = self.take_frames(&mut frames, data);
-            self.progress.frames = Some(frames);
+    pub(super) fn push(&mut self, data: &[u8]) -> Result<(), AbortReason> {
+        self.gateway.buffers.pool.acquire(&mut self.workspace.chunk);
+        if let Some(mut frames) = self.progress.frame_reader.take() {
+            let taken = self.relay_frames(&mut frames, data);
+            self.progress.frame_reader = Some(frames);
             return taken;
         }
-        if self.progress.known {
-            return self.pass(data);
+        if self.progress.is_kind_known {
+            return self.relay_bytes(data);
         }
         if self.workspace.partial.is_empty()
-            && let Some(kind) = BodyKind::of(data)
+            && let Some(kind) = BodyKind::detect(data)
         {
-            self.know(kind)?;
-            return self.pass_first(data);
+            self.set_body_kind(kind)?;
+            return self.relay_first(data);
         }
         self.workspace.partial.extend_from_slice(data);
         let begin = &self.workspace.partial;
-        let unknown = (begin.len() > MOST_UNKNOWN).then_some(BodyKind::Other);
-        let Some(kind) = BodyKind::of(begin).or(unknown) else {
+        let unknown = (begin.len() > MAX_SNIFF_BYTES).then_some(BodyKind::Other);
+        let Some(kind) = BodyKind::detect(begin).or(unknown) else {
             return Ok(());
         };
-        self.know(kind)?;
+        self.set_body_kind(kind)?;
         let begin = std::mem::take(&mut self.workspace.partial);
-        self.pass_first(&begin)
+        self.relay_first(&begin)
     }
 
     /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
     ///
     /// A stream is whole with its dialect's good end, or when every choice has told why it finished and the body ends well.
     /// One that just ends, official clients would take for a short answer.
-    pub(super) fn finish(&mut self) -> Result<(), Aborted> {
-        if !self.progress.known {
+    pub(super) fn finish(&mut self) -> Result<(), AbortReason> {
+        if !self.progress.is_kind_known {
             let begin = std::mem::take(&mut self.workspace.partial);
             if begin.is_empty() {
-                self.answer_head.know(BodyKind::Other, self.head);
+                self.answer_head.set_body_kind(BodyKind::Other, self.head);
             } else {
-                self.know(BodyKind::Other)?;
-                self.pass_first(&begin)?;
+                self.set_body_kind(BodyKind::Other)?;
+                self.relay_first(&begin)?;
             }
         }
-        if self.answer_head.is_stream_of_success()
+        if self.answer_head.is_successful_stream()
             && !self.progress.has_ended(&self.workspace.partial)
             && !self.finish_stream()?
         {
-            return Err(Aborted::Upstream(Failure::Unfinished));
+            return Err(AbortReason::Upstream(Failure::TruncatedStream));
         }
         if let Some(translation) = self.progress.translation.take() {
             return self.finish_translated(&translation);
@@ -198,47 +200,49 @@ impl Passage<'_> {
     }
 
     /// Takes note of what the answer is.
-    fn know(&mut self, kind: BodyKind) -> Result<(), Aborted> {
-        self.progress.known = true;
-        self.answer_head.know(kind, self.head);
+    fn set_body_kind(&mut self, kind: BodyKind) -> Result<(), AbortReason> {
+        self.progress.is_kind_known = true;
+        self.answer_head.set_body_kind(kind, self.head);
         if self.answer_head.is_unreadable(kind) {
-            let engine = &self.open.catalog.terms.engine;
-            return Err(Aborted::Policy(
-                self.gateway.observers.response_stopped(engine, Denial::Malformed),
+            let engine = &self.open.catalog.settings.engine;
+            return Err(AbortReason::Policy(
+                self.gateway
+                    .observers
+                    .count_stopped_response(engine, Denial::Malformed),
             ));
         }
         Ok(())
     }
 
     /// Passes the first bytes of the answer.
-    fn pass_first(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    fn relay_first(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         match bytes.strip_prefix(BYTE_ORDER_MARK) {
-            Some(events) if self.answer_head.events => {
+            Some(events) if self.answer_head.is_event_stream => {
                 if self.progress.translation.is_none() {
                     self.release(BYTE_ORDER_MARK)?;
                 }
-                self.pass(events)
+                self.relay_bytes(events)
             }
-            _ => self.pass(bytes),
+            _ => self.relay_bytes(bytes),
         }
     }
 
-    fn pass(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
-        if self.answer_head.events {
-            return self.events(bytes);
+    fn relay_bytes(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
+        if self.answer_head.is_event_stream {
+            return self.relay_events(bytes);
         }
         if self.progress.translation.is_some() {
-            return self.keep_to_translate(bytes);
+            return self.buffer_for_translation(bytes);
         }
         self.workspace.usage.push(bytes);
         self.release(bytes)
     }
 
     /// Passes the events that end in `bytes`, and keeps the rest for theirs.
-    fn events(&mut self, mut bytes: &[u8]) -> Result<(), Aborted> {
-        if !self.workspace.partial.is_empty() || self.progress.in_event {
-            let Some(end) = self.progress.ends.next_end(bytes) else {
-                return self.keep(bytes);
+    fn relay_events(&mut self, mut bytes: &[u8]) -> Result<(), AbortReason> {
+        if !self.workspace.partial.is_empty() || self.progress.is_event_partly_sent {
+            let Some(end) = self.progress.event_ends.next_boundary(bytes) else {
+                return self.buffer_partial(bytes);
             };
             let mut event = std::mem::take(&mut self.workspace.partial);
             event.extend_from_slice(&bytes[..end]);
@@ -247,25 +251,25 @@ impl Passage<'_> {
                 self.translate_event(&event)?;
                 event.clear();
                 self.workspace.partial = event;
-                return self.events(bytes);
+                return self.relay_events(bytes);
             }
-            match self.event(&event) {
-                Event::Stays => {}
-                Event::Leaves => {
-                    self.let_go();
+            match self.classify_event(&event) {
+                EventAction::Withhold => {}
+                EventAction::Forward => {
+                    self.release_held_back();
                     self.release(&event)?;
                 }
-                Event::MayEnd => {
-                    self.progress.holds = true;
+                EventAction::HoldBack => {
+                    self.progress.is_holding_back = true;
                     self.release(&event)?;
                 }
-                Event::Ends => {
-                    self.progress.ended = true;
+                EventAction::End => {
+                    self.progress.has_end_marker = true;
                     self.release(&event)?;
                 }
-                Event::Fails => return self.fail(&event),
+                EventAction::Fail => return self.relay_failure(&event),
             }
-            self.progress.in_event = false;
+            self.progress.is_event_partly_sent = false;
             event.clear();
             self.workspace.partial = event;
         }
@@ -274,147 +278,158 @@ impl Passage<'_> {
         }
         // What stands from `from` to `at` leaves in one go.
         let (mut from, mut at) = (0, 0);
-        while let Some(length) = self.progress.ends.next_end(&bytes[at..]) {
+        while let Some(length) = self.progress.event_ends.next_boundary(&bytes[at..]) {
             let begin = at;
             at += length;
-            match self.event(&bytes[begin..at]) {
-                Event::Leaves if !self.progress.holds => {}
-                Event::Leaves => {
+            match self.classify_event(&bytes[begin..at]) {
+                EventAction::Forward if !self.progress.is_holding_back => {}
+                EventAction::Forward => {
                     self.release(&bytes[from..begin])?;
-                    self.let_go();
+                    self.release_held_back();
                     from = begin;
                 }
-                Event::MayEnd => {
+                EventAction::HoldBack => {
                     self.release(&bytes[from..begin])?;
-                    self.progress.holds = true;
+                    self.progress.is_holding_back = true;
                     from = begin;
                 }
-                Event::Stays => {
+                EventAction::Withhold => {
                     self.release(&bytes[from..begin])?;
                     from = at;
                 }
-                Event::Ends => {
+                EventAction::End => {
                     self.release(&bytes[from..begin])?;
-                    self.progress.ended = true;
+                    self.progress.has_end_marker = true;
                     from = begin;
                 }
-                Event::Fails => return self.fail(&bytes[from..at]),
+                EventAction::Fail => return self.relay_failure(&bytes[from..at]),
             }
         }
         self.release(&bytes[from..at])?;
-        self.keep(&bytes[at..])
+        self.buffer_partial(&bytes[at..])
     }
 
-    fn event(&mut self, event: &[u8]) -> Event {
-        self.progress.events += u64::from(!event.starts_with(b":"));
-        if self.progress.in_event {
-            self.workspace.usage.push_part(event);
+    fn classify_event(&mut self, event: &[u8]) -> EventAction {
+        self.progress.event_count += u64::from(!event.starts_with(b":"));
+        if self.progress.is_event_partly_sent {
+            self.workspace.usage.push_fragment(event);
             // The client waits for the empty line: with the last piece it would have the whole.
-            return match std::mem::replace(&mut self.progress.meaning, EventMeaning::Part) {
-                EventMeaning::GoodEnd => Event::Ends,
-                EventMeaning::Failure if !self.progress.ended && self.answer_head.is_stream_of_success() => {
-                    Event::Fails
+            return match std::mem::replace(&mut self.progress.event_meaning, EventMeaning::Part) {
+                EventMeaning::SuccessfulEnd => EventAction::End,
+                EventMeaning::Failure
+                    if !self.progress.has_end_marker && self.answer_head.is_successful_stream() =>
+                {
+                    EventAction::Fail
                 }
-                _ => Event::Leaves,
+                _ => EventAction::Forward,
             };
         }
         let brings_usage = self.workspace.usage.push_event(event);
-        if self.progress.ended {
-            return Event::Leaves;
+        if self.progress.has_end_marker {
+            return EventAction::Forward;
         }
         if let Some(candidates) = &mut self.progress.candidates {
-            return match candidates.event(event) {
-                EventMeaning::Failure if self.answer_head.is_stream_of_success() => Event::Fails,
-                _ if candidates.are_whole() => Event::MayEnd,
-                _ => Event::Leaves,
+            return match candidates.read_event(event) {
+                EventMeaning::Failure if self.answer_head.is_successful_stream() => EventAction::Fail,
+                _ if candidates.are_all_finished() => EventAction::HoldBack,
+                _ => EventAction::Forward,
             };
         }
-        self.progress.finish.event(event);
-        match EventMeaning::of(self.progress.dialect, event) {
-            EventMeaning::GoodEnd => Event::Ends,
-            EventMeaning::Failure if self.answer_head.is_stream_of_success() => Event::Fails,
-            _ if brings_usage && self.progress.keeps_usage && is_usage_alone(event) => Event::Stays,
-            _ => Event::Leaves,
+        self.progress.stream_finish.read_event(event);
+        match EventMeaning::classify(self.progress.dialect, event) {
+            EventMeaning::SuccessfulEnd => EventAction::End,
+            EventMeaning::Failure if self.answer_head.is_successful_stream() => EventAction::Fail,
+            _ if brings_usage && self.progress.withholds_usage && is_usage_only(event) => {
+                EventAction::Withhold
+            }
+            _ => EventAction::Forward,
         }
     }
 
     /// Lets an event go that says that the answer failed, and what stands before it.
-    pub(super) fn fail(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn relay_failure(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         self.release(bytes)?;
-        Err(Aborted::Upstream(Failure::Reported))
+        Err(AbortReason::Upstream(Failure::Reported))
     }
 
     /// Keeps what has come of an event until the rest of it does.
-    pub(super) fn keep(&mut self, part: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn buffer_partial(&mut self, part: &[u8]) -> Result<(), AbortReason> {
         if part.is_empty() {
             return Ok(());
         }
-        if self.progress.in_event {
-            self.workspace.usage.push_part(part);
+        if self.progress.is_event_partly_sent {
+            self.workspace.usage.push_fragment(part);
             return self.release(part);
         }
         if self.workspace.partial.is_empty() {
-            self.progress.growth = Growth::default();
+            self.progress.event_scan = GrowthCheck::default();
         }
-        self.gateway.buffers.spare.lend(&mut self.workspace.partial);
+        self.gateway.buffers.pool.acquire(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(part);
         let is_kept_whole = self.progress.translation.is_some() || self.progress.candidates.is_some();
-        if is_kept_whole || self.answer_head.to_frames {
-            return self.take_room_for_partial();
+        if is_kept_whole || self.answer_head.writes_amazon_frames {
+            return self.reserve_for_partial();
         }
-        if self.workspace.partial.len() > MOST_OF_AN_EVENT {
-            self.progress.in_event = true;
+        if self.workspace.partial.len() > MAX_EVENT_BYTES {
+            self.progress.is_event_partly_sent = true;
             let part = std::mem::take(&mut self.workspace.partial);
-            self.progress.meaning = EventMeaning::of_begin(self.progress.dialect, &part);
-            self.workspace.usage.push_part(&part);
+            self.progress.event_meaning = EventMeaning::classify_prefix(self.progress.dialect, &part);
+            self.workspace.usage.push_fragment(&part);
             return self.release(&part);
         }
         // When no more comes for a moment it is looked at in any case.
-        if self.progress.growth.is_due(self.workspace.partial.len()) {
+        if self.progress.event_scan.check_due(self.workspace.partial.len()) {
             self.progress.has_ended(&self.workspace.partial);
         }
         Ok(())
     }
 
     /// Lets go what was held back as the end that it was not.
-    fn let_go(&mut self) {
-        if std::mem::take(&mut self.progress.holds) {
-            append(&mut self.workspace.piece, &mut self.workspace.held);
+    fn release_held_back(&mut self) {
+        if std::mem::take(&mut self.progress.is_holding_back) {
+            append(&mut self.workspace.chunk, &mut self.workspace.held_back);
         }
     }
 
     /// Lets bytes go, as far as the rules clear them.
-    pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         if bytes.is_empty() {
             return Ok(());
         }
-        if self.progress.holds && self.workspace.held.len() + bytes.len() > MAX_HELD {
-            self.let_go();
+        if self.progress.is_holding_back && self.workspace.held_back.len() + bytes.len() > MAX_HELD {
+            self.release_held_back();
         }
-        let is_held = self.progress.ended || self.progress.holds;
-        let Workspace { piece, held, .. } = &mut *self.workspace;
+        let is_held = self.progress.has_end_marker || self.progress.is_holding_back;
+        let ResponseWorkspace {
+            chunk: piece,
+            held_back: held,
+            ..
+        } = &mut *self.workspace;
         let out = if is_held { held } else { piece };
-        match self.answer_head.scrutiny {
-            Scrutiny::None => out.extend_from_slice(bytes),
-            Scrutiny::Observe => {
+        match self.answer_head.inspection {
+            InspectionLevel::None => out.extend_from_slice(bytes),
+            InspectionLevel::Observe => {
                 out.extend_from_slice(bytes);
-                if !self.progress.blind {
+                if !self.progress.has_inspection_failed {
                     let seen = inspect(self.gateway, self.answer_head, self.open, self.workspace, bytes);
                     if seen.is_err() {
-                        self.progress.blind = true;
+                        self.progress.has_inspection_failed = true;
                         // What they have held is of no use any more.
-                        let _ = self.workspace.end_inspection();
+                        let _ = self.workspace.finish_inspection();
                     }
                 }
             }
-            Scrutiny::Enforce => {
+            InspectionLevel::Enforce => {
                 let cleared = inspect(self.gateway, self.answer_head, self.open, self.workspace, bytes);
-                let Workspace {
-                    piece, held, passed, ..
+                let ResponseWorkspace {
+                    chunk: piece,
+                    held_back: held,
+                    cleared: passed,
+                    ..
                 } = &mut *self.workspace;
                 let out = if is_held { held } else { piece };
                 out.extend_from_slice(passed);
-                return cleared.map_err(Aborted::Policy);
+                return cleared.map_err(AbortReason::Policy);
             }
         }
         Ok(())

@@ -3,55 +3,55 @@
 use std::io;
 
 use proofgate_base::client::AfterExchange;
-use proofgate_base::response_head::AnswerHead;
-use proofgate_base::workspace::Workspace;
+use proofgate_base::response_head::ClientResponseHead;
+use proofgate_base::workspace::ResponseWorkspace;
 use proofgate_ledger::record::Outcome;
 use proofgate_stages::Stage;
-use proofgate_upstream::failure::Aborted;
+use proofgate_upstream::failure::AbortReason;
 use proofgate_wire::encode;
 
 use super::inspection::append;
-use crate::gateway::buffers::Buffers;
+use crate::gateway::buffers::ThreadBuffers;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
 /// Sends what is decoded, with the head before it if that has not left yet.
-pub(super) async fn send_piece(
-    buffers: &Buffers,
+pub(super) async fn send_chunk(
+    buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
-    workspace: &mut Workspace,
-) -> Result<(), Aborted> {
-    write_piece(buffers, reply, answer_head, workspace, false);
+    answer_head: &ClientResponseHead,
+    workspace: &mut ResponseWorkspace,
+) -> Result<(), AbortReason> {
+    append_chunk(buffers, reply, answer_head, workspace, false);
     // A client that does not read must not keep what others can use meanwhile.
-    buffers.spare.take_back(&mut workspace.piece);
-    send(buffers, reply).await.map_err(|_| Aborted::Client)
+    buffers.pool.release(&mut workspace.chunk);
+    send(buffers, reply).await.map_err(|_| AbortReason::Client)
 }
 
 /// Adds what is decoded to the answer as its client gets it, where that is in frames: then it is these that are sent. `last`:
 /// whether nothing follows.
-pub(super) fn relay_piece(
+pub(super) fn relay_chunk(
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     open: &mut OpenExchange,
-    workspace: &mut Workspace,
+    workspace: &mut ResponseWorkspace,
     last: bool,
 ) {
-    match frame(reply, answer_head, &mut workspace.piece, last) {
-        Some(said) => open.relay_as(&said, &workspace.piece),
-        None => open.relay(&workspace.piece),
+    match frame_events(reply, answer_head, &mut workspace.chunk, last) {
+        Some(said) => open.relay_as(&said, &workspace.chunk),
+        None => open.relay(&workspace.chunk),
     }
 }
 
 /// Puts frames in the place of events, for a client that wants them, and returns the events.
-fn frame(
+fn frame_events(
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     piece: &mut Vec<u8>,
     last: bool,
 ) -> Option<Vec<u8>> {
-    let frames = reply.frames.as_mut();
-    let frames = frames.filter(|_| answer_head.to_frames && answer_head.events)?;
+    let frames = reply.frame_writer.as_mut();
+    let frames = frames.filter(|_| answer_head.writes_amazon_frames && answer_head.is_event_stream)?;
     let said = std::mem::take(piece);
     frames.push(&said, piece);
     if last {
@@ -66,27 +66,27 @@ const HEARTBEAT: &[u8] = b": hb\n";
 
 /// Lets a client know that its stream, of which only whole events have left, goes on.
 pub(super) async fn send_heartbeat(
-    buffers: &Buffers,
+    buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
     open: &mut OpenExchange,
-) -> Result<(), Aborted> {
+) -> Result<(), AbortReason> {
     open.respond(HEARTBEAT);
     let head = &mut reply.buffers.head;
-    buffers.spare.lend(head);
+    buffers.pool.acquire(head);
     encode::write_chunk(head, HEARTBEAT);
-    send(buffers, reply).await.map_err(|_| Aborted::Client)
+    send(buffers, reply).await.map_err(|_| AbortReason::Client)
 }
 
 /// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
-fn write_piece(
-    buffers: &Buffers,
+fn append_chunk(
+    buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
-    workspace: &mut Workspace,
+    answer_head: &ClientResponseHead,
+    workspace: &mut ResponseWorkspace,
     last: bool,
 ) {
-    let (head, piece) = (&mut reply.buffers.head, &mut workspace.piece);
-    buffers.spare.lend(head);
+    let (head, piece) = (&mut reply.buffers.head, &mut workspace.chunk);
+    buffers.pool.acquire(head);
     if answer_head.chunked && !piece.is_empty() {
         encode::write_chunk_header(head, piece.len());
         head.append(piece);
@@ -100,40 +100,44 @@ fn write_piece(
 }
 
 /// Sends what was written.
-async fn send(buffers: &Buffers, reply: &mut Reply<'_>) -> io::Result<()> {
+async fn send(buffers: &ThreadBuffers, reply: &mut Reply<'_>) -> io::Result<()> {
     let head = &mut reply.buffers.head;
     let sent = reply.client.send(head).await;
     head.clear();
-    buffers.spare.take_back(head);
+    buffers.pool.release(head);
     sent
 }
 
 /// Records the completion, then lets the end of the answer go.
 pub(super) async fn finish(
-    buffers: &Buffers,
+    buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     mut open: Box<OpenExchange>,
-    mut workspace: Box<Workspace>,
+    mut workspace: Box<ResponseWorkspace>,
 ) -> AfterExchange {
-    let Workspace { piece, held, .. } = &mut *workspace;
+    let ResponseWorkspace {
+        chunk: piece,
+        held_back: held,
+        ..
+    } = &mut *workspace;
     append(piece, held);
-    relay_piece(reply, answer_head, &mut open, &mut workspace, true);
+    relay_chunk(reply, answer_head, &mut open, &mut workspace, true);
     let usage = workspace.usage();
-    open.store().await;
-    let completion = open.end(Outcome::Complete, answer_head.status, usage);
-    write_piece(buffers, reply, answer_head, &mut workspace, true);
-    let room = workspace.take_share();
-    buffers.workspaces.put_back(workspace);
-    if !open.written(completion, Stage::CompletionRecord).await {
+    open.wait_until_stored().await;
+    let completion = open.finish(Outcome::Complete, answer_head.status, usage);
+    append_chunk(buffers, reply, answer_head, &mut workspace, true);
+    let room = workspace.take_reservation();
+    buffers.workspaces.release(workspace);
+    if !open.wait_until_written(completion, Stage::CompletionRecord).await {
         return AfterExchange::Close;
     }
     let sent = send(buffers, reply).await;
     drop(room);
     if sent.is_ok() {
-        open.analyse(answer_head.events, usage);
+        open.analyse(answer_head.is_event_stream, usage);
     }
-    open.sent();
+    open.mark_sent();
     match sent {
         Ok(()) if reply.close => AfterExchange::Linger,
         Ok(()) => AfterExchange::Continue,
@@ -142,45 +146,49 @@ pub(super) async fn finish(
 }
 
 /// Ends an answer whose upstream has said itself that it failed, in an event that is about to leave.
-pub(super) async fn end_as_reported(
-    buffers: &Buffers,
+pub(super) async fn finish_as_reported(
+    buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     mut open: Box<OpenExchange>,
-    mut workspace: Box<Workspace>,
+    mut workspace: Box<ResponseWorkspace>,
 ) -> AfterExchange {
-    let Workspace { piece, held, .. } = &mut *workspace;
+    let ResponseWorkspace {
+        chunk: piece,
+        held_back: held,
+        ..
+    } = &mut *workspace;
     append(piece, held);
-    relay_piece(reply, answer_head, &mut open, &mut workspace, true);
-    open.store().await;
-    let completion = open.end(Outcome::UpstreamError, answer_head.status, workspace.usage());
-    if open.written(completion, Stage::CompletionRecord).await {
-        let _ = send_piece(buffers, reply, answer_head, &mut workspace).await;
-        open.sent();
+    relay_chunk(reply, answer_head, &mut open, &mut workspace, true);
+    open.wait_until_stored().await;
+    let completion = open.finish(Outcome::UpstreamError, answer_head.status, workspace.usage());
+    if open.wait_until_written(completion, Stage::CompletionRecord).await {
+        let _ = send_chunk(buffers, reply, answer_head, &mut workspace).await;
+        open.mark_sent();
     }
     AfterExchange::Close
 }
 
 /// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one. `event` says so.
-pub(super) async fn break_off(
-    buffers: &Buffers,
+pub(super) async fn abort_response(
+    buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
-    answer_head: &AnswerHead,
+    answer_head: &ClientResponseHead,
     mut open: Box<OpenExchange>,
     outcome: Outcome,
     event: &[u8],
-    mut workspace: Box<Workspace>,
+    mut workspace: Box<ResponseWorkspace>,
 ) -> AfterExchange {
-    if answer_head.events {
-        workspace.piece.extend_from_slice(event);
-        let _ = frame(reply, answer_head, &mut workspace.piece, true);
-        open.respond(&workspace.piece);
+    if answer_head.is_event_stream {
+        workspace.chunk.extend_from_slice(event);
+        let _ = frame_events(reply, answer_head, &mut workspace.chunk, true);
+        open.respond(&workspace.chunk);
     }
-    open.store().await;
-    let completion = open.end(outcome, answer_head.status, workspace.usage());
-    if answer_head.events && open.written(completion, Stage::CompletionRecord).await {
-        let _ = send_piece(buffers, reply, answer_head, &mut workspace).await;
-        open.sent();
+    open.wait_until_stored().await;
+    let completion = open.finish(outcome, answer_head.status, workspace.usage());
+    if answer_head.is_event_stream && open.wait_until_written(completion, Stage::CompletionRecord).await {
+        let _ = send_chunk(buffers, reply, answer_head, &mut workspace).await;
+        open.mark_sent();
     }
     AfterExchange::Close
 }

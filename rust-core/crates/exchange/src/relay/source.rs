@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use proofgate_base::lifecycle::Phase;
-use proofgate_upstream::attempt::READ;
-use proofgate_upstream::failure::{Aborted, Failure, Timeout};
+use proofgate_upstream::attempt::READ_BUFFER_BYTES;
+use proofgate_upstream::failure::{AbortReason, Failure, Timeout};
 use proofgate_upstream::upstream::UpstreamStream;
 use tokio::time::Instant;
 
@@ -15,90 +15,107 @@ use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
 /// Room for what is read that is kept for others, in bytes.
-const MAX_KEPT: usize = 64 * 1024;
+const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
 /// How long the end of a whole answer waits for the end of its transfer, so that the connection can serve again.
-pub(super) const END: Duration = Duration::from_secs(1);
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a part of an event waits for the rest before it is looked at.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PARTIAL_EVENT_WAIT: Duration = Duration::from_millis(100);
 
 /// Where an answer comes from.
 pub(super) struct Source<'r> {
     pub(super) gateway: &'r Gateway,
     pub(super) upstream: UpstreamStream,
     /// How long it may be silent.
-    pub(super) silence: Duration,
+    pub(super) silence_timeout: Duration,
     /// When its answer must be over.
-    pub(super) until: Option<Instant>,
+    pub(super) response_deadline: Option<Instant>,
 }
 
 impl Source<'_> {
     /// Waits for bytes from upstream; `false` at the end of its stream. It has waited for `waited` already.
-    pub(super) async fn read(&mut self, reply: &mut Reply<'_>, waited: Duration) -> Result<bool, Aborted> {
-        self.read_within(reply, self.silence.saturating_sub(waited)).await
+    pub(super) async fn read(
+        &mut self,
+        reply: &mut Reply<'_>,
+        waited: Duration,
+    ) -> Result<bool, AbortReason> {
+        self.read_with_timeout(reply, self.silence_timeout.saturating_sub(waited))
+            .await
     }
 
     /// The same, with less patience.
-    pub(super) async fn read_for(
+    pub(super) async fn read_at_most(
         &mut self,
         reply: &mut Reply<'_>,
         patience: Duration,
-    ) -> Result<bool, Aborted> {
-        self.read_within(reply, patience.min(self.silence)).await
+    ) -> Result<bool, AbortReason> {
+        self.read_with_timeout(reply, patience.min(self.silence_timeout))
+            .await
     }
 
     /// Goes on waiting for bytes of a stream that has been silent for `interval`: each time it has been, its client is told
     /// that it goes on.
-    pub(super) async fn read_beating(
+    pub(super) async fn read_with_heartbeats(
         &mut self,
         reply: &mut Reply<'_>,
         open: &mut OpenExchange,
         interval: Duration,
-    ) -> Result<bool, Aborted> {
-        let mut left = self.silence;
+    ) -> Result<bool, AbortReason> {
+        let mut left = self.silence_timeout;
         loop {
             left = left.saturating_sub(interval);
             if left.is_zero() {
-                return Err(Aborted::Upstream(Failure::timed_out(Timeout::Idle, self.until)));
+                return Err(AbortReason::Upstream(Failure::timed_out(
+                    Timeout::Idle,
+                    self.response_deadline,
+                )));
             }
             send_heartbeat(&self.gateway.buffers, reply, open).await?;
-            match self.read_within(reply, left.min(interval)).await {
-                Err(Aborted::Upstream(Failure::TimedOut(Timeout::Idle))) => {}
+            match self.read_with_timeout(reply, left.min(interval)).await {
+                Err(AbortReason::Upstream(Failure::TimedOut(Timeout::Idle))) => {}
                 read => return read,
             }
         }
     }
 
     /// The same for what only ends the transfer of an answer that is whole, of whose patience so much is left.
-    pub(super) async fn read_end(&mut self, reply: &mut Reply<'_>, left: Duration) -> Result<bool, Aborted> {
-        self.read_within(reply, left).await
+    pub(super) async fn read_end(
+        &mut self,
+        reply: &mut Reply<'_>,
+        left: Duration,
+    ) -> Result<bool, AbortReason> {
+        self.read_with_timeout(reply, left).await
     }
 
-    async fn read_within(&mut self, reply: &mut Reply<'_>, patience: Duration) -> Result<bool, Aborted> {
+    async fn read_with_timeout(
+        &mut self,
+        reply: &mut Reply<'_>,
+        patience: Duration,
+    ) -> Result<bool, AbortReason> {
         let (upstream, incoming, buffer) = (
             &mut self.upstream,
             &self.gateway.buffers.incoming,
             &mut reply.buffers.upstream,
         );
         // What waits has no memory: of the connections that wait, one reads at a time.
-        let read = poll_fn(|context| upstream.poll_fill(context, incoming, buffer, READ));
+        let read = poll_fn(|context| upstream.poll_fill(context, incoming, buffer, READ_BUFFER_BYTES));
         tokio::select! {
             biased;
-            read = reply.deadline.within_until(patience, self.until, read) => match read {
+            read = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, read) => match read {
                 Ok(Ok(length)) => Ok(length != 0),
-                Ok(Err(_)) => Err(Aborted::Upstream(Failure::Unreachable)),
-                Err(_) => Err(Aborted::Upstream(Failure::timed_out(Timeout::Idle, self.until))),
+                Ok(Err(_)) => Err(AbortReason::Upstream(Failure::Unreachable)),
+                Err(_) => Err(AbortReason::Upstream(Failure::timed_out(Timeout::Idle, self.response_deadline))),
             },
-            () = reply.client.gone() => Err(Aborted::Client),
-            () = reply.lifecycle.reached(Phase::Cancelled) => Err(Aborted::Upstream(Failure::Drained)),
+            () = reply.client.wait_until_gone() => Err(AbortReason::Client),
+            () = reply.lifecycle.wait_for(Phase::Cancelled) => Err(AbortReason::Upstream(Failure::Draining)),
         }
     }
 
     /// Gives the upstream buffer, of which everything has been used, to whoever reads next.
-    pub(super) fn lend(&self, reply: &mut Reply<'_>) {
+    pub(super) fn release_buffer(&self, reply: &mut Reply<'_>) {
         let buffer = std::mem::take(&mut reply.buffers.upstream);
-        if buffer.capacity() <= MAX_KEPT {
+        if buffer.capacity() <= MAX_RETAINED_BYTES {
             self.gateway.buffers.incoming.set(buffer);
         }
     }

@@ -2,146 +2,159 @@
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::EventMeaning;
-use proofgate_translate::{AnswerError, Step};
-use proofgate_upstream::failure::{Aborted, Failure};
-use proofgate_upstream::translation::Translation;
+use proofgate_translate::{ResponseError, StreamStatus};
+use proofgate_upstream::failure::{AbortReason, Failure};
+use proofgate_upstream::translation::ResponseTranslator;
 use proofgate_wire::encode;
 
-use super::passage::Passage;
+use super::passage::ResponsePipeline;
 
 /// What of an error's body is read, in bytes.
-const MOST_OF_AN_ERROR: usize = 64 * 1024;
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-impl Passage<'_> {
+impl ResponsePipeline<'_> {
     /// Keeps bytes of an answer that is no stream: it is translated when it is whole.
-    pub(super) fn keep_to_translate(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn buffer_for_translation(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         self.workspace.usage.push(bytes);
-        self.gateway.buffers.spare.lend(&mut self.workspace.partial);
+        self.gateway.buffers.pool.acquire(&mut self.workspace.partial);
         self.workspace.partial.extend_from_slice(bytes);
-        self.take_room_for_partial()
+        self.reserve_for_partial()
     }
 
     /// Takes room for what is kept of an answer, or of an event, until it is whole.
-    pub(super) fn take_room_for_partial(&mut self) -> Result<(), Aborted> {
+    pub(super) fn reserve_for_partial(&mut self) -> Result<(), AbortReason> {
         let length = self.workspace.partial.len();
-        let most = self.open.catalog.terms.limits.body_bytes;
-        if length as u64 > most || self.workspace.make_room(length).is_err() {
-            return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
+        let most = self.open.catalog.settings.limits.body_bytes;
+        if length as u64 > most || self.workspace.reserve(length).is_err() {
+            return Err(AbortReason::Policy(Rejection::RESPONSE_OVERLOADED));
         }
         Ok(())
     }
 
     /// Translates the events that end in `bytes`, and keeps the rest for theirs.
-    pub(super) fn translate_events(&mut self, bytes: &[u8]) -> Result<(), Aborted> {
+    pub(super) fn translate_events(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         let mut at = 0;
-        while let Some(length) = self.progress.ends.next_end(&bytes[at..]) {
+        while let Some(length) = self.progress.event_ends.next_boundary(&bytes[at..]) {
             self.translate_event(&bytes[at..at + length])?;
             at += length;
         }
-        self.keep(&bytes[at..])
+        self.buffer_partial(&bytes[at..])
     }
 
     /// Translates a whole event, and lets go what the client gets for it.
-    pub(super) fn translate_event(&mut self, event: &[u8]) -> Result<(), Aborted> {
-        self.progress.events += u64::from(!event.starts_with(b":"));
+    pub(super) fn translate_event(&mut self, event: &[u8]) -> Result<(), AbortReason> {
+        self.progress.event_count += u64::from(!event.starts_with(b":"));
         self.workspace.usage.push_event(event);
-        if self.progress.ended {
+        if self.progress.has_end_marker {
             // The client has its end; what stands behind the provider's is nothing to it.
             return Ok(());
         }
         let Some(translation) = &mut self.progress.translation else {
             return Ok(());
         };
-        self.progress.finish.event(event);
+        self.progress.stream_finish.read_event(event);
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
-        let released = match translation.event(event, &mut out).map_err(failed)? {
-            Step::Continues if EventMeaning::of(self.progress.dialect, event) == EventMeaning::GoodEnd => {
-                Err(Aborted::Upstream(Failure::Unfinished))
+        let released = match translation
+            .translate_event(event, &mut out)
+            .map_err(translation_failed)?
+        {
+            StreamStatus::InProgress
+                if EventMeaning::classify(self.progress.dialect, event) == EventMeaning::SuccessfulEnd =>
+            {
+                Err(AbortReason::Upstream(Failure::TruncatedStream))
             }
-            Step::Continues => self.release(&out),
-            Step::Ended => {
-                self.progress.ended = true;
+            StreamStatus::InProgress => self.release(&out),
+            StreamStatus::Finished => {
+                self.progress.has_end_marker = true;
                 self.release(&out)
             }
-            Step::Failed => self.fail(&out),
+            StreamStatus::Failed => self.relay_failure(&out),
         };
         self.progress.translated = out;
         released
     }
 
     /// Takes the end of a stream that has had no good end; says whether its dialect takes that for one.
-    pub(super) fn finish_stream(&mut self) -> Result<bool, Aborted> {
+    pub(super) fn finish_stream(&mut self) -> Result<bool, AbortReason> {
         let Some(translation) = &mut self.progress.translation else {
             return self.finish_candidates();
         };
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
-        let is_whole = match translation.passes_events() {
+        let is_whole = match translation.passes_events_through() {
             // Of frames the last one may be cut, and Bedrock sends all of its events.
-            true if self.progress.frames.is_some() => false,
-            true => self.progress.finish.is_whole_with(&self.workspace.partial),
+            true if self.progress.frame_reader.is_some() => false,
+            true => self
+                .progress
+                .stream_finish
+                .is_complete_with(&self.workspace.partial),
             false => translation.finish(&mut out).unwrap_or(false),
         };
         if !is_whole {
             return Ok(false);
         }
-        self.progress.ended = true;
+        self.progress.has_end_marker = true;
         self.release(&out)?;
         Ok(true)
     }
 
     /// The same of a stream that leaves as it came. What says that it failed may have no end of its own.
-    fn finish_candidates(&mut self) -> Result<bool, Aborted> {
+    fn finish_candidates(&mut self) -> Result<bool, AbortReason> {
         let Some(candidates) = &mut self.progress.candidates else {
-            self.progress.ended = self.progress.finish.is_whole_with(&self.workspace.partial);
-            return Ok(self.progress.ended);
+            self.progress.has_end_marker = self
+                .progress
+                .stream_finish
+                .is_complete_with(&self.workspace.partial);
+            return Ok(self.progress.has_end_marker);
         };
-        if candidates.event(&self.workspace.partial) == EventMeaning::Failure {
+        if candidates.read_event(&self.workspace.partial) == EventMeaning::Failure {
             let rest = std::mem::take(&mut self.workspace.partial);
-            return self.fail(&rest).map(|()| false);
+            return self.relay_failure(&rest).map(|()| false);
         }
-        self.progress.ended = candidates.are_whole();
-        Ok(self.progress.ended)
+        self.progress.has_end_marker = candidates.are_all_finished();
+        Ok(self.progress.has_end_marker)
     }
 
     /// Adds to the head, which has not left, what the provider said in the body.
-    fn say_when_to_retry(&mut self, seconds: u64) {
+    fn write_retry_after(&mut self, seconds: u64) {
         const NAME: &[u8] = b"retry-after:";
         let mut lines = self.head.split(|byte| *byte == b'\n');
         let is_there = lines.any(|line| {
             let name = line.get(..NAME.len());
             name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
         });
-        if self.answer_head.open_head && !is_there {
+        if self.answer_head.is_head_incomplete && !is_there {
             // Digits can be written as a value.
             let _ = encode::write_header(self.head, "retry-after", seconds.to_string().as_bytes());
         }
     }
 
     /// Takes the end of an answer that is no stream, and translates it.
-    pub(super) fn finish_translated(&mut self, translation: &Translation) -> Result<(), Aborted> {
-        if self.answer_head.events {
+    pub(super) fn finish_translated(&mut self, translation: &ResponseTranslator) -> Result<(), AbortReason> {
+        if self.answer_head.is_event_stream {
             return Ok(());
         }
         let body = std::mem::take(&mut self.workspace.partial);
         // The room is kept until all of it is sent.
-        let most = translation.most_of_answer(body.len());
-        if self.workspace.make_room(most).is_err() {
-            return Err(Aborted::Policy(Rejection::ANSWER_OVERLOADED));
+        let most = translation.max_response_bytes(body.len());
+        if self.workspace.reserve(most).is_err() {
+            return Err(AbortReason::Policy(Rejection::RESPONSE_OVERLOADED));
         }
         let mut out = Vec::new();
         if self.answer_head.is_success() {
             if translation.is_streamed() {
-                return Err(failed(AnswerError::Malformed("it is not a stream")));
+                return Err(translation_failed(ResponseError::Malformed("it is not a stream")));
             }
-            translation.answer(&body, &mut out).map_err(failed)?;
+            translation
+                .write_response(&body, &mut out)
+                .map_err(translation_failed)?;
         } else {
-            let read = &body[..body.len().min(MOST_OF_AN_ERROR)];
+            let read = &body[..body.len().min(MAX_ERROR_BYTES)];
             let kind = self.answer_head.error_kind.as_deref();
-            translation.error(self.answer_head.status, kind, read, &mut out);
+            translation.write_error(self.answer_head.status, kind, read, &mut out);
             if let Some(seconds) = translation.retry_after(read) {
-                self.say_when_to_retry(seconds);
+                self.write_retry_after(seconds);
             }
         }
         self.release(&out)
@@ -149,6 +162,6 @@ impl Passage<'_> {
 }
 
 /// What is wrong with an answer that cannot be translated.
-fn failed(_error: AnswerError) -> Aborted {
-    Aborted::Upstream(Failure::Untranslatable)
+fn translation_failed(_error: ResponseError) -> AbortReason {
+    AbortReason::Upstream(Failure::Untranslatable)
 }

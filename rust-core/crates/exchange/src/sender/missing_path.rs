@@ -1,10 +1,10 @@
 //! Whether a provider lacks the path that a request was sent to, and not what the request names.
 
 /// Bytes of a body that are looked at.
-const MOST: usize = 4096;
+const MAX_BODY_BYTES: usize = 4096;
 
 /// What a request to Responses names, by the words in which providers say that it is missing.
-const NAMED: [&str; 7] = [
+const RESOURCE_WORDS: [&str; 7] = [
     "model",
     "deployment",
     "previous_response",
@@ -16,9 +16,9 @@ const NAMED: [&str; 7] = [
 
 /// Whether an answer of 404 or 405 says that nothing is at its path.
 pub(super) fn is_missing_path(status: u16, body: &[u8]) -> bool {
-    let said = body.get(..MOST).unwrap_or(body);
+    let said = body.get(..MAX_BODY_BYTES).unwrap_or(body);
     let said = String::from_utf8_lossy(said).to_ascii_lowercase();
-    status == 405 || !NAMED.iter().any(|named| said.contains(named))
+    status == 405 || !RESOURCE_WORDS.iter().any(|named| said.contains(named))
 }
 
 #[cfg(test)]

@@ -12,23 +12,25 @@ use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::Outcome;
 use proofgate_stages::{Span, Stage};
-use proofgate_upstream::attempt::{Lent, Reached, Request, ResponseStarted, hear, send};
-use proofgate_upstream::delivery::{Executed, Listened, listen, send_piece};
+use proofgate_upstream::attempt::{
+    AttemptProgress, Request, ResponseStarted, SharedBuffers, read_response_head, send,
+};
+use proofgate_upstream::delivery::{ExecutionState, UpstreamResponded, send_chunk, wait_for_early_response};
 use proofgate_upstream::failure::{Failure, Timeout};
 use proofgate_upstream::upstream::UpstreamStream;
 use proofgate_wire::{Limits, ResponseHead};
 use tokio::time::Instant;
 
 use crate::batch_lines;
-use crate::body::NoRequest;
+use crate::body::RequestReadError;
 use crate::incoming_call::IncomingCall;
-use crate::judged::{DeniedRequest, owned};
+use crate::judged::{DeniedRequest, into_owned_note};
 use crate::open_exchange::OpenExchange;
 use crate::request_policy;
 use crate::upload::Upload;
 
 /// Why a request has not come to an answer.
-pub(super) enum Broken {
+pub(super) enum UploadError {
     Upstream(Failure),
     /// The client did not wait for it.
     ClientGone,
@@ -36,23 +38,25 @@ pub(super) enum Broken {
     Refused(Rejection, Outcome),
 }
 
-impl From<Failure> for Broken {
+impl From<Failure> for UploadError {
     fn from(failure: Failure) -> Self {
-        Broken::Upstream(failure)
+        UploadError::Upstream(failure)
     }
 }
 
-impl From<NoRequest> for Broken {
-    fn from(broken: NoRequest) -> Self {
+impl From<RequestReadError> for UploadError {
+    fn from(broken: RequestReadError) -> Self {
         match broken {
-            NoRequest::Gone => Broken::ClientGone,
-            NoRequest::Rejected(rejection) => Broken::Refused(rejection, Outcome::ClientDisconnect),
+            RequestReadError::ClientGone => UploadError::ClientGone,
+            RequestReadError::Rejected(rejection) => {
+                UploadError::Refused(rejection, Outcome::ClientDisconnect)
+            }
         }
     }
 }
 
 /// What a body that passes needs of its exchange.
-pub(super) struct Passing<'p, 'c> {
+pub(super) struct StreamedUpload<'p, 'c> {
     pub(super) incoming: &'p IncomingCall<'c>,
     /// The model that is asked for.
     pub(super) model: &'p str,
@@ -62,93 +66,94 @@ pub(super) struct Passing<'p, 'c> {
     pub(super) open: &'p mut OpenExchange,
     pub(super) upload: &'p mut Upload,
     /// When the answer must be over.
-    pub(super) until: Option<Instant>,
+    pub(super) response_deadline: Option<Instant>,
     pub(super) limits: Limits,
-    pub(super) lent: Lent<'p>,
+    pub(super) borrowed: SharedBuffers<'p>,
     /// Whether anything of the rest has been taken.
-    pub(super) has_passed: &'p Cell<bool>,
+    pub(super) has_sent_rest: &'p Cell<bool>,
     /// Whether the client's connection ends with the answer.
-    pub(super) closes: &'p Cell<bool>,
+    pub(super) should_close: &'p Cell<bool>,
 }
 
-impl Passing<'_, '_> {
+impl StreamedUpload<'_, '_> {
     /// Sends the request and the rest of its body, and reads the head of the answer.
     pub(super) async fn attempt<H>(
         mut self,
         request: Request<'_>,
         answer: &mut Vec<u8>,
         accept: impl FnMut(&ResponseHead<'_>) -> Result<H, Failure>,
-    ) -> Result<ResponseStarted<H>, Broken> {
+    ) -> Result<ResponseStarted<H>, UploadError> {
         answer.clear();
-        let in_chunks = request.rest.is_some_and(|rest| rest.is_none());
-        let (first_byte, idle) = (request.to.first_byte, request.to.idle);
-        let (limits, lent) = (self.limits, self.lent);
-        let mut reached = Reached::default();
+        let in_chunks = request.incoming_length.is_some_and(|rest| rest.is_none());
+        let (first_byte, idle) = (request.upstream.first_byte_timeout, request.upstream.idle_timeout);
+        let (limits, lent) = (self.limits, self.borrowed);
+        let mut reached = AttemptProgress::default();
         let mut span = std::mem::take(&mut self.open.span);
         let sending = send(request, limits, &mut reached, &mut span, lent, answer);
         let sent = tokio::select! {
             biased;
-            sent = self.deadline.within_until(first_byte, self.until, sending) => {
-                sent.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.until))).map_err(Broken::from)
+            sent = self.deadline.with_timeout_and_deadline(first_byte, self.response_deadline, sending) => {
+                sent.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.response_deadline))).map_err(UploadError::from)
             }
-            () = self.lifecycle.reached(Phase::Cancelled) => Err(Failure::Drained.into()),
+            () = self.lifecycle.wait_for(Phase::Cancelled) => Err(Failure::Draining.into()),
         };
         self.open.span = span;
         let mut connection = sent?;
-        if !connection.is_spent() {
-            self.has_passed.set(true);
-            let in_chunks = in_chunks && !connection.ends_bodies();
-            let whole = self.pass(&mut connection, in_chunks, idle, answer).await;
+        if !connection.is_reuse_forbidden() {
+            self.has_sent_rest.set(true);
+            let in_chunks = in_chunks && !connection.delimits_bodies();
+            let whole = self.send_rest(&mut connection, in_chunks, idle, answer).await;
             match whole {
                 Ok(true) => {
-                    connection.end_body();
-                    self.open.reached.executed = Executed::Maybe;
-                    if let Some(attending) = &mut self.open.attending {
-                        attending.is_whole(Instant::now().into_std());
+                    connection.finish_body();
+                    self.open.attempt_progress.execution = ExecutionState::MaybeExecuted;
+                    if let Some(attending) = &mut self.open.in_flight {
+                        attending.mark_complete(Instant::now().into_std());
                     }
                 }
-                Ok(false) => connection.spend(),
+                Ok(false) => connection.forbid_reuse(),
                 Err(broken) => return Err(broken),
             }
         }
         self.open.span.lap_now(Stage::UpstreamWrite);
-        if !self.upload.is_over() {
-            self.closes.set(true);
+        if !self.upload.is_sent() {
+            self.should_close.set(true);
         }
-        let (reached, span): (&mut Reached, &mut Span) = (&mut self.open.reached, &mut self.open.span);
-        let hearing = hear(connection, limits, reached, span, lent, answer, accept);
+        let (reached, span): (&mut AttemptProgress, &mut Span) =
+            (&mut self.open.attempt_progress, &mut self.open.span);
+        let hearing = read_response_head(connection, limits, reached, span, lent, answer, accept);
         tokio::select! {
             biased;
-            begun = self.deadline.within_until(first_byte, self.until, hearing) => {
-                Ok(begun.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.until)))?)
+            begun = self.deadline.with_timeout_and_deadline(first_byte, self.response_deadline, hearing) => {
+                Ok(begun.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.response_deadline)))?)
             }
-            () = self.client.gone() => Err(Broken::ClientGone),
-            () = self.lifecycle.reached(Phase::Cancelled) => Err(Failure::Drained.into()),
+            () = self.client.wait_until_gone() => Err(UploadError::ClientGone),
+            () = self.lifecycle.wait_for(Phase::Cancelled) => Err(Failure::Draining.into()),
         }
     }
 
     /// Passes the rest of the body on; says whether all of it has left. If not, the provider answers, or is gone.
-    async fn pass(
+    async fn send_rest(
         &mut self,
         connection: &mut UpstreamStream,
         in_chunks: bool,
         idle: Duration,
         early: &mut Vec<u8>,
-    ) -> Result<bool, Broken> {
+    ) -> Result<bool, UploadError> {
         let limits = self.limits;
-        let incoming = self.lent.incoming;
+        let incoming = self.borrowed.incoming;
         let mut frame = Vec::new();
         // What had come before and was not held for the admission.
         self.open.receive(&self.upload.pending);
         loop {
             let before = self.upload.pending.len();
-            let taken = self.upload.take(self.client);
+            let taken = self.upload.read_input(self.client);
             self.open
                 .receive(self.upload.pending.get(before..).unwrap_or_default());
             taken?;
-            self.judge().await?;
-            let length = self.upload.may_leave();
-            let is_last = self.upload.ended && length == self.upload.pending.len();
+            self.judge_pending().await?;
+            let length = self.upload.releasable_bytes();
+            let is_last = self.upload.is_body_complete && length == self.upload.pending.len();
             if length > 0 || is_last {
                 frame.clear();
                 if in_chunks && length > 0 {
@@ -161,27 +166,27 @@ impl Passing<'_, '_> {
                     b""
                 };
                 let piece = self.upload.pending.get(..length).unwrap_or_default();
-                let sending = send_piece(connection, [&frame[..], piece, end], &limits, incoming, early);
+                let sending = send_chunk(connection, [&frame[..], piece, end], &limits, incoming, early);
                 let sent = tokio::select! {
                     biased;
-                    sent = self.deadline.within_until(idle, self.until, sending) => {
-                        sent.map_err(|_| Failure::timed_out(Timeout::Idle, self.until))?
+                    sent = self.deadline.with_timeout_and_deadline(idle, self.response_deadline, sending) => {
+                        sent.map_err(|_| Failure::timed_out(Timeout::Idle, self.response_deadline))?
                     }
-                    () = self.lifecycle.reached(Phase::Cancelled) => return Err(Failure::Drained.into()),
+                    () = self.lifecycle.wait_for(Phase::Cancelled) => return Err(Failure::Draining.into()),
                 };
                 if !sent {
                     return Ok(false);
                 }
-                self.upload.has_left(length);
+                self.upload.mark_sent(length);
             }
-            if self.upload.is_over() {
-                self.open.received_whole();
+            if self.upload.is_sent() {
+                self.open.finish_receiving();
                 return Ok(true);
             }
-            let waiting = self.upload.wait(self.client);
-            let listening = listen(connection, &limits, incoming, early);
+            let waiting = self.upload.wait_for_input(self.client);
+            let listening = wait_for_early_response(connection, &limits, incoming, early);
             let over = async {
-                match self.until {
+                match self.response_deadline {
                     Some(until) => tokio::time::sleep_until(until).await,
                     None => std::future::pending().await,
                 }
@@ -189,38 +194,38 @@ impl Passing<'_, '_> {
             tokio::select! {
                 biased;
                 waited = waiting => waited?,
-                Listened = listening => return Ok(false),
-                () = over => return Err(Failure::TimedOut(Timeout::Answer).into()),
-                () = self.lifecycle.reached(Phase::Cancelled) => return Err(Failure::Drained.into()),
+                UpstreamResponded = listening => return Ok(false),
+                () = over => return Err(Failure::TimedOut(Timeout::Exchange).into()),
+                () = self.lifecycle.wait_for(Phase::Cancelled) => return Err(Failure::Draining.into()),
             }
         }
     }
 
     /// Has the rules look at what has come behind a file, and at the lines of a batch's input.
-    async fn judge(&mut self) -> Result<(), Broken> {
+    async fn judge_pending(&mut self) -> Result<(), UploadError> {
         if let Some(lines) = self.upload.take_lines() {
             // Boxed: only those uploads need the room.
-            let judged = Box::pin(batch_lines::judge(self.incoming, &lines)).await;
-            let note = judged.map_err(|denied| self.denied(*denied))?;
+            let judged = Box::pin(batch_lines::judge_lines(self.incoming, &lines)).await;
+            let note = judged.map_err(|denied| self.deny(*denied))?;
             if let (None, Some(note)) = (&self.open.policy, note) {
-                self.open.policy = Some(owned(note));
+                self.open.policy = Some(into_owned_note(note));
             }
         }
-        let Some(text) = self.upload.unjudged() else {
+        let Some(text) = self.upload.uninspected_text() else {
             return Ok(());
         };
         let judged = request_policy::judge_form(self.incoming, self.model, text).await;
-        judged.map_err(|denied| self.denied(*denied))?;
-        self.upload.judged();
+        judged.map_err(|denied| self.deny(*denied))?;
+        self.upload.mark_inspected();
         Ok(())
     }
 
-    fn denied(&mut self, denied: DeniedRequest<'_>) -> Broken {
-        self.open.policy = denied.note.map(owned);
+    fn deny(&mut self, denied: DeniedRequest<'_>) -> UploadError {
+        self.open.policy = denied.note.map(into_owned_note);
         let outcome = match denied.rejection.status {
             403 => Outcome::PolicyBlocked,
             _ => Outcome::ClientDisconnect,
         };
-        Broken::Refused(denied.rejection, outcome)
+        UploadError::Refused(denied.rejection, outcome)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proofgate_prices::{Entry, Price, PriceTable, Seller};
+use proofgate_prices::{Price, PriceEntry, PriceTable, Seller};
 use proofgate_providers::Dialect;
 use serde_json::json;
 
@@ -195,7 +195,7 @@ impl Vendor {
         entry["effective_from"] = json!(0);
         (entry["max_input_tokens"], entry["max_output_tokens"]) =
             (json!(self.window().0), json!(self.window().1));
-        let entry: Entry = serde_json::from_value(entry).unwrap();
+        let entry: PriceEntry = serde_json::from_value(entry).unwrap();
         let seller = Seller {
             provider: "vendor",
             host: "api.vendor.example",

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use proofgate_base::client::AfterExchange;
-use proofgate_exchange::body::NoRequest;
+use proofgate_exchange::body::RequestReadError;
 use proofgate_exchange::endpoint::Route;
 use proofgate_exchange::exchange;
 use proofgate_exchange::incoming_call::IncomingCall;
@@ -15,15 +15,15 @@ use proofgate_multipart::Boundary;
 use proofgate_stages::{Span, Stage};
 use proofgate_wire::parse_request;
 
-use super::{Connection, Request, RequestSoFar};
+use super::{Connection, PartialRequest, Request};
 
 impl Connection {
     /// Serves a request with a form behind a head of `length` bytes.
-    pub(super) async fn form(
+    pub(super) async fn serve_form(
         &mut self,
         mut request: Request,
         boundary: Boundary,
-        mut known: RequestSoFar,
+        mut known: PartialRequest,
         length: usize,
         now: Instant,
         mut span: Span,
@@ -33,7 +33,7 @@ impl Connection {
         };
         let head = self.client.input[..length].to_vec();
         self.client.input.consume(length);
-        let terms = &self.catalog.terms;
+        let terms = &self.catalog.settings;
         let framing = request.framing;
         let mut upload = Box::new(Upload::new(
             &boundary,
@@ -45,78 +45,78 @@ impl Connection {
         let asks = request.expect_continue;
         let (client, lifecycle) = (&mut self.client, &mut self.lifecycle);
         let held = upload
-            .hold(client, lifecycle, &boundary, framing, terms, asks)
+            .buffer_form(client, lifecycle, &boundary, framing, terms, asks)
             .await;
         let renewed = held.and_then(|held| {
-            self.renew(&mut request, &head, now, &mut known)?;
+            self.reauthenticate(&mut request, &head, now, &mut known)?;
             Ok(held)
         });
         let held = match renewed {
             Ok(held) => held,
-            Err(unserved) => return self.unserved(unserved, known, span).await,
+            Err(unserved) => return self.reject(unserved, known, span).await,
         };
         drop(head);
         span.lap_now(Stage::Body);
         let stored = match &request.route {
-            Route::Stored(call) => Some(&**call),
+            Route::StoredObject(call) => Some(&**call),
             _ => None,
         };
-        let close = !request.keep_alive || self.is_leaving(now);
+        let close = !request.keep_alive || self.should_close(now);
         let call = IncomingCall {
             gateway: &self.gateway,
             catalog: &self.catalog,
             identity: &request.identity,
             dialect,
-            in_path: None,
-            stored,
-            fields: None,
+            path_params: None,
+            stored_call: stored,
+            anthropic_headers: None,
             attribution: &mut self.attribution,
             client_address: self.peer.address,
             approvals: &[],
             config: request.config,
             observed: known.observed.take(),
             body: &held.body,
-            as_it_came: &held.body,
+            original_body: &held.body,
             form: Some(&held),
-            upload: Cell::new(held.coming.is_some().then_some(upload)),
-            now,
-            body_at: Instant::now(),
+            upload: Cell::new(held.pending_body.is_some().then_some(upload)),
+            head_received_at: now,
+            body_received_at: Instant::now(),
             span,
             series: None,
-            own_fields: 0,
+            own_headers_length: 0,
         };
         let back = Reply {
             client: &mut self.client,
             buffers: &mut self.buffers,
-            extra: &mut self.extra,
+            extra: &mut self.extra_headers,
             lifecycle: &mut self.lifecycle,
             deadline: &mut self.deadline,
             close,
             dialect,
-            frames: None,
+            frame_writer: None,
         };
         let after = exchange::run(call, back).await;
-        self.attribution.forget();
-        self.buffers.give_back(&self.gateway.buffers.spare);
+        self.attribution.clear();
+        self.buffers.release(&self.gateway.buffers.pool);
         after
     }
 
     /// Finds out anew who sends a form, and follows what is in force now, where that has changed since its head.
-    fn renew(
+    fn reauthenticate(
         &mut self,
         request: &mut Request,
         head: &[u8],
         now: Instant,
-        known: &mut RequestSoFar,
-    ) -> Result<(), NoRequest> {
+        known: &mut PartialRequest,
+    ) -> Result<(), RequestReadError> {
         let (catalog, config) = (self.gateway.catalog(), self.gateway.observers.recorder.config());
         if Rc::ptr_eq(&catalog, &self.catalog) && config == request.config {
             return Ok(());
         }
         self.catalog = catalog;
         request.config = config;
-        let head = parse_request(head, &self.catalog.terms.head_limits)?;
-        request.identity = self.sender(&head, &request.route, now, known)?;
+        let head = parse_request(head, &self.catalog.settings.head_limits)?;
+        request.identity = self.authenticate(&head, &request.route, now, known)?;
         Ok(())
     }
 }

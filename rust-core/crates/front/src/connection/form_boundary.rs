@@ -4,12 +4,12 @@ use proofgate_multipart::{Boundary, MultipartError};
 use proofgate_wire::Headers;
 
 /// The boundary of a form.
-pub(super) fn boundary(headers: &Headers<'_>) -> Result<Boundary, MultipartError> {
+pub(super) fn parse_boundary(headers: &Headers<'_>) -> Result<Boundary, MultipartError> {
     let mut types = headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     match (types.next(), types.next()) {
-        (Some((_, value)), None) => Boundary::of(value),
-        _ => Err(MultipartError::ContentType),
+        (Some((_, value)), None) => Boundary::from_content_type(value),
+        _ => Err(MultipartError::InvalidContentType),
     }
 }

@@ -3,7 +3,7 @@
 //! There is one front door. What guards, authenticates, limits, judges, forwards and records a request reads HTTP/1.1,
 //! so a stream's request is written as HTTP/1.1 into one end of a pipe, [`connection::serve`](crate::connection::serve)
 //! works on the other end, and its answer comes back the same way. Writing the request is the only thing that is done
-//! here and not there, and it repairs nothing: see [`request`].
+//! here and not there, and it repairs nothing: see [`read_request`].
 
 mod request;
 mod response;
@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
 use self::request::MALFORMED;
-use self::session::{Ending, MAX_STREAMS, Session};
+use self::session::{MAX_STREAMS, Session, SessionEnd};
 
 /// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -47,20 +47,22 @@ pub(super) async fn serve(
     room: Arc<Semaphore>,
 ) -> bool {
     let catalog = gateway.catalog();
-    let timeouts = catalog.terms.timeouts;
-    let handshake = settings(catalog.terms.limits.head_bytes).handshake(&mut socket);
+    let timeouts = catalog.settings.timeouts;
+    let handshake = settings(catalog.settings.limits.head_bytes).handshake(&mut socket);
     drop(catalog);
     let mut session = Session::new(Rc::clone(&gateway), lifecycle, peer.clone(), room, timeouts);
     let ending = match timeout(timeouts.client_head, handshake).await {
         Ok(Ok(connection)) => session.run(connection).await,
-        Ok(Err(error)) => Ending::of(&error),
-        Err(_) => Ending::Silent,
+        Ok(Err(error)) => SessionEnd::from_error(&error),
+        Err(_) => SessionEnd::Unresponsive,
     };
-    let panicked = session.end().await;
-    if ending == Ending::Broken {
-        gateway.reject(&MALFORMED, RejectedRequest::of(&peer)).await;
+    let panicked = session.finish().await;
+    if ending == SessionEnd::Broken {
+        gateway
+            .reject(&MALFORMED, RejectedRequest::from_peer(&peer))
+            .await;
     }
-    if ending != Ending::Silent {
+    if ending != SessionEnd::Unresponsive {
         linger(socket).await;
     }
     panicked

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proofgate_base::client::{ClientStream, linger};
 use proofgate_base::lifecycle::{Lifecycle, Phase};
-use proofgate_base::routing::{Peer, Routed, RoutingKey};
+use proofgate_base::routing::{Peer, RoutingKey, TenantRoute};
 use proofgate_exchange::gateway::Gateway;
 use proofgate_stages::Interval;
 use proofgate_upstream::client_tls::{ClientTls, HTTP2};
@@ -22,7 +22,7 @@ use super::http2;
 use crate::connection;
 
 /// Before the next attempt to accept a connection, after one that the system refused.
-const PAUSE: Duration = Duration::from_millis(20);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// How often that is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
@@ -54,18 +54,18 @@ pub async fn accept(
                     let _ = stream.set_nodelay(true);
                     gateway.observers.metrics.connection_opened();
                     let streams = Arc::clone(&streams);
-                    let peer = Peer::new(Routed::Anyone, address);
-                    connections.spawn_local(begin(Rc::clone(gateway), stream, peer, view.clone(), streams));
+                    let peer = Peer::new(TenantRoute::AnyTenant, address);
+                    connections.spawn_local(serve_connection(Rc::clone(gateway), stream, peer, view.clone(), streams));
                 }
                 Err(error) => {
                     gateway.observers.metrics.accept_failed();
                     report(&error, &mut reported);
                     // Out of file descriptors or memory: what is in use must come back first.
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
-            Some(ended) = connections.join_next(), if !connections.is_empty() => count_end(gateway, ended),
-            () = lifecycle.reached(Phase::Draining) => return connections,
+            Some(ended) = connections.join_next(), if !connections.is_empty() => record_end(gateway, ended),
+            () = lifecycle.wait_for(Phase::Draining) => return connections,
         }
     }
 }
@@ -80,7 +80,7 @@ fn report(error: &io::Error, reported: &mut Option<Instant>) {
 }
 
 /// Reads what comes before the first request of a connection, then serves it; says whether a part of it panicked.
-async fn begin(
+async fn serve_connection(
     gateway: Rc<Gateway>,
     mut tcp: TcpStream,
     mut peer: Peer,
@@ -89,16 +89,16 @@ async fn begin(
 ) -> bool {
     let ready = gateway.observers.profiler.timer();
     let catalog = gateway.catalog();
-    let within = catalog.terms.timeouts.client_head;
-    if let Some(key) = &catalog.terms.routing_key {
-        let Ok(Some(told)) = timeout(within, proxy_header(&mut tcp, key, peer)).await else {
+    let within = catalog.settings.timeouts.client_head;
+    if let Some(key) = &catalog.settings.routing_key {
+        let Ok(Some(told)) = timeout(within, read_proxy_header(&mut tcp, key, peer)).await else {
             return false;
         };
         peer = told;
     }
-    let tls = catalog.terms.tls.clone();
+    let tls = catalog.settings.tls.clone();
     drop(catalog);
-    let Ok(tls) = timeout(within, spoken(tls, &tcp)).await else {
+    let Ok(tls) = timeout(within, select_tls(tls, &tcp)).await else {
         return false;
     };
     let stream = match tls {
@@ -125,7 +125,7 @@ async fn begin(
 /// The TLS that a connection is to begin with; `None` for none.
 ///
 /// Where both are served, the first byte tells them apart: that of TLS begins no request.
-async fn spoken(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerConfig>> {
+async fn select_tls(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerConfig>> {
     let tls = tls?;
     if tls.accept_plain {
         let mut first = [0];
@@ -138,11 +138,11 @@ async fn spoken(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerCon
 }
 
 /// What the load balancer says of a connection that `balancer` opened; `None` when what it begins with is not a PROXY header.
-async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Peer) -> Option<Peer> {
+async fn read_proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Peer) -> Option<Peer> {
     let mut header = vec![0; PROXY_FIXED_BYTES];
     stream.read_exact(&mut header).await.ok()?;
     if let Some(parsed) = parse_proxy_header(&header).ok()? {
-        return Some(told(&parsed, key, balancer));
+        return Some(peer_from_header(&parsed, key, balancer));
     }
     let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
     if rest > PROXY_REST_BYTES {
@@ -151,27 +151,30 @@ async fn proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Peer) 
     header.resize(PROXY_FIXED_BYTES + rest, 0);
     stream.read_exact(&mut header[PROXY_FIXED_BYTES..]).await.ok()?;
     let parsed = parse_proxy_header(&header).ok()??;
-    Some(told(&parsed, key, balancer))
+    Some(peer_from_header(&parsed, key, balancer))
 }
 
 /// What a header says. Of whoever does not know the key, nothing is believed: he is himself the sender.
-fn told(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Peer) -> Peer {
-    let routed = key.read(header.unique_id);
-    match header.client.filter(|_| routed != Routed::Nobody) {
+fn peer_from_header(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Peer) -> Peer {
+    let routed = key.parse_unique_id(header.unique_id);
+    match header.client.filter(|_| routed != TenantRoute::NoTenant) {
         Some(client) => Peer::new(routed, client),
-        None => Peer { routed, ..balancer },
+        None => Peer {
+            tenant_route: routed,
+            ..balancer
+        },
     }
 }
 
 /// Waits until all of `connections` have ended.
 pub async fn wait_for_all(gateway: &Rc<Gateway>, connections: &mut JoinSet<bool>) {
     while let Some(ended) = connections.join_next().await {
-        count_end(gateway, ended);
+        record_end(gateway, ended);
     }
 }
 
 /// The task of a connection, or of a stream of it, is its panic boundary: a panic costs that alone and is counted.
-fn count_end(gateway: &Gateway, ended: Result<bool, JoinError>) {
+fn record_end(gateway: &Gateway, ended: Result<bool, JoinError>) {
     let panicked = ended.unwrap_or_else(|error| error.is_panic());
     gateway.observers.metrics.connection_closed(panicked);
 }

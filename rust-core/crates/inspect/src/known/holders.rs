@@ -2,12 +2,12 @@
 
 /// How many units each tenant holds, and which holds the most. Adding takes constant time, taking at most one step for each unit.
 #[derive(Default)]
-pub(super) struct Holders {
+pub(super) struct TenantHoldings {
     /// By the numbers of tenants, which begin with 1.
     holdings: Vec<Holding>,
     /// By units, one of the tenants that hold so many; 0 for none.
-    firsts: Box<[u32]>,
-    most: u32,
+    first_by_units: Box<[u32]>,
+    max_units: u32,
     total: u32,
 }
 
@@ -15,30 +15,30 @@ pub(super) struct Holders {
 #[derive(Clone, Copy, Default)]
 struct Holding {
     units: u32,
-    before: u32,
-    behind: u32,
+    previous: u32,
+    next: u32,
 }
 
 /// Bytes of memory for each tenant.
-pub(super) const BYTES_OF_TENANT: usize = size_of::<Holding>();
+pub(super) const HOLDER_TENANT_BYTES: usize = size_of::<Holding>();
 
 /// Bytes of memory for each unit.
-pub(super) const BYTES_OF_UNIT: usize = size_of::<u32>();
+pub(super) const HOLDER_UNIT_BYTES: usize = size_of::<u32>();
 
-impl Holders {
+impl TenantHoldings {
     /// For at most so many tenants and units in all.
-    pub(super) fn of(tenants: usize, units: usize) -> Self {
+    pub(super) fn with_capacity(tenants: usize, units: usize) -> Self {
         Self {
             holdings: vec![Holding::default(); tenants],
-            firsts: vec![0; units + 1].into(),
-            most: 0,
+            first_by_units: vec![0; units + 1].into(),
+            max_units: 0,
             total: 0,
         }
     }
 
     /// Bytes of memory that it takes.
-    pub(super) fn bytes(&self) -> usize {
-        self.holdings.capacity() * BYTES_OF_TENANT + size_of_val(&*self.firsts)
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.holdings.capacity() * HOLDER_TENANT_BYTES + size_of_val(&*self.first_by_units)
     }
 
     /// Units that are held in all.
@@ -48,30 +48,34 @@ impl Holders {
 
     /// What is held at most in all.
     pub(super) fn capacity(&self) -> usize {
-        self.firsts.len().saturating_sub(1)
+        self.first_by_units.len().saturating_sub(1)
     }
 
     /// Who has to give up some for so many units more of a tenant: the tenant itself where it would hold more than anybody, or else
     /// one that holds the most. 0: nobody.
-    pub(super) fn yielding(&self, tenant: u32, units: u32) -> u32 {
+    pub(super) fn eviction_candidate(&self, tenant: u32, units: u32) -> u32 {
         let own = self.holding(tenant).units;
-        match own + units > self.most {
+        match own + units > self.max_units {
             true if own > 0 => tenant,
             true => 0,
-            false => self.firsts.get(self.most as usize).copied().unwrap_or(0),
+            false => self
+                .first_by_units
+                .get(self.max_units as usize)
+                .copied()
+                .unwrap_or(0),
         }
     }
 
     pub(super) fn add(&mut self, tenant: u32, units: u32) {
         self.total += units;
-        self.hold(tenant, self.holding(tenant).units + units);
+        self.set_units(tenant, self.holding(tenant).units + units);
     }
 
-    pub(super) fn take(&mut self, tenant: u32, units: u32) {
+    pub(super) fn remove(&mut self, tenant: u32, units: u32) {
         self.total = self.total.saturating_sub(units);
-        self.hold(tenant, self.holding(tenant).units.saturating_sub(units));
-        while self.most > 0 && self.firsts[self.most as usize] == 0 {
-            self.most -= 1;
+        self.set_units(tenant, self.holding(tenant).units.saturating_sub(units));
+        while self.max_units > 0 && self.first_by_units[self.max_units as usize] == 0 {
+            self.max_units -= 1;
         }
     }
 
@@ -85,39 +89,39 @@ impl Holders {
     }
 
     /// Moves a tenant from the list of those that hold as much as it did to that of those that hold so many units.
-    fn hold(&mut self, tenant: u32, units: u32) {
+    fn set_units(&mut self, tenant: u32, units: u32) {
         let Holding {
             units: old,
-            before,
-            behind,
+            previous: before,
+            next: behind,
         } = self.holding(tenant);
         if old == units {
             return;
         }
         if old > 0 {
             match self.holding_mut(before) {
-                Some(before) => before.behind = behind,
-                None => self.firsts[old as usize] = behind,
+                Some(before) => before.next = behind,
+                None => self.first_by_units[old as usize] = behind,
             }
             if let Some(behind) = self.holding_mut(behind) {
-                behind.before = before;
+                behind.previous = before;
             }
         }
         let behind = match units {
             0 => 0,
-            _ => std::mem::replace(&mut self.firsts[units as usize], tenant),
+            _ => std::mem::replace(&mut self.first_by_units[units as usize], tenant),
         };
         if let Some(behind) = self.holding_mut(behind) {
-            behind.before = tenant;
+            behind.previous = tenant;
         }
         if let Some(holding) = self.holding_mut(tenant) {
             *holding = Holding {
                 units,
-                before: 0,
-                behind,
+                previous: 0,
+                next: behind,
             };
         }
-        self.most = self.most.max(units);
+        self.max_units = self.max_units.max(units);
     }
 }
 
@@ -126,14 +130,14 @@ impl Holders {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Holders;
+    use super::TenantHoldings;
 
     proptest! {
         #[test]
         fn who_holds_the_most_is_known_after_every_change(
             changes in prop::collection::vec((1_u32..6, 0_u32..5, any::<bool>()), 0..60),
         ) {
-            let mut holders = Holders::of(5, 50);
+            let mut holders = TenantHoldings::with_capacity(5, 50);
             let mut held = [0_u32; 6];
             for (tenant, units, is_more) in changes {
                 let sum: u32 = held.iter().sum();
@@ -142,7 +146,7 @@ mod tests {
                     held[tenant as usize] += units;
                 } else if !is_more {
                     let units = units.min(held[tenant as usize]);
-                    holders.take(tenant, units);
+                    holders.remove(tenant, units);
                     held[tenant as usize] -= units;
                 }
                 let most = *held.iter().max().unwrap();
@@ -150,7 +154,7 @@ mod tests {
                 for tenant in 1..6 {
                     let own = held[tenant as usize];
                     for units in 1..4 {
-                        let yielding = holders.yielding(tenant, units);
+                        let yielding = holders.eviction_candidate(tenant, units);
                         if own + units > most {
                             prop_assert_eq!(yielding, if own > 0 { tenant } else { 0 });
                         } else {

@@ -2,34 +2,34 @@
 
 /// Numbers from 1 on, each at the first free place from its home on. At least half of the places are free.
 #[derive(Default)]
-pub(super) struct Index(Box<[u32]>);
+pub(super) struct HashIndex(Box<[u32]>);
 
-impl Index {
+impl HashIndex {
     /// One for at most so many numbers.
-    pub(super) fn of(most: usize) -> Self {
+    pub(super) fn with_capacity(most: usize) -> Self {
         // Zeros are taken from the system only once they are written to.
         Self(vec![0; (2 * most).next_power_of_two()].into())
     }
 
     /// Bytes of memory that it takes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
 
     /// The number from `home` on that `is_it` knows.
     pub(super) fn find(&self, home: usize, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        self.place(home, is_it).map(|place| self.0[place])
+        self.slot(home, is_it).map(|place| self.0[place])
     }
 
     pub(super) fn insert(&mut self, home: usize, number: u32) {
-        if let Some(place) = self.free_place(home) {
+        if let Some(place) = self.free_slot(home) {
             self.0[place] = number;
         }
     }
 
     /// Takes out a number. Those behind it move up as far as their homes allow, so that each is still found.
     pub(super) fn remove(&mut self, home: usize, number: u32, home_of: impl Fn(u32) -> usize) {
-        let Some(mut place) = self.place(home, |other| other == number) else {
+        let Some(mut place) = self.slot(home, |other| other == number) else {
             return;
         };
         let mask = self.mask();
@@ -49,7 +49,7 @@ impl Index {
         self.0.len().wrapping_sub(1)
     }
 
-    fn place(&self, home: usize, is_it: impl Fn(u32) -> bool) -> Option<usize> {
+    fn slot(&self, home: usize, is_it: impl Fn(u32) -> bool) -> Option<usize> {
         if self.0.is_empty() {
             return None;
         }
@@ -63,7 +63,7 @@ impl Index {
         None
     }
 
-    fn free_place(&self, home: usize) -> Option<usize> {
+    fn free_slot(&self, home: usize) -> Option<usize> {
         if self.0.is_empty() {
             return None;
         }

@@ -4,14 +4,14 @@ use crate::tags::Tag;
 
 /// The run that was scanned, and under which conditions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct RunKey {
     /// The hash of the tenant, the scope and the rules.
     pub(crate) conditions: Tag,
     /// The hash of the text.
     pub(crate) text: Tag,
 }
 
-impl Key {
+impl RunKey {
     /// Where the search for it begins.
     pub(crate) fn home(&self) -> usize {
         home(&self.text) ^ home(&self.conditions)

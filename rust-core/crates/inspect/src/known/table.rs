@@ -6,38 +6,39 @@
 
 use proofgate_policy::Match;
 
-use super::holders::{BYTES_OF_TENANT, BYTES_OF_UNIT, Holders};
-use super::index::Index;
-use super::key::{Key, home};
+use super::holders::{HOLDER_TENANT_BYTES, HOLDER_UNIT_BYTES, TenantHoldings};
+use super::index::HashIndex;
+use super::key::{RunKey, home};
 use crate::tags::Tag;
 
 /// Bytes that an allocation costs beyond what is asked for, about.
-const ALLOCATION: usize = 16;
+const ALLOCATION_OVERHEAD: usize = 16;
 
 /// Bytes of matches that are counted as one.
-const UNIT: usize = 64;
+const MATCH_UNIT_BYTES: usize = 64;
 
 /// So many entries for each tenant that has a share of its own.
-const ENTRIES_OF_TENANT: usize = 16;
+const ENTRIES_PER_TENANT: usize = 16;
 
 /// The number of those that have none, because there are too many: together they have one.
-const OTHERS: u32 = 1;
+const SHARED_TENANT: u32 = 1;
 
 /// Bytes of an index for each number.
-const INDEXED: usize = 4 * size_of::<u32>();
+const INDEX_ENTRY_BYTES: usize = 4 * size_of::<u32>();
 
 /// Bytes of memory for each tenant.
-const TENANT: usize = size_of::<Tenant>() + 2 * BYTES_OF_TENANT + INDEXED;
+const TENANT_BYTES: usize = size_of::<Tenant>() + 2 * HOLDER_TENANT_BYTES + INDEX_ENTRY_BYTES;
 
 /// Bytes of memory for each entry beside its matches.
-pub(super) const ENTRY: usize = size_of::<Entry>() + BYTES_OF_UNIT + INDEXED + TENANT / ENTRIES_OF_TENANT;
+pub(super) const ENTRY_BYTES: usize =
+    size_of::<Entry>() + HOLDER_UNIT_BYTES + INDEX_ENTRY_BYTES + TENANT_BYTES / ENTRIES_PER_TENANT;
 
 /// Bytes of memory for no entry.
-pub(super) const EMPTY: usize = TENANT + 2 * BYTES_OF_UNIT;
+pub(super) const BASE_BYTES: usize = TENANT_BYTES + 2 * HOLDER_UNIT_BYTES;
 
 #[derive(Default)]
 struct Entry {
-    key: Key,
+    key: RunKey,
     /// With offsets from the beginning of the run.
     matches: Box<[Match]>,
     /// The tenant's next newer one, or the next one that is free.
@@ -45,15 +46,15 @@ struct Entry {
 }
 
 impl Entry {
-    fn bytes_of_matches(&self) -> usize {
+    fn match_bytes(&self) -> usize {
         match self.matches.len() {
             0 => 0,
-            count => count * size_of::<Match>() + ALLOCATION,
+            count => count * size_of::<Match>() + ALLOCATION_OVERHEAD,
         }
     }
 
     fn units(&self) -> u32 {
-        u32::try_from(self.bytes_of_matches().div_ceil(UNIT)).unwrap_or(u32::MAX)
+        u32::try_from(self.match_bytes().div_ceil(MATCH_UNIT_BYTES)).unwrap_or(u32::MAX)
     }
 }
 
@@ -76,13 +77,13 @@ pub(super) struct Capacity {
 
 impl Capacity {
     /// In so many bytes of memory: three quarters for entries, one for their matches.
-    pub(super) fn of(bytes: usize) -> Self {
-        let entries = (bytes / 4 * 3).saturating_sub(EMPTY) / ENTRY;
+    pub(super) fn from_bytes(bytes: usize) -> Self {
+        let entries = (bytes / 4 * 3).saturating_sub(BASE_BYTES) / ENTRY_BYTES;
         let entries = entries.min(u32::MAX as usize / 8);
         Self {
             entries,
-            tenants: entries / ENTRIES_OF_TENANT + 1,
-            units: (bytes / 4 / (UNIT + BYTES_OF_UNIT)).min(u32::MAX as usize / 8),
+            tenants: entries / ENTRIES_PER_TENANT + 1,
+            units: (bytes / 4 / (MATCH_UNIT_BYTES + HOLDER_UNIT_BYTES)).min(u32::MAX as usize / 8),
         }
     }
 }
@@ -91,46 +92,46 @@ impl Capacity {
 pub(super) struct Table {
     entries: Vec<Entry>,
     free_entry: u32,
-    index: Index,
-    /// The first one is [`OTHERS`].
+    index: HashIndex,
+    /// The first one is [`SHARED_TENANT`].
     tenants: Vec<Tenant>,
     free_tenant: u32,
-    index_of_tenants: Index,
-    holders: Holders,
-    holders_of_matches: Holders,
-    bytes_of_matches: usize,
+    tenant_index: HashIndex,
+    entry_holdings: TenantHoldings,
+    match_holdings: TenantHoldings,
+    match_bytes: usize,
 }
 
 impl Table {
-    pub(super) fn of(capacity: Capacity) -> Self {
+    pub(super) fn with_capacity(capacity: Capacity) -> Self {
         let mut tenants = Vec::with_capacity(capacity.tenants);
         tenants.push(Tenant::default());
         Self {
             entries: Vec::with_capacity(capacity.entries),
             free_entry: 0,
-            index: Index::of(capacity.entries),
+            index: HashIndex::with_capacity(capacity.entries),
             tenants,
             free_tenant: 0,
-            index_of_tenants: Index::of(capacity.tenants),
-            holders: Holders::of(capacity.tenants, capacity.entries),
-            holders_of_matches: Holders::of(capacity.tenants, capacity.units),
-            bytes_of_matches: 0,
+            tenant_index: HashIndex::with_capacity(capacity.tenants),
+            entry_holdings: TenantHoldings::with_capacity(capacity.tenants, capacity.entries),
+            match_holdings: TenantHoldings::with_capacity(capacity.tenants, capacity.units),
+            match_bytes: 0,
         }
     }
 
     /// Bytes of memory that it takes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.tenants.capacity() * size_of::<Tenant>()
-            + self.index.bytes()
-            + self.index_of_tenants.bytes()
-            + self.holders.bytes()
-            + self.holders_of_matches.bytes()
-            + self.bytes_of_matches
+            + self.index.memory_bytes()
+            + self.tenant_index.memory_bytes()
+            + self.entry_holdings.memory_bytes()
+            + self.match_holdings.memory_bytes()
+            + self.match_bytes
     }
 
     /// What was found in a run, if it is known.
-    pub(super) fn find(&self, key: &Key) -> Option<&[Match]> {
+    pub(super) fn find(&self, key: &RunKey) -> Option<&[Match]> {
         let entries = &self.entries;
         let is_it = |number| entry_of(entries, number).is_some_and(|entry| entry.key == *key);
         let number = self.index.find(key.home(), is_it)?;
@@ -138,37 +139,37 @@ impl Table {
     }
 
     /// Keeps what was found in a run that is not known; says how many others were forgotten for it.
-    pub(super) fn keep(&mut self, key: Key, tenant: Tag, matches: &[Match]) -> u64 {
+    pub(super) fn insert(&mut self, key: RunKey, tenant: Tag, matches: &[Match]) -> u64 {
         let entry = Entry {
             key,
             matches: matches.into(),
             next: 0,
         };
         let units = entry.units();
-        if units as usize > self.holders_of_matches.capacity() {
+        if units as usize > self.match_holdings.capacity() {
             return 0;
         }
         let mut forgotten = 0;
-        let holder = self.find_tenant(tenant).unwrap_or(self.unknown());
+        let holder = self.find_tenant(tenant).unwrap_or(self.holder_for_new_tenant());
         loop {
-            let of_matches = &self.holders_of_matches;
-            let yielding = if self.holders.total() == self.holders.capacity() {
-                self.holders.yielding(holder, 1)
+            let of_matches = &self.match_holdings;
+            let yielding = if self.entry_holdings.total() == self.entry_holdings.capacity() {
+                self.entry_holdings.eviction_candidate(holder, 1)
             } else if of_matches.total() + units as usize > of_matches.capacity() {
-                of_matches.yielding(holder, units)
+                of_matches.eviction_candidate(holder, units)
             } else {
                 break;
             };
-            if !self.forget_oldest(yielding) {
+            if !self.evict_oldest(yielding) {
                 return forgotten;
             }
             forgotten += 1;
         }
-        let holder = self.tenant(tenant);
-        self.bytes_of_matches += entry.bytes_of_matches();
-        self.holders.add(holder, 1);
-        self.holders_of_matches.add(holder, units);
-        let number = self.place(entry);
+        let holder = self.tenant_or_insert(tenant);
+        self.match_bytes += entry.match_bytes();
+        self.entry_holdings.add(holder, 1);
+        self.match_holdings.add(holder, units);
+        let number = self.insert_entry(entry);
         self.index.insert(key.home(), number);
         if let Some(tenant) = self.tenants.get_mut(holder as usize - 1) {
             let newest = std::mem::replace(&mut tenant.newest, number);
@@ -185,7 +186,7 @@ impl Table {
     }
 
     /// Puts an entry where there is room; its number.
-    fn place(&mut self, entry: Entry) -> u32 {
+    fn insert_entry(&mut self, entry: Entry) -> u32 {
         let number = self.free_entry;
         match self.entries.get_mut((number as usize).wrapping_sub(1)) {
             Some(free) => {
@@ -202,7 +203,7 @@ impl Table {
 
     fn find_tenant(&self, tag: Tag) -> Option<u32> {
         let tenants = &self.tenants;
-        self.index_of_tenants.find(home(&tag), |number| {
+        self.tenant_index.find(home(&tag), |number| {
             tenants
                 .get(number as usize - 1)
                 .is_some_and(|tenant| tenant.tag == tag)
@@ -210,13 +211,13 @@ impl Table {
     }
 
     /// What a tenant that has no number holds under: 0 if there is one for it.
-    fn unknown(&self) -> u32 {
+    fn holder_for_new_tenant(&self) -> u32 {
         let is_full = self.free_tenant == 0 && self.tenants.len() == self.tenants.capacity();
-        if is_full { OTHERS } else { 0 }
+        if is_full { SHARED_TENANT } else { 0 }
     }
 
     /// The number of a tenant, which is given one if there is one left.
-    fn tenant(&mut self, tag: Tag) -> u32 {
+    fn tenant_or_insert(&mut self, tag: Tag) -> u32 {
         if let Some(number) = self.find_tenant(tag) {
             return number;
         }
@@ -224,24 +225,24 @@ impl Table {
             tag,
             ..Tenant::default()
         };
-        let (is_full, mut number) = (self.unknown() == OTHERS, self.free_tenant);
+        let (is_full, mut number) = (self.holder_for_new_tenant() == SHARED_TENANT, self.free_tenant);
         match self.tenants.get_mut((number as usize).wrapping_sub(1)) {
             Some(free) => {
                 self.free_tenant = free.newest;
                 *free = tenant;
             }
-            None if is_full => return OTHERS,
+            None if is_full => return SHARED_TENANT,
             None => {
                 self.tenants.push(tenant);
                 number = self.tenants.len() as u32;
             }
         }
-        self.index_of_tenants.insert(home(&tag), number);
+        self.tenant_index.insert(home(&tag), number);
         number
     }
 
     /// Forgets the oldest entry of a tenant, if it has one.
-    fn forget_oldest(&mut self, holder: u32) -> bool {
+    fn evict_oldest(&mut self, holder: u32) -> bool {
         let Some(tenant) = self.tenants.get_mut((holder as usize).wrapping_sub(1)) else {
             return false;
         };
@@ -250,7 +251,7 @@ impl Table {
             return false;
         };
         let (home_of_entry, units) = (entry.key.home(), entry.units());
-        self.bytes_of_matches -= entry.bytes_of_matches();
+        self.match_bytes -= entry.match_bytes();
         entry.matches = Box::default();
         tenant.oldest = std::mem::replace(&mut entry.next, self.free_entry);
         self.free_entry = number;
@@ -258,14 +259,14 @@ impl Table {
         self.index.remove(home_of_entry, number, |number| {
             entry_of(entries, number).map_or(0, |entry| entry.key.home())
         });
-        self.holders.take(holder, 1);
-        self.holders_of_matches.take(holder, units);
+        self.entry_holdings.remove(holder, 1);
+        self.match_holdings.remove(holder, units);
         if tenant.oldest == 0 {
             tenant.newest = 0;
-            if holder != OTHERS {
+            if holder != SHARED_TENANT {
                 tenant.newest = std::mem::replace(&mut self.free_tenant, holder);
                 let (home_of_tenant, tenants) = (home(&tenant.tag), &self.tenants);
-                self.index_of_tenants.remove(home_of_tenant, holder, |number| {
+                self.tenant_index.remove(home_of_tenant, holder, |number| {
                     tenants
                         .get(number as usize - 1)
                         .map_or(0, |tenant| home(&tenant.tag))

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use proofgate_policy::{Engine, Match, PolicyConfig};
 use proptest::prelude::*;
 
-use super::table::{EMPTY, ENTRY};
-use super::{Key, KnownRuns};
+use super::table::{BASE_BYTES, ENTRY_BYTES};
+use super::{RunKey, ScanCache};
 
 const TENANTS: [&str; 4] = ["small", "large", "third", "last"];
 
 /// Few homes, so that keys stand in each other's way.
-fn key(tenant: usize, number: u16) -> Key {
-    let mut key = Key::default();
+fn key(tenant: usize, number: u16) -> RunKey {
+    let mut key = RunKey::default();
     key.text[0] = (number % 7) as u8;
     key.conditions[13] = tenant as u8;
     key.conditions[14..].copy_from_slice(&number.to_le_bytes());
@@ -21,7 +21,7 @@ fn key(tenant: usize, number: u16) -> Key {
 
 /// Memory for so many entries.
 fn room_for(entries: usize) -> usize {
-    (EMPTY + entries * ENTRY).div_ceil(3) * 4
+    (BASE_BYTES + entries * ENTRY_BYTES).div_ceil(3) * 4
 }
 
 fn some_match(start: usize) -> Match {
@@ -36,7 +36,7 @@ fn some_match(start: usize) -> Match {
 }
 
 /// The numbers that are known of a tenant.
-fn known_of(known: &KnownRuns, tenant: usize, numbers: std::ops::Range<u16>) -> Vec<u16> {
+fn known_of(known: &ScanCache, tenant: usize, numbers: std::ops::Range<u16>) -> Vec<u16> {
     numbers
         .filter(|number| known.find(&key(tenant, *number)).is_some())
         .collect()
@@ -60,11 +60,11 @@ proptest! {
         let found = some_match(3);
         let most = room_for(entries);
         let most_units = most / 4 / 68;
-        let mut known = KnownRuns::new(most);
+        let mut known = ScanCache::new(most);
         // As it would be without an index.
         let mut model: VecDeque<(u16, usize)> = VecDeque::new();
         for (number, count) in kept {
-            known.keep(key(0, number), "small", &vec![found; count]);
+            known.insert(key(0, number), "small", &vec![found; count]);
             let is_new = model.iter().all(|(other, _)| *other != number);
             if is_new && entries > 0 && units(count) <= most_units {
                 let sum = |model: &VecDeque<(u16, usize)>| model.iter().map(|(_, count)| units(*count)).sum::<usize>();
@@ -77,7 +77,7 @@ proptest! {
                 let expected = model.iter().find(|(other, _)| *other == number).map(|(_, count)| *count);
                 prop_assert_eq!(known.find(&key(0, number)).map(<[Match]>::len), expected);
             }
-            prop_assert!(known.bytes() <= most, "{} of {}", known.bytes(), most);
+            prop_assert!(known.memory_bytes() <= most, "{} of {}", known.memory_bytes(), most);
         }
     }
 
@@ -90,12 +90,12 @@ proptest! {
     ) {
         let found = some_match(3);
         let most = room_for(entries);
-        let mut known = KnownRuns::new(most);
+        let mut known = ScanCache::new(most);
         // The runs of each tenant, the oldest first, with how much was found in them.
         let mut model: [VecDeque<(u16, usize)>; 4] = Default::default();
         let mut evictions = 0;
         for (number, (tenant, count)) in (0_u16..).zip(kept) {
-            known.keep(key(tenant, number), TENANTS[tenant], &vec![found; count]);
+            known.insert(key(tenant, number), TENANTS[tenant], &vec![found; count]);
             let held = |model: &[VecDeque<(u16, usize)>; 4]| {
                 model.each_ref().map(|runs| (runs.len(), runs.iter().map(|(_, count)| units(*count)).sum::<usize>()))
             };
@@ -123,7 +123,7 @@ proptest! {
             if known.find(&key(tenant, number)).is_some() {
                 model[tenant].push_back((number, count));
             }
-            prop_assert!(known.bytes() <= most, "{} of {}", known.bytes(), most);
+            prop_assert!(known.memory_bytes() <= most, "{} of {}", known.memory_bytes(), most);
         }
         prop_assert_eq!(known.counts.evictions, evictions);
     }
@@ -131,16 +131,16 @@ proptest! {
 
 #[test]
 fn a_tenant_that_floods_takes_nothing_from_one_that_holds_less() {
-    let mut known = KnownRuns::new(room_for(100));
+    let mut known = ScanCache::new(room_for(100));
     let found = [some_match(1)];
     for number in 0..40 {
         let found = if number % 4 == 0 { &found[..] } else { &[] };
-        known.keep(key(0, number), TENANTS[0], found);
+        known.insert(key(0, number), TENANTS[0], found);
     }
     for number in 0..5000 {
         // Also not by what is found in its runs.
         let found = vec![some_match(1); usize::from(number % 64)];
-        known.keep(key(1, number), TENANTS[1], &found);
+        known.insert(key(1, number), TENANTS[1], &found);
     }
     assert_eq!(known_of(&known, 0, 0..40).len(), 40);
     let of_flood = known_of(&known, 1, 0..5000);
@@ -149,41 +149,41 @@ fn a_tenant_that_floods_takes_nothing_from_one_that_holds_less() {
     // One after the other they have equal shares.
     for number in 0..5000 {
         for (tenant, name) in TENANTS.iter().enumerate() {
-            known.keep(key(tenant, 5000 + number), name, &[]);
+            known.insert(key(tenant, 5000 + number), name, &[]);
         }
     }
     let shares = [0, 1, 2, 3].map(|tenant| known_of(&known, tenant, 0..10_000).len());
     assert_eq!(shares, [25; 4]);
-    assert!(known.bytes() <= known.most());
+    assert!(known.memory_bytes() <= known.most());
 }
 
 #[test]
 fn a_tenant_that_is_alone_has_all_the_room_until_another_one_comes() {
-    let mut known = KnownRuns::new(room_for(75));
+    let mut known = ScanCache::new(room_for(75));
     for number in 0..256 {
-        known.keep(key(1, number), TENANTS[1], &[]);
+        known.insert(key(1, number), TENANTS[1], &[]);
         assert!(known.find(&key(1, number)).is_some());
     }
     assert_eq!(known_of(&known, 1, 0..256), (181..256).collect::<Vec<_>>());
     assert_eq!(known.take_counts().evictions, 256 - 75);
     for number in 0..10 {
-        known.keep(key(0, number), TENANTS[0], &[]);
+        known.insert(key(0, number), TENANTS[0], &[]);
     }
     assert_eq!(known_of(&known, 0, 0..10).len(), 10);
     assert_eq!(known_of(&known, 1, 0..256), (191..256).collect::<Vec<_>>());
     assert_eq!(known.counts.evictions, 10);
-    known.forget(room_for(75));
-    assert_eq!((known.find(&key(1, 255)), known.bytes()), (None, 0));
+    known.reset(room_for(75));
+    assert_eq!((known.find(&key(1, 255)), known.memory_bytes()), (None, 0));
 }
 
 #[test]
 fn more_tenants_than_have_a_share_have_one_together() {
-    let mut known = KnownRuns::new(room_for(64));
+    let mut known = ScanCache::new(room_for(64));
     for number in 0..640 {
         let tenant = format!("tenant {}", number % 32);
-        known.keep(key(usize::from(number % 32), number), &tenant, &[]);
+        known.insert(key(usize::from(number % 32), number), &tenant, &[]);
         assert!(known.find(&key(usize::from(number % 32), number)).is_some());
-        assert!(known.bytes() <= known.most());
+        assert!(known.memory_bytes() <= known.most());
     }
     let all = (0..32).map(|tenant| known_of(&known, tenant, 0..640).len());
     assert_eq!(all.sum::<usize>(), 64);

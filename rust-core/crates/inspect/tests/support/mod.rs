@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use proofgate_inspect::{AnswerKind, Denial, Reading, RequestVerdict, ResponseInspector, inspect_request};
+use proofgate_inspect::{
+    Denial, ReadBuffers, RequestVerdict, ResponseInspector, ResponseKind, inspect_request,
+};
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Engine, PolicyConfig, Profile, Scratch, Step, TenantPolicy};
-use proofgate_providers::{BodyText, Call, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -50,7 +52,7 @@ impl Policy {
     /// Sends `pieces` of a chat completion through an inspector: what came out, and how it ended.
     pub fn pass(
         &mut self,
-        kind: AnswerKind,
+        kind: ResponseKind,
         pieces: &[&[u8]],
     ) -> (Vec<u8>, Result<(), Denial>, ResponseInspector) {
         self.pass_as(Dialect::Chat, kind, pieces)
@@ -60,7 +62,7 @@ impl Policy {
     pub fn pass_as(
         &mut self,
         dialect: Dialect,
-        kind: AnswerKind,
+        kind: ResponseKind,
         pieces: &[&[u8]],
     ) -> (Vec<u8>, Result<(), Denial>, ResponseInspector) {
         let Policy {
@@ -69,7 +71,7 @@ impl Policy {
             scratch,
         } = self;
         let mut inspector = ResponseInspector::new(dialect, kind, LIMIT);
-        let (mut reading, mut out) = (Reading::default(), Vec::new());
+        let (mut reading, mut out) = (ReadBuffers::default(), Vec::new());
         let mut ended = Ok(());
         for piece in pieces {
             ended = inspector.push(engine, profile, scratch, &mut reading, piece, &mut out);
@@ -88,7 +90,7 @@ impl Policy {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Denial> {
-        let reading = &mut Reading::default();
+        let reading = &mut ReadBuffers::default();
         inspector.push(
             &self.engine,
             &self.profile,
@@ -112,7 +114,7 @@ impl Policy {
         slice: Duration,
         out: &mut Vec<u8>,
     ) -> Result<Step, Denial> {
-        let reading = &mut Reading::default();
+        let reading = &mut ReadBuffers::default();
         inspector.finish_step(
             &self.engine,
             &self.profile,
@@ -127,7 +129,7 @@ impl Policy {
 /// What becomes of the request of a chat completion whose model is `m`: the verdict, and the body that goes on.
 pub fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
     let mut text = BodyText::new();
-    Call::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
+    ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
     let Policy {
         engine,
         profile,
@@ -137,7 +139,7 @@ pub fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
     let mut out = Vec::new();
     let model = verdict.rewrite(engine, &text, body.as_bytes(), &mut out);
     assert_eq!(&out[model], br#""m""#);
-    assert!(out.len() <= verdict.longest_rewrite(engine, &text, body.as_bytes()));
+    assert!(out.len() <= verdict.max_rewrite_bytes(engine, &text, body.as_bytes()));
     (verdict, String::from_utf8(out).unwrap())
 }
 

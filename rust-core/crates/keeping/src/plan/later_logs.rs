@@ -1,16 +1,16 @@
 //! What a plan asks of the logs behind those that may go.
 
-use super::{Known, ShardPlan, Signed};
-use crate::KeepingError;
-use crate::ends::{Ends, SignedLog};
-use crate::logs::standing_of;
-use proofgate_evidence::rules::Rules;
+use super::{KnownLog, ShardPlan, SignatureState};
+use crate::RetentionError;
+use crate::ends::{ExchangeEnds, SignedLog};
+use crate::logs::state_from_claims;
+use proofgate_evidence::rules::LogTracker;
 use std::collections::BTreeSet;
 
 impl ShardPlan<'_> {
     /// Reads on until all exchanges have ended that logs which may go left open: a hold may touch their ends.
-    pub(super) fn read_on(&mut self, until: usize) -> Result<(), KeepingError> {
-        if self.plan.retention.active().next().is_none() {
+    pub(super) fn read_later_logs(&mut self, until: usize) -> Result<(), RetentionError> {
+        if self.request.retention.active_holds().next().is_none() {
             return Ok(());
         }
         let mut open = BTreeSet::new();
@@ -28,14 +28,14 @@ impl ShardPlan<'_> {
                 if open.is_empty() {
                     break;
                 }
-                self.survey(at)?;
+                self.survey_until(at)?;
             }
             let rules = match &self.logs[at].1 {
                 // Whoever writes the volume may have put it there.
-                Known::Read(read) if !read.is_signed() => None,
-                known => known.rules(),
+                KnownLog::Read(read) if !read.is_signed() => None,
+                known => known.tracker(),
             };
-            for end in rules.into_iter().flat_map(Rules::foreign_ends) {
+            for end in rules.into_iter().flat_map(LogTracker::foreign_ends) {
                 open.remove(&(end.incarnation, end.admission));
             }
         }
@@ -43,29 +43,29 @@ impl ShardPlan<'_> {
     }
 
     /// Where exchanges ended, as far as the logs were read.
-    pub(super) fn ends(&self) -> Ends {
+    pub(super) fn exchange_ends(&self) -> ExchangeEnds {
         let told = self
             .logs
             .iter()
             .enumerate()
             .filter_map(|(at, (incarnation, known))| {
-                let is_newest = self.newest.last() == Some(&at);
+                let is_newest = self.newest_logs.last() == Some(&at);
                 let is_doubtful = match known {
-                    Known::Unsigned | Known::Refused(_, Signed::No) => return None,
-                    Known::Read(read) if !read.is_signed() => return None,
-                    Known::Read(read) => {
-                        let standing = standing_of(read, &self.claims(at), is_newest, self.plan.key);
+                    KnownLog::Unsigned | KnownLog::Refused(_, SignatureState::No) => return None,
+                    KnownLog::Read(read) if !read.is_signed() => return None,
+                    KnownLog::Read(read) => {
+                        let standing = state_from_claims(read, &self.claims(at), is_newest, self.request.key);
                         !standing.doubts.is_empty()
                     }
-                    Known::Refused(_, Signed::Yes) => true,
-                    Known::Removed(_) | Known::Unread => false,
+                    KnownLog::Refused(_, SignatureState::Yes) => true,
+                    KnownLog::Removed(_) | KnownLog::NotRead => false,
                 };
                 Some(SignedLog {
                     incarnation: *incarnation,
-                    rules: known.rules(),
+                    tracker: known.tracker(),
                     is_doubtful,
                 })
             });
-        Ends::of(told)
+        ExchangeEnds::from_logs(told)
     }
 }

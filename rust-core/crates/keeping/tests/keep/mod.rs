@@ -1,12 +1,15 @@
 //! A shard of several lives on a simulated disk, and its retention job.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_evidence::{HeldCheckpoint, Keys, ReadStorage, Report, Ulid, fsck};
-use proofgate_keeping::{Fate, KeepingError, Plan, Planned, Policy, RetentionState, Scope, plan, prune};
+use proofgate_evidence::{FsckKeys, HeldCheckpoint, ReadStorage, Report, Ulid, fsck};
+use proofgate_keeping::{
+    HoldScope, PlanRequest, PlannedLog, RemovalAction, RetentionError, RetentionPolicy, RetentionState, plan,
+    prune,
+};
 use proofgate_ledger::record::{Analysis, ConfigId};
 use proofgate_ledger::{Justification, SigningKey};
 use proofgate_ledger_testkit::{Worker, vkey};
-use proofgate_state::memory::Memory;
+use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::collections::BTreeMap;
@@ -33,56 +36,56 @@ pub fn why(reason: &str) -> Justification {
 /// A shard, and who keeps it.
 pub struct Keep {
     pub disk: SimulatedDisk,
-    pub state: Memory,
+    pub state: MemoryStorage,
     pub retention: RetentionState,
-    pub policy: Policy,
+    pub policy: RetentionPolicy,
     pub held: Vec<HeldCheckpoint>,
     pub now: u64,
 }
 
 impl Keep {
     pub fn of(disk: &SimulatedDisk) -> Self {
-        let state = Memory::default();
+        let state = MemoryStorage::default();
         let retention =
-            RetentionState::begin(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
+            RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
         Self {
             disk: disk.clone(),
             state,
             retention,
-            policy: Policy::new(180, BTreeMap::new()).unwrap(),
+            policy: RetentionPolicy::new(180, BTreeMap::new()).unwrap(),
             held: Vec::new(),
             now: NOW,
         }
     }
 
-    pub fn hold(&mut self, scope: Scope) -> u64 {
+    pub fn hold(&mut self, scope: HoldScope) -> u64 {
         self.retention.add(None, scope, &why("a case"), 1).unwrap().id
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Plan<'_>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&PlanRequest<'_>) -> T) -> T {
         let (key, keeping) = (vkey(), keeping_key().verifying_key());
-        act(&Plan {
+        act(&PlanRequest {
             ledger: Path::new("/"),
             key: &key,
-            keeping: &keeping,
+            retention_key: &keeping,
             retention: &self.retention,
             policy: &self.policy,
-            why: &why("the retention of 180 days"),
-            held: &self.held,
+            justification: &why("the retention of 180 days"),
+            held_checkpoints: &self.held,
             now: self.now,
-            begun: None,
+            started_at: None,
         })
     }
 
-    pub fn plan(&self) -> Vec<Planned> {
+    pub fn plan(&self) -> Vec<PlannedLog> {
         self.plan_of(&self.disk)
     }
 
-    pub fn plan_of(&self, storage: &dyn ReadStorage) -> Vec<Planned> {
+    pub fn plan_of(&self, storage: &dyn ReadStorage) -> Vec<PlannedLog> {
         self.with(|what| plan(storage, what)).unwrap()
     }
 
-    pub fn try_prune(&self) -> Result<Vec<Planned>, KeepingError> {
+    pub fn try_prune(&self) -> Result<Vec<PlannedLog>, RetentionError> {
         self.with(|what| prune(&self.disk, what, &keeping_key()))
     }
 
@@ -100,14 +103,14 @@ impl Keep {
     }
 }
 
-pub fn fates(planned: &[Planned]) -> Vec<String> {
+pub fn fates(planned: &[PlannedLog]) -> Vec<String> {
     planned
         .iter()
-        .map(|log| match &log.fate {
-            Fate::Remove(_) => "remove".to_owned(),
-            Fate::Finish(_) => "finish".to_owned(),
-            Fate::Removed => "removed".to_owned(),
-            Fate::Stay(why) => {
+        .map(|log| match &log.action {
+            RemovalAction::Remove(_) => "remove".to_owned(),
+            RemovalAction::Finish(_) => "finish".to_owned(),
+            RemovalAction::Removed => "removed".to_owned(),
+            RemovalAction::Retain(why) => {
                 let mut codes: Vec<&str> = why.iter().map(|why| why.code).collect();
                 codes.dedup();
                 codes.join(" ")
@@ -118,9 +121,9 @@ pub fn fates(planned: &[Planned]) -> Vec<String> {
 
 pub fn check(disk: &SimulatedDisk) -> Report {
     let (key, keeping) = (vkey(), keeping_key().verifying_key());
-    let keys = Keys {
+    let keys = FsckKeys {
         ledger: Some(&key),
-        keeping: Some(&keeping),
+        retention: Some(&keeping),
         shred: None,
     };
     fsck(disk, Path::new("/"), keys, &[]).unwrap()
@@ -166,9 +169,9 @@ pub fn analyse(worker: &mut Worker, exchange: &str, (log, admission): (Ulid, u64
 }
 
 /// What a hold says that touches the end of `across` alone.
-pub fn its_end() -> Scope {
-    Scope {
+pub fn its_end() -> HoldScope {
+    HoldScope {
         since: Some(60),
-        ..Scope::default()
+        ..HoldScope::default()
     }
 }

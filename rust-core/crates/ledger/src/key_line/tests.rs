@@ -20,7 +20,7 @@ fn step_until(old: u8, new: u8, until: u64) -> KeySuccession {
 
 fn line(of: u8, steps: &[KeySuccession]) -> Result<Vec<VerifyingKey>, LedgerError> {
     let key = public(of).with_successions(steps)?;
-    Ok(key.line().into_iter().map(|member| member.key).collect())
+    Ok(key.lineage().into_iter().map(|member| member.key).collect())
 }
 
 fn checkpoint(by: u8, incarnation: &str) -> String {
@@ -44,11 +44,11 @@ fn whoever_knows_one_key_knows_all_of_its_line() {
     for known in 1..=3 {
         assert_eq!(line(known, &steps).unwrap(), all, "{known}");
         let key = public(known).with_successions(&steps).unwrap();
-        assert_eq!(key.newest(), public(3));
+        assert_eq!(key.newest_key(), public(3));
         for by in 1..=3 {
             let note = checkpoint(by, EARLY);
             let (_, signer) = Checkpoint::verify_signer(&note, &key).unwrap();
-            assert_eq!(key.place_of(&signer), Some(usize::from(by) - 1));
+            assert_eq!(key.position_of(&signer), Some(usize::from(by) - 1));
         }
     }
 }
@@ -69,11 +69,11 @@ fn a_fork_is_refused_from_wherever_it_is_looked_at() {
     let joins = [step(1, 3), step(2, 3)];
     for known in 1..=3 {
         assert!(
-            matches!(line(known, &forks), Err(LedgerError::KeyLine(_))),
+            matches!(line(known, &forks), Err(LedgerError::ConflictingSuccessions(_))),
             "{known}"
         );
         assert!(
-            matches!(line(known, &joins), Err(LedgerError::KeyLine(_))),
+            matches!(line(known, &joins), Err(LedgerError::ConflictingSuccessions(_))),
             "{known}"
         );
     }
@@ -84,7 +84,7 @@ fn a_loop_is_refused() {
     let steps = [step(1, 2), step(2, 3), step(3, 1)];
     for known in 1..=3 {
         assert!(
-            matches!(line(known, &steps), Err(LedgerError::KeyLine(_))),
+            matches!(line(known, &steps), Err(LedgerError::ConflictingSuccessions(_))),
             "{known}"
         );
     }
@@ -95,7 +95,10 @@ fn a_loop_is_refused() {
 fn a_line_is_not_followed_for_ever() {
     let steps: Vec<_> = (1..100).map(|seed| step(seed, seed + 1)).collect();
     assert!(line(1, &steps[..super::MAX_KEYS - 1]).is_ok());
-    assert!(matches!(line(1, &steps), Err(LedgerError::KeyLine(_))));
+    assert!(matches!(
+        line(1, &steps),
+        Err(LedgerError::ConflictingSuccessions(_))
+    ));
 }
 
 #[test]
@@ -105,7 +108,7 @@ fn a_key_that_has_ended_signs_for_no_log_that_began_later() {
         .unwrap();
     assert!(Checkpoint::verify(&checkpoint(1, EARLY), &key).is_ok());
     let late = Checkpoint::verify(&checkpoint(1, LATE), &key);
-    assert!(matches!(late, Err(LedgerError::KeyEnded(_))), "{late:?}");
+    assert!(matches!(late, Err(LedgerError::KeySuperseded(_))), "{late:?}");
     assert!(Checkpoint::verify(&checkpoint(2, LATE), &key).is_ok());
 }
 
@@ -125,18 +128,18 @@ fn a_key_file_holds_a_key_and_the_statements_behind_it() {
     let note = KeySuccession::sign(&key(1), &key(2), 0, 9).unwrap();
     let text = format!("{}\n\n{note}", public(1).to_text());
     let read = VerifyingKey::from_file_text(&text).unwrap();
-    assert_eq!(read.newest(), public(2));
+    assert_eq!(read.newest_key(), public(2));
     assert_eq!(
         VerifyingKey::from_file_text(&public(1).to_text()).unwrap(),
         public(1)
     );
     assert!(VerifyingKey::from_file_text(&text.replace("until 9", "until 8")).is_err());
     let signing = SigningKey::from_file_text(&format!("{}\n{note}", key(2).to_text())).unwrap();
-    assert_eq!(signing.verifying_key().line().len(), 2);
+    assert_eq!(signing.verifying_key().lineage().len(), 2);
     assert_eq!(signing.verifying_key().to_text(), public(2).to_text());
     let both = format!("{}\n{}\n\n{note}", key(2).to_text(), key(1).to_text());
     let (signing, former) = SigningKey::from_rotation_text(&both).unwrap();
-    assert_eq!(signing.verifying_key().newest(), public(2));
+    assert_eq!(signing.verifying_key().newest_key(), public(2));
     assert_eq!(former.unwrap().verifying_key(), public(1));
     let unrelated = format!("{}\n{}\n\n{note}", key(2).to_text(), key(3).to_text());
     assert!(SigningKey::from_rotation_text(&unrelated).is_err());
@@ -148,8 +151,8 @@ fn keys_are_apart_only_if_their_lines_are() {
     let retention = SigningKey::generate("retention", [2; 32])
         .unwrap()
         .verifying_key();
-    assert!(public(1).is_apart_from(&retention));
+    assert!(public(1).is_independent_of(&retention));
     let followed = public(1).with_successions(&[step(1, 2)]).unwrap();
-    assert!(!followed.is_apart_from(&retention));
-    assert!(!retention.is_apart_from(&followed));
+    assert!(!followed.is_independent_of(&retention));
+    assert!(!retention.is_independent_of(&followed));
 }

@@ -13,9 +13,9 @@ fn note() -> String {
 #[test]
 fn what_both_keys_signed_is_read_back() {
     let read = KeySuccession::verify(&note()).unwrap();
-    assert_eq!(read.old, key("a/b", 1).verifying_key());
-    assert_eq!(read.new, key("a/b", 2).verifying_key());
-    assert_eq!((read.made, read.until), (5, 9));
+    assert_eq!(read.old_key, key("a/b", 1).verifying_key());
+    assert_eq!(read.new_key, key("a/b", 2).verifying_key());
+    assert_eq!((read.signed_at, read.valid_until), (5, 9));
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn notes_behind_each_other_are_taken_apart() {
         format!("\n{one}\n\n{two}\n"),
         format!("{one}{}", two.trim()),
     ] {
-        assert_eq!(KeySuccession::split(&text), [one.clone(), two.clone()]);
+        assert_eq!(KeySuccession::split_notes(&text), [one.clone(), two.clone()]);
     }
-    assert!(KeySuccession::split("\n").is_empty());
+    assert!(KeySuccession::split_notes("\n").is_empty());
 }
 
 proptest! {
@@ -72,7 +72,7 @@ proptest! {
         let _ = crate::VerifyingKey::from_file_text(&text);
         let note = note();
         let behind = format!("{note}{text}");
-        prop_assert!(!KeySuccession::split(&behind).is_empty());
+        prop_assert!(!KeySuccession::split_notes(&behind).is_empty());
         let cut = (0..=cut.min(note.len())).rev().find(|at| note.is_char_boundary(*at)).unwrap();
         prop_assert!(cut == note.len() || KeySuccession::verify(&note[..cut]).is_err());
     }

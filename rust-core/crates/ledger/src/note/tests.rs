@@ -87,7 +87,7 @@ fn as_many_signatures_are_read_as_a_policy_may_ask_for_and_not_one_more_than_the
 
 #[test]
 fn malformed_notes_are_refused() {
-    let endless = "x".repeat(MAX_NOTE);
+    let endless = "x".repeat(MAX_NOTE_BYTES);
     for note in [
         "",
         "\n",
@@ -148,7 +148,7 @@ fn a_derived_secret_is_the_first_block_of_hkdf_expand_and_tied_to_purpose_and_co
 fn what_others_added_to_a_note_is_left_out() {
     let stranger = "\u{2014} somebody AAAAAAAAAAAA\n";
     let crowded = format!("{TEXT}\n{stranger}{SIGNATURE}{SIGNATURE}{stranger}");
-    assert_eq!(signed_alone(&crowded, &key()), Ok(note()));
-    assert_eq!(signed_alone(&note(), &key()), Ok(note()));
-    assert!(signed_alone(&format!("{TEXT}\n{stranger}"), &key()).is_err());
+    assert_eq!(strip_other_signatures(&crowded, &key()), Ok(note()));
+    assert_eq!(strip_other_signatures(&note(), &key()), Ok(note()));
+    assert!(strip_other_signatures(&format!("{TEXT}\n{stranger}"), &key()).is_err());
 }

@@ -6,11 +6,11 @@ pub(super) fn is_false(flag: &bool) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-pub(super) fn is_once(count: &u32) -> bool {
+pub(super) fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-pub(super) fn once() -> u32 {
+pub(super) fn one() -> u32 {
     1
 }
 
@@ -20,6 +20,6 @@ pub(super) fn is_zero(count: &u32) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
-pub(super) fn is_zero_64(count: &u64) -> bool {
+pub(super) fn is_zero_u64(count: &u64) -> bool {
     *count == 0
 }

@@ -32,7 +32,7 @@ pub struct Analysis<'a> {
     pub findings: Vec<Cow<'a, str>>,
     /// Of the answer, when it is flagged; absent in a window's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<AnalysedAnswer>,
+    pub answer: Option<AnalysedResponse>,
     /// Of the window; absent in an answer's.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub window: Option<AnalysedWindow<'a>>,
@@ -42,7 +42,7 @@ pub struct Analysis<'a> {
 
 /// The numbers of a flagged answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnalysedAnswer {
+pub struct AnalysedResponse {
     /// Mean entropy of its tokens at least, in thousandths of a bit; absent where it is not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entropy_millibits: Option<u64>,

@@ -20,7 +20,7 @@ impl EndUserId {
     /// `HMAC-SHA256(shred key, "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key those of
     /// `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖ tenant ‖ 0x00 ‖ name)`. `docs/reference/ledger-format.md`, section 5.
     #[must_use]
-    pub fn of(tenant: &str, shred_key: Option<&ShredKey>, name: &str) -> Self {
+    pub fn derive(tenant: &str, shred_key: Option<&ShredKey>, name: &str) -> Self {
         let digest = match shred_key {
             Some(key) => key.derive(END_USER_DOMAIN, name.as_bytes()),
             None => Sha256::new_with_prefix(END_USER_DOMAIN)
@@ -55,7 +55,7 @@ pub struct Attribution<'a> {
     /// The end user, as a pseudonym.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_user: Option<EndUserId>,
-    /// The end user's name as the client gives it, cut to [`Attribution::LONGEST_NAME`]; absent unless the configuration wants
+    /// The end user's name as the client gives it, cut to [`Attribution::MAX_NAME_LEN`]; absent unless the configuration wants
     /// it. It can only go with its log.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub end_user_name: Option<Cow<'a, str>>,
@@ -72,10 +72,10 @@ pub struct Attribution<'a> {
 
 impl Attribution<'_> {
     /// The longest id of a session or an agent, in bytes. A longer one is left out: a part of an id names something else.
-    pub const LONGEST: usize = 128;
+    pub const MAX_ID_LEN: usize = 128;
 
     /// The longest name of an end user, in bytes of UTF-8. A longer one is cut: the pseudonym beside it is that of the whole.
-    pub const LONGEST_NAME: usize = 128;
+    pub const MAX_NAME_LEN: usize = 128;
 
     /// Whether nothing is said.
     #[must_use]
@@ -92,7 +92,7 @@ mod tests {
     fn the_vectors_that_others_must_reach_hold() {
         // Of Python's hashlib and hmac.
         let key = ShredKey::new(std::array::from_fn(|at| u8::try_from(at).unwrap()));
-        let of = |key| EndUserId::of("acme", key, "alice@example.com").to_string();
+        let of = |key| EndUserId::derive("acme", key, "alice@example.com").to_string();
         assert_eq!(of(None), "a7019471b6977193ea1bb172a4b40fae");
         assert_eq!(of(Some(&key)), "8b81cecf98f9e90470da84234f51ccca");
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn tenants_and_keys_have_pseudonyms_of_their_own() {
         let (one, other) = (ShredKey::new([1; 32]), ShredKey::new([2; 32]));
-        let of = |tenant, key| EndUserId::of(tenant, key, "alice");
+        let of = |tenant, key| EndUserId::derive(tenant, key, "alice");
         assert_ne!(of("acme", None), of("globex", None));
         assert_ne!(of("acme", Some(&one)), of("acme", Some(&other)));
         assert_ne!(of("acme", Some(&one)), of("acme", None));

@@ -7,21 +7,21 @@ use serde::ser::{Impossible, Serialize, SerializeSeq, SerializeStruct, Serialize
 use serde_json::Error;
 
 /// Appends the fields of a struct to an object that has begun with version and kind.
-pub(super) struct Fields<'o>(&'o mut Vec<u8>);
+pub(super) struct FieldWriter<'o>(&'o mut Vec<u8>);
 
-impl<'o> Fields<'o> {
+impl<'o> FieldWriter<'o> {
     /// Begins a record.
-    pub(super) fn begin(out: &'o mut Vec<u8>, version: u8, kind: &'static str) -> Result<Self, Error> {
+    pub(super) fn start(out: &'o mut Vec<u8>, version: u8, kind: &'static str) -> Result<Self, Error> {
         out.extend_from_slice(b"{\"v\":");
-        version.serialize(Value(out))?;
+        version.serialize(ValueWriter(out))?;
         out.extend_from_slice(b",\"kind\":");
-        kind.serialize(Value(out))?;
+        kind.serialize(ValueWriter(out))?;
         Ok(Self(out))
     }
 }
 
 /// The bytes that a JSON string holds only escaped (RFC 8259 section 7).
-const ESCAPED: [bool; 256] = {
+const NEEDS_ESCAPE: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -32,16 +32,16 @@ const ESCAPED: [bool; 256] = {
 };
 
 /// Appends one value.
-struct Value<'o>(&'o mut Vec<u8>);
+struct ValueWriter<'o>(&'o mut Vec<u8>);
 
 /// Appends what an array or an object consists of.
-pub(super) struct Parts<'o> {
+pub(super) struct ElementWriter<'o> {
     out: &'o mut Vec<u8>,
     first: bool,
     end: &'static [u8],
 }
 
-impl Parts<'_> {
+impl ElementWriter<'_> {
     fn separate(&mut self) {
         if !std::mem::replace(&mut self.first, false) {
             self.out.push(b',');
@@ -53,7 +53,7 @@ impl Parts<'_> {
     }
 }
 
-impl SerializeStruct for Parts<'_> {
+impl SerializeStruct for ElementWriter<'_> {
     type Ok = ();
     type Error = Error;
 
@@ -64,7 +64,7 @@ impl SerializeStruct for Parts<'_> {
         self.out.push(b'"');
         self.out.extend_from_slice(key.as_bytes());
         self.out.extend_from_slice(b"\":");
-        value.serialize(Value(self.out))
+        value.serialize(ValueWriter(self.out))
     }
 
     fn end(self) -> Result<(), Error> {
@@ -73,13 +73,13 @@ impl SerializeStruct for Parts<'_> {
     }
 }
 
-impl SerializeSeq for Parts<'_> {
+impl SerializeSeq for ElementWriter<'_> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         self.separate();
-        value.serialize(Value(self.out))
+        value.serialize(ValueWriter(self.out))
     }
 
     fn end(self) -> Result<(), Error> {
@@ -137,11 +137,11 @@ macro_rules! refuse_the_rest {
     };
 }
 
-impl<'o> Serializer for Fields<'o> {
+impl<'o> Serializer for FieldWriter<'o> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Impossible<(), Error>;
-    type SerializeStruct = Parts<'o>;
+    type SerializeStruct = ElementWriter<'o>;
 
     refuse_the_rest!();
     refuse! {
@@ -164,8 +164,8 @@ impl<'o> Serializer for Fields<'o> {
         unsupported()
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts<'o>, Error> {
-        Ok(Parts {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<ElementWriter<'o>, Error> {
+        Ok(ElementWriter {
             out: self.0,
             first: false,
             end: b"}",
@@ -173,11 +173,11 @@ impl<'o> Serializer for Fields<'o> {
     }
 }
 
-impl<'o> Serializer for Value<'o> {
+impl<'o> Serializer for ValueWriter<'o> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Parts<'o>;
-    type SerializeStruct = Parts<'o>;
+    type SerializeSeq = ElementWriter<'o>;
+    type SerializeStruct = ElementWriter<'o>;
 
     refuse_the_rest!();
 
@@ -206,7 +206,7 @@ impl<'o> Serializer for Value<'o> {
 
     #[inline(always)]
     fn serialize_str(self, value: &str) -> Result<(), Error> {
-        let escaped = |byte: u8| ESCAPED[usize::from(byte)];
+        let escaped = |byte: u8| NEEDS_ESCAPE[usize::from(byte)];
         if value.bytes().any(escaped) {
             return serde_json::to_writer(self.0, value);
         }
@@ -238,18 +238,18 @@ impl<'o> Serializer for Value<'o> {
         value.serialize(self)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Parts<'o>, Error> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<ElementWriter<'o>, Error> {
         self.0.push(b'[');
-        Ok(Parts {
+        Ok(ElementWriter {
             out: self.0,
             first: true,
             end: b"]",
         })
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts<'o>, Error> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<ElementWriter<'o>, Error> {
         self.0.push(b'{');
-        Ok(Parts {
+        Ok(ElementWriter {
             out: self.0,
             first: true,
             end: b"}",

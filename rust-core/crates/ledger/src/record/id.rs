@@ -25,7 +25,7 @@ pub struct ConfigDigests {
 impl ConfigDigests {
     /// The digests of a configuration that its file holds whole.
     #[must_use]
-    pub fn of(config: Hash) -> Self {
+    pub fn from_config(config: Hash) -> Self {
         Self {
             config,
             settings: None,
@@ -65,7 +65,7 @@ impl std::str::FromStr for ShredKeyId {
 
     /// Reads 16 lower-case hex digits.
     fn from_str(text: &str) -> Result<Self, LedgerError> {
-        let id = hex::read(text).ok_or(LedgerError::ShredKeysMalformed(
+        let id = hex::decode(text).ok_or(LedgerError::ShredKeysMalformed(
             "an id must be 16 lower-case hex digits",
         ))?;
         Ok(Self(id))

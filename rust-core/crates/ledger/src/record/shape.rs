@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// What the first pass over a record finds: its kind and version, and that no key is repeated.
-pub(super) struct Shape<'a> {
+pub(super) struct RecordHeader<'a> {
     pub(super) version: u8,
     pub(super) kind: Cow<'a, str>,
 }
@@ -17,17 +17,17 @@ pub(super) struct Shape<'a> {
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Shape<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RecordHeader<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Shape<'de>;
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = RecordHeader<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RecordHeader<'de>, A::Error> {
                 let (mut version, mut kind) = (None, None);
                 let mut keys = Vec::with_capacity(16);
                 while let Some(Text(key)) = map.next_key()? {
@@ -44,10 +44,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Shape<'a> {
                 }
                 let version = version.ok_or_else(|| A::Error::missing_field("v"))?;
                 let kind = kind.ok_or_else(|| A::Error::missing_field("kind"))?;
-                Ok(Shape { version, kind })
+                Ok(RecordHeader { version, kind })
             }
         }
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 

@@ -43,11 +43,11 @@ pub(super) mod hex {
         deserializer: D,
     ) -> Result<[u8; N], D::Error> {
         let Text(text) = Text::deserialize(deserializer)?;
-        read(&text).ok_or_else(|| D::Error::custom(format!("not {} lower-case hex digits", 2 * N)))
+        decode(&text).ok_or_else(|| D::Error::custom(format!("not {} lower-case hex digits", 2 * N)))
     }
 
     /// Lower-case hex digits, and as many as the bytes have.
-    pub fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
+    pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
         let digit = |c: u8| {
             DIGITS
                 .iter()

@@ -8,22 +8,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A tier of service, as its provider names it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TierName {
-    bytes: [u8; Self::LONGEST],
+    bytes: [u8; Self::MAX_LEN],
     length: u8,
 }
 
 impl TierName {
     /// The longest name, in bytes; a longer one is cut.
-    pub const LONGEST: usize = 31;
+    pub const MAX_LEN: usize = 31;
 
     /// Keeps a name.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut length = name.len().min(Self::LONGEST);
+        let mut length = name.len().min(Self::MAX_LEN);
         while !name.is_char_boundary(length) {
             length -= 1;
         }
-        let mut bytes = [0; Self::LONGEST];
+        let mut bytes = [0; Self::MAX_LEN];
         bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
         TierName {
             bytes,

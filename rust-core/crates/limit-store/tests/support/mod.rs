@@ -1,8 +1,10 @@
 //! Workers in miniature on a simulated disk: a limiter and a store each.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use proofgate_limit_store::{LimitStore, LimitStoreError, Opened, file_name};
-use proofgate_limits::{Changes, CredentialId, Exceeded, Limiter, Limits, Quotas, TenantId, TenantLimits};
+use proofgate_limit_store::{LimitStore, LimitStoreError, OpenedStore, file_name};
+use proofgate_limits::{
+    Changes, CredentialId, LimitExceeded, Limiter, Limits, Quotas, TenantId, TenantLimits,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, Ulid};
 use std::num::NonZeroU64;
@@ -55,7 +57,7 @@ pub fn start(
         name: "acme".into(),
         quotas: Arc::new(Quotas::new(&limits, &Limits::default())),
     }]);
-    let Opened {
+    let OpenedStore {
         store,
         crashed,
         problems,
@@ -86,10 +88,10 @@ pub struct Found {
 
 impl Worker {
     /// One request that uses what it reserves, with both its records.
-    pub fn consume(&mut self, tokens: u64, now: u64) -> Result<(), Exceeded> {
+    pub fn consume(&mut self, tokens: u64, now: u64) -> Result<(), LimitExceeded> {
         let mut grant = self.limiter.admit(self.acme, KEY, tokens, now)?;
-        self.limiter.recorded(&mut grant);
-        self.limiter.keep(grant);
+        self.limiter.mark_recorded(&mut grant);
+        self.limiter.keep_reservation(grant);
         self.records += 2;
         Ok(())
     }
@@ -112,14 +114,14 @@ impl Worker {
     }
 
     pub fn absorb(&mut self, now: u64) {
-        let sums = self.store.foreign_changes(usize::MAX, now);
-        self.limiter.absorb(&sums, now);
+        let sums = self.store.remote_changes(usize::MAX, now);
+        self.limiter.apply_remote(&sums, now);
     }
 
     /// Tokens left to the tenant in this minute.
     pub fn left(&mut self, now: u64) -> u64 {
         let mut lines = Vec::new();
-        self.limiter.standing(self.acme, KEY, now).write(&mut lines);
+        self.limiter.limit_status(self.acme, KEY, now).write(&mut lines);
         let lines = String::from_utf8(lines).unwrap();
         let left = lines
             .lines()

@@ -5,11 +5,11 @@ use crate::moment::Moment;
 use std::sync::Arc;
 
 /// The index of no subject, for what is not counted.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NO_SUBJECT: u32 = u32::MAX;
 
 /// A request that was admitted: one request, one place among the concurrent ones, and tokens.
 ///
-/// It must come back to the limiter by [`settle`](crate::Limiter::settle), [`keep`](crate::Limiter::keep) or
+/// It must come back to the limiter by [`settle`](crate::Limiter::settle), [`keep_reservation`](crate::Limiter::keep) or
 /// [`refund`](crate::Limiter::refund). One that is dropped holds its place and its tokens for good, so keep it in
 /// something that gives it back when it is dropped.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Grant {
     /// Number of its entry in `Limiter::unrecorded`, until its admission is recorded.
     pub(super) unrecorded: u32,
     /// Unix microseconds.
-    pub(super) at: u64,
+    pub(super) admitted_at: u64,
     pub(super) moment: Moment,
     pub(super) reserved: ActualUsage,
     /// Whether what it costs counts.
@@ -35,13 +35,13 @@ impl Grant {
     /// record as its time, so that a replay counts the request in the same second.
     #[must_use]
     pub fn at(&self) -> u64 {
-        self.at
+        self.admitted_at
     }
 
     /// Tokens reserved, for the admission record. `None` when the tenant has no limits and nothing is counted.
     #[must_use]
     pub fn reserved(&self) -> Option<u64> {
-        (self.tenant != NONE).then_some(self.reserved.tokens)
+        (self.tenant != NO_SUBJECT).then_some(self.reserved.tokens)
     }
 
     /// Nanodollars reserved, for the admission record. `None` when no budget counts what it costs.
@@ -56,8 +56,8 @@ impl Grant {
         self.shared_plan.as_ref()
     }
 
-    pub(super) fn shares(&self) -> [LimitReservation; 4] {
-        shares(self.tenant, self.key, self.model, self.shared)
+    pub(super) fn reservations(&self) -> [LimitReservation; 4] {
+        reservations(self.tenant, self.key, self.model, self.shared)
     }
 }
 
@@ -73,8 +73,8 @@ pub(super) struct Booking {
 }
 
 impl Booking {
-    pub(super) fn shares(&self) -> [LimitReservation; 4] {
-        shares(self.tenant, self.key, self.model, self.shared)
+    pub(super) fn reservations(&self) -> [LimitReservation; 4] {
+        reservations(self.tenant, self.key, self.model, self.shared)
     }
 }
 
@@ -83,25 +83,29 @@ impl Booking {
 pub(super) struct LimitReservation {
     pub(super) subject: u32,
     /// Whether it only pays.
-    pays_only: bool,
+    cost_only: bool,
 }
 
-fn shares(tenant: u32, key: u32, model: u32, shared: u32) -> [LimitReservation; 4] {
-    [(tenant, false), (key, false), (model, true), (shared, false)]
-        .map(|(subject, pays_only)| LimitReservation { subject, pays_only })
+fn reservations(tenant: u32, key: u32, model: u32, shared: u32) -> [LimitReservation; 4] {
+    [(tenant, false), (key, false), (model, true), (shared, false)].map(|(subject, pays_only)| {
+        LimitReservation {
+            subject,
+            cost_only: pays_only,
+        }
+    })
 }
 
 impl LimitReservation {
     /// What of a request's use counts for this subject.
-    pub(super) fn of(self, used: ActualUsage) -> ActualUsage {
+    pub(super) fn counted_usage(self, used: ActualUsage) -> ActualUsage {
         ActualUsage {
-            tokens: if self.pays_only { 0 } else { used.tokens },
+            tokens: if self.cost_only { 0 } else { used.tokens },
             ..used
         }
     }
 
     /// How often the request itself does.
-    pub(super) fn requests(self) -> u32 {
-        u32::from(!self.pays_only)
+    pub(super) fn request_count(self) -> u32 {
+        u32::from(!self.cost_only)
     }
 }

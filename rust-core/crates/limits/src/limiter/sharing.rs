@@ -1,11 +1,11 @@
 //! What the tenants of one namespace share that have the same plan.
 
-use super::grant::NONE;
+use super::grant::NO_SUBJECT;
 use super::group::Group;
 use super::{Limiter, TenantId};
 use crate::config::Ceilings;
 use crate::demand::ActualUsage;
-use crate::exceeded::{Exceeded, Scope};
+use crate::exceeded::{LimitExceeded, Scope};
 use crate::moment::Moment;
 use crate::quotas::Quotas;
 use crate::subject::Totals;
@@ -16,10 +16,10 @@ impl Limiter {
     /// Puts a tenant into the group that its quotas name, and out of the one that it was in.
     pub(super) fn set_group(&mut self, id: TenantId, quotas: Option<&Quotas>) {
         let at = id.0 as usize;
-        let before = std::mem::replace(&mut self.tenants[at].shared, NONE);
+        let before = std::mem::replace(&mut self.tenants[at].shared, NO_SUBJECT);
         let shared = quotas.and_then(|quotas| quotas.shared.as_ref());
         if let Some((plan, ceilings)) = shared
-            && let Some(name) = SubjectName::shared(&self.tenants[at].name, plan)
+            && let Some(name) = SubjectName::for_shared(&self.tenants[at].name, plan)
         {
             self.tenants[at].shared = self.join(name, *ceilings);
         }
@@ -45,7 +45,7 @@ impl Limiter {
     }
 
     /// Forgets a group of which nothing counts; says whether it did: one that has tenants stays.
-    pub(super) fn forget_group(&mut self, name: &SubjectName) -> bool {
+    pub(super) fn remove_group_if_idle(&mut self, name: &SubjectName) -> bool {
         let is_empty = self.groups.get(name).is_none_or(Group::is_empty);
         if is_empty {
             self.groups.remove(name);
@@ -56,10 +56,10 @@ impl Limiter {
     /// The plan by which what is booked for a subject is shared.
     #[inline]
     pub(super) fn plan_of(&self, tenant: usize) -> Option<Arc<str>> {
-        if self.tenants[tenant].shared == NONE {
+        if self.tenants[tenant].shared == NO_SUBJECT {
             return None;
         }
-        let (plan, _) = self.tenants[tenant].counted()?.shared.as_ref()?;
+        let (plan, _) = self.tenants[tenant].counted_quotas()?.shared.as_ref()?;
         Some(Arc::clone(plan))
     }
 
@@ -71,7 +71,7 @@ impl Limiter {
         };
         let quotas = self.tenants[tenant].quotas.as_deref();
         let shared = quotas.and_then(|quotas| quotas.shared.as_ref());
-        shared.is_none_or(|(_, ceilings)| subject.totals(now).fit(ceilings, asked))
+        shared.is_none_or(|(_, ceilings)| subject.totals(now).fits(ceilings, asked))
     }
 
     /// The shared limit that keeps a request out longest.
@@ -80,7 +80,7 @@ impl Limiter {
         tenant: usize,
         asked: ActualUsage,
         time: (Moment, u64),
-    ) -> Option<Exceeded> {
+    ) -> Option<LimitExceeded> {
         let subject = self.subjects.get_mut(self.tenants[tenant].shared as usize)?;
         let (_, ceilings) = self.tenants[tenant].quotas.as_deref()?.shared.as_ref()?;
         let totals = subject.totals(time.0);

@@ -44,7 +44,7 @@ pub fn limiter(of_tenant: [u64; 4], of_key: [u64; 4]) -> (Limiter, TenantId) {
 /// Admits a request that uses what it reserves.
 pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, tokens: u64, now: u64) {
     let grant = limiter.admit(tenant, key, tokens, now).unwrap();
-    limiter.keep(grant);
+    limiter.keep_reservation(grant);
 }
 
 /// What a snapshot says of consumption, without what is in flight.

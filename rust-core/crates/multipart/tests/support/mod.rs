@@ -1,13 +1,13 @@
 //! A form read as its receiver would.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use proofgate_multipart::{Boundary, Event, FormReader, MultipartError};
+use proofgate_multipart::{Boundary, FormEvent, FormReader, MultipartError};
 
 /// A part with its content: name, file name, bytes.
 pub type Whole = (String, Option<String>, Vec<u8>);
 
 pub fn boundary(text: &str) -> Boundary {
-    Boundary::of(format!("multipart/form-data; boundary={text}").as_bytes()).unwrap()
+    Boundary::from_content_type(format!("multipart/form-data; boundary={text}").as_bytes()).unwrap()
 }
 
 /// Reads a body in pieces that end at `splits`.
@@ -22,21 +22,21 @@ pub fn read(body: &[u8], boundary: &Boundary, splits: &[usize]) -> Result<Vec<Wh
             let step = reader.read(&body[at..end])?;
             at += step.consumed;
             match step.event {
-                Some(Event::Part(part)) => {
+                Some(FormEvent::Part(part)) => {
                     assert!(!std::mem::replace(&mut in_part, true));
                     parts.push((part.name, part.file_name, Vec::new()));
                 }
-                Some(Event::Data(data)) => {
+                Some(FormEvent::Data(data)) => {
                     assert!(in_part && !data.is_empty());
                     parts.last_mut().unwrap().2.extend_from_slice(data);
                 }
-                Some(Event::PartEnd) => assert!(std::mem::replace(&mut in_part, false)),
+                Some(FormEvent::PartEnd) => assert!(std::mem::replace(&mut in_part, false)),
                 None => break,
             }
         }
         assert_eq!(at, end);
     }
-    reader.end()?;
+    reader.finish()?;
     assert!(reader.is_done() && !in_part);
     Ok(parts)
 }

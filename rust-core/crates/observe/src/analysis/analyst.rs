@@ -4,37 +4,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use proofgate_analysis::{Answer, Monitor, Settings, WindowReport};
-use proofgate_base::priority::yield_to_all;
-use proofgate_ledger::record::AnalysedAnswer;
+use proofgate_analysis::{AnalysisSettings, CapturedResponse, DriftMonitor, WindowReport};
+use proofgate_base::priority::set_lowest_priority;
+use proofgate_ledger::record::AnalysedResponse;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::findings::{Finding, thousandths};
-use super::tap::Answered;
+use super::tap::CompletedResponse;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
 /// How long answers gather before they are analysed: so often at most is the thread woken.
-const GATHERING: Duration = Duration::from_millis(50);
+const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Reads the answers that it is handed and keeps nothing of them but numbers.
-pub struct Analyst {
-    answers: Receiver<Answered>,
+pub struct Analyser {
+    responses: Receiver<CompletedResponse>,
     findings: Sender<Finding>,
-    monitor: Monitor,
+    monitor: DriftMonitor,
     metrics: AnalysisMetrics,
 }
 
-impl Analyst {
+impl Analyser {
     pub(super) fn new(
-        settings: Settings,
-        answers: Receiver<Answered>,
+        settings: AnalysisSettings,
+        answers: Receiver<CompletedResponse>,
         findings: Sender<Finding>,
         metrics: AnalysisMetrics,
     ) -> Self {
-        Analyst {
-            answers,
+        Analyser {
+            responses: answers,
             findings,
-            monitor: Monitor::new(settings),
+            monitor: DriftMonitor::new(settings),
             metrics,
         }
     }
@@ -45,84 +45,85 @@ impl Analyst {
     }
 
     /// The same with `analyse` for each answer. One over which it panics is counted as lost; the others go on.
-    pub(super) fn run_with(mut self, mut analyse: impl FnMut(&mut Self, &Answered)) {
-        yield_to_all();
-        while let Some(first) = self.answers.blocking_recv() {
-            thread::park_timeout(GATHERING);
+    pub(super) fn run_with(mut self, mut analyse: impl FnMut(&mut Self, &CompletedResponse)) {
+        set_lowest_priority();
+        while let Some(first) = self.responses.blocking_recv() {
+            thread::park_timeout(BATCH_INTERVAL);
             let mut next = Some(first);
             while let Some(answered) = next {
                 // What the monitor holds are sums: one that is cut short is a number that is off, and no more.
                 if catch_unwind(AssertUnwindSafe(|| analyse(&mut self, &answered))).is_err() {
-                    self.metrics.lost(AnalysisLoss::Panic);
+                    self.metrics.record_dropped(AnalysisLoss::Panic);
                 }
                 drop(answered);
-                next = self.answers.try_recv().ok();
+                next = self.responses.try_recv().ok();
             }
         }
     }
 
-    pub(super) fn analyse(&mut self, answered: &Answered) {
-        let answer = Answer {
+    pub(super) fn analyse(&mut self, answered: &CompletedResponse) {
+        let answer = CapturedResponse {
             dialect: answered.copy.dialect,
-            events: answered.events,
+            is_event_stream: answered.is_event_stream,
             body: answered.copy.bytes(),
-            partly: answered.copy.partly(),
+            is_truncated: answered.copy.is_truncated(),
         };
         let Ok(mut measures) = answer.measure(self.monitor.settings()) else {
-            self.metrics.unreadable();
+            self.metrics.record_unreadable();
             return;
         };
         measures.tokens = answered.tokens;
         let (tenant, model) = (&answered.tenant, &answered.model);
-        let seen = self.monitor.take(tenant, model, &measures);
-        self.metrics.analysed(self.monitor.pairs(), measures.partly_read);
-        if let Some((tenant, model)) = seen.forgotten {
-            self.metrics.forget(&tenant, &model);
+        let seen = self.monitor.observe(tenant, model, &measures);
+        self.metrics
+            .record_analysed(self.monitor.pair_count(), measures.is_truncated);
+        if let Some((tenant, model)) = seen.evicted {
+            self.metrics.untrack(&tenant, &model);
         }
         if seen.is_first {
-            self.metrics.follow(tenant, model);
+            self.metrics.track(tenant, model);
         }
         for flag in &seen.flags {
-            self.metrics.found(tenant, model, flag.as_str());
+            self.metrics.record_finding(tenant, model, flag.as_str());
         }
-        if let Some(repetition) = measures.repetition.filter(|_| seen.is_worth_a_record) {
-            let numbers = AnalysedAnswer {
-                entropy_millibits: measures.entropy.map(|entropy| thousandths(entropy.at_least)),
-                repetition_permille: thousandths(repetition.share),
-                stretch_permille: thousandths(repetition.stretch),
-                partly: measures.partly_read,
+        if let Some(repetition) = measures.repetition.filter(|_| seen.should_record) {
+            let numbers = AnalysedResponse {
+                entropy_millibits: measures.entropy.map(|entropy| thousandths(entropy.min)),
+                repetition_permille: thousandths(repetition.repeated_share),
+                stretch_permille: thousandths(repetition.longest_run_share),
+                partly: measures.is_truncated,
             };
             let names = seen.flags.iter().map(|flag| flag.as_str()).collect();
-            self.tell(answered, names, Some(numbers), None);
+            self.send_finding(answered, names, Some(numbers), None);
         }
         if let Some(window) = seen.window {
-            self.metrics.window(tenant, model, &window);
+            self.metrics.record_window(tenant, model, &window);
             let names: Vec<_> = window.findings().map(|test| test.feature.as_str()).collect();
             for name in &names {
-                self.metrics.found(tenant, model, name);
+                self.metrics.record_finding(tenant, model, name);
             }
-            self.tell(answered, names, None, Some(window));
+            self.send_finding(answered, names, None, Some(window));
         }
     }
 
-    fn tell(
+    fn send_finding(
         &self,
-        answered: &Answered,
+        answered: &CompletedResponse,
         findings: Vec<&'static str>,
-        answer: Option<AnalysedAnswer>,
+        answer: Option<AnalysedResponse>,
         window: Option<WindowReport>,
     ) {
         let finding = Finding {
             id: answered.id,
-            admission: answered.admission,
+            admission_position: answered.admission_position,
             tenant: answered.tenant.clone(),
             model: answered.model.clone(),
             findings,
-            answer,
+            response: answer,
             window,
         };
         if self.findings.try_send(finding).is_err() {
-            self.metrics.lost(AnalysisLoss::Record);
+            self.metrics.record_dropped(AnalysisLoss::Record);
         }
     }
 }

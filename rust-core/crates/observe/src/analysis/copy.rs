@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use proofgate_analysis::Dialect;
+use proofgate_analysis::ResponseDialect;
 use proofgate_base::bounded_copy::{BoundedCopy, CopyPool};
 
 /// A copy of an answer as its client gets it, as far as there is room.
-pub struct AnswerCopy {
+pub struct ResponseCopy {
     copy: BoundedCopy,
-    pub(super) dialect: Dialect,
+    pub(super) dialect: ResponseDialect,
 }
 
-impl AnswerCopy {
-    pub(super) fn new(dialect: Dialect, most: usize, room: Arc<CopyPool>) -> Self {
-        AnswerCopy {
+impl ResponseCopy {
+    pub(super) fn new(dialect: ResponseDialect, most: usize, room: Arc<CopyPool>) -> Self {
+        ResponseCopy {
             copy: BoundedCopy::new(most, room),
             dialect,
         }
@@ -24,17 +24,17 @@ impl AnswerCopy {
     }
 
     /// Whether more came than what may be copied.
-    pub(super) fn partly(&self) -> bool {
-        self.copy.partly
+    pub(super) fn is_truncated(&self) -> bool {
+        self.copy.is_truncated
     }
 
     /// Whether there was no room for it.
-    pub(super) fn is_lost(&self) -> bool {
-        self.copy.is_lost
+    pub(super) fn is_dropped(&self) -> bool {
+        self.copy.is_dropped
     }
 
     /// Adds what the client gets.
-    pub fn take(&mut self, bytes: &[u8]) {
-        self.copy.take(bytes);
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.copy.append(bytes);
     }
 }

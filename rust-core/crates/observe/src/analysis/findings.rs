@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use proofgate_analysis::{Test, WindowReport};
+use proofgate_analysis::{FeatureTest, WindowReport};
 use proofgate_base::clock::unix_micros;
 use proofgate_base::request_id::RequestId;
 use proofgate_ledger::LedgerError;
-use proofgate_ledger::record::{AnalysedAnswer, AnalysedFeature, AnalysedWindow, Analysis, ConfigId};
+use proofgate_ledger::record::{AnalysedFeature, AnalysedResponse, AnalysedWindow, Analysis, ConfigId};
 use tokio::sync::mpsc::Receiver;
 
 /// Where findings come from.
-pub type Findings = Receiver<Finding>;
+pub type FindingReceiver = Receiver<Finding>;
 
 /// What was found with one exchange.
 pub struct Finding {
     pub(super) id: RequestId,
     /// Position of the admission record.
-    pub admission: u64,
+    pub admission_position: u64,
     pub(super) tenant: Arc<str>,
     pub(super) model: Arc<str>,
     pub(super) findings: Vec<&'static str>,
-    pub(super) answer: Option<AnalysedAnswer>,
+    pub(super) response: Option<AnalysedResponse>,
     pub(super) window: Option<WindowReport>,
 }
 
@@ -46,35 +46,35 @@ impl Finding {
             tenant: (&*self.tenant).into(),
             model: (&*self.model).into(),
             findings: self.findings.iter().map(|name| (*name).into()).collect(),
-            answer: self.answer,
-            window: self.window.as_ref().map(numbers),
+            answer: self.response,
+            window: self.window.as_ref().map(analysed_window),
             config,
         };
         analysis.encode_into(out)
     }
 }
 
-fn numbers(window: &WindowReport) -> AnalysedWindow<'static> {
+fn analysed_window(window: &WindowReport) -> AnalysedWindow<'static> {
     AnalysedWindow {
         number: window.number,
         answers: window.answers as u64,
-        with_entropy: window.with_entropy as u64,
-        entropy_millibits: window.entropy.map(thousandths),
-        length_millitokens: window.length.map(thousandths),
-        repetition_permille: window.repetition.map(thousandths),
-        refusal_permille: thousandths(window.refusals),
-        cut_permille: thousandths(window.cuts),
-        tests: window.tests.iter().map(feature).collect(),
+        with_entropy: window.entropy_count as u64,
+        entropy_millibits: window.mean_entropy.map(thousandths),
+        length_millitokens: window.mean_length.map(thousandths),
+        repetition_permille: window.mean_repetition.map(thousandths),
+        refusal_permille: thousandths(window.refusal_share),
+        cut_permille: thousandths(window.length_limited_share),
+        tests: window.tests.iter().map(analysed_feature).collect(),
     }
 }
 
-fn feature(test: &Test) -> AnalysedFeature<'static> {
+fn analysed_feature(test: &FeatureTest) -> AnalysedFeature<'static> {
     AnalysedFeature {
         feature: test.feature.as_str().into(),
-        values: test.values as u64,
+        values: test.sample_size as u64,
         distance_ppm: (test.distance * 1e6).round() as u64,
-        p_ppb: (test.p * 1e9).round() as u64,
-        differs: test.differs,
+        p_ppb: (test.p_value * 1e9).round() as u64,
+        differs: test.is_significant,
     }
 }
 
@@ -90,29 +90,29 @@ mod tests {
 
     #[test]
     fn the_largest_record_has_room() {
-        let test = |feature| Test {
+        let test = |feature| FeatureTest {
             feature,
-            values: 10_000,
+            sample_size: 10_000,
             distance: 0.999_999,
-            p: 0.999_999_999,
-            differs: true,
+            p_value: 0.999_999_999,
+            is_significant: true,
         };
         let finding = Finding {
             id: RequestId::new(0, &mut rand::rng()),
-            admission: u64::MAX,
+            admission_position: u64::MAX,
             tenant: "t".repeat(317).into(),
             model: "\\".repeat(128).into(),
             findings: Feature::ALL.map(Feature::as_str).into(),
-            answer: None,
+            response: None,
             window: Some(WindowReport {
                 number: u64::MAX,
                 answers: 10_000,
-                with_entropy: 10_000,
-                entropy: Some(64.0),
-                length: Some(1e15),
-                repetition: Some(1.0),
-                refusals: 1.0,
-                cuts: 1.0,
+                entropy_count: 10_000,
+                mean_entropy: Some(64.0),
+                mean_length: Some(1e15),
+                mean_repetition: Some(1.0),
+                refusal_share: 1.0,
+                length_limited_share: 1.0,
                 tests: Feature::ALL.map(test).into(),
             }),
         };

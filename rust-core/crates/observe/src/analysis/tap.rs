@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use proofgate_analysis::Dialect as Readable;
-use proofgate_base::bounded_copy::{CopyPermit, SharedRoom};
+use proofgate_analysis::ResponseDialect as Readable;
+use proofgate_base::bounded_copy::{CopyPermit, TenantSharedPool};
 use proofgate_base::random::Random;
 use proofgate_base::request_id::RequestId;
 use proofgate_config::AnalysisConfig;
@@ -11,116 +11,120 @@ use proofgate_providers::Dialect;
 use rand::Rng;
 use tokio::sync::mpsc::Sender;
 
-use super::copy::AnswerCopy;
+use super::copy::ResponseCopy;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
 /// Chooses which answers are analysed, and hands them over.
 pub struct Tap {
-    queue: Sender<Answered>,
+    queue: Sender<CompletedResponse>,
     /// Places in the queue.
-    places: SharedRoom,
+    queue_slots: TenantSharedPool,
     /// Bytes of copies.
-    room: SharedRoom,
+    copy_memory: TenantSharedPool,
     metrics: AnalysisMetrics,
-    sample: f64,
+    sample_rate: f64,
     tenants: Vec<String>,
     models: Vec<String>,
-    answer_bytes: usize,
+    max_response_bytes: usize,
 }
 
 /// An answer that its client has.
-pub(super) struct Answered {
-    pub(super) copy: AnswerCopy,
-    _place: CopyPermit,
+pub(super) struct CompletedResponse {
+    pub(super) copy: ResponseCopy,
+    _slot: CopyPermit,
     /// Whether it is a stream of events.
-    pub(super) events: bool,
+    pub(super) is_event_stream: bool,
     /// Tokens of it, as the provider counted them.
     pub(super) tokens: Option<u64>,
     pub(super) id: RequestId,
     /// Position of the admission record.
-    pub(super) admission: u64,
+    pub(super) admission_position: u64,
     pub(super) tenant: Arc<str>,
     pub(super) model: Arc<str>,
 }
 
 /// Whose answer it is.
-pub struct Of {
+pub struct AnalysisContext {
     pub id: RequestId,
     /// Position of the admission record.
-    pub admission: u64,
+    pub admission_position: u64,
     pub tenant: Arc<str>,
     pub model: Arc<str>,
 }
 
 impl Tap {
-    pub(super) fn new(config: &AnalysisConfig, queue: Sender<Answered>, metrics: AnalysisMetrics) -> Self {
+    pub(super) fn new(
+        config: &AnalysisConfig,
+        queue: Sender<CompletedResponse>,
+        metrics: AnalysisMetrics,
+    ) -> Self {
         Tap {
-            places: SharedRoom::new(queue.max_capacity()),
+            queue_slots: TenantSharedPool::new(queue.max_capacity()),
             queue,
-            room: SharedRoom::new(config.copy_bytes),
+            copy_memory: TenantSharedPool::new(config.copy_bytes),
             metrics,
-            sample: config.sample,
+            sample_rate: config.sample,
             tenants: config.tenants.clone(),
             models: config.models.clone(),
-            answer_bytes: config.answer_bytes,
+            max_response_bytes: config.answer_bytes,
         }
     }
 
     /// Begins the copy of an answer, if it is one to be analysed.
-    pub fn begin(
+    pub fn start_copy(
         &self,
         random: &Random,
         tenant: &Arc<str>,
         model: &str,
         dialect: Dialect,
-    ) -> Option<Box<AnswerCopy>> {
-        let dialect = readable(dialect)?;
+    ) -> Option<Box<ResponseCopy>> {
+        let dialect = readable_dialect(dialect)?;
         let is_wanted =
             |names: &[String], name: &str| names.is_empty() || names.iter().any(|one| one == name);
         if !is_wanted(&self.tenants, tenant) || !is_wanted(&self.models, model) {
             return None;
         }
-        if self.sample < 1.0 && !random.draw(|random| random.random_bool(self.sample)) {
+        if self.sample_rate < 1.0 && !random.with_rng(|random| random.random_bool(self.sample_rate)) {
             return None;
         }
-        Some(Box::new(self.copy(tenant, dialect)))
+        Some(Box::new(self.new_copy(tenant, dialect)))
     }
 
     /// An empty copy. A tenant takes at most half of all memory, or one answer of the largest.
-    pub(super) fn copy(&self, tenant: &Arc<str>, dialect: Readable) -> AnswerCopy {
-        let room = self.room.part(tenant, self.answer_bytes);
-        AnswerCopy::new(dialect, self.answer_bytes, room)
+    pub(super) fn new_copy(&self, tenant: &Arc<str>, dialect: Readable) -> ResponseCopy {
+        let room = self.copy_memory.tenant_pool(tenant, self.max_response_bytes);
+        ResponseCopy::new(dialect, self.max_response_bytes, room)
     }
 
     /// Hands an answer over that its client has. Waits for nothing: what finds no room is counted. A tenant takes at most half
     /// of the places in the queue.
-    pub fn hand_over(&self, copy: AnswerCopy, events: bool, tokens: Option<u64>, of: Of) {
-        if copy.is_lost() {
-            self.metrics.lost(AnalysisLoss::Memory);
+    pub fn submit(&self, copy: ResponseCopy, events: bool, tokens: Option<u64>, of: AnalysisContext) {
+        if copy.is_dropped() {
+            self.metrics.record_dropped(AnalysisLoss::Memory);
             return;
         }
-        let Some(place) = CopyPermit::new(self.places.part(&of.tenant, 1), 1) else {
-            self.metrics.lost(AnalysisLoss::Queue);
+        let Some(place) = CopyPermit::new(self.queue_slots.tenant_pool(&of.tenant, 1), 1) else {
+            self.metrics.record_dropped(AnalysisLoss::Queue);
             return;
         };
-        let answered = Answered {
+        let answered = CompletedResponse {
             copy,
-            _place: place,
-            events,
+            _slot: place,
+            is_event_stream: events,
             tokens,
             id: of.id,
-            admission: of.admission,
+            admission_position: of.admission_position,
             tenant: of.tenant,
             model: of.model,
         };
         if self.queue.try_send(answered).is_err() {
-            self.metrics.lost(AnalysisLoss::Queue);
+            self.metrics.record_dropped(AnalysisLoss::Queue);
         }
     }
 }
 
 /// The dialects whose answers are text.
-fn readable(dialect: Dialect) -> Option<Readable> {
+fn readable_dialect(dialect: Dialect) -> Option<Readable> {
     match dialect {
         Dialect::Chat => Some(Readable::Chat),
         Dialect::Completions => Some(Readable::Completions),

@@ -6,15 +6,15 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
-use proofgate_base::single_writer::{FINE, Histogram};
+use proofgate_base::single_writer::{FINE_BUCKETS, Histogram};
 
 /// From the end of a request's body to its written admission. The data-plane thread alone adds to it.
 #[derive(Debug, Default)]
-pub struct AdmissionTimes(Histogram<FINE>);
+pub struct AdmissionTimes(Histogram<FINE_BUCKETS>);
 
 impl AdmissionTimes {
     /// Notes how long an admitted request took.
-    pub fn admitted(&self, microseconds: u64) {
+    pub fn record(&self, microseconds: u64) {
         self.0.observe(microseconds);
     }
 }

@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use proofgate_analysis::{Feature, Flag, WindowReport};
+use proofgate_analysis::{Feature, ResponseFlag, WindowReport};
 
 /// Why an answer was not analysed, or a finding not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +37,12 @@ impl AnalysisLoss {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LostLabel {
+struct LossLabel {
     reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FoundLabel {
+struct FindingLabel {
     tenant: String,
     model: String,
     finding: &'static str,
@@ -58,15 +58,15 @@ struct MeasureLabel {
 /// The counters. Series of a tenant and a model are there as long as the pair is followed.
 #[derive(Clone)]
 pub struct AnalysisMetrics {
-    answers: Counter,
-    partly: Counter,
+    responses: Counter,
+    truncated: Counter,
     unreadable: Counter,
     windows: Counter,
     pairs: Gauge,
-    forgotten: Counter,
+    evicted: Counter,
     /// By [`AnalysisLoss`].
     lost: [Counter; AnalysisLoss::ALL.len()],
-    findings: Family<FoundLabel, Counter>,
+    findings: Family<FindingLabel, Counter>,
     measures: Family<MeasureLabel, Gauge<f64, AtomicU64>>,
 }
 
@@ -74,19 +74,19 @@ const MEASURES: [&str; 5] = ["entropy_bits", "length_tokens", "repetition", "ref
 
 impl AnalysisMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
-        let lost_family = Family::<LostLabel, Counter>::default();
+        let lost_family = Family::<LossLabel, Counter>::default();
         let lost = |lost: AnalysisLoss| {
-            lost_family.get_or_create_owned(&LostLabel {
+            lost_family.get_or_create_owned(&LossLabel {
                 reason: lost.as_str(),
             })
         };
         let metrics = AnalysisMetrics {
-            answers: Counter::default(),
-            partly: Counter::default(),
+            responses: Counter::default(),
+            truncated: Counter::default(),
             unreadable: Counter::default(),
             windows: Counter::default(),
             pairs: Gauge::default(),
-            forgotten: Counter::default(),
+            evicted: Counter::default(),
             lost: AnalysisLoss::ALL.map(lost),
             findings: Family::default(),
             measures: Family::default(),
@@ -95,12 +95,12 @@ impl AnalysisMetrics {
         registry.register(
             "analysis_answers",
             "Answers that were analysed",
-            m.answers.clone(),
+            m.responses.clone(),
         );
         registry.register(
             "analysis_answers_partly_read",
             "Answers that were analysed up to analysis.maxAnswerBytes only",
-            m.partly.clone(),
+            m.truncated.clone(),
         );
         registry.register(
             "analysis_answers_unreadable",
@@ -126,7 +126,7 @@ impl AnalysisMetrics {
         registry.register(
             "analysis_pairs_forgotten",
             "Pairs of tenant and model that were dropped to track others",
-            m.forgotten.clone(),
+            m.evicted.clone(),
         );
         registry.register(
             "analysis_findings",
@@ -141,35 +141,37 @@ impl AnalysisMetrics {
         metrics
     }
 
-    pub fn analysed(&self, pairs: usize, partly: bool) {
-        self.answers.inc();
-        self.partly.inc_by(partly.into());
+    pub fn record_analysed(&self, pairs: usize, partly: bool) {
+        self.responses.inc();
+        self.truncated.inc_by(partly.into());
         self.pairs.set(i64::try_from(pairs).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn unreadable(&self) {
+    pub(crate) fn record_unreadable(&self) {
         self.unreadable.inc();
     }
 
-    pub fn lost(&self, lost: AnalysisLoss) {
+    pub fn record_dropped(&self, lost: AnalysisLoss) {
         self.lost[lost as usize].inc();
     }
 
-    pub fn found(&self, tenant: &Arc<str>, model: &Arc<str>, finding: &'static str) {
-        self.findings.get_or_create(&found(tenant, model, finding)).inc();
+    pub fn record_finding(&self, tenant: &Arc<str>, model: &Arc<str>, finding: &'static str) {
+        self.findings
+            .get_or_create(&finding_label(tenant, model, finding))
+            .inc();
     }
 
-    pub fn window(&self, tenant: &Arc<str>, model: &Arc<str>, window: &WindowReport) {
+    pub fn record_window(&self, tenant: &Arc<str>, model: &Arc<str>, window: &WindowReport) {
         self.windows.inc();
         let means = [
-            window.entropy,
-            window.length,
-            window.repetition,
-            Some(window.refusals),
-            Some(window.cuts),
+            window.mean_entropy,
+            window.mean_length,
+            window.mean_repetition,
+            Some(window.refusal_share),
+            Some(window.length_limited_share),
         ];
         for (measure, mean) in MEASURES.into_iter().zip(means) {
-            let label = self::measure(tenant, model, measure);
+            let label = self::measure_label(tenant, model, measure);
             match mean {
                 Some(mean) => {
                     self.measures.get_or_create(&label).set(mean);
@@ -182,39 +184,42 @@ impl AnalysisMetrics {
     }
 
     /// The pair is followed from now on: what is found of it is counted from 0, so that the first finding is an increase.
-    pub fn follow(&self, tenant: &Arc<str>, model: &Arc<str>) {
-        for finding in names() {
-            drop(self.findings.get_or_create(&found(tenant, model, finding)));
+    pub fn track(&self, tenant: &Arc<str>, model: &Arc<str>) {
+        for finding in finding_names() {
+            drop(
+                self.findings
+                    .get_or_create(&finding_label(tenant, model, finding)),
+            );
         }
     }
 
     /// The pair is not followed any more.
-    pub fn forget(&self, tenant: &Arc<str>, model: &Arc<str>) {
-        self.forgotten.inc();
+    pub fn untrack(&self, tenant: &Arc<str>, model: &Arc<str>) {
+        self.evicted.inc();
         for measure in MEASURES {
-            self.measures.remove(&self::measure(tenant, model, measure));
+            self.measures.remove(&self::measure_label(tenant, model, measure));
         }
-        for finding in names() {
-            self.findings.remove(&found(tenant, model, finding));
+        for finding in finding_names() {
+            self.findings.remove(&finding_label(tenant, model, finding));
         }
     }
 }
 
 /// All that can be found, of windows and of answers.
-fn names() -> impl Iterator<Item = &'static str> {
+fn finding_names() -> impl Iterator<Item = &'static str> {
     let features = Feature::ALL.map(Feature::as_str).into_iter();
-    features.chain([Flag::Repetition, Flag::Loop].map(Flag::as_str))
+    features.chain([ResponseFlag::Repetition, ResponseFlag::Loop].map(ResponseFlag::as_str))
 }
 
-fn found(tenant: &Arc<str>, model: &Arc<str>, finding: &'static str) -> FoundLabel {
-    FoundLabel {
+fn finding_label(tenant: &Arc<str>, model: &Arc<str>, finding: &'static str) -> FindingLabel {
+    FindingLabel {
         tenant: tenant.to_string(),
         model: model.to_string(),
         finding,
     }
 }
 
-fn measure(tenant: &Arc<str>, model: &Arc<str>, measure: &'static str) -> MeasureLabel {
+fn measure_label(tenant: &Arc<str>, model: &Arc<str>, measure: &'static str) -> MeasureLabel {
     MeasureLabel {
         tenant: tenant.to_string(),
         model: model.to_string(),

@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use proofgate_inspect::{KnownCounts, KnownRuns};
+use proofgate_inspect::{ScanCache, ScanCacheCounts};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabel {
@@ -59,9 +59,9 @@ impl KnownRunMetrics {
     }
 
     /// Counts what has come of requests since the last call.
-    pub fn count(&self, known: &mut KnownRuns) {
+    pub fn count(&self, known: &mut ScanCache) {
         let counts = known.take_counts();
-        if counts == KnownCounts::default() {
+        if counts == ScanCacheCounts::default() {
             return;
         }
         let [hits, misses] = &self.runs;
@@ -71,12 +71,12 @@ impl KnownRunMetrics {
         hit_bytes.inc_by(counts.hit_bytes);
         miss_bytes.inc_by(counts.miss_bytes);
         self.evictions.inc_by(counts.evictions);
-        self.show_memory(known);
+        self.record_memory(known);
     }
 
     /// Shows the memory that is taken.
-    pub fn show_memory(&self, known: &KnownRuns) {
+    pub fn record_memory(&self, known: &ScanCache) {
         self.memory_bytes
-            .set(i64::try_from(known.bytes()).unwrap_or(i64::MAX));
+            .set(i64::try_from(known.memory_bytes()).unwrap_or(i64::MAX));
     }
 }

@@ -74,23 +74,23 @@ impl PayloadMetrics {
         metrics
     }
 
-    pub fn stored(&self, bytes: u64) {
+    pub fn record_stored(&self, bytes: u64) {
         self.stored_bytes.inc_by(bytes);
     }
 
-    pub fn refused(&self) {
+    pub fn record_refused(&self) {
         self.refusals.inc();
     }
 
     /// Counts what a completion says of a body.
-    pub fn ended(&self, kept: PayloadOutcome) {
+    pub fn record_outcome(&self, kept: PayloadOutcome) {
         let reason = NOT_STORED.iter().position(|reason| *reason == kept);
         if let Some(reason) = reason {
             self.not_stored[reason].inc();
         }
     }
 
-    pub fn show(&self, queued: usize, failed: bool) {
+    pub fn update_gauges(&self, queued: usize, failed: bool) {
         self.queued_bytes.set(i64::try_from(queued).unwrap_or(i64::MAX));
         self.failed.set(failed.into());
     }

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, TryLockError};
 
-use proofgate_base::single_writer::{Count, FINE, Histogram};
+use proofgate_base::single_writer::{Counter, FINE_BUCKETS, Histogram};
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
 
@@ -78,17 +78,17 @@ pub struct Series {
     tenant: Box<str>,
     model: Box<str>,
     provider: Box<str>,
-    requests: [Count; RequestOutcome::ALL.len()],
-    prompt_tokens: Count,
-    completion_tokens: Count,
+    requests: [Counter; RequestOutcome::ALL.len()],
+    prompt_tokens: Counter,
+    completion_tokens: Counter,
     /// Nanodollars.
-    cost: Count,
+    cost: Counter,
     /// None where no model is known.
     latency: Option<Arc<Latency>>,
 }
 
 /// Nanodollars that are shown as dollars.
-struct Dollars<'c>(&'c Count);
+struct Dollars<'c>(&'c Counter);
 
 /// The series of one model and provider.
 #[derive(Debug)]
@@ -101,15 +101,15 @@ struct Latency {
 
 #[derive(Debug, Default)]
 struct Durations {
-    request: Histogram<FINE>,
-    first_byte: Histogram<FINE>,
+    request: Histogram<FINE_BUCKETS>,
+    first_byte: Histogram<FINE_BUCKETS>,
 }
 
 /// How long an exchange took, or its answer to begin.
 #[derive(Debug, Clone, Copy)]
-pub struct Took {
+pub struct Timing {
     /// Whether the answer was to be a stream.
-    pub stream: bool,
+    pub is_stream: bool,
     pub microseconds: u64,
 }
 
@@ -121,12 +121,12 @@ impl Latency {
 
 impl Series {
     /// Counts a request that was not admitted.
-    pub fn rejected(&self, outcome: RequestOutcome) {
+    pub fn record_rejection(&self, outcome: RequestOutcome) {
         self.requests[outcome as usize].add(1);
     }
 
     /// Counts an exchange that has ended, what its provider says that it used, and the nanodollars that it costs.
-    pub fn ended(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, took: Took) {
+    pub fn record_finished(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, took: Timing) {
         self.requests[RequestOutcome::from(outcome) as usize].add(1);
         if let Some(usage) = usage {
             self.prompt_tokens.add(usage.prompt_tokens.min(MAX_TOKENS));
@@ -135,14 +135,14 @@ impl Series {
         }
         self.cost.add(cost.unwrap_or(0));
         if let Some(latency) = &self.latency {
-            latency.kind(took.stream).request.observe(took.microseconds);
+            latency.kind(took.is_stream).request.observe(took.microseconds);
         }
     }
 
     /// Notes how long a provider's answer took to begin.
-    pub fn began(&self, took: Took) {
+    pub fn record_first_byte(&self, took: Timing) {
         if let Some(latency) = &self.latency {
-            latency.kind(took.stream).first_byte.observe(took.microseconds);
+            latency.kind(took.is_stream).first_byte.observe(took.microseconds);
         }
     }
 }
@@ -151,9 +151,9 @@ impl Series {
 #[derive(Debug)]
 pub struct Traffic {
     /// Most label sets of tenants.
-    most: Cell<usize>,
+    max_tenant_series: Cell<usize>,
     table: RefCell<Table>,
-    shown: Arc<PublishedSeries>,
+    published: Arc<PublishedSeries>,
     /// Whether the table has changed since it was shown.
     changed: Cell<bool>,
 }
@@ -164,7 +164,7 @@ struct Table {
     /// Series in `tenants`.
     count: usize,
     /// What no label set was left for.
-    others: ByModel<Series>,
+    overflow: ByModel<Series>,
     latencies: ByModel<Latency>,
 }
 
@@ -173,10 +173,10 @@ type ByModel<T> = HashMap<Box<str>, Vec<Arc<T>>>;
 
 /// The series that can be read, by any thread.
 #[derive(Debug, Default)]
-pub struct PublishedSeries(Mutex<Listed>);
+pub struct PublishedSeries(Mutex<SeriesSnapshot>);
 
 #[derive(Debug, Clone, Default)]
-struct Listed {
+struct SeriesSnapshot {
     series: Vec<Arc<Series>>,
     latencies: Vec<Arc<Latency>>,
 }
@@ -185,9 +185,9 @@ impl Traffic {
     /// An empty table, for `most` label sets of tenants, which is shown in `shown`.
     pub fn new(most: usize, shown: Arc<PublishedSeries>) -> Self {
         Traffic {
-            most: Cell::new(most),
+            max_tenant_series: Cell::new(most),
             table: RefCell::default(),
-            shown,
+            published: shown,
             changed: Cell::new(false),
         }
     }
@@ -196,11 +196,14 @@ impl Traffic {
     /// are those of the configuration, never what a client made up.
     pub fn series(&self, tenant: &str, route: Option<(&str, &str)>) -> Arc<Series> {
         let (model, provider) = route.unwrap_or_default();
-        let found = self.table.borrow().find(self.most.get(), tenant, model, provider);
+        let found = self
+            .table
+            .borrow()
+            .find(self.max_tenant_series.get(), tenant, model, provider);
         found.unwrap_or_else(|| {
             self.changed.set(true);
             let table = &mut *self.table.borrow_mut();
-            table.add(self.most.get(), tenant, model, provider)
+            table.add(self.max_tenant_series.get(), tenant, model, provider)
         })
     }
 
@@ -217,7 +220,7 @@ impl Traffic {
             retain(models, |series| has_model(&series.model, &series.provider));
             has_tenant(tenant)
         });
-        retain(&mut table.others, |series| {
+        retain(&mut table.overflow, |series| {
             has_model(&series.model, &series.provider)
         });
         retain(&mut table.latencies, |latency| {
@@ -225,21 +228,21 @@ impl Traffic {
         });
         let left = table.tenants.values().flat_map(HashMap::values);
         table.count = left.map(Vec::len).sum();
-        self.most.set(most);
+        self.max_tenant_series.set(most);
         self.changed.set(true);
     }
 
     /// Shows what has been added; while somebody is just reading, at a later call.
-    pub fn show(&self) {
+    pub fn publish(&self) {
         if !self.changed.get() {
             return;
         }
-        let mut shown = match self.shown.0.try_lock() {
+        let mut shown = match self.published.0.try_lock() {
             Ok(shown) => shown,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        *shown = self.table.borrow().list();
+        *shown = self.table.borrow().snapshot();
         self.changed.set(false);
     }
 }
@@ -255,7 +258,7 @@ impl Table {
                 .cloned()
         };
         match self.tenants.get(tenant).and_then(in_models) {
-            None if self.count >= most => in_models(&self.others),
+            None if self.count >= most => in_models(&self.overflow),
             found => found,
         }
     }
@@ -263,7 +266,7 @@ impl Table {
     fn add(&mut self, most: usize, tenant: &str, model: &str, provider: &str) -> Arc<Series> {
         let latency = (!model.is_empty()).then(|| self.latency(model, provider));
         let (tenant, models) = match self.count >= most {
-            true => (OTHER, &mut self.others),
+            true => (OTHER, &mut self.overflow),
             false => {
                 self.count += 1;
                 (tenant, self.tenants.entry(tenant.into()).or_default())
@@ -274,9 +277,9 @@ impl Table {
             model: model.into(),
             provider: provider.into(),
             requests: Default::default(),
-            prompt_tokens: Count::default(),
-            completion_tokens: Count::default(),
-            cost: Count::default(),
+            prompt_tokens: Counter::default(),
+            completion_tokens: Counter::default(),
+            cost: Counter::default(),
             latency,
         });
         models.entry(model.into()).or_default().push(Arc::clone(&series));
@@ -297,11 +300,11 @@ impl Table {
         latency
     }
 
-    fn list(&self) -> Listed {
+    fn snapshot(&self) -> SeriesSnapshot {
         let of_tenants = self.tenants.values().flat_map(HashMap::values);
-        Listed {
+        SeriesSnapshot {
             series: of_tenants
-                .chain(self.others.values())
+                .chain(self.overflow.values())
                 .flatten()
                 .cloned()
                 .collect(),

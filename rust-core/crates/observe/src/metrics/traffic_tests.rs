@@ -5,8 +5,8 @@ use prometheus_client::registry::Registry;
 
 use super::*;
 
-const A_MICROSECOND: Took = Took {
-    stream: false,
+const A_MICROSECOND: Timing = Timing {
+    is_stream: false,
     microseconds: 1,
 };
 const ROUTE: Option<(&str, &str)> = Some(("large", "vendor"));
@@ -20,7 +20,7 @@ fn table(most: usize) -> (Traffic, Registry) {
 
 /// The values of the series whose lines begin so, each with what follows that.
 fn told(traffic: &Traffic, registry: &Registry, beginning: &str) -> Vec<String> {
-    traffic.show();
+    traffic.publish();
     let mut exposition = String::new();
     text::encode(&mut exposition, registry).unwrap();
     let lines = exposition.lines().filter_map(|line| line.strip_prefix(beginning));
@@ -42,9 +42,11 @@ fn requests_and_tokens_count_for_their_tenant_model_and_provider() {
     let (traffic, registry) = table(10);
     for (tenant, prompt) in [("a", 3), ("b", 5), ("a", 7)] {
         let series = traffic.series(tenant, ROUTE);
-        series.ended(Outcome::Complete, tokens(prompt, 1), None, A_MICROSECOND);
+        series.record_finished(Outcome::Complete, tokens(prompt, 1), None, A_MICROSECOND);
     }
-    traffic.series("a", ROUTE).rejected(RequestOutcome::Denied);
+    traffic
+        .series("a", ROUTE)
+        .record_rejection(RequestOutcome::Denied);
     let of_a = told(
         &traffic,
         &registry,
@@ -81,12 +83,12 @@ fn a_duration_counts_for_its_model_and_not_for_its_tenant() {
     let (traffic, registry) = table(10);
     for (tenant, microseconds) in [("a", 15_000), ("b", 2_000_000)] {
         let series = traffic.series(tenant, ROUTE);
-        series.began(A_MICROSECOND);
-        let took = Took {
-            stream: false,
+        series.record_first_byte(A_MICROSECOND);
+        let took = Timing {
+            is_stream: false,
             microseconds,
         };
-        series.ended(Outcome::UpstreamError, None, None, took);
+        series.record_finished(Outcome::UpstreamError, None, None, took);
     }
     let labels = r#"{model="large",provider="vendor",stream="false"}"#;
     let name = |of: &str| format!("proofgate_{of}_seconds_count{labels} ");
@@ -107,10 +109,13 @@ fn a_duration_counts_for_its_model_and_not_for_its_tenant() {
 fn streams_have_durations_of_their_own_and_a_report_adds_them_in_the_buckets_of_opentelemetry() {
     let (traffic, registry) = table(10);
     for (stream, microseconds) in [(false, 600), (true, 9_000), (true, 15_000)] {
-        let took = Took { stream, microseconds };
+        let took = Timing {
+            is_stream: stream,
+            microseconds,
+        };
         traffic
             .series("a", ROUTE)
-            .ended(Outcome::Complete, None, None, took);
+            .record_finished(Outcome::Complete, None, None, took);
     }
     let bucket = |le: &str| {
         let beginning = format!(r#"proofgate_request_duration_seconds_bucket{{le="{le}""#);
@@ -125,7 +130,7 @@ fn streams_have_durations_of_their_own_and_a_report_adds_them_in_the_buckets_of_
     };
     assert_eq!(bucket("0.000625"), counts(1, 0));
     assert_eq!(bucket("0.01"), counts(1, 1));
-    let report = serde_json::to_value(traffic.shown.report()).unwrap();
+    let report = serde_json::to_value(traffic.published.report()).unwrap();
     let durations = &report["models"][0]["exchange"];
     assert_eq!(durations["bounds"].as_array().unwrap().len(), 14);
     assert_eq!(durations["bounds"][0], 0.01);
@@ -143,7 +148,7 @@ fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
     let (traffic, registry) = table(2);
     for number in 0..50 {
         let series = traffic.series(&format!("tenant-{number}"), ROUTE);
-        series.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
+        series.record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     }
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(
@@ -160,7 +165,9 @@ fn what_comes_when_all_label_sets_are_taken_counts_for_other_tenants() {
 fn a_tenant_that_is_named_other_counts_for_itself() {
     let (traffic, registry) = table(1);
     for tenant in ["other", "a", "b"] {
-        traffic.series(tenant, None).rejected(RequestOutcome::Refused);
+        traffic
+            .series(tenant, None)
+            .record_rejection(RequestOutcome::Refused);
     }
     let refused = told(&traffic, &registry, "proofgate_requests_total");
     let refused: Vec<_> = refused.iter().filter(|line| !line.ends_with(" 0")).collect();
@@ -177,19 +184,19 @@ fn a_tenant_that_is_named_other_counts_for_itself() {
 fn a_reload_keeps_the_counts_of_what_stays_and_makes_room_for_the_rest() {
     let (traffic, registry) = table(2);
     let stays = traffic.series("stays", ROUTE);
-    stays.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
+    stays.record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     for tenant in ["goes", "late"] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
+            .record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     }
     traffic.reconfigure(2, |tenant| ["stays", "late"].contains(&tenant), |_, _| true);
     for tenant in ["stays", "late"] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
+            .record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     }
-    stays.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
+    stays.record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(
         prompts,
@@ -209,7 +216,7 @@ fn a_model_that_changes_its_provider_has_series_of_both() {
     let (traffic, registry) = table(10);
     for provider in ["vendor", "spare"] {
         let series = traffic.series("a", Some(("large", provider)));
-        series.ended(Outcome::Complete, None, None, A_MICROSECOND);
+        series.record_finished(Outcome::Complete, None, None, A_MICROSECOND);
     }
     assert_eq!(
         told(&traffic, &registry, "proofgate_request_duration_seconds_count"),
@@ -225,12 +232,9 @@ fn a_model_that_changes_its_provider_has_series_of_both() {
 #[test]
 fn names_with_quotes_and_slashes_are_one_label_value() {
     let (traffic, registry) = table(10);
-    traffic.series("team/a\"} 9\n", Some(("m\\", "p"))).ended(
-        Outcome::Complete,
-        tokens(1, 1),
-        None,
-        A_MICROSECOND,
-    );
+    traffic
+        .series("team/a\"} 9\n", Some(("m\\", "p")))
+        .record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     let told = told(&traffic, &registry, "proofgate_prompt_tokens_total");
     assert_eq!(told, [r#"{tenant="team/a\"} 9\n",model="m\\",provider="p"} 1"#]);
 }
@@ -239,8 +243,8 @@ fn names_with_quotes_and_slashes_are_one_label_value() {
 fn tokens_that_no_model_can_have_used_do_not_end_the_count() {
     let (traffic, registry) = table(10);
     let series = traffic.series("a", ROUTE);
-    series.ended(Outcome::Complete, tokens(u64::MAX, 1), None, A_MICROSECOND);
-    series.ended(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
+    series.record_finished(Outcome::Complete, tokens(u64::MAX, 1), None, A_MICROSECOND);
+    series.record_finished(Outcome::Complete, tokens(1, 1), None, A_MICROSECOND);
     let prompts = told(&traffic, &registry, "proofgate_prompt_tokens_total{tenant=\"a\"");
     assert_eq!(
         prompts,
@@ -256,10 +260,10 @@ fn series_are_shown_once_nobody_is_reading() {
     let (traffic, registry) = table(10);
     traffic
         .series("a", ROUTE)
-        .ended(Outcome::Complete, None, None, A_MICROSECOND);
-    let shown = Arc::clone(&traffic.shown);
+        .record_finished(Outcome::Complete, None, None, A_MICROSECOND);
+    let shown = Arc::clone(&traffic.published);
     let reading = shown.0.lock().unwrap();
-    traffic.show();
+    traffic.publish();
     assert!(reading.series.is_empty());
     drop(reading);
     assert_eq!(
@@ -277,7 +281,7 @@ fn costs_are_summed_as_integers_and_shown_as_dollars() {
     for (tenant, cost) in [("a", Some(1)), ("b", None), ("a", Some(1_500_000_000))] {
         traffic
             .series(tenant, ROUTE)
-            .ended(Outcome::Complete, tokens(1, 1), cost, A_MICROSECOND);
+            .record_finished(Outcome::Complete, tokens(1, 1), cost, A_MICROSECOND);
     }
     let costs = told(&traffic, &registry, "proofgate_cost_dollars_total");
     assert_eq!(

@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use proofgate_base::bounded_copy::{CopyPool, SharedRoom};
+use proofgate_base::bounded_copy::{CopyPool, TenantSharedPool};
 use proofgate_ledger::record::PayloadOutcome;
 use tokio::sync::mpsc::Sender;
 
-use super::order::{Body, Order};
+use super::order::{Body, PayloadCommand};
 use super::state::State;
 use crate::metrics::PayloadMetrics;
-use crate::recorder::Unavailable;
+use crate::recorder::LedgerUnavailable;
 
 /// Where bodies that are to be stored are handed over.
-pub struct PayloadDesk {
-    queue: Sender<Order>,
-    room: SharedRoom,
+pub struct PayloadQueue {
+    queue: Sender<PayloadCommand>,
+    memory: TenantSharedPool,
     state: Arc<State>,
     metrics: PayloadMetrics,
 }
 
-impl PayloadDesk {
+impl PayloadQueue {
     pub(super) fn new(
-        queue: Sender<Order>,
-        room: SharedRoom,
+        queue: Sender<PayloadCommand>,
+        room: TenantSharedPool,
         state: Arc<State>,
         metrics: PayloadMetrics,
     ) -> Self {
-        PayloadDesk {
+        PayloadQueue {
             queue,
-            room,
+            memory: room,
             state,
             metrics,
         }
@@ -37,35 +37,39 @@ impl PayloadDesk {
     /// What a tenant may take of the memory: half of it, or `least` bytes.
     ///
     /// # Errors
-    /// [`Unavailable`] when nothing can be stored.
-    pub(super) fn room_for(&self, tenant: &Arc<str>, least: usize) -> Result<Arc<CopyPool>, Unavailable> {
+    /// [`LedgerUnavailable`] when nothing can be stored.
+    pub(super) fn memory_for(
+        &self,
+        tenant: &Arc<str>,
+        least: usize,
+    ) -> Result<Arc<CopyPool>, LedgerUnavailable> {
         self.state.check()?;
-        Ok(self.room.part(tenant, least))
+        Ok(self.memory.tenant_pool(tenant, least))
     }
 
     /// Counts an exchange that is not admitted, because it could not be stored.
-    pub(super) fn refused(&self) {
-        self.metrics.refused();
+    pub(super) fn record_refused(&self) {
+        self.metrics.record_refused();
     }
 
     /// Hands a body over. The queue has a place for each that takes the least of the room.
-    pub(super) fn hand_over(&self, body: Body) {
+    pub(super) fn submit(&self, body: Body) {
         // Where the thread has ended, the sender hears it when its other end is dropped.
-        let _ = self.queue.try_send(Order::Store(body));
+        let _ = self.queue.try_send(PayloadCommand::Store(body));
     }
 
-    pub(super) fn ended(&self, kept: PayloadOutcome) {
-        self.metrics.ended(kept);
+    pub(super) fn record_outcome(&self, kept: PayloadOutcome) {
+        self.metrics.record_outcome(kept);
     }
 
     /// Has the room on the volume looked at, and shows what waits. Called once a second.
-    pub fn look(&self) {
+    pub fn request_space_check(&self) {
         // One at a time: bodies need the other places.
-        if self.state.wants_look() {
-            let _ = self.queue.try_send(Order::Look);
+        if self.state.should_queue_check() {
+            let _ = self.queue.try_send(PayloadCommand::CheckSpace);
         }
-        self.metrics.show(
-            self.room.taken(),
+        self.metrics.update_gauges(
+            self.memory.used(),
             self.queue.is_closed() || self.state.has_failed(),
         );
     }

@@ -10,7 +10,7 @@ use proofgate_payloads::{Payload, PayloadError, PayloadWriter};
 use proofgate_wal::Storage;
 use tokio::sync::mpsc;
 
-use super::order::{Body, Order};
+use super::order::{Body, PayloadCommand};
 use super::state::State;
 use crate::metrics::PayloadMetrics;
 
@@ -20,8 +20,8 @@ pub struct PayloadThread {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) shard_dir: PathBuf,
     /// Bytes that the volume must have free: as much as may be on its way there.
-    pub(super) wanted_free: u64,
-    pub(super) orders: mpsc::Receiver<Order>,
+    pub(super) min_free_bytes: u64,
+    pub(super) commands: mpsc::Receiver<PayloadCommand>,
     pub(super) state: Arc<State>,
     pub(super) metrics: PayloadMetrics,
 }
@@ -29,10 +29,10 @@ pub struct PayloadThread {
 impl PayloadThread {
     /// Runs until the data plane has ended. A failure, also a panic, ends the storing and nothing else.
     pub fn run(mut self) {
-        priority::yield_to_traffic();
+        priority::lower_priority();
         self.check_space();
-        while let Some(order) = self.orders.blocking_recv() {
-            let done = catch_unwind(AssertUnwindSafe(|| self.obey(order)));
+        while let Some(order) = self.commands.blocking_recv() {
+            let done = catch_unwind(AssertUnwindSafe(|| self.execute(order)));
             if done.is_err() {
                 proofgate_log::error!("payload storage has stopped: its thread panicked");
                 self.state.fail();
@@ -40,18 +40,22 @@ impl PayloadThread {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn execute(&mut self, order: PayloadCommand) {
         match order {
-            Order::Look => {
-                self.state.looks();
+            PayloadCommand::CheckSpace => {
+                self.state.check_dequeued();
                 self.check_space();
             }
-            Order::Store(body) => self.store(body),
+            PayloadCommand::Store(body) => self.store(body),
         }
     }
 
     fn store(&mut self, body: Body) {
-        let Body { of, mut copy, done } = body;
+        let Body {
+            context: of,
+            mut copy,
+            done,
+        } = body;
         if self.state.has_failed() {
             let _ = done.send(PayloadOutcome::Failed);
             return;
@@ -66,7 +70,7 @@ impl PayloadThread {
         });
         let kept = match stored {
             Ok(()) => {
-                self.metrics.stored(bytes);
+                self.metrics.record_stored(bytes);
                 PayloadOutcome::Stored
             }
             Err(error) if error.is_out_of_space() => {
@@ -83,10 +87,13 @@ impl PayloadThread {
     }
 
     fn check_space(&self) {
-        let free = self.storage.open_dir(&self.shard_dir).and_then(|dir| dir.free());
+        let free = self
+            .storage
+            .open_dir(&self.shard_dir)
+            .and_then(|dir| dir.free_bytes());
         // What cannot be looked at shows when it is written.
         if let Ok(free) = free {
-            self.state.set_full(free < self.wanted_free);
+            self.state.set_full(free < self.min_free_bytes);
         }
     }
 

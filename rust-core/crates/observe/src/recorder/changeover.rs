@@ -4,62 +4,65 @@ use std::time::{Duration, Instant};
 
 use proofgate_base::clock::unix_micros;
 use proofgate_ledger::record::{Seal, Takeover};
-use proofgate_wal::{Mark, PreviousLog};
+use proofgate_wal::{LogMark, PreviousLog};
 
-use super::log_history::{Former, Marked};
-use super::{RECORD_BYTES, Recorder, Stopped, follow_progress};
-use crate::rotation::Next;
+use super::log_history::{FormerLog, LastMark};
+use super::{LedgerStopped, RECORD_BYTES, Recorder, follow_progress};
+use crate::rotation::ReadyLog;
 
 /// How many records, or how long, lie between two marks where a successor may take up the log.
-const MARK_RECORDS: u64 = 1 << 16;
-const MARK_EVERY: Duration = Duration::from_secs(10);
+const MARK_RECORD_INTERVAL: u64 = 1 << 16;
+const MARK_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it is looked whether the end of the former log is known, while only that is waited for.
-const SETTLE_EVERY: Duration = Duration::from_millis(5);
+const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Recorder {
     /// What is done about the log once a second: tells how the one before ended, goes over to the next one if it is
     /// there, and marks now and then where a successor may take it up.
-    pub fn keep(&self) {
+    pub fn maintain(&self) {
         if self.stopped.get() {
             return;
         }
-        self.tell_if_known();
-        if self.has_told()
-            && let Some(next) = self.desk.take_next()
+        self.report_previous_if_known();
+        if self.has_reported_previous()
+            && let Some(next) = self.handoff.take_next()
         {
-            self.go_over(next);
+            self.switch_to_next_log(next);
         }
-        self.mark();
+        self.mark_open_exchanges();
     }
 
     /// Waits until the log says how the one before it ended, which the ledger thread finds out, at most `patience`.
-    pub async fn settle(&self, patience: Duration) {
+    pub async fn wait_for_previous_end(&self, patience: Duration) {
         let told = async {
-            while !self.has_told() && !self.has_stopped() {
-                self.tell_if_known();
-                tokio::time::sleep(SETTLE_EVERY).await;
+            while !self.has_reported_previous() && !self.has_stopped() {
+                self.report_previous_if_known();
+                tokio::time::sleep(SETTLE_POLL_INTERVAL).await;
             }
         };
         // What is not told now is found out by the successor.
         let _ = tokio::time::timeout(patience, told).await;
     }
 
-    fn has_told(&self) -> bool {
-        self.former.borrow().last().is_none_or(|former| former.told)
+    fn has_reported_previous(&self) -> bool {
+        self.former_logs
+            .borrow()
+            .last()
+            .is_none_or(|former| former.end_recorded)
     }
 
-    fn tell_if_known(&self) {
-        if let Some(left) = self.desk.take_ended() {
-            self.tell(left);
+    fn report_previous_if_known(&self) {
+        if let Some(left) = self.handoff.take_previous() {
+            self.record_previous_end(left);
         }
     }
 
     /// The last record of the log in service is a seal that names the next log; whatever follows is in that one. Room
     /// that was set aside counts there from now on.
-    fn go_over(&self, mut next: Next) {
-        if self.turn(&mut next).is_err() {
+    fn switch_to_next_log(&self, mut next: ReadyLog) {
+        if self.seal_current_log(&mut next).is_err() {
             // Too much is set aside for the room that the next log has, or there is no space: at the next second, perhaps.
-            self.desk.lay_next(next);
+            self.handoff.offer_next(next);
             return;
         }
         let opened_with = next.config.id();
@@ -68,29 +71,29 @@ impl Recorder {
         let watermark = next.writer.watermark();
         let writer = self.writer.replace(next.writer);
         let watermark = self.watermark.replace(watermark);
-        self.former.borrow_mut().push(Former {
+        self.former_logs.borrow_mut().push(FormerLog {
             base: self.base.get(),
             incarnation,
             watermark,
-            told: false,
+            end_recorded: false,
         });
         self.base.set(self.base.get() + writer.next_seq());
-        self.numbered.borrow_mut().clear();
-        self.wake();
+        self.tenant_counts.borrow_mut().clear();
+        self.wake_waiters();
         (self.wake_ledger)();
         if opened_with != self.config() {
             self.append_config("rotated", opened_with);
         }
     }
 
-    fn turn(&self, next: &mut Next) -> Result<(), Stopped> {
+    fn seal_current_log(&self, next: &mut ReadyLog) -> Result<(), LedgerStopped> {
         let mut writer = self.writer.borrow_mut();
         // Without space for what is to be written, the next second is as good.
         writer.flush().map_err(|error| match error.is_out_of_space() {
-            true => Stopped,
+            true => LedgerStopped,
             false => self.stop(),
         })?;
-        next.writer.inherit(&writer).map_err(|_| Stopped)?;
+        next.writer.take_over(&writer).map_err(|_| LedgerStopped)?;
         let successor = next.incarnation.to_string();
         let seal = |seq| Seal {
             seq,
@@ -110,9 +113,9 @@ impl Recorder {
     }
 
     /// Records how the log before ended.
-    fn tell(&self, left: PreviousLog) {
+    fn record_previous_end(&self, left: PreviousLog) {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
-            self.desk.lay_ended(left);
+            self.handoff.set_previous(left);
             return;
         };
         let takeover = |seq| Takeover {
@@ -126,29 +129,29 @@ impl Recorder {
         if self
             .append(&mut room, |seq, out| takeover(seq).encode_into(out))
             .is_ok()
-            && let Some(former) = self.former.borrow_mut().last_mut()
+            && let Some(former) = self.former_logs.borrow_mut().last_mut()
         {
-            former.told = true;
+            former.end_recorded = true;
         }
     }
 
     /// Notes which exchanges are open behind the records so far, so that a successor need not read those.
-    fn mark(&self) {
-        let (marked, position) = (self.marked.get(), self.appended());
-        let due = position >= marked.position + MARK_RECORDS
-            || position > marked.position && marked.at.elapsed() >= MARK_EVERY;
+    fn mark_open_exchanges(&self) {
+        let (marked, position) = (self.last_mark.get(), self.appended_count());
+        let due = position >= marked.position + MARK_RECORD_INTERVAL
+            || position > marked.position && marked.at.elapsed() >= MARK_INTERVAL;
         if !due {
             return;
         }
-        self.marked.set(Marked {
+        self.last_mark.set(LastMark {
             position,
             at: Instant::now(),
         });
-        let former = self.former.borrow();
-        self.writer.borrow().mark(Mark {
-            open: self.open.list(|position| self.locate(position)),
+        let former = self.former_logs.borrow();
+        self.writer.borrow().mark(LogMark {
+            open: self.open_exchanges.list(|position| self.locate(position)),
             continues: former.last().map(|former| former.incarnation),
-            settled: self.has_told(),
+            predecessor_ended: self.has_reported_previous(),
         });
     }
 }

@@ -15,8 +15,8 @@ impl Recorder {
     /// Where the clock had been wrong, another log is asked for: exchanges are looked for in the log that had begun at the
     /// time in their id.
     pub fn mark_step(&self, step: ClockStep) {
-        if step.turns_back {
-            self.desk.ask();
+        if step.moves_limit_time_back {
+            self.handoff.request_rotation();
         }
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return;

@@ -6,22 +6,22 @@ use std::time::Instant;
 use proofgate_wal::{Ulid, Watermark};
 
 /// A log of this life of the worker that is not in service any more.
-pub(super) struct Former {
+pub(super) struct FormerLog {
     pub(super) base: u64,
     pub(super) incarnation: Ulid,
     pub(super) watermark: Arc<Watermark>,
     /// Whether the log that followed it records its end.
-    pub(super) told: bool,
+    pub(super) end_recorded: bool,
 }
 
 /// Where the log was last marked.
 #[derive(Clone, Copy)]
-pub(super) struct Marked {
+pub(super) struct LastMark {
     pub(super) position: u64,
     pub(super) at: Instant,
 }
 
-impl Marked {
+impl LastMark {
     pub(super) fn none() -> Self {
         Self {
             position: 0,

@@ -3,42 +3,42 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use proofgate_base::routing::Sender;
+use proofgate_base::routing::ClientNetwork;
 
 use crate::rejected_request::RejectedRequest;
 
 /// Refusals of one sender without a tenant that are recorded one by one in each second.
-const OF_A_SENDER: u32 = 100;
+const MAX_PER_SENDER: u32 = 100;
 /// Those of all such senders together.
-const OF_SENDERS: u32 = 500;
+const MAX_ALL_SENDERS: u32 = 500;
 /// Those of one tenant that the rules have not judged.
-const OF_A_TENANT: u32 = 200;
-/// Senders that are counted apart in each second; beyond them `OF_SENDERS` is reached in any case.
-const MOST_SENDERS: usize = OF_SENDERS as usize;
+const MAX_PER_TENANT: u32 = 200;
+/// Senders that are counted apart in each second; beyond them `MAX_ALL_SENDERS` is reached in any case.
+const MAX_SENDERS: usize = MAX_ALL_SENDERS as usize;
 /// Pairs of a tenant and a code whose missing refusals are counted apart until they are recorded.
-const MOST_MISSED: usize = 256;
+const MAX_UNRECORDED_GROUPS: usize = 256;
 /// Stands for codes beyond them.
-const OTHERS: &str = "others";
+const OTHER_CODES: &str = "others";
 
 /// What became of the refusals of the current second.
 pub(super) struct Refusals {
     second: Instant,
-    of_senders: u32,
-    by_sender: HashMap<Sender, u32>,
+    sender_total: u32,
+    by_sender: HashMap<ClientNetwork, u32>,
     by_tenant: HashMap<Box<str>, u32>,
-    pub(super) missed: HashMap<What, Missed>,
+    pub(super) unrecorded: HashMap<RefusalGroup, UnrecordedRefusals>,
 }
 
 /// What is counted as one.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct What {
+pub(super) struct RefusalGroup {
     pub(super) tenant: Option<Box<str>>,
     pub(super) code: &'static str,
     pub(super) reason: &'static str,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Missed {
+pub(super) struct UnrecordedRefusals {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) count: u64,
@@ -48,10 +48,10 @@ impl Refusals {
     pub(super) fn none() -> Self {
         Self {
             second: Instant::now(),
-            of_senders: 0,
+            sender_total: 0,
             by_sender: HashMap::new(),
             by_tenant: HashMap::new(),
-            missed: HashMap::new(),
+            unrecorded: HashMap::new(),
         }
     }
 
@@ -61,52 +61,58 @@ impl Refusals {
             (Some(_), _) if refused.policy.is_some() => true,
             (Some(tenant), _) => {
                 if let Some(recorded) = self.by_tenant.get_mut(tenant) {
-                    return counts(recorded, OF_A_TENANT);
+                    return try_count(recorded, MAX_PER_TENANT);
                 }
                 self.by_tenant.insert(tenant.into(), 1);
                 true
             }
             (None, Some(sender)) => {
                 let is_known = self.by_sender.contains_key(&sender);
-                let of_sender = match is_known || self.by_sender.len() < MOST_SENDERS {
+                let of_sender = match is_known || self.by_sender.len() < MAX_SENDERS {
                     true => self.by_sender.entry(sender).or_default(),
                     false => return false,
                 };
-                counts(of_sender, OF_A_SENDER) && counts(&mut self.of_senders, OF_SENDERS)
+                try_count(of_sender, MAX_PER_SENDER) && try_count(&mut self.sender_total, MAX_ALL_SENDERS)
             }
-            (None, None) => counts(&mut self.of_senders, OF_SENDERS),
+            (None, None) => try_count(&mut self.sender_total, MAX_ALL_SENDERS),
         }
     }
 
-    pub(super) fn miss(&mut self, now: u64, tenant: Option<&str>, code: &'static str, reason: &'static str) {
-        let what = What {
+    pub(super) fn count_unrecorded(
+        &mut self,
+        now: u64,
+        tenant: Option<&str>,
+        code: &'static str,
+        reason: &'static str,
+    ) {
+        let what = RefusalGroup {
             tenant: tenant.map(Into::into),
             code,
             reason,
         };
-        let is_known = self.missed.contains_key(&what);
-        let what = match is_known || self.missed.len() < MOST_MISSED {
+        let is_known = self.unrecorded.contains_key(&what);
+        let what = match is_known || self.unrecorded.len() < MAX_UNRECORDED_GROUPS {
             true => what,
-            false => What {
+            false => RefusalGroup {
                 tenant: None,
-                code: OTHERS,
+                code: OTHER_CODES,
                 reason,
             },
         };
-        let new = Missed {
+        let new = UnrecordedRefusals {
             first: now,
             last: now,
             count: 0,
         };
-        let missed = self.missed.entry(what).or_insert(new);
+        let missed = self.unrecorded.entry(what).or_insert(new);
         missed.last = now;
         missed.count += 1;
     }
 
-    pub(super) fn turn(&mut self, now: Instant) {
+    pub(super) fn start_second(&mut self, now: Instant) {
         if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
             self.second = now;
-            self.of_senders = 0;
+            self.sender_total = 0;
             self.by_sender.clear();
             self.by_tenant.clear();
         }
@@ -114,7 +120,7 @@ impl Refusals {
 }
 
 /// Counts one more, unless there were `most`.
-fn counts(recorded: &mut u32, most: u32) -> bool {
+fn try_count(recorded: &mut u32, most: u32) -> bool {
     let is_within = *recorded < most;
     *recorded += u32::from(is_within);
     is_within
@@ -159,12 +165,12 @@ mod tests {
     fn a_flood_takes_nothing_from_another_sender_from_a_tenant_or_from_what_was_judged() {
         let mut refusals = Refusals::none();
         let flood = of_sender(1);
-        assert_eq!(allowed(&mut refusals, &flood, 10_000), OF_A_SENDER as usize);
+        assert_eq!(allowed(&mut refusals, &flood, 10_000), MAX_PER_SENDER as usize);
         let other = of_sender(2);
         assert_eq!(allowed(&mut refusals, &other, 10), 10);
         assert_eq!(
             allowed(&mut refusals, &of_tenant("loud"), 10_000),
-            OF_A_TENANT as usize
+            MAX_PER_TENANT as usize
         );
         assert_eq!(allowed(&mut refusals, &of_tenant("acme"), 10), 10);
         assert_eq!(allowed(&mut refusals, &denied("loud"), 10_000), 10_000);
@@ -174,8 +180,8 @@ mod tests {
     fn however_many_addresses_a_flood_has_it_gets_what_all_senders_have_and_no_more_memory() {
         let mut refusals = Refusals::none();
         let recorded = (0..100_000).filter(|number| refusals.allows(&of_sender(*number)));
-        assert_eq!(recorded.count(), OF_SENDERS as usize);
-        assert!(refusals.by_sender.len() <= MOST_SENDERS);
+        assert_eq!(recorded.count(), MAX_ALL_SENDERS as usize);
+        assert!(refusals.by_sender.len() <= MAX_SENDERS);
         assert_eq!(allowed(&mut refusals, &of_tenant("acme"), 10), 10);
         assert_eq!(allowed(&mut refusals, &denied("acme"), 10), 10);
     }
@@ -186,34 +192,34 @@ mod tests {
         let flood = of_sender(1);
         allowed(&mut refusals, &flood, 1000);
         let begun = refusals.second;
-        refusals.turn(begun + Duration::from_millis(999));
+        refusals.start_second(begun + Duration::from_millis(999));
         assert_eq!(allowed(&mut refusals, &flood, 1), 0);
-        refusals.turn(begun + Duration::from_secs(1));
-        assert_eq!(allowed(&mut refusals, &flood, 1000), OF_A_SENDER as usize);
+        refusals.start_second(begun + Duration::from_secs(1));
+        assert_eq!(allowed(&mut refusals, &flood, 1000), MAX_PER_SENDER as usize);
     }
 
     #[test]
     fn what_is_missing_is_told_by_code_and_tenant_within_a_bound() {
         let mut refusals = Refusals::none();
         for now in 1..=3 {
-            refusals.miss(now, None, "unauthorized", FLOOD);
-            refusals.miss(now, Some("acme"), "rate_limited", FLOOD);
+            refusals.count_unrecorded(now, None, "unauthorized", FLOOD);
+            refusals.count_unrecorded(now, Some("acme"), "rate_limited", FLOOD);
         }
         let told = |refusals: &Refusals, tenant: Option<&str>, code| {
-            let what = What {
+            let what = RefusalGroup {
                 tenant: tenant.map(Into::into),
                 code,
                 reason: FLOOD,
             };
-            (refusals.missed.get(&what)).map(|missed| (missed.first, missed.last, missed.count))
+            (refusals.unrecorded.get(&what)).map(|missed| (missed.first, missed.last, missed.count))
         };
         assert_eq!(told(&refusals, None, "unauthorized"), Some((1, 3, 3)));
         assert_eq!(told(&refusals, Some("acme"), "rate_limited"), Some((1, 3, 3)));
         for tenant in 0..1000 {
-            refusals.miss(9, Some(&tenant.to_string()), "rate_limited", FLOOD);
+            refusals.count_unrecorded(9, Some(&tenant.to_string()), "rate_limited", FLOOD);
         }
-        assert!(refusals.missed.len() <= MOST_MISSED + 2);
-        let all: u64 = refusals.missed.values().map(|missed| missed.count).sum();
+        assert!(refusals.unrecorded.len() <= MAX_UNRECORDED_GROUPS + 2);
+        let all: u64 = refusals.unrecorded.values().map(|missed| missed.count).sum();
         assert_eq!(all, 1006, "not one is lost");
         assert_eq!(told(&refusals, None, "unauthorized"), Some((1, 3, 3)));
     }

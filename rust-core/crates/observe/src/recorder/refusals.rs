@@ -11,7 +11,7 @@ use proofgate_base::clock::unix_micros;
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::{Gap, Rejection as RejectionRecord};
 
-use super::refusal_budget::{Missed, What};
+use super::refusal_budget::{RefusalGroup, UnrecordedRefusals};
 use super::{ADDRESS_BYTES, KEY_NAME_BYTES, RECORD_BYTES, Recorder};
 use crate::rejected_request::RejectedRequest;
 
@@ -33,12 +33,12 @@ impl Recorder {
         }
         let mut refusals = self.refusals.borrow_mut();
         if !refusals.allows(&refused) {
-            refusals.miss(now, refused.tenant, rejection.code, FLOOD);
+            refusals.count_unrecorded(now, refused.tenant, rejection.code, FLOOD);
             return None;
         }
         let bytes = RECORD_BYTES + ADDRESS_BYTES + KEY_NAME_BYTES;
         let Ok(mut room) = self.writer.borrow_mut().reserve(bytes) else {
-            refusals.miss(now, refused.tenant, rejection.code, FULL);
+            refusals.count_unrecorded(now, refused.tenant, rejection.code, FULL);
             return None;
         };
         let address = refused.client_address.map(|address| address.to_string());
@@ -47,7 +47,7 @@ impl Recorder {
             ts: now,
             id: id.into(),
             tenant: refused.tenant.map(Into::into),
-            counted: refused.counted.as_ref().map(|key| key.as_str().into()),
+            counted: refused.counted_key.as_ref().map(|key| key.as_str().into()),
             key_name: refused.key_name.as_deref().map(Into::into),
             shared_plan: refused.shared_plan.as_deref().map(Into::into),
             status: rejection.status,
@@ -64,22 +64,22 @@ impl Recorder {
     }
 
     /// Counts a denied request that has no record, because the ledger has no space for it.
-    pub fn miss_denial(&self, now: u64, tenant: &str, rejection: &Rejection) {
+    pub fn count_unrecorded_denial(&self, now: u64, tenant: &str, rejection: &Rejection) {
         let mut refusals = self.refusals.borrow_mut();
-        refusals.miss(now, Some(tenant), rejection.code, FULL);
+        refusals.count_unrecorded(now, Some(tenant), rejection.code, FULL);
     }
 
     /// Starts a new second of refusals, and records what the last one missed; returns how many. The worker's log gets the
     /// addresses of refused keys.
-    pub fn turn_second(&self) -> u64 {
+    pub fn start_second(&self) -> u64 {
         if let Some(line) = self.refused_keys.borrow_mut().take_line() {
             proofgate_log::warning!("{line}");
         }
         let mut refusals = self.refusals.borrow_mut();
-        refusals.turn(Instant::now());
+        refusals.start_second(Instant::now());
         let mut recorded = 0;
-        refusals.missed.retain(|what, missed| {
-            let is_recorded = self.record_missed(what, *missed);
+        refusals.unrecorded.retain(|what, missed| {
+            let is_recorded = self.record_unrecorded(what, *missed);
             recorded += if is_recorded { missed.count } else { 0 };
             !is_recorded
         });
@@ -87,7 +87,7 @@ impl Recorder {
     }
 
     /// Says in a record how many refusals have none; says whether there was room for it.
-    fn record_missed(&self, what: &What, missed: Missed) -> bool {
+    fn record_unrecorded(&self, what: &RefusalGroup, missed: UnrecordedRefusals) -> bool {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return false;
         };

@@ -2,25 +2,25 @@
 
 use std::collections::HashMap;
 
-use proofgate_base::routing::Sender;
-use proofgate_ledger::counted;
+use proofgate_base::routing::ClientNetwork;
+use proofgate_ledger::pluralize;
 
 /// Addresses that a line names; the others are counted.
-const MOST_NAMED: usize = 8;
+const MAX_LISTED_ADDRESSES: usize = 8;
 
 /// The requests of the current second whose key was refused.
 #[derive(Default)]
 pub(super) struct RefusedKeys {
-    by_sender: HashMap<Sender, u64>,
-    others: u64,
+    by_sender: HashMap<ClientNetwork, u64>,
+    other_senders: u64,
 }
 
 impl RefusedKeys {
-    pub(super) fn add(&mut self, sender: Sender) {
+    pub(super) fn add(&mut self, sender: ClientNetwork) {
         let is_known = self.by_sender.contains_key(&sender);
-        match is_known || self.by_sender.len() < MOST_NAMED {
+        match is_known || self.by_sender.len() < MAX_LISTED_ADDRESSES {
             true => *self.by_sender.entry(sender).or_default() += 1,
-            false => self.others += 1,
+            false => self.other_senders += 1,
         }
     }
 
@@ -29,7 +29,7 @@ impl RefusedKeys {
         if self.by_sender.is_empty() {
             return None;
         }
-        let others = std::mem::take(&mut self.others);
+        let others = std::mem::take(&mut self.other_senders);
         let all = self.by_sender.values().sum::<u64>() + others;
         let mut senders: Vec<_> = self.by_sender.drain().collect();
         senders.sort_by_key(|(sender, count)| (u64::MAX - count, sender.to_string()));
@@ -42,7 +42,7 @@ impl RefusedKeys {
         }
         Some(format!(
             "refused the keys of {} (401) from {}",
-            counted(all, "request"),
+            pluralize(all, "request"),
             named.join(", ")
         ))
     }
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    fn sender(number: u32) -> Sender {
+    fn sender(number: u32) -> ClientNetwork {
         IpAddr::V4(Ipv4Addr::from_bits(number)).into()
     }
 
@@ -89,7 +89,7 @@ mod tests {
         for number in 0..100_000 {
             refused.add(sender(number));
         }
-        assert_eq!(refused.by_sender.len(), MOST_NAMED);
+        assert_eq!(refused.by_sender.len(), MAX_LISTED_ADDRESSES);
         let line = refused.take_line().unwrap_or_default();
         assert!(line.ends_with("other addresses (99992)"), "{line}");
         assert!(line.len() < 300);

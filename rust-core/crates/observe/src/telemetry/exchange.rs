@@ -13,15 +13,15 @@ use proofgate_ledger::record::{Attribution, Outcome, Usage};
 use proofgate_wire::Headers;
 
 use super::entry::{Exchange, Spans};
-use super::outlet::{Outlet, TelemetryInterest};
+use super::outlet::{TelemetryInterest, TelemetryOutlet};
 use super::trace_context::Trace;
 use crate::metrics::RequestOutcome;
 
 /// Of a longer name the beginning is told, in bytes.
-const MOST_OF_A_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
 /// An exchange under way of which something will be told.
-pub struct Observed {
+pub struct ObservedExchange {
     exchange: Exchange,
     trace: Option<Trace>,
     propagates: bool,
@@ -29,16 +29,16 @@ pub struct Observed {
 }
 
 /// What the head of a request says.
-pub struct Asked<'a> {
+pub struct ObservedRequest<'a> {
     pub headers: &'a Headers<'a>,
     /// When it was complete.
-    pub at: Instant,
+    pub received_at: Instant,
     pub tenant: &'a Arc<str>,
     pub endpoint: Option<&'static str>,
 }
 
 /// How an admitted exchange ended.
-pub struct Ended {
+pub struct FinishedExchange {
     pub outcome: Outcome,
     pub status: u16,
     pub error: Option<&'static str>,
@@ -49,27 +49,28 @@ pub struct Ended {
     pub cost_nanodollars: Option<u64>,
 }
 
-impl Observed {
+impl ObservedExchange {
     /// Begins to observe a request, if somebody wants to know of it.
-    pub fn begin(
+    pub fn start(
         clock: &Clock,
         random: &Random,
         settings: &Settings,
-        asked: &Asked<'_>,
+        asked: &ObservedRequest<'_>,
     ) -> Option<Box<Self>> {
         if settings.is_off() {
             return None;
         }
         let traces = settings.traces;
-        let trace = traces.map(|traces| random.draw(|random| Trace::begin(asked.headers, traces, random)));
+        let trace =
+            traces.map(|traces| random.with_rng(|random| Trace::start(asked.headers, traces, random)));
         let propagates = traces.is_some_and(|traces| traces.propagate);
         let is_sampled = trace.as_ref().is_some_and(|trace| trace.sampled);
         if settings.access_log == AccessLogMode::None && !is_sampled && !propagates {
             return None;
         }
-        Some(Box::new(Observed {
+        Some(Box::new(ObservedExchange {
             exchange: Exchange {
-                ts: clock.unix_micros(asked.at),
+                ts: clock.unix_micros(asked.received_at),
                 tenant: Arc::clone(asked.tenant),
                 endpoint: asked.endpoint,
                 ..Exchange::default()
@@ -81,7 +82,7 @@ impl Observed {
     }
 
     /// Whether it may be told, and not only passed on to a provider.
-    fn may_be_told(&self) -> bool {
+    fn is_reportable(&self) -> bool {
         self.access_log != AccessLogMode::None || self.is_sampled()
     }
 
@@ -90,25 +91,26 @@ impl Observed {
     }
 
     /// Notes what the body asks for.
-    pub fn asks_for(&mut self, model: &str, stream: bool) {
-        if self.may_be_told() {
-            self.exchange.model = Some(cut(model));
+    pub fn set_request(&mut self, model: &str, stream: bool) {
+        if self.is_reportable() {
+            self.exchange.model = Some(truncate_name(model));
             self.exchange.stream = stream;
         }
     }
 
     /// Notes where it is about to be sent.
-    pub fn turns_to(&mut self, provider: &str, upstream_model: &str) {
-        if self.may_be_told() {
-            self.exchange.provider = Some(cut(provider));
+    pub fn set_provider(&mut self, provider: &str, upstream_model: &str) {
+        if self.is_reportable() {
+            self.exchange.provider = Some(truncate_name(provider));
             // Files and batches have none.
-            self.exchange.upstream_model = (!upstream_model.is_empty()).then(|| cut(upstream_model));
+            self.exchange.upstream_model =
+                (!upstream_model.is_empty()).then(|| truncate_name(upstream_model));
         }
     }
 
     /// Notes whom it is for, as it is recorded.
-    pub fn is_for(&mut self, recorded: &Attribution<'_>) {
-        if self.may_be_told() {
+    pub fn set_attribution(&mut self, recorded: &Attribution<'_>) {
+        if self.is_reportable() {
             let owned = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| Cow::Owned(id.to_owned()));
             self.exchange.attribution = Some(Attribution {
                 session: owned(&recorded.session),
@@ -124,14 +126,14 @@ impl Observed {
     }
 
     /// Notes that it leaves for a provider; `started` is when its head was complete.
-    pub fn leaves(&mut self, started: Instant) {
-        if self.exchange.sent_us.is_none() && self.may_be_told() {
+    pub fn mark_sent(&mut self, started: Instant) {
+        if self.exchange.sent_us.is_none() && self.is_reportable() {
             self.exchange.sent_us = Some(micros(started.elapsed()));
         }
     }
 
     /// Notes that the answer begins.
-    pub fn answers(&mut self, microseconds: u64) {
+    pub fn mark_first_byte(&mut self, microseconds: u64) {
         self.exchange.first_byte_us = Some(microseconds);
     }
 
@@ -143,7 +145,13 @@ impl Observed {
     }
 
     /// Tells of an exchange that has ended.
-    pub fn ended(mut self: Box<Self>, outlet: &Outlet, id: RequestId, request_bytes: u64, ended: Ended) {
+    pub fn report_finished(
+        mut self: Box<Self>,
+        outlet: &TelemetryOutlet,
+        id: RequestId,
+        request_bytes: u64,
+        ended: FinishedExchange,
+    ) {
         let exchange = &mut self.exchange;
         let outcome = RequestOutcome::from(ended.outcome);
         exchange.status = ended.status;
@@ -158,13 +166,13 @@ impl Observed {
         exchange.response_bytes = ended.response_bytes;
         exchange.usage = ended.usage;
         exchange.cost_nanodollars = ended.cost_nanodollars;
-        self.tell(outlet, id);
+        self.report(outlet, id);
     }
 
     /// Tells of a request that was refused at `now`, unix microseconds.
-    pub fn refused(
+    pub fn report_refused(
         mut self: Box<Self>,
-        outlet: &Outlet,
+        outlet: &TelemetryOutlet,
         id: RequestId,
         now: u64,
         bytes: usize,
@@ -177,10 +185,10 @@ impl Observed {
         exchange.error = Some(rejection.code);
         exchange.duration_us = now.saturating_sub(exchange.ts);
         exchange.request_bytes = bytes as u64;
-        self.tell(outlet, id);
+        self.report(outlet, id);
     }
 
-    fn tell(self, outlet: &Outlet, id: RequestId) {
+    fn report(self, outlet: &TelemetryOutlet, id: RequestId) {
         let is_sampled = self.is_sampled();
         let mut exchange = self.exchange;
         let wanted = TelemetryInterest {
@@ -196,19 +204,19 @@ impl Observed {
         }
         id.as_str().clone_into(&mut exchange.id);
         exchange.spans = self.trace.map(|trace| Spans {
-            trace_id: format!("{:032x}", trace.trace),
-            span_id: format!("{:016x}", trace.server),
-            client_span_id: format!("{:016x}", trace.client),
-            parent_span_id: (trace.parent != 0).then(|| format!("{:016x}", trace.parent)),
+            trace_id: format!("{:032x}", trace.trace_id),
+            span_id: format!("{:016x}", trace.server_span),
+            client_span_id: format!("{:016x}", trace.client_span),
+            parent_span_id: (trace.parent_span != 0).then(|| format!("{:016x}", trace.parent_span)),
             sampled: trace.sampled,
         });
-        outlet.tell(exchange, wanted);
+        outlet.send(exchange, wanted);
     }
 }
 
 /// The beginning of a name.
-fn cut(name: &str) -> String {
-    let mut ends = (0..=MOST_OF_A_NAME.min(name.len())).rev();
+fn truncate_name(name: &str) -> String {
+    let mut ends = (0..=MAX_NAME_BYTES.min(name.len())).rev();
     let end = ends.find(|&end| name.is_char_boundary(end)).unwrap_or(0);
     name[..end].to_owned()
 }
@@ -219,8 +227,8 @@ mod tests {
 
     #[test]
     fn of_a_long_name_whole_characters_of_its_beginning_are_told() {
-        assert_eq!(cut("gpt"), "gpt");
-        assert_eq!(cut(&"m".repeat(1000)).len(), MOST_OF_A_NAME);
-        assert_eq!(cut(&"\u{20ac}".repeat(1000)), "\u{20ac}".repeat(42));
+        assert_eq!(truncate_name("gpt"), "gpt");
+        assert_eq!(truncate_name(&"m".repeat(1000)).len(), MAX_NAME_BYTES);
+        assert_eq!(truncate_name(&"\u{20ac}".repeat(1000)), "\u{20ac}".repeat(42));
     }
 }

@@ -9,7 +9,7 @@ use super::entry::Exchange;
 use crate::metrics::{Metrics, Signal};
 
 /// Exchanges that may wait in each queue: at 1 KiB for each, at most, 4 MiB.
-const QUEUE: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 
 /// Who wants to know of an exchange.
 #[derive(Debug, Clone, Copy)]
@@ -19,27 +19,30 @@ pub(super) struct TelemetryInterest {
 }
 
 /// The data-plane thread's end.
-pub struct Outlet {
+pub struct TelemetryOutlet {
     metrics: Metrics,
     access_log: Sender<Arc<Exchange>>,
     traces: Sender<Arc<Exchange>>,
 }
 
 /// The other end of the access log's queue.
-pub(super) type Lines = Receiver<Arc<Exchange>>;
+pub(super) type AccessLogReceiver = Receiver<Arc<Exchange>>;
 
 /// The exporter's end of the traces' queue: exchanges whose traces are sampled.
 pub struct ExchangeQueue(Mutex<Receiver<Arc<Exchange>>>);
 
 /// A pair of queues, and their other ends.
-pub fn outlet(metrics: Metrics) -> (Outlet, Lines, ExchangeQueue) {
-    outlet_with(QUEUE, metrics)
+pub fn telemetry_queues(metrics: Metrics) -> (TelemetryOutlet, AccessLogReceiver, ExchangeQueue) {
+    telemetry_queues_with_capacity(QUEUE_CAPACITY, metrics)
 }
 
-fn outlet_with(room: usize, metrics: Metrics) -> (Outlet, Lines, ExchangeQueue) {
+fn telemetry_queues_with_capacity(
+    room: usize,
+    metrics: Metrics,
+) -> (TelemetryOutlet, AccessLogReceiver, ExchangeQueue) {
     let (access_log, lines) = channel(room);
     let (traces, exchanges) = channel(room);
-    let outlet = Outlet {
+    let outlet = TelemetryOutlet {
         metrics,
         access_log,
         traces,
@@ -47,8 +50,8 @@ fn outlet_with(room: usize, metrics: Metrics) -> (Outlet, Lines, ExchangeQueue) 
     (outlet, lines, ExchangeQueue(Mutex::new(exchanges)))
 }
 
-impl Outlet {
-    pub(super) fn tell(&self, exchange: Exchange, wanted: TelemetryInterest) {
+impl TelemetryOutlet {
+    pub(super) fn send(&self, exchange: Exchange, wanted: TelemetryInterest) {
         let exchange = Arc::new(exchange);
         if wanted.access_log && self.access_log.try_send(Arc::clone(&exchange)).is_err() {
             self.metrics.telemetry_lost(Signal::AccessLog, 1);
@@ -61,7 +64,7 @@ impl Outlet {
 
 impl ExchangeQueue {
     /// The exchanges that are there, at most `most`, each as a JSON object. Waits for none. `None` when there will never be one again.
-    pub fn take(&self, most: usize) -> Option<Vec<String>> {
+    pub fn take_batch(&self, most: usize) -> Option<Vec<String>> {
         // Between threads of the exporter alone: whoever puts exchanges in takes no lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::new();
@@ -81,7 +84,7 @@ impl ExchangeQueue {
 mod tests {
     use super::super::AccessLog;
     use super::*;
-    use proofgate_external_policies::{Hooks, HooksInService};
+    use proofgate_external_policies::{ActiveHooks, Hooks};
     use proofgate_stages::Profiler;
     use std::io;
 
@@ -92,7 +95,7 @@ mod tests {
 
     fn metrics() -> Metrics {
         let profiler = Arc::new(Profiler::new(false));
-        Metrics::new(&profiler, &HooksInService::new(&Hooks::default()))
+        Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()))
     }
 
     fn lost(metrics: &Metrics, signal: &str) -> String {
@@ -105,27 +108,27 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted_and_the_rest_is_there() {
         let metrics = metrics();
-        let (outlet, _lines, exchanges) = outlet_with(2, metrics.clone());
+        let (outlet, _lines, exchanges) = telemetry_queues_with_capacity(2, metrics.clone());
         for _ in 0..5 {
-            outlet.tell(Exchange::default(), BOTH);
+            outlet.send(Exchange::default(), BOTH);
         }
         assert_eq!(
             [lost(&metrics, "access_log"), lost(&metrics, "traces")],
             ["3", "3"]
         );
-        assert_eq!(exchanges.take(1).unwrap().len(), 1);
-        assert_eq!(exchanges.take(9).unwrap().len(), 1);
-        assert_eq!(exchanges.take(9).unwrap().len(), 0);
+        assert_eq!(exchanges.take_batch(1).unwrap().len(), 1);
+        assert_eq!(exchanges.take_batch(9).unwrap().len(), 1);
+        assert_eq!(exchanges.take_batch(9).unwrap().len(), 0);
         drop(outlet);
-        assert_eq!(exchanges.take(9), None);
+        assert_eq!(exchanges.take_batch(9), None);
     }
 
     #[test]
     fn every_exchange_is_a_line_of_the_access_log_and_all_are_written_before_it_ends() {
         let (metrics, mut out) = (metrics(), Vec::new());
-        let (outlet, lines, _exchanges) = outlet_with(600, metrics.clone());
+        let (outlet, lines, _exchanges) = telemetry_queues_with_capacity(600, metrics.clone());
         for _ in 0..600 {
-            outlet.tell(Exchange::default(), BOTH);
+            outlet.send(Exchange::default(), BOTH);
         }
         drop(outlet);
         let log = AccessLog {
@@ -160,9 +163,9 @@ mod tests {
     #[test]
     fn lines_that_nobody_reads_are_counted() {
         let metrics = metrics();
-        let (outlet, lines, _exchanges) = outlet_with(3, metrics.clone());
+        let (outlet, lines, _exchanges) = telemetry_queues_with_capacity(3, metrics.clone());
         for _ in 0..3 {
-            outlet.tell(Exchange::default(), BOTH);
+            outlet.send(Exchange::default(), BOTH);
         }
         drop(outlet);
         let log = AccessLog {

@@ -7,44 +7,48 @@ use rand::RngCore;
 use super::trace_state;
 
 /// The flag that says that the sender may have recorded the trace.
-const SAMPLED: u8 = 1;
+const SAMPLED_FLAG: u8 = 1;
 /// The flag that says that the id of the trace is random (Level 2).
-const RANDOM: u8 = 2;
+const RANDOM_FLAG: u8 = 2;
 /// Length of what version 00 says, in bytes.
-const LENGTH: usize = 55;
+const VERSION_00_LEN: usize = 55;
 
 /// What a `traceparent` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parent {
-    trace: u128,
-    span: u64,
+pub(super) struct TraceParent {
+    trace_id: u128,
+    span_id: u64,
     flags: u8,
 }
 
-impl Parent {
+impl TraceParent {
     /// Reads the value of the field; `None` when it is not as section 3.2 wants it. Of a version that is not known, what
     /// 00 says is read, too.
     fn parse(value: &[u8]) -> Option<Self> {
-        let version = hex(value.get(..2)?)?;
-        let (head, rest) = value.split_at_checked(LENGTH)?;
+        let version = parse_hex(value.get(..2)?)?;
+        let (head, rest) = value.split_at_checked(VERSION_00_LEN)?;
         let is_whole = rest.is_empty() || (version != 0 && rest.starts_with(b"-"));
         if version == 0xff || !is_whole || [2, 35, 52].iter().any(|&at| head.get(at) != Some(&b'-')) {
             return None;
         }
-        let trace = hex(head.get(3..35)?)?;
-        let span = u64::try_from(hex(head.get(36..52)?)?).ok()?;
-        let flags = u8::try_from(hex(head.get(53..)?)?).ok()?;
-        (trace != 0 && span != 0).then_some(Parent { trace, span, flags })
+        let trace = parse_hex(head.get(3..35)?)?;
+        let span = u64::try_from(parse_hex(head.get(36..52)?)?).ok()?;
+        let flags = u8::try_from(parse_hex(head.get(53..)?)?).ok()?;
+        (trace != 0 && span != 0).then_some(TraceParent {
+            trace_id: trace,
+            span_id: span,
+            flags,
+        })
     }
 }
 
 /// The id of the trace that the value of a `traceparent` names.
-pub(crate) fn client_trace(value: &[u8]) -> Option<[u8; 16]> {
-    Parent::parse(value).map(|parent| parent.trace.to_be_bytes())
+pub(crate) fn parse_trace_id(value: &[u8]) -> Option<[u8; 16]> {
+    TraceParent::parse(value).map(|parent| parent.trace_id.to_be_bytes())
 }
 
 /// A number in digits of lower case alone, of which there are 32 at most.
-fn hex(digits: &[u8]) -> Option<u128> {
+fn parse_hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {
             b'0'..=b'9' => digit - b'0',
@@ -58,52 +62,56 @@ fn hex(digits: &[u8]) -> Option<u128> {
 /// The trace of one exchange: its own two spans, and what its client said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trace {
-    pub(super) trace: u128,
+    pub(super) trace_id: u128,
     /// The client's span; 0 where the trace begins here.
-    pub(super) parent: u64,
+    pub(super) parent_span: u64,
     /// The span of the exchange.
-    pub(super) server: u64,
+    pub(super) server_span: u64,
     /// The span of what the provider does.
-    pub(super) client: u64,
+    pub(super) client_span: u64,
     pub(super) sampled: bool,
     /// Whether its sender says that the id is random.
-    random: bool,
+    is_random: bool,
     state: Option<Box<[u8]>>,
 }
 
 impl Trace {
     /// The trace that the head of a request names, or a new one. A trace that is there already is sampled where its sender
     /// sampled it.
-    pub(super) fn begin(headers: &Headers<'_>, settings: Traces, random: &mut impl RngCore) -> Self {
+    pub(super) fn start(headers: &Headers<'_>, settings: Traces, random: &mut impl RngCore) -> Self {
         let mut fields = headers.iter();
         let mut named = |name| fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
         let first = named("traceparent");
         // Of two nobody knows which one holds.
         let parent = match first {
-            Some((_, value)) if named("traceparent").is_none() => Parent::parse(value),
+            Some((_, value)) if named("traceparent").is_none() => TraceParent::parse(value),
             _ => None,
         };
         let mut id = || random.next_u64().max(1);
         let (server, client) = (id(), id());
         match parent {
-            Some(Parent { trace, span, flags }) => Trace {
-                trace,
-                parent: span,
-                server,
-                client,
-                sampled: flags & SAMPLED != 0,
-                random: flags & RANDOM != 0,
-                state: trace_state::of(headers),
+            Some(TraceParent {
+                trace_id: trace,
+                span_id: span,
+                flags,
+            }) => Trace {
+                trace_id: trace,
+                parent_span: span,
+                server_span: server,
+                client_span: client,
+                sampled: flags & SAMPLED_FLAG != 0,
+                is_random: flags & RANDOM_FLAG != 0,
+                state: trace_state::from_headers(headers),
             },
             None => {
                 let trace = u128::from(id()) << 64 | u128::from(id());
                 Trace {
-                    trace,
-                    parent: 0,
-                    server,
-                    client,
+                    trace_id: trace,
+                    parent_span: 0,
+                    server_span: server,
+                    client_span: client,
                     sampled: settings.samples(trace),
-                    random: false,
+                    is_random: false,
                     state: None,
                 }
             }
@@ -112,8 +120,8 @@ impl Trace {
 
     /// The header lines that tell a provider.
     pub(super) fn write(&self, lines: &mut Vec<u8>) {
-        let flags = (u8::from(self.sampled) * SAMPLED) | (u8::from(self.random) * RANDOM);
-        let value = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace, self.client);
+        let flags = (u8::from(self.sampled) * SAMPLED_FLAG) | (u8::from(self.is_random) * RANDOM_FLAG);
+        let value = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.client_span);
         // Digits can be written, and what was read as the value of a field.
         let _ = encode::write_header(lines, "traceparent", value.as_bytes());
         if let Some(state) = &self.state {

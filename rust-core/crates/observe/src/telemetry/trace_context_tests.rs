@@ -10,8 +10,8 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;
 const SPAN: u64 = 0xb7ad_6b71_6920_3331;
 
-fn parse(value: &str) -> Option<Parent> {
-    Parent::parse(value.as_bytes())
+fn parse(value: &str) -> Option<TraceParent> {
+    TraceParent::parse(value.as_bytes())
 }
 
 /// The trace of a request with these header lines, of traces that begin here a share of `ratio` is sampled.
@@ -27,7 +27,7 @@ fn begun(lines: &str, ratio: f64) -> Trace {
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
     let parsed = parse_request(head.as_bytes(), &Limits::default());
     let head = parsed.as_ref().unwrap();
-    Trace::begin(&head.headers, traces, &mut StdRng::seed_from_u64(7))
+    Trace::start(&head.headers, traces, &mut StdRng::seed_from_u64(7))
 }
 
 fn written(trace: &Trace) -> String {
@@ -39,9 +39,9 @@ fn written(trace: &Trace) -> String {
 #[test]
 fn a_parent_says_its_trace_its_span_and_whether_it_is_sampled() {
     let flags = |flags| {
-        Some(Parent {
-            trace: TRACE,
-            span: SPAN,
+        Some(TraceParent {
+            trace_id: TRACE,
+            span_id: SPAN,
             flags,
         })
     };
@@ -101,9 +101,12 @@ fn a_trace_goes_on_with_a_span_of_our_own_and_the_state_as_it_came() {
         &format!("traceparent: {PARENT}\r\ntracestate: rojo=1\r\nTraceState: congo=t61,b=2\r\n"),
         0.0,
     );
-    assert_eq!((trace.trace, trace.parent, trace.sampled), (TRACE, SPAN, true));
-    assert!(trace.client != SPAN && trace.server != SPAN && trace.client != trace.server);
-    let client = trace.client;
+    assert_eq!(
+        (trace.trace_id, trace.parent_span, trace.sampled),
+        (TRACE, SPAN, true)
+    );
+    assert!(trace.client_span != SPAN && trace.server_span != SPAN && trace.client_span != trace.server_span);
+    let client = trace.client_span;
     let expected = format!(
         "traceparent: 00-0af7651916cd43dd8448eb211c80319c-{client:016x}-01\r\ntracestate: rojo=1,congo=t61,b=2\r\n"
     );
@@ -127,8 +130,8 @@ fn without_one_parent_that_holds_a_trace_begins_here() {
     ] {
         let lines = format!("{lines}tracestate: rojo=1\r\n");
         let trace = begun(&lines, 1.0);
-        assert!(trace.trace != TRACE && trace.trace != 0);
-        assert_eq!((trace.parent, trace.sampled), (0, true), "{lines}");
+        assert!(trace.trace_id != TRACE && trace.trace_id != 0);
+        assert_eq!((trace.parent_span, trace.sampled), (0, true), "{lines}");
         assert!(!written(&trace).contains("tracestate"), "{lines}");
     }
     assert!(!begun("", 0.0).sampled);
@@ -151,22 +154,22 @@ proptest! {
     #[test]
     fn what_is_written_is_read_as_it_was(trace in 1u128.., span in 1u64.., flags: u8) {
         let value = format!("00-{trace:032x}-{span:016x}-{flags:02x}");
-        prop_assert_eq!(parse(&value), Some(Parent { trace, span, flags }));
+        prop_assert_eq!(parse(&value), Some(TraceParent { trace_id: trace, span_id: span, flags }));
     }
 
     #[test]
-    fn one_wrong_byte_is_never_read_as_something_else(at in 0usize..LENGTH, byte: u8) {
+    fn one_wrong_byte_is_never_read_as_something_else(at in 0usize..VERSION_00_LEN, byte: u8) {
         let mut value = PARENT.as_bytes().to_vec();
         value[at] = byte;
         let digits = byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let is_dash = [2, 35, 52].contains(&at);
         if is_dash && byte != b'-' || !is_dash && !digits {
-            prop_assert_eq!(Parent::parse(&value), None);
+            prop_assert_eq!(TraceParent::parse(&value), None);
         }
     }
 
     #[test]
     fn no_bytes_are_too_strange_to_be_looked_at(value: Vec<u8>) {
-        let _ = Parent::parse(&value);
+        let _ = TraceParent::parse(&value);
     }
 }

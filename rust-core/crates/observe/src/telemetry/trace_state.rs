@@ -3,20 +3,20 @@
 use proofgate_wire::Headers;
 
 /// A longer one is not passed on, in bytes.
-const MOST: usize = 512;
+const MAX_BYTES: usize = 512;
 /// Most members of its list.
-const MEMBERS: usize = 32;
+const MAX_MEMBERS: usize = 32;
 
 /// The `tracestate` of a head as it came, several fields of it joined to one; `None` where there is none, or one that is
 /// not as it should be.
-pub(super) fn of(headers: &Headers<'_>) -> Option<Box<[u8]>> {
+pub(super) fn from_headers(headers: &Headers<'_>) -> Option<Box<[u8]>> {
     let mut state = Vec::new();
     for (name, value) in headers.iter() {
         if name.eq_ignore_ascii_case("tracestate") {
             if !state.is_empty() {
                 state.push(b',');
             }
-            if state.len() + value.len() > MOST {
+            if state.len() + value.len() > MAX_BYTES {
                 return None;
             }
             state.extend_from_slice(value);
@@ -26,7 +26,7 @@ pub(super) fn of(headers: &Headers<'_>) -> Option<Box<[u8]>> {
 }
 
 fn is_list(state: &[u8]) -> bool {
-    let mut keys = [&b""[..]; MEMBERS];
+    let mut keys = [&b""[..]; MAX_MEMBERS];
     let mut count = 0;
     // A member may be empty.
     let members = state.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -35,7 +35,7 @@ fn is_list(state: &[u8]) -> bool {
             return false;
         };
         let (key, value) = (&member[..at], &member[at + 1..]);
-        if !is_key(key) || !is_value(value) || keys[..count].contains(&key) || count == MEMBERS {
+        if !is_key(key) || !is_value(value) || keys[..count].contains(&key) || count == MAX_MEMBERS {
             return false;
         }
         keys[count] = key;

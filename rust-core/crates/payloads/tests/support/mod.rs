@@ -9,9 +9,11 @@ use proofgate_ledger::record::{
     Admission, Completion, ConfigDigests, ConfigId, Outcome, PayloadOutcome, Payloads,
 };
 use proofgate_ledger::{ShredKey, SigningKey, VerifyingKey};
-use proofgate_payloads::{Exchange, Field, Payload, PayloadError, PayloadKey, PayloadWriter, StoredPayloads};
+use proofgate_payloads::{
+    ExchangePayloads, Payload, PayloadError, PayloadField, PayloadKey, PayloadWriter, StoredPayloads,
+};
 use proofgate_wal::simulated::SimulatedDisk;
-use proofgate_wal::{Follower, Options, Shard, Storage, Unsynced, WalError, Writer, succession};
+use proofgate_wal::{Follower, LogOptions, Shard, Storage, UnsyncedFiles, WalError, Writer, succession};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -65,27 +67,27 @@ impl Worker {
     pub fn begin(disk: &SimulatedDisk) -> Result<Self, WalError> {
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
         let key = key();
-        let terms = succession::Terms {
+        let terms = succession::StartOptions {
             shard: Shard {
                 dir: Path::new("/3"),
                 ledger: LEDGER,
                 number: 3,
                 key: &key,
-                former: None,
+                previous_key: None,
             },
-            until: None,
+            key_valid_until: None,
             successions: &[],
-            options: Options {
+            options: LogOptions {
                 segment_bytes: 64 << 10,
                 segments_ahead: 1,
             },
-            config: ConfigDigests::of([1; 32]),
+            config: ConfigDigests::from_config([1; 32]),
             version: "0",
             now: 1,
         };
-        let mut log = succession::begin(&storage, &terms, None)?.log;
-        let unsynced = Arc::new(Unsynced::default());
-        log.follower.sync_beside(Arc::clone(&unsynced));
+        let mut log = succession::start(&storage, &terms, None)?.log;
+        let unsynced = Arc::new(UnsyncedFiles::default());
+        log.follower.sync_also(Arc::clone(&unsynced));
         Ok(Self {
             disk: disk.clone(),
             dir: log.dir,
@@ -98,7 +100,7 @@ impl Worker {
 
     pub fn admit(&mut self, request: &[u8]) -> Result<Open, WalError> {
         let half = self.writer.salt(self.writer.next_seq())?;
-        let salt = shred_key().salt(&half);
+        let salt = shred_key().derive_salt(&half);
         let seq = self.writer.append(|seq, out| {
             Admission {
                 seq,
@@ -133,7 +135,7 @@ impl Worker {
         Ok(Open { seq, salt })
     }
 
-    pub fn store(&mut self, open: &Open, field: Field, body: &[u8]) -> Result<(), PayloadError> {
+    pub fn store(&mut self, open: &Open, field: PayloadField, body: &[u8]) -> Result<(), PayloadError> {
         self.payloads.store(Payload {
             incarnation: self.incarnation,
             seq: open.seq,
@@ -182,8 +184,8 @@ impl Worker {
     /// One exchange with both bodies stored; the number of its admission.
     pub fn exchange(&mut self, request: &[u8], response: &[u8]) -> u64 {
         let open = self.admit(request).unwrap();
-        self.store(&open, Field::Request, request).unwrap();
-        self.store(&open, Field::Response, response).unwrap();
+        self.store(&open, PayloadField::Request, request).unwrap();
+        self.store(&open, PayloadField::Response, response).unwrap();
         self.complete(&open, response, (PayloadOutcome::Stored, PayloadOutcome::Stored))
             .unwrap();
         open.seq
@@ -191,9 +193,9 @@ impl Worker {
 
     pub fn sign(&mut self) -> Result<String, WalError> {
         self.writer.flush()?;
-        while self.follower.step()?.behind {}
+        while self.follower.step()?.has_more {}
         self.follower.sync()?;
-        self.follower.checkpoint(&key())
+        self.follower.sign_checkpoint(&key())
     }
 }
 
@@ -206,7 +208,7 @@ pub fn one_exchange() -> (Worker, u64) {
 }
 
 /// All exchanges of a disk, with the codes of what went wrong besides.
-pub fn read(disk: &SimulatedDisk, keys: ShredKeys) -> (Vec<Exchange>, Vec<&'static str>) {
+pub fn read(disk: &SimulatedDisk, keys: ShredKeys) -> (Vec<ExchangePayloads>, Vec<&'static str>) {
     let (mut exchanges, mut errors) = (Vec::new(), Vec::new());
     let all = StoredPayloads::new(disk, Path::new("/3"), &vkey(), keys).unwrap();
     for one in all {
@@ -219,6 +221,6 @@ pub fn read(disk: &SimulatedDisk, keys: ShredKeys) -> (Vec<Exchange>, Vec<&'stat
 }
 
 /// The body, or the code of why it is not there.
-pub fn told(body: &proofgate_payloads::Body) -> Result<&[u8], &'static str> {
+pub fn told(body: &proofgate_payloads::BodyResult) -> Result<&[u8], &'static str> {
     body.as_deref().map_err(PayloadError::code)
 }

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use proofgate_policy::{
-    Action, Budget, Engine, Fault, Match, Pack, PolicyConfig, PolicyError, Profile, RuleIndex, Scope,
-    Scratch, StreamScan, TenantPolicy, pack_names,
+    Action, Budget, Engine, EvaluationError, Match, Pack, PolicyConfig, PolicyError, Profile, RuleIndex,
+    Scope, Scratch, StreamScan, TenantPolicy, pack_names,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +69,12 @@ impl Policy {
         Policy::of(&json!({"rules": [with_defaults(rule)]}))
     }
 
-    pub fn scan(&mut self, scope: Scope, text: &str, budget: &mut Budget) -> Result<Vec<Match>, Fault> {
+    pub fn scan(
+        &mut self,
+        scope: Scope,
+        text: &str,
+        budget: &mut Budget,
+    ) -> Result<Vec<Match>, EvaluationError> {
         let mut found = Vec::new();
         let Policy {
             engine,
@@ -107,7 +112,7 @@ impl Policy {
         &mut self,
         scope: Scope,
         pieces: impl IntoIterator<Item = &'t str>,
-    ) -> Result<(Found, Vec<usize>), Fault> {
+    ) -> Result<(Found, Vec<usize>), EvaluationError> {
         let mut budget = Budget::unlimited();
         let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), Vec::new());
         let Policy {

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use proofgate_json::{Event, equals_but_for_case};
+use proofgate_json::{Event, equals_ignore_case};
 
 use super::walk::Walk;
 use crate::bad_request::{BadRequest, Field};
 use crate::call_fields::boolean;
-use crate::field_names::Meaning;
+use crate::field_names::KeyMeaning;
 
 const INCLUDE_USAGE: &str = "include_usage";
 
@@ -18,7 +18,7 @@ pub(super) enum StreamOptions {
     /// `null`, which stands here.
     Null(Range<usize>),
     /// An object whose `include_usage` is `false` or `null`, which stands here.
-    Refused(Range<usize>),
+    Declined(Range<usize>),
     /// An object that says nothing of usage, or asks for it; its first member would begin here.
     Object {
         begin: usize,
@@ -32,25 +32,25 @@ impl StreamOptions {
         let begin = walk.reader.offset();
         let mut empty = true;
         let (mut include_usage, mut refused) = (None, None);
-        while let Event::Key(key) = walk.reader.read()? {
+        while let Event::Key(key) = walk.reader.read_event()? {
             empty = false;
-            let event = walk.reader.read()?;
+            let event = walk.reader.read_event()?;
             let mut decoded = String::new();
-            let name = key.decoded(&mut decoded);
+            let name = key.decode(&mut decoded);
             if name == INCLUDE_USAGE {
                 let is_asked_for = boolean(event, Field::IncludeUsage)?;
                 let value = if event == Event::Null { "null" } else { "false" };
-                refused = (!is_asked_for).then(|| walk.behind(value));
+                refused = (!is_asked_for).then(|| walk.last_word_range(value));
                 include_usage = Some(is_asked_for);
-            } else if equals_but_for_case(name, INCLUDE_USAGE) {
+            } else if equals_ignore_case(name, INCLUDE_USAGE) {
                 return Err(BadRequest::AmbiguousName(Field::IncludeUsage.name()));
             } else {
                 walk.text.push_key(key);
-                walk.collect(event, Meaning::Field)?;
+                walk.collect(event, KeyMeaning::Field)?;
             }
         }
         let options = match refused {
-            Some(value) => StreamOptions::Refused(value),
+            Some(value) => StreamOptions::Declined(value),
             None => StreamOptions::Object { begin, empty },
         };
         Ok((options, include_usage))

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::Call;
+use super::ParsedRequest;
 use super::stream_options::StreamOptions;
 
-impl Call<'_> {
+impl ParsedRequest<'_> {
     /// The edit by which a streamed answer brings its usage: a range of the body and what takes its place there. `None`
     /// when it does anyway, or is not streamed.
     ///
@@ -23,7 +23,7 @@ impl Call<'_> {
                 br#","stream_options":{"include_usage":true}"#,
             ),
             StreamOptions::Null(value) => (value.clone(), br#"{"include_usage":true}"#),
-            StreamOptions::Refused(value) => (value.clone(), b"true"),
+            StreamOptions::Declined(value) => (value.clone(), b"true"),
             StreamOptions::Object { begin, empty: true } => (*begin..*begin, br#""include_usage":true"#),
             StreamOptions::Object { begin, empty: false } => (*begin..*begin, br#""include_usage":true,"#),
         })

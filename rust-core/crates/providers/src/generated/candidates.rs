@@ -13,12 +13,12 @@ use super::{GeneratedText, Shape};
 impl GeneratedText {
     pub(super) fn read_candidates(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
                 ("candidates", Event::ArrayStart) => {
                     is_known = true;
-                    self.candidates(reader)?;
+                    self.read_candidate_list(reader)?;
                 }
                 ("error", value) => {
                     has_error |= value != Event::Null;
@@ -31,8 +31,8 @@ impl GeneratedText {
                 ("modelVersion" | "responseId" | "createTime", value) => reader.skip(value)?,
                 (name, value) => {
                     is_known |= name == "promptFeedback";
-                    let field = self.paths.field(None, key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(None, key);
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
@@ -42,115 +42,115 @@ impl GeneratedText {
         })
     }
 
-    fn candidates(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+    fn read_candidate_list(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         loop {
             // An index of 0 may be left out, wherever its candidate stands.
             let candidate = self.paths.add(None, Step::Element(0));
-            match reader.read()? {
+            match reader.read_event()? {
                 Event::ArrayEnd => return Ok(()),
-                Event::ObjectStart => self.candidate(reader, candidate)?,
-                other => self.content(reader, other, candidate)?,
+                Event::ObjectStart => self.read_candidate(reader, candidate)?,
+                other => self.read_content(reader, other, candidate)?,
             }
         }
     }
 
-    fn candidate(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
+    fn read_candidate(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
             let start = reader.offset();
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
                 ("index", Event::Number(_)) => self.paths.set_index(candidate, value),
-                ("content", Event::ObjectStart) => self.parts_of(reader, candidate)?,
+                ("content", Event::ObjectStart) => self.read_parts(reader, candidate)?,
                 ("finishReason" | "safetyRatings", value) => reader.skip(value)?,
                 ("logprobsResult", Event::ObjectStart | Event::ArrayStart) => {
                     reader.skip(value)?;
                     self.logprobs.push(start..reader.offset());
                 }
                 (_, value) => {
-                    let field = self.paths.field(Some(candidate), key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(Some(candidate), key);
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn parts_of(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
+    fn read_parts(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
                 ("role", Event::String(_)) => {}
                 ("parts", Event::ArrayStart) => loop {
-                    match reader.read()? {
+                    match reader.read_event()? {
                         Event::ArrayEnd => break,
-                        Event::ObjectStart => self.part_of(reader, candidate)?,
-                        other => self.content(reader, other, candidate)?,
+                        Event::ObjectStart => self.read_part(reader, candidate)?,
+                        other => self.read_content(reader, other, candidate)?,
                     }
                 },
                 (_, value) => {
-                    let field = self.paths.field(Some(candidate), key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(Some(candidate), key);
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn part_of(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
-        let text = self.paths.step("text");
+    fn read_part(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        let text = self.paths.field_step("text");
         let text = self.paths.add(Some(candidate), text);
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
-                ("text", Event::String(string)) => self.piece(string, text),
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
+                ("text", Event::String(string)) => self.push_fragment(string, text),
                 // It may stand on either side of the text.
                 ("thought", Event::Bool(true)) => {
-                    let thought = self.paths.step("thought");
+                    let thought = self.paths.field_step("thought");
                     self.paths.move_to(text, Some(candidate), thought);
                 }
                 ("thoughtSignature", Event::String(_)) => {}
-                ("functionCall", Event::ObjectStart) => self.function_call(reader, candidate)?,
+                ("functionCall", Event::ObjectStart) => self.read_function_call(reader, candidate)?,
                 (_, value) => {
-                    let field = self.paths.field(Some(candidate), key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(Some(candidate), key);
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn function_call(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
+    fn read_function_call(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
                 ("id", Event::String(_)) => {}
-                ("partialArgs", Event::ArrayStart) => self.fragments(reader, candidate)?,
+                ("partialArgs", Event::ArrayStart) => self.read_fragments(reader, candidate)?,
                 // The arguments are the model's down to the names of their fields.
                 (_, value) => {
-                    let field = self.paths.field(Some(candidate), key);
-                    self.json(reader, value, field)?;
+                    let field = self.paths.add_field(Some(candidate), key);
+                    self.read_json(reader, value, field)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn fragments(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
-        let step = self.paths.step("partialArgs");
+    fn read_fragments(&mut self, reader: &mut Reader<'_, '_>, candidate: usize) -> Result<(), JsonError> {
+        let step = self.paths.field_step("partialArgs");
         let fragments = self.paths.add(Some(candidate), step);
         loop {
-            match reader.read()? {
+            match reader.read_event()? {
                 Event::ArrayEnd => return Ok(()),
                 Event::ObjectStart => {
-                    while let Event::Key(key) = reader.read()? {
-                        let value = reader.read()?;
-                        match (key.decoded(&mut self.name), value) {
-                            ("stringValue", Event::String(string)) => self.piece(string, fragments),
-                            (_, value) => self.json(reader, value, fragments)?,
+                    while let Event::Key(key) = reader.read_event()? {
+                        let value = reader.read_event()?;
+                        match (key.decode(&mut self.name), value) {
+                            ("stringValue", Event::String(string)) => self.push_fragment(string, fragments),
+                            (_, value) => self.read_json(reader, value, fragments)?,
                         }
                     }
                 }
-                other => self.json(reader, other, fragments)?,
+                other => self.read_json(reader, other, fragments)?,
             }
         }
     }

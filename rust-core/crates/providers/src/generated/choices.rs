@@ -11,12 +11,12 @@ use super::{GeneratedText, Shape};
 impl GeneratedText {
     pub(super) fn read_completion(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
         let mut shape = Shape::Other;
-        while let Event::Key(key) = reader.read()? {
-            let choices = key.decoded(&mut self.name) == "choices";
-            match reader.read()? {
+        while let Event::Key(key) = reader.read_event()? {
+            let choices = key.decode(&mut self.name) == "choices";
+            match reader.read_event()? {
                 Event::ArrayStart if choices => {
                     shape = Shape::Known;
-                    self.choices(reader)?;
+                    self.read_choices(reader)?;
                 }
                 value => reader.skip(value)?,
             }
@@ -24,28 +24,28 @@ impl GeneratedText {
         Ok(shape)
     }
 
-    fn choices(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+    fn read_choices(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         let mut position = 0;
         loop {
-            match reader.read()? {
+            match reader.read_event()? {
                 Event::ArrayEnd => return Ok(()),
-                Event::ObjectStart => self.choice(reader, position)?,
+                Event::ObjectStart => self.read_choice(reader, position)?,
                 other => reader.skip(other)?,
             }
             position += 1;
         }
     }
 
-    fn choice(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
+    fn read_choice(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
         let choice = self.paths.add(None, Step::Element(position));
-        while let Event::Key(key) = reader.read()? {
+        while let Event::Key(key) = reader.read_event()? {
             let start = reader.offset();
-            let value = reader.read()?;
-            match key.decoded(&mut self.name) {
-                "message" | "delta" => self.generated(reader, value, choice)?,
+            let value = reader.read_event()?;
+            match key.decode(&mut self.name) {
+                "message" | "delta" => self.read_value(reader, value, choice)?,
                 "text" => {
-                    let field = self.paths.field(Some(choice), key);
-                    self.generated(reader, value, field)?;
+                    let field = self.paths.add_field(Some(choice), key);
+                    self.read_value(reader, value, field)?;
                 }
                 "index" => self.paths.set_index(choice, value),
                 "finish_reason" if matches!(value, Event::String(_)) => self.finished.push(choice),
@@ -60,27 +60,27 @@ impl GeneratedText {
     }
 
     /// Takes the strings of the value that `event` begins. The depth limit of the reader bounds the recursion.
-    fn generated(
+    fn read_value(
         &mut self,
         reader: &mut Reader<'_, '_>,
         event: Event<'_>,
         node: usize,
     ) -> Result<(), JsonError> {
         match event {
-            Event::String(string) => self.piece(string, node),
-            Event::ObjectStart => self.message(reader, node, false)?,
+            Event::String(string) => self.push_fragment(string, node),
+            Event::ObjectStart => self.read_choice_message(reader, node, false)?,
             Event::ArrayStart => {
                 let mut position = 0;
                 loop {
-                    match reader.read()? {
+                    match reader.read_event()? {
                         Event::ArrayEnd => break,
                         Event::ObjectStart => {
                             let element = self.paths.add(Some(node), Step::Element(position));
-                            self.message(reader, element, true)?;
+                            self.read_choice_message(reader, element, true)?;
                         }
                         event => {
                             let element = self.paths.add(Some(node), Step::Element(position));
-                            self.generated(reader, event, element)?;
+                            self.read_value(reader, event, element)?;
                         }
                     }
                     position += 1;
@@ -91,16 +91,21 @@ impl GeneratedText {
         Ok(())
     }
 
-    fn message(&mut self, reader: &mut Reader<'_, '_>, node: usize, element: bool) -> Result<(), JsonError> {
+    fn read_choice_message(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        node: usize,
+        element: bool,
+    ) -> Result<(), JsonError> {
         let has_api_fields = element || self.paths.is_root(node);
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
                 ("role" | "type" | "id", Event::String(_)) if has_api_fields => {}
                 ("index", Event::Number(_)) if element => self.paths.set_index(node, value),
                 (_, Event::String(_) | Event::ObjectStart | Event::ArrayStart) => {
-                    let field = self.paths.field(Some(node), key);
-                    self.generated(reader, value, field)?;
+                    let field = self.paths.add_field(Some(node), key);
+                    self.read_value(reader, value, field)?;
                 }
                 _ => {}
             }

@@ -5,40 +5,40 @@ use std::ops::Range;
 use proofgate_json::{Event, JsonError, Reader, Str};
 
 use super::paths::Step;
-use super::{GeneratedText, Part, Written};
-use crate::attachment::{Attachments, is_left_out};
-use crate::body_text::LEAST_DIGITS;
-use crate::splice::Place;
+use super::{GeneratedText, Part, PartEncoding};
+use crate::attachment::{AttachmentPolicy, is_skipped_attachment};
+use crate::body_text::MIN_DIGITS;
+use crate::splice::StringLocation;
 
 /// What an object's strings are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begin {
+pub(super) enum TextMode {
     /// Texts of their own.
-    Whole,
+    Complete,
     /// Texts that other events go on with, except below objects and arrays.
-    Piece,
+    Fragment,
 }
 
 impl GeneratedText {
     /// Takes the strings of the value that `event` begins, each as a text of its own. The depth limit of the reader bounds
     /// the recursion.
-    pub(super) fn content(
+    pub(super) fn read_content(
         &mut self,
         reader: &mut Reader<'_, '_>,
         event: Event<'_>,
         node: usize,
     ) -> Result<(), JsonError> {
         match event {
-            Event::String(string) => self.whole(string, node, Written::String),
-            Event::ObjectStart => self.fields(reader, node, Begin::Whole)?,
+            Event::String(string) => self.push_complete(string, node, PartEncoding::String),
+            Event::ObjectStart => self.read_fields(reader, node, TextMode::Complete)?,
             Event::ArrayStart => {
                 for position in 0.. {
-                    let event = reader.read()?;
+                    let event = reader.read_event()?;
                     if event == Event::ArrayEnd {
                         break;
                     }
                     let element = self.paths.add(Some(node), Step::Element(position));
-                    self.content(reader, event, element)?;
+                    self.read_content(reader, event, element)?;
                 }
             }
             _ => {}
@@ -50,26 +50,26 @@ impl GeneratedText {
     ///
     /// Left out are the names and numbers of the API, and what only the provider can read and must come back to it byte for
     /// byte: signatures, and whatever is encrypted.
-    pub(super) fn fields(
+    pub(super) fn read_fields(
         &mut self,
         reader: &mut Reader<'_, '_>,
         node: usize,
-        begin: Begin,
+        begin: TextMode,
     ) -> Result<(), JsonError> {
         let (mut is_redacted, mut data) = (false, 0..0);
-        while let Event::Key(key) = reader.read()? {
+        while let Event::Key(key) = reader.read_event()? {
             let start = reader.offset();
-            let value = reader.read()?;
-            let (name, first) = (key.decoded(&mut self.name), self.parts.len());
+            let value = reader.read_event()?;
+            let (name, first) = (key.decode(&mut self.name), self.parts.len());
             match (name, value) {
                 ("type", Event::String(kind)) => {
-                    is_redacted = kind.decoded(&mut self.name) == "redacted_thinking";
+                    is_redacted = kind.decode(&mut self.name) == "redacted_thinking";
                 }
-                (name, Event::String(_)) if is_opaque(name) => {}
-                ("data", Event::String(string)) if is_file(string, &mut self.text) => {}
+                (name, Event::String(_)) if is_opaque_field(name) => {}
+                ("data", Event::String(string)) if is_binary_data(string, &mut self.text) => {}
                 ("data", value) => {
-                    let field = self.paths.field(Some(node), key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(Some(node), key);
+                    self.read_content(reader, value, field)?;
                     data = first..self.parts.len();
                 }
                 ("logprobs", Event::ObjectStart | Event::ArrayStart) => {
@@ -78,17 +78,17 @@ impl GeneratedText {
                 }
                 // What a tool is called with is the model's down to the names of its fields.
                 ("input" | "arguments", Event::ObjectStart | Event::ArrayStart) => {
-                    let field = self.paths.field(Some(node), key);
-                    self.json(reader, value, field)?;
+                    let field = self.paths.add_field(Some(node), key);
+                    self.read_json(reader, value, field)?;
                 }
                 // The name of a tool comes at once.
-                (name, Event::String(string)) if begin == Begin::Piece && name != "name" => {
-                    let field = self.paths.field(Some(node), key);
-                    self.piece(string, field);
+                (name, Event::String(string)) if begin == TextMode::Fragment && name != "name" => {
+                    let field = self.paths.add_field(Some(node), key);
+                    self.push_fragment(string, field);
                 }
                 (_, Event::String(_) | Event::ObjectStart | Event::ArrayStart) => {
-                    let field = self.paths.field(Some(node), key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(Some(node), key);
+                    self.read_content(reader, value, field)?;
                 }
                 _ => {}
             }
@@ -100,34 +100,34 @@ impl GeneratedText {
     }
 
     /// Takes everything of the value that `event` begins: keys, strings and long numbers.
-    pub(super) fn json(
+    pub(super) fn read_json(
         &mut self,
         reader: &mut Reader<'_, '_>,
         event: Event<'_>,
         node: usize,
     ) -> Result<(), JsonError> {
         match event {
-            Event::String(string) => self.whole(string, node, Written::String),
+            Event::String(string) => self.push_complete(string, node, PartEncoding::String),
             Event::Number(number) => {
                 let end = reader.offset();
-                self.number(number, end - number.len()..end, node);
+                self.push_number(number, end - number.len()..end, node);
             }
             Event::ObjectStart => {
-                while let Event::Key(key) = reader.read()? {
-                    let field = self.paths.field(Some(node), key);
-                    self.whole(key, field, Written::Key);
-                    let value = reader.read()?;
-                    self.json(reader, value, field)?;
+                while let Event::Key(key) = reader.read_event()? {
+                    let field = self.paths.add_field(Some(node), key);
+                    self.push_complete(key, field, PartEncoding::Key);
+                    let value = reader.read_event()?;
+                    self.read_json(reader, value, field)?;
                 }
             }
             Event::ArrayStart => {
                 for position in 0.. {
-                    let event = reader.read()?;
+                    let event = reader.read_event()?;
                     if event == Event::ArrayEnd {
                         break;
                     }
                     let element = self.paths.add(Some(node), Step::Element(position));
-                    self.json(reader, event, element)?;
+                    self.read_json(reader, event, element)?;
                 }
             }
             _ => {}
@@ -136,31 +136,34 @@ impl GeneratedText {
     }
 
     /// Takes a string of which nothing else comes.
-    fn whole(&mut self, string: Str<'_>, node: usize, written: Written) {
+    fn push_complete(&mut self, string: Str<'_>, node: usize, written: PartEncoding) {
         if self.paths.overflowed() {
             return;
         }
         let start = self.text.len();
         string.unescape_into(&mut self.text);
         self.parts.push(Part {
-            place: Place::from(string),
-            written,
-            whole: true,
+            place: StringLocation::from(string),
+            encoding: written,
+            is_complete: true,
             value: start..self.text.len(),
             node,
         });
     }
 
-    fn number(&mut self, number: &str, raw: Range<usize>, node: usize) {
-        if self.paths.overflowed() || number.len() < LEAST_DIGITS {
+    fn push_number(&mut self, number: &str, raw: Range<usize>, node: usize) {
+        if self.paths.overflowed() || number.len() < MIN_DIGITS {
             return;
         }
         let start = self.text.len();
         self.text.push_str(number);
         self.parts.push(Part {
-            place: Place { raw, escaped: false },
-            written: Written::Number,
-            whole: true,
+            place: StringLocation {
+                raw,
+                has_escapes: false,
+            },
+            encoding: PartEncoding::Number,
+            is_complete: true,
             value: start..self.text.len(),
             node,
         });
@@ -168,7 +171,7 @@ impl GeneratedText {
 }
 
 /// Whether strings in the field `name` are no text.
-pub(super) fn is_opaque(name: &str) -> bool {
+pub(super) fn is_opaque_field(name: &str) -> bool {
     matches!(
         name,
         "id" | "call_id"
@@ -185,14 +188,14 @@ pub(super) fn is_opaque(name: &str) -> bool {
 
 /// Whether the field `data` of a part, which is the provider's, is a picture, a recording or a file.
 /// `room` is as before.
-fn is_file(string: Str<'_>, room: &mut String) -> bool {
+fn is_binary_data(string: Str<'_>, room: &mut String) -> bool {
     if !string.is_escaped() {
-        return is_left_out(string.raw(), false, Attachments::ScanText);
+        return is_skipped_attachment(string.raw(), false, AttachmentPolicy::ScanText);
     }
     // Some write each `/` of base64 as `\/`.
     let start = room.len();
     string.unescape_into(room);
-    let is_file = is_left_out(&room[start..], false, Attachments::ScanText);
+    let is_file = is_skipped_attachment(&room[start..], false, AttachmentPolicy::ScanText);
     room.truncate(start);
     is_file
 }

@@ -11,14 +11,14 @@ use super::{GeneratedText, Shape};
 impl GeneratedText {
     pub(super) fn read_images(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
-        while let Event::Key(key) = reader.read()? {
-            match (key.decoded(&mut self.name), reader.read()?) {
+        while let Event::Key(key) = reader.read_event()? {
+            match (key.decode(&mut self.name), reader.read_event()?) {
                 ("data", Event::ArrayStart) => {
                     is_known = true;
-                    self.images(reader)?;
+                    self.read_image_list(reader)?;
                 }
                 ("type", Event::String(kind)) => {
-                    is_known |= kind.decoded(&mut self.name).starts_with("image_generation.");
+                    is_known |= kind.decode(&mut self.name).starts_with("image_generation.");
                 }
                 ("b64_json", Event::String(_)) => {}
                 ("error", value) => {
@@ -26,32 +26,32 @@ impl GeneratedText {
                     reader.skip(value)?;
                 }
                 (_, value) => {
-                    let field = self.paths.field(None, key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(None, key);
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
-        Ok(shape(is_known, has_error))
+        Ok(document_shape(is_known, has_error))
     }
 
     /// Takes the strings of each image.
-    fn images(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+    fn read_image_list(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         for position in 0.. {
             let image = self.paths.add(None, Step::Element(position));
-            match reader.read()? {
+            match reader.read_event()? {
                 Event::ArrayEnd => break,
                 Event::ObjectStart => {
-                    while let Event::Key(key) = reader.read()? {
-                        match (key.decoded(&mut self.name), reader.read()?) {
+                    while let Event::Key(key) = reader.read_event()? {
+                        match (key.decode(&mut self.name), reader.read_event()?) {
                             ("b64_json", Event::String(_)) => {}
                             (_, value) => {
-                                let field = self.paths.field(Some(image), key);
-                                self.content(reader, value, field)?;
+                                let field = self.paths.add_field(Some(image), key);
+                                self.read_content(reader, value, field)?;
                             }
                         }
                     }
                 }
-                other => self.content(reader, other, image)?,
+                other => self.read_content(reader, other, image)?,
             }
         }
         Ok(())
@@ -60,10 +60,10 @@ impl GeneratedText {
     /// An event of a stream of speech.
     pub(super) fn read_speech(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
-        while let Event::Key(key) = reader.read()? {
-            match (key.decoded(&mut self.name), reader.read()?) {
+        while let Event::Key(key) = reader.read_event()? {
+            match (key.decode(&mut self.name), reader.read_event()?) {
                 ("type", Event::String(kind)) => {
-                    is_known |= kind.decoded(&mut self.name).starts_with("speech.audio.");
+                    is_known |= kind.decode(&mut self.name).starts_with("speech.audio.");
                 }
                 ("audio", Event::String(_)) => {}
                 ("error", value) => {
@@ -71,16 +71,16 @@ impl GeneratedText {
                     reader.skip(value)?;
                 }
                 (_, value) => {
-                    let field = self.paths.field(None, key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(None, key);
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
-        Ok(shape(is_known, has_error))
+        Ok(document_shape(is_known, has_error))
     }
 }
 
-fn shape(is_known: bool, has_error: bool) -> Shape {
+fn document_shape(is_known: bool, has_error: bool) -> Shape {
     match is_known && !has_error {
         true => Shape::Known,
         false => Shape::Other,

@@ -5,7 +5,7 @@
 
 use proofgate_json::{Event, JsonError, Reader};
 
-use super::content::Begin;
+use super::content::TextMode;
 use super::paths::Step;
 use super::{GeneratedText, Shape};
 
@@ -14,17 +14,17 @@ use super::{GeneratedText, Shape};
 enum Kind {
     Message,
     /// `content_block_start` or `content_block_delta`.
-    Piece,
+    ContentBlock,
     BlockStop,
     OtherEvent,
     Unknown,
 }
 
 impl Kind {
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         match name {
             "message" => Kind::Message,
-            "content_block_start" | "content_block_delta" => Kind::Piece,
+            "content_block_start" | "content_block_delta" => Kind::ContentBlock,
             "content_block_stop" => Kind::BlockStop,
             "message_start" | "message_delta" | "message_stop" | "ping" => Kind::OtherEvent,
             _ => Kind::Unknown,
@@ -37,10 +37,10 @@ impl GeneratedText {
         // The kind, the index and what they are of come in any order.
         let block = self.paths.add(None, Step::Element(0));
         let (mut kind, mut has_content, mut has_error) = (Kind::Message, false, false);
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
-                ("type", Event::String(name)) => kind = Kind::of(name.decoded(&mut self.name)),
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
+                ("type", Event::String(name)) => kind = Kind::from_name(name.decode(&mut self.name)),
                 ("error", value) => {
                     has_error |= value != Event::Null;
                     reader.skip(value)?;
@@ -48,17 +48,17 @@ impl GeneratedText {
                 ("index", value) if matches!(value, Event::Number(_)) => self.paths.set_index(block, value),
                 ("content", Event::ArrayStart) => {
                     has_content = true;
-                    self.elements(reader)?;
+                    self.read_elements(reader)?;
                 }
-                ("message", Event::ObjectStart) => self.started(reader)?,
+                ("message", Event::ObjectStart) => self.read_started_message(reader)?,
                 ("content_block" | "delta", Event::ObjectStart) => {
-                    self.fields(reader, block, Begin::Piece)?;
+                    self.read_fields(reader, block, TextMode::Fragment)?;
                 }
-                ("content_block" | "delta", Event::String(string)) => self.piece(string, block),
-                ("content_block" | "delta", value) => self.content(reader, value, block)?,
+                ("content_block" | "delta", Event::String(string)) => self.push_fragment(string, block),
+                ("content_block" | "delta", value) => self.read_content(reader, value, block)?,
                 ("stop_details", value) => {
-                    let details = self.paths.field(None, key);
-                    self.content(reader, value, details)?;
+                    let details = self.paths.add_field(None, key);
+                    self.read_content(reader, value, details)?;
                 }
                 (_, value) => reader.skip(value)?,
             }
@@ -66,13 +66,13 @@ impl GeneratedText {
         let is_known = match kind {
             Kind::Message => has_content,
             Kind::Unknown => false,
-            Kind::Piece | Kind::BlockStop | Kind::OtherEvent => true,
+            Kind::ContentBlock | Kind::BlockStop | Kind::OtherEvent => true,
         };
         if !is_known || has_error {
             return Ok(Shape::Other);
         }
-        if kind != Kind::Piece {
-            self.parts.iter_mut().for_each(|part| part.whole = true);
+        if kind != Kind::ContentBlock {
+            self.parts.iter_mut().for_each(|part| part.is_complete = true);
         }
         if kind == Kind::BlockStop {
             self.finished.push(block);
@@ -81,10 +81,10 @@ impl GeneratedText {
     }
 
     /// The message of `message_start`.
-    fn started(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            match (key.decoded(&mut self.name), reader.read()?) {
-                ("content", Event::ArrayStart) => self.elements(reader)?,
+    fn read_started_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            match (key.decode(&mut self.name), reader.read_event()?) {
+                ("content", Event::ArrayStart) => self.read_elements(reader)?,
                 (_, value) => reader.skip(value)?,
             }
         }
@@ -92,14 +92,14 @@ impl GeneratedText {
     }
 
     /// The elements of an array that has begun: each begins the key of what is below it.
-    pub(super) fn elements(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
+    pub(super) fn read_elements(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         for position in 0.. {
-            let event = reader.read()?;
+            let event = reader.read_event()?;
             if event == Event::ArrayEnd {
                 break;
             }
             let element = self.paths.add(None, Step::Element(position));
-            self.content(reader, event, element)?;
+            self.read_content(reader, event, element)?;
         }
         Ok(())
     }

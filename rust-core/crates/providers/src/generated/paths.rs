@@ -4,11 +4,11 @@ use proofgate_json::{Event, Str};
 
 /// How many choices, blocks, fields and elements of a document are read: what is noted of them takes 10 MiB at most,
 /// whatever the document's size.
-const MOST_NODES: usize = 1 << 16;
+const MAX_NODES: usize = 1 << 16;
 
 /// The ways down a document to its strings.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub(super) struct NodePaths {
     nodes: Vec<Node>,
     names: String,
     overflowed: bool,
@@ -25,18 +25,18 @@ struct Node {
 pub(super) enum Step {
     /// An element of an array, by its field `index` or else by its position.
     Element(u64),
-    /// A field, by its name in [`Paths::names`].
+    /// A field, by its name in [`NodePaths::names`].
     Field(Range<usize>),
 }
 
-impl Paths {
+impl NodePaths {
     pub(super) fn clear(&mut self) {
         self.nodes.clear();
         self.names.clear();
         self.overflowed = false;
     }
 
-    pub(super) fn give_back(&mut self, most: usize) {
+    pub(super) fn release_memory(&mut self, most: usize) {
         self.clear();
         self.names.shrink_to(most);
         self.nodes.shrink_to(most / size_of::<Node>());
@@ -53,14 +53,14 @@ impl Paths {
 
     /// Adds a node. Of a document with too many the rest is read to its end, and nothing more is noted.
     pub(super) fn add(&mut self, parent: Option<usize>, step: Step) -> usize {
-        self.overflowed |= self.nodes.len() >= MOST_NODES;
+        self.overflowed |= self.nodes.len() >= MAX_NODES;
         if !self.overflowed {
             self.nodes.push(Node { parent, step });
         }
         self.nodes.len() - 1
     }
 
-    pub(super) fn field(&mut self, parent: Option<usize>, key: Str<'_>) -> usize {
+    pub(super) fn add_field(&mut self, parent: Option<usize>, key: Str<'_>) -> usize {
         if self.overflowed {
             return self.nodes.len() - 1;
         }
@@ -70,7 +70,7 @@ impl Paths {
     }
 
     /// A step to the field `name`.
-    pub(super) fn step(&mut self, name: &str) -> Step {
+    pub(super) fn field_step(&mut self, name: &str) -> Step {
         let start = self.names.len();
         self.names.push_str(name);
         Step::Field(start..self.names.len())

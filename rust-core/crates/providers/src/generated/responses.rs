@@ -7,13 +7,13 @@
 
 use proofgate_json::{Event, JsonError, Reader};
 
-use super::content::is_opaque;
+use super::content::is_opaque_field;
 use super::paths::{Step, index};
 use super::{GeneratedText, Shape};
 
 /// What a document says of itself, in any order.
 #[derive(Debug, Default)]
-struct Seen {
+struct ResponseFields {
     /// Of an event `response.…`, its name, in [`GeneratedText::kind`].
     is_event: bool,
     is_other_event: bool,
@@ -31,11 +31,11 @@ impl GeneratedText {
         let nowhere = Step::Field(0..0);
         let item = self.paths.add(None, nowhere.clone());
         let event = self.paths.add(Some(item), nowhere);
-        let mut seen = Seen::default();
-        while let Event::Key(key) = reader.read()? {
+        let mut seen = ResponseFields::default();
+        while let Event::Key(key) = reader.read_event()? {
             let start = reader.offset();
-            let value = reader.read()?;
-            match (key.decoded(&mut self.name), value) {
+            let value = reader.read_event()?;
+            match (key.decode(&mut self.name), value) {
                 ("type", Event::String(name)) => {
                     self.kind.clear();
                     name.unescape_into(&mut self.kind);
@@ -43,7 +43,7 @@ impl GeneratedText {
                     seen.is_other_event = !seen.is_event;
                 }
                 ("object", Event::String(name)) => {
-                    seen.is_response = name.decoded(&mut self.name) == "response";
+                    seen.is_response = name.decode(&mut self.name) == "response";
                 }
                 ("output_index", value @ Event::Number(_)) => self.paths.set_index(item, value),
                 ("content_index", value @ Event::Number(_)) => seen.content_index = index(value),
@@ -53,38 +53,38 @@ impl GeneratedText {
                 }
                 ("output", Event::ArrayStart) => {
                     seen.has_output = true;
-                    self.elements(reader)?;
+                    self.read_elements(reader)?;
                 }
                 ("output_text" | "error", value) => {
-                    let field = self.paths.field(None, key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(None, key);
+                    self.read_content(reader, value, field)?;
                 }
                 ("response", Event::ObjectStart) => {
-                    let response = self.paths.field(Some(event), key);
-                    self.repeated(reader, response)?;
+                    let response = self.paths.add_field(Some(event), key);
+                    self.read_nested_response(reader, response)?;
                 }
                 ("logprobs", Event::ObjectStart | Event::ArrayStart) => {
                     reader.skip(value)?;
                     self.logprobs.push(start..reader.offset());
                 }
                 ("response_id" | "event_id" | "obfuscation", Event::String(_)) => {}
-                (name, Event::String(_)) if is_opaque(name) => {}
+                (name, Event::String(_)) if is_opaque_field(name) => {}
                 // A response's other fields repeat its request.
                 (_, value) if seen.is_response => reader.skip(value)?,
                 ("input" | "arguments", Event::ObjectStart | Event::ArrayStart) => {
-                    let field = self.paths.field(Some(event), key);
-                    self.json(reader, value, field)?;
+                    let field = self.paths.add_field(Some(event), key);
+                    self.read_json(reader, value, field)?;
                 }
                 (name, value) => {
                     let is_delta = name == "delta";
-                    let field = self.paths.field(Some(event), key);
+                    let field = self.paths.add_field(Some(event), key);
                     seen.delta = if is_delta { Some(field) } else { seen.delta };
-                    self.content(reader, value, field)?;
+                    self.read_content(reader, value, field)?;
                 }
             }
         }
         match (seen.is_event, seen.is_response) {
-            (true, false) => self.name_event(item, event, &seen),
+            (true, false) => self.assign_event_path(item, event, &seen),
             (false, true) if seen.has_output && !seen.is_other_event => {
                 // They came before it was known what they are of.
                 let paths = &self.paths;
@@ -96,12 +96,12 @@ impl GeneratedText {
     }
 
     /// A response in an event.
-    fn repeated(&mut self, reader: &mut Reader<'_, '_>, node: usize) -> Result<(), JsonError> {
-        while let Event::Key(key) = reader.read()? {
-            match (key.decoded(&mut self.name), reader.read()?) {
+    fn read_nested_response(&mut self, reader: &mut Reader<'_, '_>, node: usize) -> Result<(), JsonError> {
+        while let Event::Key(key) = reader.read_event()? {
+            match (key.decode(&mut self.name), reader.read_event()?) {
                 ("output" | "output_text" | "error", value) => {
-                    let field = self.paths.field(Some(node), key);
-                    self.content(reader, value, field)?;
+                    let field = self.paths.add_field(Some(node), key);
+                    self.read_content(reader, value, field)?;
                 }
                 (_, value) => reader.skip(value)?,
             }
@@ -110,7 +110,7 @@ impl GeneratedText {
     }
 
     /// Gives the parts of an event their keys, now that its name and its indices are known.
-    fn name_event(&mut self, item: usize, event: usize, seen: &Seen) {
+    fn assign_event_path(&mut self, item: usize, event: usize, seen: &ResponseFields) {
         if self.overflowed() {
             return;
         }
@@ -120,11 +120,11 @@ impl GeneratedText {
             // A recording.
             (Some("audio"), _) => self.parts.clear(),
             (Some(family), Some(delta)) => {
-                self.parts.iter_mut().for_each(|part| part.whole = false);
-                self.name_delta(item, event, delta, family, seen);
+                self.parts.iter_mut().for_each(|part| part.is_complete = false);
+                self.assign_delta_path(item, event, delta, family, seen);
             }
             _ => {
-                let step = self.paths.step(&kind);
+                let step = self.paths.field_step(&kind);
                 self.paths.move_to(event, Some(item), step);
             }
         }
@@ -135,7 +135,14 @@ impl GeneratedText {
     }
 
     /// Moves `delta` to where the text stands in the whole response.
-    fn name_delta(&mut self, item: usize, event: usize, delta: usize, family: &str, seen: &Seen) {
+    fn assign_delta_path(
+        &mut self,
+        item: usize,
+        event: usize,
+        delta: usize,
+        family: &str,
+        seen: &ResponseFields,
+    ) {
         let indices: &[Option<u64>] = match family {
             "output_text" | "refusal" | "reasoning_text" => &[Some(seen.content_index.unwrap_or(0))],
             "reasoning_summary_text" => &[Some(seen.summary_index.unwrap_or(0))],
@@ -154,14 +161,14 @@ impl GeneratedText {
         };
         let mut parent = item;
         if let Some(array) = array {
-            let step = self.paths.step(array);
+            let step = self.paths.field_step(array);
             self.paths.move_to(event, Some(item), step);
             parent = event;
         }
         for index in indices.iter().copied().flatten() {
             parent = self.paths.add(Some(parent), Step::Element(index));
         }
-        let step = self.paths.step(field);
+        let step = self.paths.field_step(field);
         self.paths.move_to(delta, Some(parent), step);
     }
 }

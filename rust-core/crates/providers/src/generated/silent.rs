@@ -6,16 +6,16 @@ use super::{GeneratedText, Shape};
 use crate::dialect::Dialect;
 
 impl GeneratedText {
-    pub(super) fn read_silent(
+    pub(super) fn read_non_generating(
         &mut self,
         dialect: Dialect,
         reader: &mut Reader<'_, '_>,
     ) -> Result<Shape, JsonError> {
         let mut shape = Shape::Other;
         let mut has_error = false;
-        while let Event::Key(key) = reader.read()? {
-            let value = reader.read()?;
-            match (dialect, key.decoded(&mut self.name), value) {
+        while let Event::Key(key) = reader.read_event()? {
+            let value = reader.read_event()?;
+            match (dialect, key.decode(&mut self.name), value) {
                 (_, "error", value) => has_error |= value != Event::Null,
                 (Dialect::Embeddings, "data", Event::ArrayStart)
                 | (Dialect::Moderations, "results", Event::ArrayStart)

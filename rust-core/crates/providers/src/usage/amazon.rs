@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
-use super::lenient::Lenient;
-use super::tokens::{UNTOLD, Usage};
+use super::lenient::OrDefault;
+use super::tokens::{UNREPORTED, Usage};
 use crate::service_tier::ServiceTier;
 
 /// The usage of an answer of Converse. Source: botocore 1.44.5, shape `TokenUsage`.
@@ -14,7 +14,7 @@ pub(super) struct TokenUsage {
     cache_read_input_tokens: Option<u64>,
     cache_write_input_tokens: Option<u64>,
     #[serde(default)]
-    cache_details: Lenient<Option<Vec<CacheDetail>>>,
+    cache_details: OrDefault<Option<Vec<CacheDetail>>>,
 }
 
 /// What was written to a cache by how long it is kept. Source: as above, `CacheDetail`.
@@ -33,7 +33,7 @@ struct CacheDetail {
 pub(super) struct UsageEvent {
     pub(super) usage: Option<TokenUsage>,
     #[serde(default)]
-    service_tier: Lenient<Option<Tier>>,
+    service_tier: OrDefault<Option<Tier>>,
 }
 
 /// Source: as above, `ServiceTier`.
@@ -52,7 +52,7 @@ impl UsageEvent {
 
 impl TokenUsage {
     /// What was written to be kept for longer than five minutes, where that is told.
-    fn kept_longer(&self) -> Option<u64> {
+    fn long_cache_write_tokens(&self) -> Option<u64> {
         let details = self.cache_details.0.as_ref()?;
         let longer = details.iter().filter(|detail| detail.ttl != "5m");
         Some(longer.fold(0, |sum, detail| sum.saturating_add(detail.input_tokens)))
@@ -76,7 +76,7 @@ impl TokenUsage {
             completion_tokens: output,
             cached_prompt_tokens: read,
             cache_write_tokens: written,
-            cache_write_1h_tokens: self.kept_longer().unwrap_or(UNTOLD),
+            cache_write_1h_tokens: self.long_cache_write_tokens().unwrap_or(UNREPORTED),
             ..Usage::default()
         }
     }

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 
-use super::lenient::Lenient;
-use super::tokens::{UNTOLD, Usage};
+use super::lenient::OrDefault;
+use super::tokens::{UNREPORTED, Usage};
 use crate::service_tier::ServiceTier;
 
 /// The usage of a message, or of an event: what it does not name stays as it was.
@@ -12,30 +12,30 @@ pub(super) struct MessageUsage {
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     #[serde(default)]
-    cache_creation: Lenient<Option<CacheCreation>>,
+    cache_creation: OrDefault<Option<CacheCreation>>,
     #[serde(default)]
-    output_tokens_details: Lenient<Option<AnswerDetails>>,
+    output_tokens_details: OrDefault<Option<CompletionDetails>>,
     #[serde(default)]
-    service_tier: Lenient<Option<ServiceTier>>,
+    service_tier: OrDefault<Option<ServiceTier>>,
     #[serde(default)]
-    speed: Lenient<Option<ServiceTier>>,
+    speed: OrDefault<Option<ServiceTier>>,
     #[serde(default)]
-    inference_geo: Lenient<Option<ServiceTier>>,
+    inference_geo: OrDefault<Option<ServiceTier>>,
     #[serde(default)]
-    server_tool_use: Lenient<Option<ToolCalls>>,
+    server_tool_use: OrDefault<Option<ServerToolCalls>>,
 }
 
 /// Calls of tools that Anthropic runs (anthropic 2.12.0, `types/server_tool_usage.py`).
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct ToolCalls {
+struct ServerToolCalls {
     web_search_requests: Option<u64>,
     web_fetch_requests: Option<u64>,
 }
 
-impl ToolCalls {
+impl ServerToolCalls {
     /// The same with what is told later.
-    fn and(self, later: ToolCalls) -> ToolCalls {
-        ToolCalls {
+    fn merge(self, later: ServerToolCalls) -> ServerToolCalls {
+        ServerToolCalls {
             web_search_requests: later.web_search_requests.or(self.web_search_requests),
             web_fetch_requests: later.web_fetch_requests.or(self.web_fetch_requests),
         }
@@ -50,7 +50,7 @@ struct CacheCreation {
 
 /// Parts of an answer.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct AnswerDetails {
+struct CompletionDetails {
     thinking_tokens: Option<u64>,
 }
 
@@ -68,49 +68,49 @@ struct StartedMessage {
 
 /// Adds up what the events of a stream say.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+pub(super) struct RunningUsage {
     known: MessageUsage,
     /// Whether the tokens of the answer have been counted, not only those of its beginning.
-    counted: bool,
+    is_output_counted: bool,
 }
 
-impl Running {
-    pub(super) fn event(&mut self, event: &UsageEvent) {
+impl RunningUsage {
+    pub(super) fn push_event(&mut self, event: &UsageEvent) {
         if let Some(usage) = event.message.as_ref().and_then(|message| message.usage) {
-            self.take(usage);
+            self.merge(usage);
         }
         if let Some(usage) = event.usage {
-            self.take(usage);
-            self.counted = true;
+            self.merge(usage);
+            self.is_output_counted = true;
         }
     }
 
     /// Takes the usage of a whole message.
-    pub(super) fn whole(&mut self, usage: MessageUsage) {
-        self.take(usage);
-        self.counted = true;
+    pub(super) fn set_complete(&mut self, usage: MessageUsage) {
+        self.merge(usage);
+        self.is_output_counted = true;
     }
 
     /// The counts are cumulative: a later one replaces an earlier one (Anthropic, "Streaming messages").
-    fn take(&mut self, usage: MessageUsage) {
+    fn merge(&mut self, usage: MessageUsage) {
         let MessageUsage {
             input_tokens,
             cache_creation_input_tokens,
             cache_read_input_tokens,
             output_tokens,
-            cache_creation: Lenient(creation),
-            output_tokens_details: Lenient(details),
-            service_tier: Lenient(tier),
-            speed: Lenient(speed),
-            inference_geo: Lenient(geo),
-            server_tool_use: Lenient(tools),
+            cache_creation: OrDefault(creation),
+            output_tokens_details: OrDefault(details),
+            service_tier: OrDefault(tier),
+            speed: OrDefault(speed),
+            inference_geo: OrDefault(geo),
+            server_tool_use: OrDefault(tools),
         } = &mut self.known;
         *creation = usage.cache_creation.0.or(*creation);
         *tier = usage.service_tier.0.or(*tier);
         *speed = usage.speed.0.or(*speed);
         *geo = usage.inference_geo.0.or(*geo);
         if let Some(later) = usage.server_tool_use.0 {
-            *tools = Some(tools.unwrap_or_default().and(later));
+            *tools = Some(tools.unwrap_or_default().merge(later));
         }
         *input_tokens = usage.input_tokens.or(*input_tokens);
         *cache_creation_input_tokens = usage.cache_creation_input_tokens.or(*cache_creation_input_tokens);
@@ -134,7 +134,7 @@ impl Running {
         let details = known.output_tokens_details.0.unwrap_or_default();
         let longer = (known.cache_creation.0).map(|creation| creation.ephemeral_1h_input_tokens.unwrap_or(0));
         let tiers = [known.service_tier.0, known.speed.0, known.inference_geo.0];
-        let is_partial = !self.counted || known.output_tokens.is_none();
+        let is_partial = !self.is_output_counted || known.output_tokens.is_none();
         let is_known = parts.iter().chain([&known.output_tokens]).any(Option::is_some);
         let calls = known.server_tool_use.0.unwrap_or_default();
         is_known.then_some(Usage {
@@ -145,8 +145,8 @@ impl Running {
             completion_tokens: known.output_tokens.unwrap_or(0),
             cached_prompt_tokens: known.cache_read_input_tokens.unwrap_or(0),
             cache_write_tokens: known.cache_creation_input_tokens.unwrap_or(0),
-            cache_write_1h_tokens: longer.unwrap_or(UNTOLD),
-            tier: tiers.into_iter().flatten().reduce(ServiceTier::and),
+            cache_write_1h_tokens: longer.unwrap_or(UNREPORTED),
+            tier: tiers.into_iter().flatten().reduce(ServiceTier::combine),
             reasoning_tokens: details.thinking_tokens.unwrap_or(0),
             ..Usage::default()
         })

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::lenient::{AudioTokens, Lenient};
+use super::lenient::{AudioTokens, OrDefault};
 use super::tokens::Usage;
 use crate::service_tier::ServiceTier;
 
@@ -15,16 +15,16 @@ pub(super) struct UsageMetadata {
     thoughts_token_count: Option<u64>,
     total_token_count: Option<u64>,
     #[serde(default)]
-    cached_content_token_count: Lenient<u64>,
+    cached_content_token_count: OrDefault<u64>,
     #[serde(default)]
-    prompt_tokens_details: Lenient<AudioTokens>,
+    prompt_tokens_details: OrDefault<AudioTokens>,
     #[serde(default)]
-    candidates_tokens_details: Lenient<AudioTokens>,
+    candidates_tokens_details: OrDefault<AudioTokens>,
     /// What Vertex AI calls the tier.
     #[serde(default)]
-    traffic_type: Lenient<Option<ServiceTier>>,
+    traffic_type: OrDefault<Option<ServiceTier>>,
     #[serde(default)]
-    service_tier: Lenient<Option<ServiceTier>>,
+    service_tier: OrDefault<Option<ServiceTier>>,
 }
 
 /// A piece of a stream.
@@ -33,7 +33,7 @@ pub(super) struct UsageMetadata {
 pub(super) struct UsageEvent {
     usage_metadata: Option<UsageMetadata>,
     #[serde(default)]
-    candidates: Lenient<Vec<Candidate>>,
+    candidates: OrDefault<Vec<Candidate>>,
     prompt_feedback: Option<IgnoredAny>,
 }
 

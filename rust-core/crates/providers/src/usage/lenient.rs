@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 
 /// A value if it is of the type that is expected, otherwise the type's default.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Lenient<T>(pub(super) T);
+pub(super) struct OrDefault<T>(pub(super) T);
 
-impl<'de, T: DeserializeOwned + Default> Deserialize<'de> for Lenient<T> {
+impl<'de, T: DeserializeOwned + Default> Deserialize<'de> for OrDefault<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
-        Ok(Lenient(serde_json::from_str(raw.get()).unwrap_or_default()))
+        Ok(OrDefault(serde_json::from_str(raw.get()).unwrap_or_default()))
     }
 }
 

@@ -1,43 +1,43 @@
 /// A longer value is passed over, in bytes.
-const LONGEST: usize = 4096;
+const MAX_VALUE_BYTES: usize = 4096;
 
 /// Finds the value of a member of the object that an answer is, or of an object right in it, however the answer is cut into pieces. One of the
 /// same name further down, in the arguments of a tool or in what a provider repeats of the request, is none.
 #[derive(Debug)]
-pub(super) struct Member {
-    wanted: &'static [u8],
+pub(super) struct MemberScanner {
+    target_name: &'static [u8],
     /// How deep the object lies whose member it is; 1 is the outermost.
-    of: u32,
+    target_depth: u32,
     depth: u32,
     in_string: bool,
     /// Whether the byte at hand is escaped.
     escaped: bool,
     /// How far the string at hand, or the last one, is the name.
-    name: Name,
+    name_match: NameMatch,
     /// The value, once its name has come.
     value: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Name {
+enum NameMatch {
     #[default]
     Other,
     /// The string at hand has begun so.
-    Begun(usize),
+    Partial(usize),
     /// It was this one.
-    Wanted,
+    Matched,
 }
 
-impl Member {
+impl MemberScanner {
     /// Looks for a member of this name of the outermost object (1), or of an object right in it (2).
     pub(super) fn new(wanted: &'static [u8], of: u32) -> Self {
-        Member {
-            wanted,
-            of,
+        MemberScanner {
+            target_name: wanted,
+            target_depth: of,
             depth: 0,
             in_string: false,
             escaped: false,
-            name: Name::Other,
+            name_match: NameMatch::Other,
             value: None,
         }
     }
@@ -48,43 +48,43 @@ impl Member {
         while at < piece.len() {
             let begin = at;
             if self.in_string {
-                at = self.string(piece, at);
+                at = self.scan_string(piece, at);
             } else {
                 let byte = piece[at];
                 at += 1;
-                if self.structure(byte) {
+                if self.scan_structure(byte) {
                     found(&self.value.take().unwrap_or_default());
                     continue;
                 }
             }
-            self.keep(&piece[begin..at]);
+            self.append_value(&piece[begin..at]);
         }
     }
 
     /// Goes on through a string; returns where it stops.
-    fn string(&mut self, piece: &[u8], from: usize) -> usize {
+    fn scan_string(&mut self, piece: &[u8], from: usize) -> usize {
         if std::mem::take(&mut self.escaped) {
-            self.name = Name::Other;
+            self.name_match = NameMatch::Other;
             return from + 1;
         }
         let rest = &piece[from..];
         let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-        if let Name::Begun(before) = self.name {
+        if let NameMatch::Partial(before) = self.name_match {
             let part = &rest[..length];
-            let goes_on = self.wanted.get(before..before + length) == Some(part);
-            self.name = if goes_on {
-                Name::Begun(before + length)
+            let goes_on = self.target_name.get(before..before + length) == Some(part);
+            self.name_match = if goes_on {
+                NameMatch::Partial(before + length)
             } else {
-                Name::Other
+                NameMatch::Other
             };
         }
         match rest.get(length) {
             None => from + length,
             Some(b'"') => {
                 self.in_string = false;
-                self.name = match self.name {
-                    Name::Begun(all) if all == self.wanted.len() => Name::Wanted,
-                    _ => Name::Other,
+                self.name_match = match self.name_match {
+                    NameMatch::Partial(all) if all == self.target_name.len() => NameMatch::Matched,
+                    _ => NameMatch::Other,
                 };
                 from + length + 1
             }
@@ -96,29 +96,31 @@ impl Member {
     }
 
     /// Takes a byte outside strings; says whether the value has ended before it.
-    fn structure(&mut self, byte: u8) -> bool {
+    fn scan_structure(&mut self, byte: u8) -> bool {
         match byte {
             b'"' => {
                 self.in_string = true;
-                self.name = if self.depth == self.of && self.value.is_none() {
-                    Name::Begun(0)
+                self.name_match = if self.depth == self.target_depth && self.value.is_none() {
+                    NameMatch::Partial(0)
                 } else {
-                    Name::Other
+                    NameMatch::Other
                 };
             }
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
             b'}' | b']' => {
                 self.depth = self.depth.saturating_sub(1);
-                return self.depth < self.of && self.value.is_some();
+                return self.depth < self.target_depth && self.value.is_some();
             }
-            b',' => return self.depth == self.of && self.value.is_some(),
-            b':' if self.depth == self.of && self.name == Name::Wanted => self.value = Some(Vec::new()),
+            b',' => return self.depth == self.target_depth && self.value.is_some(),
+            b':' if self.depth == self.target_depth && self.name_match == NameMatch::Matched => {
+                self.value = Some(Vec::new())
+            }
             _ => {}
         }
         false
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn append_value(&mut self, bytes: &[u8]) {
         let Some(value) = &mut self.value else {
             return;
         };
@@ -126,9 +128,9 @@ impl Member {
         if value.is_empty() && bytes == b":" {
             return;
         }
-        if value.len() + bytes.len() > LONGEST {
+        if value.len() + bytes.len() > MAX_VALUE_BYTES {
             self.value = None;
-            self.name = Name::Other;
+            self.name_match = NameMatch::Other;
             return;
         }
         value.extend_from_slice(bytes);

@@ -1,24 +1,24 @@
 use serde::Deserialize;
 
-use super::lenient::Lenient;
-use super::tokens::{UNTOLD, Usage};
+use super::lenient::OrDefault;
+use super::tokens::{UNREPORTED, Usage};
 use crate::service_tier::ServiceTier;
 
 /// The usage of a chat completion, a completion or an embedding.
 #[derive(Deserialize)]
-pub(super) struct Counted {
+pub(super) struct CompletionUsage {
     prompt_tokens: u64,
     #[serde(default)]
     completion_tokens: u64,
     #[serde(default)]
     total_tokens: Option<u64>,
     #[serde(default)]
-    prompt_tokens_details: Lenient<Option<PromptDetails>>,
+    prompt_tokens_details: OrDefault<Option<PromptDetails>>,
     #[serde(default)]
-    completion_tokens_details: Lenient<Option<AnswerDetails>>,
+    completion_tokens_details: OrDefault<Option<CompletionDetails>>,
     /// What DeepSeek has read from its cache.
     #[serde(default)]
-    prompt_cache_hit_tokens: Lenient<u64>,
+    prompt_cache_hit_tokens: OrDefault<u64>,
 }
 
 /// Parts of a prompt.
@@ -34,19 +34,19 @@ struct PromptDetails {
 
 /// Parts of an answer.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct AnswerDetails {
+struct CompletionDetails {
     #[serde(default)]
     reasoning_tokens: Option<u64>,
     #[serde(default)]
     audio_tokens: Option<u64>,
 }
 
-impl Counted {
+impl CompletionUsage {
     /// What a total has beyond its parts is reasoning, which some providers leave out of the completion (xAI).
     pub(super) fn usage(&self) -> Usage {
         let prompt = self.prompt_tokens_details.0.unwrap_or_default();
         let answer = self.completion_tokens_details.0.unwrap_or_default();
-        let parts = usage(self.prompt_tokens, self.completion_tokens, prompt, answer);
+        let parts = build_usage(self.prompt_tokens, self.completion_tokens, prompt, answer);
         Usage {
             cached_prompt_tokens: parts.cached_prompt_tokens.max(self.prompt_cache_hit_tokens.0),
             ..parts
@@ -65,7 +65,7 @@ pub(super) struct UsageEvent {
 #[derive(Deserialize)]
 pub(super) struct TierEvent {
     #[serde(default)]
-    pub(super) service_tier: Lenient<Option<ServiceTier>>,
+    pub(super) service_tier: OrDefault<Option<ServiceTier>>,
 }
 
 /// The usage of a response, of images or of speech.
@@ -75,28 +75,33 @@ pub(super) struct ResponseUsage {
     #[serde(default)]
     output_tokens: u64,
     #[serde(default)]
-    total_tokens: Lenient<Option<u64>>,
+    total_tokens: OrDefault<Option<u64>>,
     #[serde(default)]
-    input_tokens_details: Lenient<Option<PromptDetails>>,
+    input_tokens_details: OrDefault<Option<PromptDetails>>,
     #[serde(default)]
-    output_tokens_details: Lenient<Option<AnswerDetails>>,
+    output_tokens_details: OrDefault<Option<CompletionDetails>>,
 }
 
 impl ResponseUsage {
     pub(super) fn usage(&self) -> Usage {
         let prompt = self.input_tokens_details.0.unwrap_or_default();
         let answer = self.output_tokens_details.0.unwrap_or_default();
-        usage(self.input_tokens, self.output_tokens, prompt, answer).with_total(self.total_tokens.0)
+        build_usage(self.input_tokens, self.output_tokens, prompt, answer).with_total(self.total_tokens.0)
     }
 }
 
-fn usage(prompt_tokens: u64, completion_tokens: u64, prompt: PromptDetails, answer: AnswerDetails) -> Usage {
+fn build_usage(
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    prompt: PromptDetails,
+    answer: CompletionDetails,
+) -> Usage {
     Usage {
         prompt_tokens,
         completion_tokens,
         cached_prompt_tokens: prompt.cached_tokens.unwrap_or(0),
         cache_write_tokens: prompt.cache_write_tokens.unwrap_or(0),
-        cache_write_1h_tokens: UNTOLD,
+        cache_write_1h_tokens: UNREPORTED,
         audio_prompt_tokens: prompt.audio_tokens.unwrap_or(0),
         reasoning_tokens: answer.reasoning_tokens.unwrap_or(0),
         audio_completion_tokens: answer.audio_tokens.unwrap_or(0),
@@ -111,7 +116,7 @@ fn usage(prompt_tokens: u64, completion_tokens: u64, prompt: PromptDetails, answ
 #[derive(Deserialize)]
 pub(super) struct ToolUsage {
     #[serde(default)]
-    web_search: Lenient<Option<Searches>>,
+    web_search: OrDefault<Option<Searches>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]

@@ -3,7 +3,7 @@
 use crate::service_tier::ServiceTier;
 
 /// Stands for a number of tokens that is not reported.
-pub(super) const UNTOLD: u64 = u64::MAX;
+pub(super) const UNREPORTED: u64 = u64::MAX;
 
 /// Tokens that an answer says it cost. What is counted apart is part of the totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Usage {
     }
 
     /// The same with no part larger than its total, and no token both read from a cache and written to one.
-    pub(super) fn with_parts_within(self) -> Usage {
+    pub(super) fn with_clamped_parts(self) -> Usage {
         let cached = self.cached_prompt_tokens.min(self.prompt_tokens);
         let written = self.cache_write_tokens.min(self.prompt_tokens - cached);
         Usage {

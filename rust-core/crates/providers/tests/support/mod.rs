@@ -24,7 +24,7 @@ pub fn pieces(dialect: Dialect, document: &str) -> Vec<(String, String)> {
     generated
         .read(dialect, document.as_bytes(), &mut Workspace::new())
         .unwrap();
-    let parts = generated.parts().iter().filter(|part| !part.whole);
+    let parts = generated.parts().iter().filter(|part| !part.is_complete);
     let pieces = parts.map(|part| {
         let mut key = String::new();
         generated.write_key(part, &mut key);

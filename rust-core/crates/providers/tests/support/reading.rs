@@ -1,10 +1,10 @@
 //! A request and the text that rules read of it.
 
 use proofgate_json::Workspace;
-use proofgate_providers::{BadRequest, BodyText, Call, Dialect};
+use proofgate_providers::{BadRequest, BodyText, Dialect, ParsedRequest};
 
-pub fn read(dialect: Dialect, body: &str) -> Result<(Call<'_>, String), BadRequest> {
+pub fn read(dialect: Dialect, body: &str) -> Result<(ParsedRequest<'_>, String), BadRequest> {
     let mut text = BodyText::new();
-    let call = Call::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text)?;
+    let call = ParsedRequest::read(dialect, body.as_bytes(), &mut Workspace::new(), &mut text)?;
     Ok((call, text.text().to_owned()))
 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use proofgate_ledger::record::{Admission, Completion, ConfigId, Outcome, PolicyNote, Rejection};
-use proofgate_replay::{Agreement, Compared, Replayer, RuleSource};
+use proofgate_replay::{Agreement, Comparison, Replayer, RuleSource};
 use serde_json::json;
 
 pub const CHAT: &str = "/v1/chat/completions";
@@ -74,7 +74,7 @@ fn about(
     note.map(|note| match note.rules.iter().any(|rule| !rule.contains('/')) {
         true => {
             let flagged = note.score >= 50;
-            note.about(Some(scope), message.map(str::to_owned), flagged)
+            note.with_message(Some(scope), message.map(str::to_owned), flagged)
         }
         false => note,
     })
@@ -149,6 +149,6 @@ pub fn stream(pieces: &[&str], done: &str) -> Vec<u8> {
 pub const DONE: &str = "data: [DONE]\n\n";
 pub const OWN_END: &str = "data: {\"error\":{\"message\":\"Denied by the policy rule codename: bluebird\",\"code\":\"policy_blocked\"}}\n\n";
 
-pub fn told(compared: &Compared) -> (Agreement, Option<&'static str>) {
+pub fn told(compared: &Comparison) -> (Agreement, Option<&'static str>) {
     (compared.result, compared.reason)
 }

@@ -5,7 +5,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use proofgate_dialect::json::{Text, write_string};
-use proofgate_dialect::{Asked, Target, Untranslatable};
+use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// The version of Anthropic's API that every Claude model of Bedrock knows.
 const VERSION: &str = "bedrock-2023-05-31";
@@ -15,34 +15,34 @@ const VERSION: &str = "bedrock-2023-05-31";
 /// # Errors
 /// [`Untranslatable`] for a body that is no object, and for fields that only the gateway may set: with `anthropic_beta` a client
 /// would choose betas that it may not use. `out` is as it was then.
-pub fn request(
+pub fn translate_request(
     body: &[u8],
     _target: &Target<'_>,
     betas: &[&str],
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    carried(body, VERSION, betas, out)
+) -> Result<RequestContext, UntranslatableRequest> {
+    write_invoke_body(body, VERSION, betas, out)
 }
 
 /// Appends a request without its model and without `stream`, and with the version and the betas of the API in it.
-pub(crate) fn carried(
+pub(crate) fn write_invoke_body(
     body: &[u8],
     version: &str,
     betas: &[&str],
     out: &mut Vec<u8>,
-) -> Result<Asked, Untranslatable> {
-    let Fields(fields) = serde_json::from_slice(body)
-        .map_err(|_| Untranslatable::new("", "The body is not a JSON object."))?;
+) -> Result<RequestContext, UntranslatableRequest> {
+    let OrderedFields(fields) = serde_json::from_slice(body)
+        .map_err(|_| UntranslatableRequest::new("", "The body is not a JSON object."))?;
     if let Some((name, _)) = fields
         .iter()
         .find(|(name, _)| matches!(&**name, "anthropic_version" | "anthropic_beta"))
     {
-        return Err(Untranslatable::new(
+        return Err(UntranslatableRequest::new(
             name.clone().into_owned(),
             "This belongs in the headers of the request, not in its body.",
         ));
     }
-    let mut asked = Asked::default();
+    let mut asked = RequestContext::default();
     out.extend_from_slice(br#"{"anthropic_version":"#);
     write_string(out, version);
     for (number, beta) in betas.iter().enumerate() {
@@ -72,25 +72,25 @@ pub(crate) fn carried(
 }
 
 /// The fields of an object, in their order.
-pub(crate) struct Fields<'b>(pub(crate) Vec<(Cow<'b, str>, &'b RawValue)>);
+pub(crate) struct OrderedFields<'b>(pub(crate) Vec<(Cow<'b, str>, &'b RawValue)>);
 
-impl<'b> Deserialize<'b> for Fields<'b> {
+impl<'b> Deserialize<'b> for OrderedFields<'b> {
     fn deserialize<D: Deserializer<'b>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
 
         impl<'b> Visitor<'b> for InOrder {
-            type Value = Fields<'b>;
+            type Value = OrderedFields<'b>;
 
             fn expecting(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
                 out.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<Fields<'b>, A::Error> {
+            fn visit_map<A: MapAccess<'b>>(self, mut map: A) -> Result<OrderedFields<'b>, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(name) = map.next_key::<Text<'b>>()? {
                     fields.push((name.0, map.next_value()?));
                 }
-                Ok(Fields(fields))
+                Ok(OrderedFields(fields))
             }
         }
 

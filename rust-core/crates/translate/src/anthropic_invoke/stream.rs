@@ -1,10 +1,10 @@
-use super::error;
-use proofgate_dialect::{AnswerError, EventKind, Step, write_event};
+use super::translate_error;
+use proofgate_dialect::{EventKind, ResponseError, StreamStatus, write_event};
 
 /// A streamed answer, whose events are the client's already. Nothing is kept of it.
 #[derive(Debug, Default)]
 pub struct Stream {
-    end: Option<Step>,
+    final_status: Option<StreamStatus>,
 }
 
 impl Stream {
@@ -19,31 +19,31 @@ impl Stream {
     ///
     /// # Errors
     /// None: what an event holds is the client's to read.
-    pub fn event(
+    pub fn push_event(
         &mut self,
         kind: EventKind,
         name: &str,
         data: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Step, AnswerError> {
-        if let Some(end) = self.end {
+    ) -> Result<StreamStatus, ResponseError> {
+        if let Some(end) = self.final_status {
             return Ok(end);
         }
         let step = match (kind, name) {
             (EventKind::Exception, _) => {
-                write_event(out, "error", |out| error(500, Some(name), data, out));
-                Step::Failed
+                write_event(out, "error", |out| translate_error(500, Some(name), data, out));
+                StreamStatus::Failed
             }
             (EventKind::Event, name) => {
                 write_event(out, name, |out| out.extend_from_slice(data));
                 match name {
-                    "message_stop" => Step::Ended,
-                    "error" => Step::Failed,
-                    _ => Step::Continues,
+                    "message_stop" => StreamStatus::Finished,
+                    "error" => StreamStatus::Failed,
+                    _ => StreamStatus::InProgress,
                 }
             }
         };
-        self.end = Some(step).filter(|step| *step != Step::Continues);
+        self.final_status = Some(step).filter(|step| *step != StreamStatus::InProgress);
         Ok(step)
     }
 }

@@ -1,7 +1,7 @@
 //! Answers that are what the provider's API says, and were none once.
 
 use super::*;
-use proofgate_translate::Step;
+use proofgate_translate::StreamStatus;
 
 const CREATED: u64 = 1_750_000_000;
 
@@ -16,16 +16,29 @@ fn cut(reason: &str) -> Value {
 #[test]
 fn an_answer_that_was_cut_in_a_call_ends_as_its_stream_does() {
     let mut out = Vec::new();
-    anthropic_openai::answer(cut("length").to_string().as_bytes(), &Asked::default(), &mut out).unwrap();
+    anthropic_openai::translate_response(
+        cut("length").to_string().as_bytes(),
+        &RequestContext::default(),
+        &mut out,
+    )
+    .unwrap();
     let whole: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(whole["stop_reason"], "max_tokens");
     assert_eq!(whole["content"][1]["input"], json!({}));
 
     let mut chunk = cut("length");
     chunk["choices"][0]["delta"] = chunk["choices"][0]["message"].take();
-    let (mut stream, mut out) = (anthropic_openai::Stream::new(&Asked::default(), 1), Vec::new());
-    stream.event("", chunk.to_string().as_bytes(), &mut out).unwrap();
-    assert_eq!(stream.event("", b"[DONE]", &mut out), Ok(Step::Ended));
+    let (mut stream, mut out) = (
+        anthropic_openai::Stream::new(&RequestContext::default(), 1),
+        Vec::new(),
+    );
+    stream
+        .push_event("", chunk.to_string().as_bytes(), &mut out)
+        .unwrap();
+    assert_eq!(
+        stream.push_event("", b"[DONE]", &mut out),
+        Ok(StreamStatus::Finished)
+    );
     let streamed = String::from_utf8(out).unwrap();
     assert!(streamed.contains(r#""stop_reason":"max_tokens""#) && streamed.contains(r#""type":"tool_use""#));
 }
@@ -33,7 +46,10 @@ fn an_answer_that_was_cut_in_a_call_ends_as_its_stream_does() {
 #[test]
 fn a_call_that_is_no_object_and_was_not_cut_is_malformed() {
     let body = cut("tool_calls").to_string();
-    assert!(anthropic_openai::answer(body.as_bytes(), &Asked::default(), &mut Vec::new()).is_err());
+    assert!(
+        anthropic_openai::translate_response(body.as_bytes(), &RequestContext::default(), &mut Vec::new())
+            .is_err()
+    );
 }
 
 fn generated(parts: Value, reason: &str) -> Value {
@@ -43,9 +59,9 @@ fn generated(parts: Value, reason: &str) -> Value {
 
 fn received(generated: &Value) -> Value {
     let mut out = Vec::new();
-    openai_gemini::answer(
+    openai_gemini::translate_response(
         generated.to_string().as_bytes(),
-        &Asked::default(),
+        &RequestContext::default(),
         CREATED,
         &mut out,
     )
@@ -54,11 +70,14 @@ fn received(generated: &Value) -> Value {
 }
 
 fn streamed(generated: &Value) -> String {
-    let (mut stream, mut out) = (openai_gemini::Stream::new(&Asked::default(), CREATED), Vec::new());
+    let (mut stream, mut out) = (
+        openai_gemini::Stream::new(&RequestContext::default(), CREATED),
+        Vec::new(),
+    );
     stream
         .event("", generated.to_string().as_bytes(), &mut out)
         .unwrap();
-    assert_eq!(stream.finish(&mut out), Ok(Step::Ended));
+    assert_eq!(stream.finish(&mut out), Ok(StreamStatus::Finished));
     String::from_utf8(out).unwrap()
 }
 
@@ -85,7 +104,13 @@ fn a_picture_of_an_answer_stands_in_its_images() {
     assert!(streamed(&drawn).contains(&url));
 
     let next = json!({"model": "m", "messages": [{"role": "user", "content": "draw"}, message, {"role": "user", "content": "more"}]});
-    let (sent, _) = written(openai_gemini::request, "gemini-3-pro-image", REFUSE, &next).unwrap();
+    let (sent, _) = written(
+        openai_gemini::translate_request,
+        "gemini-3-pro-image",
+        REFUSE,
+        &next,
+    )
+    .unwrap();
     assert_eq!(sent["contents"][1]["parts"][1]["inlineData"]["data"], PIXEL);
 }
 
@@ -100,7 +125,13 @@ fn an_end_without_a_word_of_openais_is_an_answer_that_names_it() {
     let said = json!({"output": {"message": {"role": "assistant", "content": [{"text": "a"}]}},
         "stopReason": "malformed_tool_use", "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}});
     let mut out = Vec::new();
-    openai_converse::answer(said.to_string().as_bytes(), &Asked::default(), CREATED, &mut out).unwrap();
+    openai_converse::translate_response(
+        said.to_string().as_bytes(),
+        &RequestContext::default(),
+        CREATED,
+        &mut out,
+    )
+    .unwrap();
     let answer: Value = serde_json::from_slice(&out).unwrap();
     assert_eq!(answer["choices"][0]["native_finish_reason"], "malformed_tool_use");
 }

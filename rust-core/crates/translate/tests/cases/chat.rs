@@ -13,10 +13,16 @@ fn a_keyword_that_claude_refuses_stands_in_the_description() {
     let expected = json!({"type": "object", "required": ["age"], "additionalProperties": false,
         "properties": {"age": {"type": "integer", "description": "{minimum: 0}"}}});
     let body = asking(json!({"response_format": schema()}));
-    let (sent, _) = written(openai_anthropic::request, "claude-opus-4-7", REFUSE, &body).unwrap();
+    let (sent, _) = written(
+        openai_anthropic::translate_request,
+        "claude-opus-4-7",
+        REFUSE,
+        &body,
+    )
+    .unwrap();
     assert_eq!(sent["output_config"]["format"]["schema"], expected);
     let (sent, _) = written(
-        openai_converse::request,
+        openai_converse::translate_request,
         "us.anthropic.claude-opus-4-7",
         REFUSE,
         &body,
@@ -27,13 +33,19 @@ fn a_keyword_that_claude_refuses_stands_in_the_description() {
         serde_json::from_str::<Value>(format.as_str().unwrap()).unwrap(),
         expected
     );
-    let (sent, _) = written(openai_converse::request, "amazon.nova-pro-v1:0", REFUSE, &body).unwrap();
+    let (sent, _) = written(
+        openai_converse::translate_request,
+        "amazon.nova-pro-v1:0",
+        REFUSE,
+        &body,
+    )
+    .unwrap();
     let format = &sent["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"];
     assert!(format.as_str().unwrap().contains("minimum\":0"));
 
     let tool = json!({"type": "function", "function": {"name": "f", "strict": true, "parameters": schema()["json_schema"]["schema"]}});
     let (sent, _) = written(
-        openai_anthropic::request,
+        openai_anthropic::translate_request,
         "claude",
         REFUSE,
         &asking(json!({"tools": [tool]})),
@@ -41,7 +53,13 @@ fn a_keyword_that_claude_refuses_stands_in_the_description() {
     .unwrap();
     assert_eq!(sent["tools"][0]["input_schema"], expected);
     let body = asking(json!({"tools": [tool]}));
-    let (sent, _) = written(openai_converse::request, "anthropic.claude", REFUSE, &body).unwrap();
+    let (sent, _) = written(
+        openai_converse::translate_request,
+        "anthropic.claude",
+        REFUSE,
+        &body,
+    )
+    .unwrap();
     assert_eq!(
         sent["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"],
         expected
@@ -56,7 +74,7 @@ fn an_effort_is_said_as_the_model_takes_it() {
         for (name, value) in fields.as_object().unwrap() {
             body[name] = value.clone();
         }
-        written(openai_anthropic::request, model, DROP, &body).unwrap()
+        written(openai_anthropic::translate_request, model, DROP, &body).unwrap()
     };
     let (haiku, dropped) = to("claude-haiku-4-5", json!({}));
     assert_eq!(
@@ -93,7 +111,7 @@ fn an_effort_is_said_as_the_model_takes_it() {
 
     let body = asking(json!({"reasoning_effort": "low", "max_tokens": 8192}));
     let haiku = "anthropic.claude-haiku-4-5-20251001-v1:0";
-    let (sent, _) = written(openai_converse::request, haiku, REFUSE, &body).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, haiku, REFUSE, &body).unwrap();
     assert_eq!(
         sent["additionalModelRequestFields"]["thinking"]["budget_tokens"],
         1024
@@ -114,7 +132,7 @@ fn thoughts_go_on_at_either_provider_of_a_model() {
             {"role": "assistant", "content": "A", "reasoning_content": "t", "reasoning_details": details},
             {"role": "user", "content": "next"},
         ]}));
-        let (sent, dropped) = written(openai_anthropic::request, "claude", REFUSE, &body).unwrap();
+        let (sent, dropped) = written(openai_anthropic::translate_request, "claude", REFUSE, &body).unwrap();
         let blocks = &sent["messages"][1]["content"];
         assert_eq!(
             blocks[0],
@@ -122,13 +140,19 @@ fn thoughts_go_on_at_either_provider_of_a_model() {
         );
         assert_eq!(blocks[1], json!({"type": "redacted_thinking", "data": "D"}));
         assert!(dropped.is_empty());
-        let (sent, dropped) = written(openai_converse::request, "anthropic.claude", REFUSE, &body).unwrap();
+        let (sent, dropped) = written(
+            openai_converse::translate_request,
+            "anthropic.claude",
+            REFUSE,
+            &body,
+        )
+        .unwrap();
         let blocks = &sent["messages"][1]["content"];
         let text = json!({"reasoningText": {"text": "t", "signature": "SIG"}});
         assert_eq!(blocks[0], json!({"reasoningContent": text}));
         assert_eq!(blocks[1], json!({"reasoningContent": {"redactedContent": "D"}}));
         assert!(dropped.is_empty());
-        let (_, dropped) = written(openai_gemini::request, "gemini-3-pro", REFUSE, &body).unwrap();
+        let (_, dropped) = written(openai_gemini::translate_request, "gemini-3-pro", REFUSE, &body).unwrap();
         assert_eq!(dropped, ["messages[].reasoning_details"]);
     }
 }
@@ -151,7 +175,7 @@ fn calls(signed: Option<&str>) -> Value {
 #[test]
 fn a_call_whose_signature_was_lost_has_the_stand_in_that_google_documents() {
     let signatures = |model: &str, body: &Value| {
-        let (sent, _) = written(openai_gemini::request, model, REFUSE, body).unwrap();
+        let (sent, _) = written(openai_gemini::translate_request, model, REFUSE, body).unwrap();
         let parts = sent["contents"][1]["parts"].as_array().unwrap().clone();
         let signatures = parts.iter().map(|part| part.get("thoughtSignature").cloned());
         signatures.collect::<Vec<_>>()
@@ -183,7 +207,7 @@ fn media_at_an_address_are_the_providers_to_fetch() {
         asking(json!({"messages": [{"role": "user", "content": [
         {"type": "image_url", "image_url": {"url": url}}]}]}))
     };
-    let sent = |body: &Value| written(openai_gemini::request, "gemini", REFUSE, body);
+    let sent = |body: &Value| written(openai_gemini::translate_request, "gemini", REFUSE, body);
     for (url, media_type) in [
         ("https://images.example/a.png", "image/png"),
         ("http://images.example/a.WEBP?x=1.gif#y", "image/webp"),
@@ -206,7 +230,7 @@ fn media_at_an_address_are_the_providers_to_fetch() {
         );
     }
     let refused = written(
-        openai_converse::request,
+        openai_converse::translate_request,
         "nova",
         DROP,
         &image("https://images.example/a.png"),
@@ -229,13 +253,13 @@ fn pictures_in_a_tools_result_reach_every_provider() {
     let mut body = calls(None);
     body["messages"][2]["content"] =
         json!([{"type": "text", "text": "shot"}, {"type": "image_url", "image_url": {"url": url}}]);
-    let (sent, _) = written(openai_gemini::request, "gemini-3-pro", REFUSE, &body).unwrap();
+    let (sent, _) = written(openai_gemini::translate_request, "gemini-3-pro", REFUSE, &body).unwrap();
     let parts = &sent["contents"][2]["parts"];
     assert_eq!(parts[0]["functionResponse"]["response"]["output"], "shot");
     assert_eq!(parts[2]["inlineData"]["data"], PIXEL);
-    let (sent, _) = written(openai_anthropic::request, "claude", REFUSE, &body).unwrap();
+    let (sent, _) = written(openai_anthropic::translate_request, "claude", REFUSE, &body).unwrap();
     assert_eq!(sent["messages"][2]["content"][0]["content"][1]["type"], "image");
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &body).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &body).unwrap();
     let result = &sent["messages"][2]["content"][0]["toolResult"];
     assert_eq!(result["content"][1]["image"]["format"], "png");
 }
@@ -250,30 +274,36 @@ fn a_mark_for_a_cache_is_never_refused() {
     body["messages"][0] = json!({"role": "user", "cache_control": mark,
         "content": [{"type": "text", "text": "a", "cache_control": mark}]});
     body["messages"][1]["tool_calls"][0]["cache_control"] = mark;
-    let (_, dropped) = written(openai_gemini::request, "gemini", REFUSE, &body).unwrap();
+    let (_, dropped) = written(openai_gemini::translate_request, "gemini", REFUSE, &body).unwrap();
     assert_eq!(dropped, ["cache_control"]);
-    assert!(written(openai_anthropic::request, "claude", REFUSE, &body).is_ok());
-    assert!(written(openai_converse::request, "nova", REFUSE, &body).is_ok());
+    assert!(written(openai_anthropic::translate_request, "claude", REFUSE, &body).is_ok());
+    assert!(written(openai_converse::translate_request, "nova", REFUSE, &body).is_ok());
 }
 
 /// 36-converse-tool-history-without-tools.
 #[test]
 fn a_conversation_with_calls_has_a_tool_at_converse() {
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &calls(None)).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &calls(None)).unwrap();
     let tools = sent["toolConfig"]["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 1);
     assert!(sent["toolConfig"].get("toolChoice").is_none());
     let mut none = calls(None);
     none["tool_choice"] = json!("none");
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &none).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &none).unwrap();
     assert!(sent["toolConfig"]["tools"].is_array());
     none["tools"] = json!([{"type": "function", "function": {"name": "get_weather"}}]);
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &none).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &none).unwrap();
     assert_eq!(
         sent["toolConfig"]["tools"][0]["toolSpec"]["name"],
         "no_tool_available"
     );
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &asking(json!({}))).unwrap();
+    let (sent, _) = written(
+        openai_converse::translate_request,
+        "nova",
+        REFUSE,
+        &asking(json!({})),
+    )
+    .unwrap();
     assert!(sent.get("toolConfig").is_none());
 }
 
@@ -283,7 +313,7 @@ fn documents_that_nobody_speaks_of_have_a_text_at_converse() {
     let file = json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}});
     let of = |content: Value| {
         let body = asking(json!({"messages": [{"role": "user", "content": content}]}));
-        let (sent, _) = written(openai_converse::request, "nova", REFUSE, &body).unwrap();
+        let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &body).unwrap();
         sent["messages"][0]["content"].as_array().unwrap().len()
     };
     assert_eq!(of(json!([file])), 2);
@@ -294,7 +324,7 @@ fn documents_that_nobody_speaks_of_have_a_text_at_converse() {
 #[test]
 fn json_without_a_schema_is_an_instruction_where_there_is_no_mode_for_it() {
     let body = asking(json!({"response_format": {"type": "json_object"}}));
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &body).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &body).unwrap();
     assert!(
         sent["system"][0]["text"]
             .as_str()

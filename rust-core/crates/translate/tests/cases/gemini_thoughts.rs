@@ -1,25 +1,25 @@
 //! A client of Anthropic's messages that asks Gemini to think sees what it thought, and brings it back.
 
 use super::*;
-use proofgate_translate::Step;
+use proofgate_translate::StreamStatus;
 
 /// What Gemini is sent for a Messages request with these fields, and what was left out.
 fn sent(model: &str, fields: Value) -> (Value, Vec<&'static str>) {
     let mut body = asking(fields);
     body["max_tokens"] = json!(32_000);
-    let (chat, mut dropped) = written(anthropic_openai::request_for_gemini, model, DROP, &body).unwrap();
-    let (sent, more) = written(openai_gemini::request, model, DROP, &chat).unwrap();
+    let (chat, mut dropped) = written(anthropic_openai::translate_for_gemini, model, DROP, &body).unwrap();
+    let (sent, more) = written(openai_gemini::translate_request, model, DROP, &chat).unwrap();
     dropped.extend(more);
     (sent, dropped)
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> RequestContext {
+    RequestContext {
         model: "claude".into(),
         stream: true,
         include_usage: true,
-        keeps_signatures: true,
-        ..Asked::default()
+        returns_signatures: true,
+        ..RequestContext::default()
     }
 }
 
@@ -90,7 +90,13 @@ fn a_gemini_that_does_not_think_is_not_asked_to() {
         assert_eq!(dropped, ["thinking"]);
     }
     let chat = asking(json!({"reasoning_effort": "high"}));
-    let (sent, dropped) = written(openai_gemini::request, "gemini-2.0-flash", REFUSE, &chat).unwrap();
+    let (sent, dropped) = written(
+        openai_gemini::translate_request,
+        "gemini-2.0-flash",
+        REFUSE,
+        &chat,
+    )
+    .unwrap();
     assert_eq!(sent.get("generationConfig"), None);
     assert_eq!(dropped, ["reasoning_effort"]);
 }
@@ -121,8 +127,8 @@ fn whole() -> Value {
     let gemini =
         json!({"responseId": "r", "candidates": [{"finishReason": "STOP", "content": {"parts": parts}}]});
     let (mut chat, mut message) = (Vec::new(), Vec::new());
-    openai_gemini::answer(gemini.to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
-    anthropic_openai::answer(&chat, &asked(), &mut message).unwrap();
+    openai_gemini::translate_response(gemini.to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
+    anthropic_openai::translate_response(&chat, &asked(), &mut message).unwrap();
     serde_json::from_slice(&message).unwrap()
 }
 
@@ -171,10 +177,10 @@ fn streamed_thoughts_are_the_thinking_of_the_whole_answer() {
             .event("", event.to_string().as_bytes(), &mut chunks)
             .unwrap();
     }
-    assert_eq!(inner.finish(&mut chunks).unwrap(), Step::Ended);
+    assert_eq!(inner.finish(&mut chunks).unwrap(), StreamStatus::Finished);
     for chunk in String::from_utf8(chunks).unwrap().split("\n\n") {
         if let Some(data) = chunk.strip_prefix("data: ") {
-            outer.event("", data.as_bytes(), &mut seen).unwrap();
+            outer.push_event("", data.as_bytes(), &mut seen).unwrap();
         }
     }
     outer.finish(&mut seen).unwrap();
@@ -201,8 +207,8 @@ fn what_gemini_signs_returns_where_it_showed_no_thoughts() {
     let gemini =
         json!({"responseId": "r", "candidates": [{"finishReason": "STOP", "content": {"parts": said}}]});
     let (mut chat, mut message) = (Vec::new(), Vec::new());
-    openai_gemini::answer(gemini.to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
-    anthropic_openai::answer(&chat, &asked(), &mut message).unwrap();
+    openai_gemini::translate_response(gemini.to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
+    anthropic_openai::translate_response(&chat, &asked(), &mut message).unwrap();
     let message: Value = serde_json::from_slice(&message).unwrap();
     let kinds: Vec<_> = message["content"]
         .as_array()
@@ -220,11 +226,11 @@ fn what_gemini_signs_returns_where_it_showed_no_thoughts() {
     let signatures: Vec<_> = parts.iter().map(|part| part.get("thoughtSignature")).collect();
     assert_eq!(signatures, [None, Some(&json!("c2ln")), None]);
     assert!(dropped.is_empty(), "{dropped:?}");
-    let unasked = Asked {
-        keeps_signatures: false,
+    let unasked = RequestContext {
+        returns_signatures: false,
         ..asked()
     };
     let mut message = Vec::new();
-    anthropic_openai::answer(&chat, &unasked, &mut message).unwrap();
+    anthropic_openai::translate_response(&chat, &unasked, &mut message).unwrap();
     assert!(!String::from_utf8(message).unwrap().contains("thinking"));
 }

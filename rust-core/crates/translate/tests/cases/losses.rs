@@ -9,10 +9,10 @@ use super::*;
 use proofgate_translate::openai_responses;
 
 const WRITERS: [(Provider, Writer, &str); 4] = [
-    (Anthropic, openai_anthropic::request, "claude-opus-9"),
-    (Gemini, openai_gemini::request, "gemini-9-pro"),
-    (Converse, openai_converse::request, "amazon.nova-9"),
-    (Responses, openai_responses::request, "gpt-9"),
+    (Anthropic, openai_anthropic::translate_request, "claude-opus-9"),
+    (Gemini, openai_gemini::translate_request, "gemini-9-pro"),
+    (Converse, openai_converse::translate_request, "amazon.nova-9"),
+    (Responses, openai_responses::translate_request, "gpt-9"),
 ];
 
 /// The verdict of a writer, and the name or the path that it gives.

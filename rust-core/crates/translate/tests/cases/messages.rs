@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn sent(model: &str, rule: UntranslatableFields, fields: Value) -> (Value, Vec<&'static str>) {
+fn sent(model: &str, rule: UntranslatableFieldPolicy, fields: Value) -> (Value, Vec<&'static str>) {
     let mut body = asking(fields);
     body["max_tokens"] = json!(100);
-    written(anthropic_openai::request, model, rule, &body).unwrap()
+    written(anthropic_openai::translate_request, model, rule, &body).unwrap()
 }
 
 fn turns(result: Value) -> Value {

@@ -37,11 +37,11 @@ fn claude_models_take_the_sampling_that_they_have() {
         ]
     };
     holds(
-        openai_anthropic::request,
+        openai_anthropic::translate_request,
         &cases("claude-sonnet-4-5", "claude-opus-4-7"),
     );
     holds(
-        openai_anthropic::request,
+        openai_anthropic::translate_request,
         &[
             ("claude-opus-4-8", json!({"top_k": 5}), Some("top_k")),
             ("claude-opus-9", both.clone(), None),
@@ -49,11 +49,11 @@ fn claude_models_take_the_sampling_that_they_have() {
     );
     let bedrock = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
     holds(
-        openai_converse::request,
+        openai_converse::translate_request,
         &cases(bedrock, "anthropic.claude-opus-4-7"),
     );
     holds(
-        openai_converse::request,
+        openai_converse::translate_request,
         &[("amazon.nova-pro-v1:0", both.clone(), None)],
     );
 }
@@ -61,7 +61,7 @@ fn claude_models_take_the_sampling_that_they_have() {
 #[test]
 fn openais_reasoning_models_take_no_sampling_and_some_do_not_stop() {
     holds(
-        anthropic_openai::request,
+        anthropic_openai::translate_request,
         &[
             ("gpt-5-mini", json!({"temperature": 0.5}), Some("temperature")),
             ("o3", json!({"top_p": 0.5}), Some("top_p")),
@@ -86,8 +86,13 @@ fn openais_reasoning_models_take_no_sampling_and_some_do_not_stop() {
 fn openais_models_are_asked_for_an_effort_that_they_have() {
     let effort = |level: &str| json!({"output_config": {"effort": level}, "max_tokens": 100});
     let sent = |model: &str, level: &str| {
-        let (sent, dropped) =
-            written(anthropic_openai::request, model, DROP, &asking(effort(level))).unwrap();
+        let (sent, dropped) = written(
+            anthropic_openai::translate_request,
+            model,
+            DROP,
+            &asking(effort(level)),
+        )
+        .unwrap();
         (sent["reasoning_effort"].clone(), dropped)
     };
     let named = vec!["output_config.effort"];
@@ -106,7 +111,7 @@ fn openais_models_are_asked_for_an_effort_that_they_have() {
 fn gemini_models_think_at_a_level_that_they_have() {
     let level = |model: &str, effort: &str| {
         let body = asking(json!({"reasoning_effort": effort}));
-        let (sent, dropped) = written(openai_gemini::request, model, REFUSE, &body).unwrap();
+        let (sent, dropped) = written(openai_gemini::translate_request, model, REFUSE, &body).unwrap();
         (
             sent["generationConfig"]["thinkingConfig"]["thinkingLevel"].clone(),
             dropped.len(),
@@ -124,7 +129,7 @@ fn gemini_models_think_at_a_level_that_they_have() {
 fn gemini_models_have_penalties_no_longer() {
     let penalty = json!({"presence_penalty": 0.5});
     holds(
-        openai_gemini::request,
+        openai_gemini::translate_request,
         &[
             ("gemini-2.5-flash", penalty.clone(), Some("presence_penalty")),
             (
@@ -142,7 +147,7 @@ fn gemini_models_have_penalties_no_longer() {
 fn not_to_think_is_what_a_model_with_a_budget_does_anyway() {
     let body = asking(json!({"reasoning_effort": "none"}));
     let haiku = "anthropic.claude-haiku-4-5-20251001-v1:0";
-    let (sent, dropped) = written(openai_converse::request, haiku, REFUSE, &body).unwrap();
+    let (sent, dropped) = written(openai_converse::translate_request, haiku, REFUSE, &body).unwrap();
     assert!(sent.get("additionalModelRequestFields").is_none() && dropped.is_empty());
 }
 
@@ -152,14 +157,14 @@ fn arguments_of_a_tool_are_an_object_without_a_choice_at_the_root() {
     let tools = json!({"tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}]});
     let expected = json!({"type": "object", "properties": {"a": {}}, "description": "{anyOf: [{\"required\":[\"a\"]}]}"});
     let (sent, _) = written(
-        openai_anthropic::request,
+        openai_anthropic::translate_request,
         "claude",
         REFUSE,
         &asking(tools.clone()),
     )
     .unwrap();
     assert_eq!(sent["tools"][0]["input_schema"], expected);
-    let (sent, _) = written(openai_converse::request, "nova", REFUSE, &asking(tools)).unwrap();
+    let (sent, _) = written(openai_converse::translate_request, "nova", REFUSE, &asking(tools)).unwrap();
     assert_eq!(
         sent["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"],
         expected

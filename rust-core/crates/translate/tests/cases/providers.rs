@@ -8,7 +8,7 @@ use proofgate_translate::{openai_responses, responses_openai};
 mod answers;
 
 /// What became of a request or an answer: what was written, and what was left out.
-type Outcome = Result<(Value, Vec<&'static str>), Untranslatable>;
+type Outcome = Result<(Value, Vec<&'static str>), UntranslatableRequest>;
 
 struct Row {
     about: &'static str,
@@ -45,7 +45,13 @@ impl Row {
     }
 }
 
-fn sent(about: &'static str, writer: Writer, model: &str, rule: UntranslatableFields, body: Value) -> Row {
+fn sent(
+    about: &'static str,
+    writer: Writer,
+    model: &str,
+    rule: UntranslatableFieldPolicy,
+    body: Value,
+) -> Row {
     Row {
         about,
         outcome: written(writer, model, rule, &body),
@@ -53,17 +59,17 @@ fn sent(about: &'static str, writer: Writer, model: &str, rule: UntranslatableFi
 }
 
 /// Of a client of messages.
-fn messages(about: &'static str, rule: UntranslatableFields, fields: Value) -> Row {
+fn messages(about: &'static str, rule: UntranslatableFieldPolicy, fields: Value) -> Row {
     let model = fields["model"].as_str().unwrap_or("gpt").to_owned();
     let mut body = asking(fields);
     body["max_tokens"] = json!(20);
-    sent(about, anthropic_openai::request, &model, rule, body)
+    sent(about, anthropic_openai::translate_request, &model, rule, body)
 }
 
 /// Of a client of Responses.
 fn responses(about: &'static str, tools: Value) -> Row {
     let body = json!({"model": "gpt", "input": "Hi", "store": false, "tools": tools});
-    sent(about, responses_openai::request, "m", REFUSE, body)
+    sent(about, responses_openai::translate_request, "m", REFUSE, body)
 }
 
 fn look_up() -> Value {
@@ -115,7 +121,7 @@ fn clients_of_messages_reach_chat_completions() {
     .has(&[("/reasoning_effort", json!("none"))])
     .drops(&["output_config.effort"]);
     assert!(
-        openai_responses::wants("gpt-5.4", effort.to_string().as_bytes()),
+        openai_responses::requires_responses_api("gpt-5.4", effort.to_string().as_bytes()),
         "16: or by Responses, with both"
     );
     messages(
@@ -148,7 +154,7 @@ fn clients_of_messages_reach_chat_completions() {
 
 #[test]
 fn clients_of_chat_completions_reach_claude() {
-    let claude = openai_anthropic::request;
+    let claude = openai_anthropic::translate_request;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"],
         "additionalProperties": false});
     let format =
@@ -198,7 +204,7 @@ fn clients_of_chat_completions_reach_claude() {
     let place = "/messages/1/content/0/reasoningContent/reasoningText/signature";
     sent(
         "26: and at Bedrock",
-        openai_converse::request,
+        openai_converse::translate_request,
         "anthropic.claude-sonnet-4-5",
         REFUSE,
         body,
@@ -223,7 +229,7 @@ fn with_a_call(fields: Value) -> Value {
 
 #[test]
 fn clients_of_chat_completions_reach_gemini_and_converse() {
-    let gemini = openai_gemini::request;
+    let gemini = openai_gemini::translate_request;
     let tools = json!([{"type": "function", "function": {"name": "look_up", "parameters": look_up()}}]);
     let body = with_a_call(json!({"tools": tools}));
     let signature = "/contents/1/parts/0/thoughtSignature";
@@ -258,7 +264,7 @@ fn clients_of_chat_completions_reach_gemini_and_converse() {
     .has(&[("/contents/0/parts/0/fileData/fileUri", address)]);
     sent(
         "31: which Converse does not fetch",
-        openai_converse::request,
+        openai_converse::translate_request,
         "nova",
         DROP,
         image,
@@ -280,7 +286,7 @@ fn clients_of_chat_completions_reach_gemini_and_converse() {
     .drops(&["messages[].content[].file.filename"]);
     let row = sent(
         "36: calls without tools",
-        openai_converse::request,
+        openai_converse::translate_request,
         "nova",
         REFUSE,
         with_a_call(json!({})),

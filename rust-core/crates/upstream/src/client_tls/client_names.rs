@@ -10,12 +10,12 @@ use rustls::client::danger::HandshakeSignatureValid;
 
 /// Clients by name: an authority may issue certificates to others as well.
 #[derive(Debug)]
-pub(super) struct NamedClients {
-    issued: Arc<dyn ClientCertVerifier>,
+pub(super) struct ClientNameVerifier {
+    inner: Arc<dyn ClientCertVerifier>,
     names: Vec<ServerName<'static>>,
 }
 
-impl NamedClients {
+impl ClientNameVerifier {
     /// Of whom `issued` accepts, those whose certificate has one of `names` (RFC 6125 section 6.4).
     ///
     /// # Errors
@@ -25,13 +25,13 @@ impl NamedClients {
             .iter()
             .map(|name| ServerName::try_from(name.clone()).map_err(|_| name.clone()))
             .collect::<Result<_, _>>()?;
-        Ok(NamedClients { issued, names })
+        Ok(ClientNameVerifier { inner: issued, names })
     }
 }
 
-impl ClientCertVerifier for NamedClients {
+impl ClientCertVerifier for ClientNameVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.issued.root_hint_subjects()
+        self.inner.root_hint_subjects()
     }
 
     fn verify_client_cert(
@@ -40,7 +40,7 @@ impl ClientCertVerifier for NamedClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.issued.verify_client_cert(end_entity, intermediates, now)?;
+        let verified = self.inner.verify_client_cert(end_entity, intermediates, now)?;
         let certificate = ParsedCertificate::try_from(end_entity)?;
         if self
             .names
@@ -58,8 +58,7 @@ impl ClientCertVerifier for NamedClients {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.issued
-            .verify_tls12_signature(message, certificate, signature)
+        self.inner.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -68,11 +67,10 @@ impl ClientCertVerifier for NamedClients {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.issued
-            .verify_tls13_signature(message, certificate, signature)
+        self.inner.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.issued.supported_verify_schemes()
+        self.inner.supported_verify_schemes()
     }
 }

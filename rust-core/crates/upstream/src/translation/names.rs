@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use proofgate_translate::Untranslatable;
+use proofgate_translate::UntranslatableRequest;
 
-use super::pair::Pair;
+use super::pair::DialectPair;
 
 /// Names in chat completions, and those in Anthropic's messages for the same.
 const MESSAGES: &[(&str, &str)] = &[
@@ -41,32 +41,32 @@ const RESPONSES: &[(&str, &str)] = &[
     ("verbosity", "text.verbosity"),
 ];
 
-fn names(near: Pair) -> &'static [(&'static str, &'static str)] {
+fn field_names(near: DialectPair) -> &'static [(&'static str, &'static str)] {
     match near {
-        Pair::AnthropicOpenAi => MESSAGES,
-        Pair::ResponsesOpenAi => RESPONSES,
+        DialectPair::AnthropicOpenAi => MESSAGES,
+        DialectPair::ResponsesOpenAi => RESPONSES,
         _ => &[],
     }
 }
 
 /// The client's name for a field of chat completions, by the name that its path begins with. Places within it are not the
 /// client's, so they are not told.
-fn name(near: Pair, field: &str) -> Option<&'static str> {
+fn client_field_name(near: DialectPair, field: &str) -> Option<&'static str> {
     let first = field.split(['.', '[']).next().unwrap_or_default();
-    let mut known = names(near).iter();
+    let mut known = field_names(near).iter();
     known.find(|(chat, _)| *chat == first).map(|(_, own)| *own)
 }
 
 /// A refusal on the far side, as the client can read it.
-pub(super) fn refusal(near: Pair, refused: Untranslatable) -> Untranslatable {
-    let param = name(near, &refused.param).map_or(refused.param, Cow::Borrowed);
-    Untranslatable { param, ..refused }
+pub(super) fn client_refusal(near: DialectPair, refused: UntranslatableRequest) -> UntranslatableRequest {
+    let param = client_field_name(near, &refused.param).map_or(refused.param, Cow::Borrowed);
+    UntranslatableRequest { param, ..refused }
 }
 
 /// Adds what the far side lost.
-pub(super) fn add_dropped(near: Pair, lost: &[&'static str], dropped: &mut Vec<&'static str>) {
+pub(super) fn add_dropped(near: DialectPair, lost: &[&'static str], dropped: &mut Vec<&'static str>) {
     for field in lost {
-        let own = name(near, field).unwrap_or(field);
+        let own = client_field_name(near, field).unwrap_or(field);
         if !dropped.contains(&own) {
             dropped.push(own);
         }

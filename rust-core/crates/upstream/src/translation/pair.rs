@@ -3,14 +3,14 @@
 use proofgate_providers::{Dialect, Family};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
-    Asked, Target, Untranslatable, anthropic_invoke, anthropic_invoke_tokens, anthropic_openai,
-    anthropic_raw_predict, chat_customs, openai_anthropic, openai_converse, openai_gemini, openai_responses,
-    responses_openai,
+    RequestContext, Target, UntranslatableRequest, anthropic_invoke, anthropic_invoke_tokens,
+    anthropic_openai, anthropic_raw_predict, chat_customs, openai_anthropic, openai_converse, openai_gemini,
+    openai_responses, responses_openai,
 };
 
 /// Who speaks what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pair {
+pub(crate) enum DialectPair {
     /// A client of chat completions, and Anthropic's messages.
     OpenAiAnthropic,
     /// A client of Anthropic's messages, and chat completions.
@@ -39,33 +39,33 @@ pub(crate) enum Pair {
     ResponsesOpenAi,
 }
 
-impl Pair {
+impl DialectPair {
     /// The pair of a client and a provider that knows the model as `model`, if there is one.
-    pub(super) fn between(client: Dialect, provider: Family, model: &str) -> Option<Pair> {
+    pub(super) fn between(client: Dialect, provider: Family, model: &str) -> Option<DialectPair> {
         match (client, provider) {
-            (Dialect::Chat, Family::Anthropic) => Some(Pair::OpenAiAnthropic),
-            (Dialect::Messages, Family::OpenAi) => Some(Pair::AnthropicOpenAi),
-            (Dialect::Responses, Family::OpenAi) => Some(Pair::ResponsesOpenAi),
-            (Dialect::Chat, Family::Google) => Some(Pair::OpenAiGemini),
-            (Dialect::Embeddings, Family::Google) => Some(Pair::OpenAiGeminiEmbeddings),
-            (Dialect::GeminiEmbeddings, Family::Google) => Some(Pair::GeminiEmbeddings),
-            (Dialect::Chat, Family::Amazon) => Some(Pair::OpenAiConverse),
+            (Dialect::Chat, Family::Anthropic) => Some(DialectPair::OpenAiAnthropic),
+            (Dialect::Messages, Family::OpenAi) => Some(DialectPair::AnthropicOpenAi),
+            (Dialect::Responses, Family::OpenAi) => Some(DialectPair::ResponsesOpenAi),
+            (Dialect::Chat, Family::Google) => Some(DialectPair::OpenAiGemini),
+            (Dialect::Embeddings, Family::Google) => Some(DialectPair::OpenAiGeminiEmbeddings),
+            (Dialect::GeminiEmbeddings, Family::Google) => Some(DialectPair::GeminiEmbeddings),
+            (Dialect::Chat, Family::Amazon) => Some(DialectPair::OpenAiConverse),
             (Dialect::Messages, Family::Amazon) => {
-                anthropic_invoke::takes_messages(model).then_some(Pair::AnthropicInvoke)
+                anthropic_invoke::supports_messages(model).then_some(DialectPair::AnthropicInvoke)
             }
             (Dialect::CountTokens, Family::Amazon) => {
-                anthropic_invoke_tokens::model(model).map(|_| Pair::AnthropicInvokeTokens)
+                anthropic_invoke_tokens::counting_model_id(model).map(|_| DialectPair::AnthropicInvokeTokens)
             }
             _ => None,
         }
     }
 
     /// The same of a model on Vertex AI, whose publisher says what is spoken there.
-    pub(super) fn at_publisher(client: Dialect, model: &str) -> Option<Pair> {
-        match (client, anthropic_raw_predict::takes_messages(model)) {
-            (Dialect::Messages, true) => Some(Pair::AnthropicRawPredict),
-            (Dialect::Chat, true) => Some(Pair::OpenAiRawPredict),
-            (Dialect::Chat, false) => Some(Pair::OpenAiGemini),
+    pub(super) fn for_publisher(client: Dialect, model: &str) -> Option<DialectPair> {
+        match (client, anthropic_raw_predict::supports_messages(model)) {
+            (Dialect::Messages, true) => Some(DialectPair::AnthropicRawPredict),
+            (Dialect::Chat, true) => Some(DialectPair::OpenAiRawPredict),
+            (Dialect::Chat, false) => Some(DialectPair::OpenAiGemini),
             _ => None,
         }
     }
@@ -74,96 +74,104 @@ impl Pair {
     pub(super) fn has_betas_in_body(self) -> bool {
         matches!(
             self,
-            Pair::AnthropicInvoke | Pair::AnthropicInvokeTokens | Pair::AnthropicRawPredict
+            DialectPair::AnthropicInvoke
+                | DialectPair::AnthropicInvokeTokens
+                | DialectPair::AnthropicRawPredict
         )
     }
 
     /// What the provider speaks.
-    pub(super) fn upstream(self) -> Dialect {
+    pub(super) fn upstream_dialect(self) -> Dialect {
         match self {
-            Pair::OpenAiAnthropic | Pair::AnthropicRawPredict | Pair::OpenAiRawPredict => Dialect::Messages,
-            Pair::AnthropicOpenAi | Pair::ResponsesOpenAi | Pair::ChatFunctions => Dialect::Chat,
-            Pair::OpenAiResponses => Dialect::Responses,
-            Pair::OpenAiGemini => Dialect::Gemini,
-            Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
-            Pair::OpenAiConverse => Dialect::Converse,
-            Pair::AnthropicInvoke => Dialect::Invoke,
-            Pair::AnthropicInvokeTokens => Dialect::InvokeTokens,
+            DialectPair::OpenAiAnthropic
+            | DialectPair::AnthropicRawPredict
+            | DialectPair::OpenAiRawPredict => Dialect::Messages,
+            DialectPair::AnthropicOpenAi | DialectPair::ResponsesOpenAi | DialectPair::ChatFunctions => {
+                Dialect::Chat
+            }
+            DialectPair::OpenAiResponses => Dialect::Responses,
+            DialectPair::OpenAiGemini => Dialect::Gemini,
+            DialectPair::OpenAiGeminiEmbeddings | DialectPair::GeminiEmbeddings => Dialect::GeminiEmbeddings,
+            DialectPair::OpenAiConverse => Dialect::Converse,
+            DialectPair::AnthropicInvoke => Dialect::Invoke,
+            DialectPair::AnthropicInvokeTokens => Dialect::InvokeTokens,
         }
     }
 
     /// How many bytes a request may have at the provider at most, whose body has `length`: a text may become longer by what is
     /// escaped anew, a message by what frames it, and each of some texts by the name of the model.
-    pub(super) fn most_bytes(self, length: usize, model: &str) -> usize {
+    pub(super) fn max_request_bytes(self, length: usize, model: &str) -> usize {
         let most = length.saturating_mul(2).saturating_add(4096);
         match self {
-            Pair::OpenAiGeminiEmbeddings | Pair::GeminiEmbeddings => {
+            DialectPair::OpenAiGeminiEmbeddings | DialectPair::GeminiEmbeddings => {
                 // The shortest of them take three bytes.
-                let texts = embeddings::MOST_TEXTS.min(length / 3 + 1);
+                let texts = embeddings::MAX_TEXTS.min(length / 3 + 1);
                 most.saturating_add(texts.saturating_mul(model.len().saturating_add(128)))
             }
             // The shortest custom tools are a seventh of their functions.
-            Pair::ChatFunctions => most.saturating_mul(4),
+            DialectPair::ChatFunctions => most.saturating_mul(4),
             _ => most,
         }
     }
 
     /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client uses and may use.
-    pub(super) fn request(
+    pub(super) fn write_request(
         self,
         body: &[u8],
         asked_for: &str,
         target: &Target<'_>,
         betas: &[&str],
         out: &mut Vec<u8>,
-    ) -> Result<Asked, Untranslatable> {
+    ) -> Result<RequestContext, UntranslatableRequest> {
         match self {
-            Pair::OpenAiAnthropic => openai_anthropic::request(body, target, out),
-            Pair::AnthropicOpenAi => anthropic_openai::request(body, target, out),
-            Pair::OpenAiResponses => openai_responses::request(body, target, out),
-            Pair::ChatFunctions => chat_customs::request(body, out),
-            Pair::ResponsesOpenAi => responses_openai::request_to_chat(body, target, out),
-            Pair::OpenAiGemini => openai_gemini::request(body, target, out),
-            Pair::OpenAiGeminiEmbeddings => embeddings::request(body, target, out),
-            Pair::GeminiEmbeddings => embeddings::renamed(body, asked_for, target, out),
-            Pair::OpenAiConverse => openai_converse::request(body, target, out),
-            Pair::AnthropicInvoke => anthropic_invoke::request(body, target, betas, out),
-            Pair::AnthropicInvokeTokens => anthropic_invoke_tokens::request(body, betas, out),
-            Pair::AnthropicRawPredict => anthropic_raw_predict::request(body, betas, out),
-            Pair::OpenAiRawPredict => anthropic_raw_predict::chat_request(body, target, out),
+            DialectPair::OpenAiAnthropic => openai_anthropic::translate_request(body, target, out),
+            DialectPair::AnthropicOpenAi => anthropic_openai::translate_request(body, target, out),
+            DialectPair::OpenAiResponses => openai_responses::translate_request(body, target, out),
+            DialectPair::ChatFunctions => chat_customs::translate_request(body, out),
+            DialectPair::ResponsesOpenAi => responses_openai::translate_for_chat(body, target, out),
+            DialectPair::OpenAiGemini => openai_gemini::translate_request(body, target, out),
+            DialectPair::OpenAiGeminiEmbeddings => embeddings::translate_request(body, target, out),
+            DialectPair::GeminiEmbeddings => embeddings::rename_model(body, asked_for, target, out),
+            DialectPair::OpenAiConverse => openai_converse::translate_request(body, target, out),
+            DialectPair::AnthropicInvoke => anthropic_invoke::translate_request(body, target, betas, out),
+            DialectPair::AnthropicInvokeTokens => {
+                anthropic_invoke_tokens::translate_request(body, betas, out)
+            }
+            DialectPair::AnthropicRawPredict => anthropic_raw_predict::translate_request(body, betas, out),
+            DialectPair::OpenAiRawPredict => anthropic_raw_predict::translate_chat_request(body, target, out),
         }
     }
 
     /// The pair that says what a client says in chat completions.
-    pub(super) fn to_chat(client: Dialect) -> Option<Pair> {
+    pub(super) fn to_chat(client: Dialect) -> Option<DialectPair> {
         match client {
-            Dialect::Messages => Some(Pair::AnthropicOpenAi),
-            Dialect::Responses => Some(Pair::ResponsesOpenAi),
+            Dialect::Messages => Some(DialectPair::AnthropicOpenAi),
+            Dialect::Responses => Some(DialectPair::ResponsesOpenAi),
             _ => None,
         }
     }
 
     /// Writes the chat request that `far` goes on with.
-    pub(super) fn request_for(
+    pub(super) fn write_chat_request(
         self,
-        far: Pair,
+        far: DialectPair,
         body: &[u8],
         target: &Target<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Asked, Untranslatable> {
+    ) -> Result<RequestContext, UntranslatableRequest> {
         match (self, far) {
-            (Pair::AnthropicOpenAi, Pair::OpenAiResponses) => {
-                anthropic_openai::request_for_responses(body, target, out)
+            (DialectPair::AnthropicOpenAi, DialectPair::OpenAiResponses) => {
+                anthropic_openai::translate_for_responses(body, target, out)
             }
-            (Pair::AnthropicOpenAi, Pair::OpenAiGemini) => {
-                anthropic_openai::request_for_gemini(body, target, out)
+            (DialectPair::AnthropicOpenAi, DialectPair::OpenAiGemini) => {
+                anthropic_openai::translate_for_gemini(body, target, out)
             }
-            (Pair::AnthropicOpenAi, _) => anthropic_openai::request_for_others(body, target, out),
-            (Pair::ResponsesOpenAi, Pair::OpenAiGemini) => {
-                responses_openai::request_for_gemini(body, target, out)
+            (DialectPair::AnthropicOpenAi, _) => anthropic_openai::translate_for_others(body, target, out),
+            (DialectPair::ResponsesOpenAi, DialectPair::OpenAiGemini) => {
+                responses_openai::translate_for_gemini(body, target, out)
             }
-            (Pair::ResponsesOpenAi, _) => responses_openai::request(body, target, out),
-            _ => self.request(body, "", target, &[], out),
+            (DialectPair::ResponsesOpenAi, _) => responses_openai::translate_request(body, target, out),
+            _ => self.write_request(body, "", target, &[], out),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use proofgate_base::descriptors::Shortage;
+use proofgate_base::descriptors::ResourceShortage;
 use proofgate_config::Http;
 
 use super::http2::{self, Sessions};
@@ -22,7 +22,7 @@ pub enum ConnectError {
     Failed,
     TimedOut,
     /// The provider was not asked: the process has nothing to reach it with.
-    Short(Shortage),
+    OutOfResources(ResourceShortage),
 }
 
 impl Pool {
@@ -34,13 +34,14 @@ impl Pool {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => {
                 self.report(provider, &error.to_string());
-                Err(Shortage::of(&error).map_or(ConnectError::Failed, ConnectError::Short))
+                Err(ResourceShortage::from_error(&error)
+                    .map_or(ConnectError::Failed, ConnectError::OutOfResources))
             }
             Err(_) => {
-                self.names.distrust();
+                self.host_addresses.invalidate();
                 match &self.tunnels {
                     None => self.report(provider, "the connection timed out"),
-                    Some(tunnels) => self.report(provider, &tunnels.timed_out()),
+                    Some(tunnels) => self.report(provider, &tunnels.record_timeout()),
                 }
                 Err(ConnectError::TimedOut)
             }
@@ -56,32 +57,36 @@ impl Pool {
     fn report(&self, provider: &str, reason: &str) {
         let now = Instant::now();
         if self
-            .reported
+            .last_report
             .get()
             .is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL)
         {
-            self.reported.set(Some(now));
+            self.last_report.set(Some(now));
             proofgate_log::warning!("provider {provider:?}: cannot connect: {reason}");
         }
     }
 
     async fn try_to_connect(&self) -> io::Result<UpstreamStream> {
         match &self.sessions {
-            None => Ok(UpstreamStream::http1(self.reach().await?)),
-            Some(sessions) => sessions.stream_or(async || self.begin(sessions).await).await,
+            None => Ok(UpstreamStream::http1(self.connect_wire().await?)),
+            Some(sessions) => {
+                sessions
+                    .acquire_stream_or_connect(async || self.establish(sessions).await)
+                    .await
+            }
         }
     }
 
     /// Connects, and speaks what the provider chooses.
-    async fn begin(&self, sessions: &Sessions) -> io::Result<UpstreamStream> {
-        let wire = self.reach().await?;
-        let is_http2 = wire.is_chosen(http2::ALPN).unwrap_or(true);
-        sessions.chose(!is_http2);
+    async fn establish(&self, sessions: &Sessions) -> io::Result<UpstreamStream> {
+        let wire = self.connect_wire().await?;
+        let is_http2 = wire.has_negotiated(http2::ALPN).unwrap_or(true);
+        sessions.record_protocol(!is_http2);
         if is_http2 {
-            let session = sessions.begin(wire, self.route.base.tls).await?;
-            let stream = session.stream();
-            if !self.left.get() {
-                sessions.keep(session);
+            let session = sessions.establish(wire, self.route.base.tls).await?;
+            let stream = session.open_stream();
+            if !self.is_retired.get() {
+                sessions.insert(session);
             }
             return Ok(stream.into());
         }
@@ -93,11 +98,11 @@ impl Pool {
         }
     }
 
-    async fn reach(&self) -> io::Result<Wire> {
+    async fn connect_wire(&self) -> io::Result<Wire> {
         let socket = match &self.tunnels {
-            None => self.reach_directly().await?,
+            None => self.connect_directly().await?,
             Some(tunnels) => {
-                let (route, names) = (&self.route, &self.names);
+                let (route, names) = (&self.route, &self.host_addresses);
                 tunnels
                     .open(&route.base, names, &route.egress, &self.sockets)
                     .await?
@@ -112,11 +117,14 @@ impl Pool {
         }
     }
 
-    async fn reach_directly(&self) -> io::Result<Socket> {
-        let addresses = self.route.egress.admitted(&self.names.addresses().await?);
+    async fn connect_directly(&self) -> io::Result<Socket> {
+        let addresses = self
+            .route
+            .egress
+            .filter_allowed(&self.host_addresses.addresses().await?);
         if addresses.is_empty() {
             return Err(io::Error::other("egress allows none of its addresses"));
         }
-        connect_to(&addresses, &self.names, &self.sockets).await
+        connect_to(&addresses, &self.host_addresses, &self.sockets).await
     }
 }

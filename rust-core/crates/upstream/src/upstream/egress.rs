@@ -36,16 +36,16 @@ impl Egress {
     }
 
     /// Those of `addresses` that may be reached.
-    pub(super) fn admitted(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-        let admitted = addresses.iter().filter(|address| self.admits(address.ip()));
+    pub(super) fn filter_allowed(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let admitted = addresses.iter().filter(|address| self.allows(address.ip()));
         admitted.copied().collect()
     }
 
-    fn admits(&self, address: IpAddr) -> bool {
+    fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         match &self.allowed {
             Some(ranges) => ranges.iter().any(|range| range.contains(&address)),
-            None => !is_of_the_machine(address),
+            None => !is_forbidden_address(address),
         }
     }
 }
@@ -79,13 +79,13 @@ const METADATA_NAMES: [&str; 4] = [
 ];
 
 /// Whether a name is that of the machine's metadata, and so no provider's.
-pub(super) fn is_name_of_the_machine(host: &str) -> bool {
+pub(super) fn is_metadata_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     METADATA_NAMES.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
 /// Whether no provider can be at an address: that of the machine's metadata, or one that is nobody's.
-fn is_of_the_machine(address: IpAddr) -> bool {
+fn is_forbidden_address(address: IpAddr) -> bool {
     if METADATA.contains(&address) {
         return true;
     }
@@ -95,14 +95,14 @@ fn is_of_the_machine(address: IpAddr) -> bool {
             v6.is_unicast_link_local()
                 || v6.is_unspecified()
                 || v6.is_multicast()
-                || translated(v6).is_some_and(|v4| is_of_the_machine(IpAddr::V4(v4)))
+                || embedded_ipv4(v6).is_some_and(|v4| is_forbidden_address(IpAddr::V4(v4)))
         }
     }
 }
 
 /// The IPv4 address that a translator on the way makes of an IPv6 address: NAT64 (RFC 6052, also with the prefix of RFC 8215),
 /// 6to4 (RFC 3056); or that it has been written for (IPv4-compatible, RFC 4291 section 2.5.5.1).
-fn translated(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = v6.octets();
     let part =
         |from: usize| Ipv4Addr::new(octets[from], octets[from + 1], octets[from + 2], octets[from + 3]);
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn admits(egress: &Egress, address: &str) -> bool {
-        egress.admits(address.parse().unwrap())
+        egress.allows(address.parse().unwrap())
     }
 
     #[test]

@@ -25,7 +25,7 @@ where
     T: 'static,
 {
     let mut attempts = JoinSet::new();
-    let mut left = interleaved(addresses).into_iter().take(MAX_ATTEMPTS);
+    let mut left = interleave(addresses).into_iter().take(MAX_ATTEMPTS);
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     loop {
         match left.next() {
@@ -46,7 +46,7 @@ where
 
 /// The addresses in the order in which they are tried: the resolver's, but families take turns, so that one that leads
 /// nowhere costs one delay (RFC 8305 section 4).
-fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let first_is_ipv6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut first, mut second): (Vec<SocketAddr>, Vec<SocketAddr>) = addresses
         .iter()
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn families_take_turns_beginning_with_the_resolvers_first() {
         let expected = addresses("[::1]:1 1.1.1.1:1 [::2]:1 1.1.1.2:1 [::3]:1");
-        assert_eq!(interleaved(&addresses(MIXED)), expected);
+        assert_eq!(interleave(&addresses(MIXED)), expected);
         let expected = addresses("1.1.1.1:1 [::1]:1 1.1.1.2:1");
-        assert_eq!(interleaved(&addresses("1.1.1.1:1 1.1.1.2:1 [::1]:1")), expected);
-        assert!(interleaved(&[]).is_empty());
+        assert_eq!(interleave(&addresses("1.1.1.1:1 1.1.1.2:1 [::1]:1")), expected);
+        assert!(interleave(&[]).is_empty());
     }
 
     /// Connects to addresses of which some are silent, some refuse and others answer; says to which it came, after how
@@ -97,7 +97,7 @@ mod tests {
     ) -> (Option<usize>, u128, usize) {
         let begin = Instant::now();
         let tried = Rc::new(RefCell::new(0));
-        let order = interleaved(addresses);
+        let order = interleave(addresses);
         let attempt = |address: SocketAddr| {
             *tried.borrow_mut() += 1;
             let place = order.iter().position(|known| *known == address).unwrap();

@@ -1,4 +1,4 @@
-use super::condition::{FAILURES, FIRST_PAUSE};
+use super::condition::{FAILURE_THRESHOLD, FIRST_PAUSE};
 use super::*;
 
 const MODEL: &str = "large";
@@ -8,17 +8,17 @@ fn is_available(health: &Health, now: Instant) -> bool {
 }
 
 fn begin(health: &Rc<Health>, now: Instant) -> InFlightPermit {
-    health.begin(now, MODEL, RateLimits::default(), 0, true)
+    health.start_request(now, MODEL, RateLimits::default(), 0, true)
 }
 
 fn fail(health: &Rc<Health>, now: Instant) {
-    begin(health, now).heard(Verdict::Failed, MODEL, now);
+    begin(health, now).record_verdict(Verdict::Failed, MODEL, now);
 }
 
 /// A provider that has just been paused.
 fn paused(now: Instant) -> Rc<Health> {
     let health = Rc::new(Health::default());
-    (0..FAILURES).for_each(|_| fail(&health, now));
+    (0..FAILURE_THRESHOLD).for_each(|_| fail(&health, now));
     health
 }
 
@@ -26,11 +26,11 @@ fn paused(now: Instant) -> Rc<Health> {
 fn failures_in_a_row_pause_a_provider_and_fewer_do_not() {
     let (health, now) = (Rc::new(Health::default()), Instant::now());
     for _ in 0..3 {
-        (1..FAILURES).for_each(|_| fail(&health, now));
+        (1..FAILURE_THRESHOLD).for_each(|_| fail(&health, now));
         assert!(is_available(&health, now));
-        begin(&health, now).heard(Verdict::Well, MODEL, now);
+        begin(&health, now).record_verdict(Verdict::Healthy, MODEL, now);
     }
-    (0..FAILURES).for_each(|_| fail(&health, now));
+    (0..FAILURE_THRESHOLD).for_each(|_| fail(&health, now));
     assert!(!is_available(&health, now));
 }
 
@@ -43,11 +43,11 @@ fn after_the_pause_one_request_is_let_through_and_its_success_ends_it() {
     assert!(!is_available(&health, later), "the probe is under way");
     // Another that goes there all the same, because it has nowhere else, is no probe.
     let mut other = begin(&health, later);
-    other.heard(Verdict::Nothing, MODEL, later);
+    other.record_verdict(Verdict::Inconclusive, MODEL, later);
     assert!(!is_available(&health, later));
-    probe.heard(Verdict::Well, MODEL, later);
+    probe.record_verdict(Verdict::Healthy, MODEL, later);
     assert!(is_available(&health, later));
-    (1..FAILURES).for_each(|_| fail(&health, later));
+    (1..FAILURE_THRESHOLD).for_each(|_| fail(&health, later));
     assert!(is_available(&health, later), "failures count from zero again");
 }
 
@@ -79,10 +79,10 @@ fn an_answer_to_what_was_asked_after_the_pause_ends_it_while_the_probe_is_under_
     let (health, later) = (paused(now), now + FIRST_PAUSE);
     let mut probe = begin(&health, later);
     let after = later + Duration::from_secs(1);
-    begin(&health, after).heard(Verdict::Well, MODEL, after);
+    begin(&health, after).record_verdict(Verdict::Healthy, MODEL, after);
     assert!(is_available(&health, after));
     // It came last, and was asked before the others.
-    probe.heard(Verdict::Failed, MODEL, after);
+    probe.record_verdict(Verdict::Failed, MODEL, after);
     assert!(is_available(&health, after));
 }
 
@@ -105,9 +105,9 @@ fn a_probe_that_hears_nothing_keeps_others_away_for_no_longer_than_the_pause_bef
 fn for_what_a_client_still_sends_nobody_waits_and_its_failure_tells_as_much() {
     let now = Instant::now();
     let (health, later) = (paused(now), now + FIRST_PAUSE);
-    let mut coming = health.begin(later, MODEL, RateLimits::default(), 0, false);
+    let mut coming = health.start_request(later, MODEL, RateLimits::default(), 0, false);
     assert!(is_available(&health, later));
-    coming.heard(Verdict::Failed, MODEL, later);
+    coming.record_verdict(Verdict::Failed, MODEL, later);
     assert!(
         !is_available(&health, later + FIRST_PAUSE),
         "the pause is twice as long"
@@ -119,10 +119,10 @@ fn for_what_a_client_still_sends_nobody_waits_and_its_failure_tells_as_much() {
 fn what_a_client_has_sent_in_the_end_is_waited_for() {
     let now = Instant::now();
     let (health, later) = (paused(now), now + FIRST_PAUSE);
-    let mut coming = health.begin(later, MODEL, RateLimits::default(), 0, false);
-    let mut second = health.begin(later, MODEL, RateLimits::default(), 0, false);
-    coming.is_whole(later);
-    second.is_whole(later);
+    let mut coming = health.start_request(later, MODEL, RateLimits::default(), 0, false);
+    let mut second = health.start_request(later, MODEL, RateLimits::default(), 0, false);
+    coming.mark_complete(later);
+    second.mark_complete(later);
     assert!(!is_available(&health, later));
     drop(second);
     assert!(!is_available(&health, later), "nobody waited for that one");
@@ -149,8 +149,8 @@ fn an_answer_from_before_the_pause_does_not_end_it() {
     let now = Instant::now();
     let health = Rc::new(Health::default());
     let mut early = begin(&health, now);
-    (0..FAILURES).for_each(|_| fail(&health, now));
-    early.heard(Verdict::Well, MODEL, now);
+    (0..FAILURE_THRESHOLD).for_each(|_| fail(&health, now));
+    early.record_verdict(Verdict::Healthy, MODEL, now);
     assert!(!is_available(&health, now));
 }
 
@@ -158,7 +158,7 @@ fn an_answer_from_before_the_pause_does_not_end_it() {
 fn a_provider_that_asks_for_a_pause_gets_it_but_not_for_longer_than_a_minute() {
     for (asked, given) in [(7, 7), (3600, 60)] {
         let (health, now) = (Rc::new(Health::default()), Instant::now());
-        begin(&health, now).heard(Verdict::Busy(Duration::from_secs(asked)), MODEL, now);
+        begin(&health, now).record_verdict(Verdict::Busy(Duration::from_secs(asked)), MODEL, now);
         let end = now + Duration::from_secs(given);
         assert!(!is_available(&health, end - Duration::from_millis(1)));
         assert!(is_available(&health, end));
@@ -178,22 +178,22 @@ fn what_one_model_says_holds_for_no_other_one() {
     let now = Instant::now();
     for verdict in [Verdict::Busy(Duration::from_secs(30)), Verdict::Failed] {
         let health = Rc::new(Health::default());
-        (0..FAILURES).for_each(|_| begin(&health, now).heard(verdict, MODEL, now));
+        (0..FAILURE_THRESHOLD).for_each(|_| begin(&health, now).record_verdict(verdict, MODEL, now));
         assert!(!is_available(&health, now));
         assert!(health.is_available(|| "small".into(), now));
-        assert!(health.is_reachable(now) && health.is_passed_over(now));
+        assert!(health.is_reachable(now) && health.is_skipped(now));
     }
 }
 
 #[test]
 fn a_provider_that_cannot_be_reached_is_passed_over_for_all_models_until_one_answers() {
     let (health, now) = (Rc::new(Health::default()), Instant::now());
-    (0..FAILURES).for_each(|_| begin(&health, now).heard(Verdict::Unreachable, MODEL, now));
+    (0..FAILURE_THRESHOLD).for_each(|_| begin(&health, now).record_verdict(Verdict::Unreachable, MODEL, now));
     assert!(!health.is_available(|| "small".into(), now) && !health.is_reachable(now));
     let later = now + FIRST_PAUSE;
-    let mut probe = health.begin(later, "small", RateLimits::default(), 0, true);
+    let mut probe = health.start_request(later, "small", RateLimits::default(), 0, true);
     assert!(!is_available(&health, later), "the probe is under way");
-    probe.heard(Verdict::Well, "small", later);
+    probe.record_verdict(Verdict::Healthy, "small", later);
     assert!(is_available(&health, later));
 }
 
@@ -201,15 +201,15 @@ fn a_provider_that_cannot_be_reached_is_passed_over_for_all_models_until_one_ans
 fn a_model_that_answers_again_is_forgotten_and_of_many_that_do_not_only_so_many_are_remembered() {
     let (health, now) = (Rc::new(Health::default()), Instant::now());
     fail(&health, now);
-    begin(&health, now).heard(Verdict::Well, MODEL, now);
+    begin(&health, now).record_verdict(Verdict::Healthy, MODEL, now);
     assert!(health.models.borrow().is_empty());
-    begin(&health, now).heard(Verdict::Busy(Duration::from_secs(9)), MODEL, now);
-    for number in 0..2 * MOST_MODELS {
+    begin(&health, now).record_verdict(Verdict::Busy(Duration::from_secs(9)), MODEL, now);
+    for number in 0..2 * MAX_MODELS {
         let name = format!("made-up-{number}");
-        let mut attending = health.begin(now, &name, RateLimits::default(), 0, true);
-        attending.heard(Verdict::Failed, &name, now);
+        let mut attending = health.start_request(now, &name, RateLimits::default(), 0, true);
+        attending.record_verdict(Verdict::Failed, &name, now);
     }
-    assert_eq!(health.models.borrow().len(), MOST_MODELS);
+    assert_eq!(health.models.borrow().len(), MAX_MODELS);
     assert!(
         !is_available(&health, now),
         "its pause outlasts the failures of others"

@@ -15,15 +15,15 @@ fn loopback(port: u16) -> Vec<SocketAddr> {
 
 /// A resolver that the test plays itself.
 struct Played {
-    names: Rc<Names>,
-    asked: Receiver<Question>,
+    names: Rc<HostAddresses>,
+    asked: Receiver<LookupRequest>,
 }
 
 impl Played {
     fn new() -> Self {
-        let (questions, asked) = sync_channel(WAITING);
+        let (questions, asked) = sync_channel(MAX_QUEUED);
         Played {
-            names: Names::new("api.example", 7, Resolver { questions }),
+            names: HostAddresses::new("api.example", 7, Resolver { requests: questions }),
             asked,
         }
     }
@@ -38,7 +38,7 @@ impl Played {
         while let Ok(question) = self.asked.try_recv() {
             count += 1;
             let again = || Err(io::Error::other("asked twice"));
-            let _ = question.answer.send(found.take().unwrap_or_else(again));
+            let _ = question.reply.send(found.take().unwrap_or_else(again));
         }
         let wanted = wanted.await.unwrap().map(|addresses| addresses.to_vec());
         // What came late is learnt by a task of its own.
@@ -62,7 +62,7 @@ async fn an_address_is_looked_up_once_and_ahead_of_its_end() {
         assert_eq!((found.unwrap(), asked), (first.clone(), 1));
         let (found, asked) = played.look_up(Ok(second.clone())).await;
         assert_eq!((found.unwrap(), asked), (first.clone(), 0));
-        advance(FRESH).await;
+        advance(REFRESH_AFTER).await;
         let (found, asked) = played.look_up(Ok(second.clone())).await;
         assert_eq!((found.unwrap(), asked), (first, 1), "nobody waits for the news");
         let (found, asked) = played.look_up(Ok(loopback(3))).await;
@@ -76,7 +76,7 @@ async fn an_address_that_is_too_old_is_not_used() {
     locally(async {
         let played = Played::new();
         played.look_up(Ok(loopback(1))).await.0.unwrap();
-        advance(USABLE).await;
+        advance(MAX_AGE).await;
         let (found, asked) = played.look_up(Ok(loopback(2))).await;
         assert_eq!((found.unwrap(), asked), (loopback(2), 1));
     })
@@ -94,9 +94,9 @@ async fn a_failed_look_up_is_believed_for_a_moment_and_ends_nothing_that_works()
             (found.unwrap_err().to_string(), asked),
             ("no name server".into(), 0)
         );
-        advance(FAILED).await;
+        advance(RETRY_DELAY).await;
         assert_eq!(played.look_up(Ok(loopback(1))).await.0.unwrap(), loopback(1));
-        advance(FRESH).await;
+        advance(REFRESH_AFTER).await;
         assert_eq!(played.look_up(failure()).await.1, 1);
         assert_eq!(played.look_up(failure()).await.0.unwrap(), loopback(1));
     })
@@ -108,10 +108,10 @@ async fn addresses_to_which_nothing_led_are_looked_up_again() {
     locally(async {
         let played = Played::new();
         played.look_up(Ok(loopback(1))).await.0.unwrap();
-        played.names.distrust();
+        played.names.invalidate();
         assert_eq!(played.look_up(Ok(loopback(2))).await.1, 0, "they are new");
-        advance(FAILED).await;
-        played.names.distrust();
+        advance(RETRY_DELAY).await;
+        played.names.invalidate();
         let (found, asked) = played.look_up(Ok(loopback(2))).await;
         assert_eq!((found.unwrap(), asked), (loopback(2), 1));
     })
@@ -131,7 +131,7 @@ async fn many_who_want_a_name_at_once_are_one_question() {
         yield_now().await;
         let question = played.asked.try_recv().unwrap();
         assert!(played.asked.try_recv().is_err());
-        question.answer.send(Ok(loopback(9))).unwrap();
+        question.reply.send(Ok(loopback(9))).unwrap();
         for one in wanted {
             assert_eq!(one.await.unwrap().unwrap().to_vec(), loopback(9));
         }
@@ -142,7 +142,7 @@ async fn many_who_want_a_name_at_once_are_one_question() {
 #[tokio::test]
 async fn an_address_is_no_name() {
     let (questions, asked) = sync_channel(1);
-    let names = Names::new("::1", 7, Resolver { questions });
+    let names = HostAddresses::new("::1", 7, Resolver { requests: questions });
     assert_eq!(
         names.addresses().await.unwrap().to_vec(),
         ["[::1]:7".parse().unwrap()]
@@ -153,7 +153,7 @@ async fn an_address_is_no_name() {
 #[tokio::test]
 async fn the_system_knows_this_machine() {
     locally(async {
-        let names = Names::new("localhost", 7, Resolver::of_system());
+        let names = HostAddresses::new("localhost", 7, Resolver::system());
         let found = names.addresses().await.unwrap();
         assert!(
             found
@@ -180,7 +180,7 @@ fn a_worker_ends_while_its_name_server_does_not_answer() {
     let mut local = runtime::Builder::new_current_thread();
     let runtime = local.enable_all().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async {
-        let names = Names::new("api.example", 7, Resolver::start(hang));
+        let names = HostAddresses::new("api.example", 7, Resolver::start(hang));
         let waited = tokio::time::timeout(Duration::from_millis(50), names.addresses()).await;
         assert!(waited.is_err());
         while ASKED.load(Ordering::SeqCst) == 0 {

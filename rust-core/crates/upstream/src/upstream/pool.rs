@@ -4,16 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
-use proofgate_base::descriptors::{KeepsIdle, Sockets};
+use proofgate_base::descriptors::{IdleConnectionPool, UpstreamSockets};
 use proofgate_config::Http;
 use proofgate_providers::BaseUrl;
 
 use super::egress::Egress;
 use super::health::Health;
 use super::http2::{MAX_SESSIONS, Sessions};
-use super::names::{Names, Resolver};
+use super::names::{HostAddresses, Resolver};
 use super::stream::UpstreamStream;
-use super::tls::{Tls, Trust};
+use super::tls::{Tls, TlsTrust};
 use super::tunnel::{Proxy, Tunnels};
 use crate::refusals::RefusalLog;
 
@@ -25,7 +25,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How a provider is reached.
 pub struct Route {
     pub(super) base: BaseUrl,
-    trust: Trust,
+    trust: TlsTrust,
     pub(super) http: Http,
     pub(super) tls: Option<Tls>,
     pub(super) connect_timeout: Duration,
@@ -43,7 +43,7 @@ impl Route {
     /// What TLS has against `trust`; never with a key.
     pub fn new(
         base: BaseUrl,
-        trust: Trust,
+        trust: TlsTrust,
         http: Http,
         connect_timeout: Duration,
         egress: Egress,
@@ -64,7 +64,7 @@ impl Route {
 
     /// The same, with connections that may idle for so long.
     #[must_use]
-    pub(crate) fn keeping_alive(self, keep_alive: Option<Duration>) -> Self {
+    pub(crate) fn with_keep_alive(self, keep_alive: Option<Duration>) -> Self {
         let keep_alive = keep_alive.unwrap_or(KEEP_ALIVE);
         Self { keep_alive, ..self }
     }
@@ -75,39 +75,39 @@ pub struct Pool {
     pub(super) route: Route,
     /// How the provider is; it outlives a configuration, as the connections do.
     pub health: Rc<Health>,
-    pub(super) names: Rc<Names>,
+    pub(super) host_addresses: Rc<HostAddresses>,
     pub(super) tunnels: Option<Tunnels>,
-    pub(super) sockets: Rc<Sockets>,
-    pub(super) idle: RefCell<Vec<Idle>>,
+    pub(super) sockets: Rc<UpstreamSockets>,
+    pub(super) idle: RefCell<Vec<IdleConnection>>,
     /// Those of HTTP/2, where that may be spoken.
     pub(super) sessions: Option<Sessions>,
-    pub(super) warming: Warming,
+    pub(super) warm_up: WarmUp,
     /// How long a connection may idle.
     keep_alive: Cell<Duration>,
     /// Whether another way has taken its place: no connection is kept any more.
-    pub(super) left: Cell<bool>,
+    pub(super) is_retired: Cell<bool>,
     /// When [`Pool::close_expired`] was called last: near enough to know how long a connection has idled.
-    second: Cell<Instant>,
-    pub(super) reported: Cell<Option<Instant>>,
+    last_sweep: Cell<Instant>,
+    pub(super) last_report: Cell<Option<Instant>>,
     /// When it refused a key or a model.
-    pub(crate) refusals: RefusalLog,
+    pub(crate) refusal_log: RefusalLog,
 }
 
-pub(super) struct Idle {
+pub(super) struct IdleConnection {
     pub(super) stream: UpstreamStream,
-    since: Instant,
+    idle_since: Instant,
 }
 
 /// Connections that are being made for nobody.
 #[derive(Default)]
-pub(super) struct Warming {
-    pub(super) under_way: Cell<usize>,
+pub(super) struct WarmUp {
+    pub(super) in_progress: Cell<usize>,
     /// Until when none is made, because one failed.
     pub(super) paused_until: Cell<Option<Instant>>,
 }
 
 impl Pool {
-    pub fn new(route: Route, sockets: &Rc<Sockets>) -> Self {
+    pub fn new(route: Route, sockets: &Rc<UpstreamSockets>) -> Self {
         // Without TLS nobody chooses.
         let may_be_http2 = match route.http {
             Http::Http1 => false,
@@ -116,33 +116,33 @@ impl Pool {
         };
         Pool {
             sessions: may_be_http2.then(|| Sessions::new(MAX_SESSIONS)),
-            names: Names::new(&route.base.host, route.base.port, Resolver::of_system()),
+            host_addresses: HostAddresses::new(&route.base.host, route.base.port, Resolver::system()),
             tunnels: route.proxy.clone().map(Tunnels::new),
             keep_alive: Cell::new(route.keep_alive),
             route,
             sockets: Rc::clone(sockets),
             health: Rc::default(),
             idle: RefCell::default(),
-            warming: Warming::default(),
-            left: Cell::default(),
-            second: Cell::new(Instant::now()),
-            reported: Cell::default(),
-            refusals: RefusalLog::default(),
+            warm_up: WarmUp::default(),
+            is_retired: Cell::default(),
+            last_sweep: Cell::new(Instant::now()),
+            last_report: Cell::default(),
+            refusal_log: RefusalLog::default(),
         }
     }
 
     /// The connections of a provider that is reached over `route` from now on: those that it has, where they lead there,
     /// else new ones, and those that it has end with the requests that they carry. Where only the way has changed, the
     /// provider is as it was.
-    pub fn follow(before: Option<&Rc<Self>>, route: Route, sockets: &Rc<Sockets>) -> Rc<Self> {
+    pub fn reuse_or_new(before: Option<&Rc<Self>>, route: Route, sockets: &Rc<UpstreamSockets>) -> Rc<Self> {
         let Some(before) = before else {
-            return Pool::new(route, sockets).shared();
+            return Pool::new(route, sockets).into_shared();
         };
-        if before.leads_as(&route) {
+        if before.has_same_route(&route) {
             before.keep_alive.set(route.keep_alive);
             return Rc::clone(before);
         }
-        before.left.set(true);
+        before.is_retired.set(true);
         before.idle.borrow_mut().clear();
         if let Some(sessions) = &before.sessions {
             sessions.clear();
@@ -152,24 +152,24 @@ impl Pool {
         if is_same {
             pool.health = Rc::clone(&before.health);
         }
-        pool.shared()
+        pool.into_shared()
     }
 
     /// Shares it, also with what closes idle connections when sockets are short.
-    fn shared(self) -> Rc<Self> {
+    fn into_shared(self) -> Rc<Self> {
         let pool = Rc::new(self);
         let weak: Weak<Self> = Rc::downgrade(&pool);
-        pool.sockets.ask(weak);
+        pool.sockets.register_pool(weak);
         pool
     }
 
     /// Whether it leads to the place that `route` leads to, whatever the way.
-    pub(crate) fn has_base_of(&self, route: &Route) -> bool {
+    pub(crate) fn has_same_base(&self, route: &Route) -> bool {
         self.route.base == route.base
     }
 
     /// Whether its connections lead where those of `route` would, over the same trust.
-    pub(crate) fn leads_as(&self, route: &Route) -> bool {
+    pub(crate) fn has_same_route(&self, route: &Route) -> bool {
         let Route {
             base,
             trust,
@@ -190,15 +190,16 @@ impl Pool {
 
     /// A connection on which others have been answered, if one of them can serve again; of HTTP/2 a stream of one that is
     /// there.
-    pub fn idle(&self) -> Option<UpstreamStream> {
+    pub fn take_idle(&self) -> Option<UpstreamStream> {
         if let Some(sessions) = &self.sessions
-            && let Some(stream) = sessions.stream()
+            && let Some(stream) = sessions.acquire_stream()
         {
             return Some(stream.into());
         }
         loop {
             let mut idle = self.idle.borrow_mut().pop()?;
-            if self.second.get() - idle.since < self.keep_alive.get() && idle.stream.can_serve_again() {
+            if self.last_sweep.get() - idle.idle_since < self.keep_alive.get() && idle.stream.can_be_reused()
+            {
                 return Some(idle.stream);
             }
         }
@@ -206,14 +207,14 @@ impl Pool {
 
     /// Keeps a connection whose last exchange ended cleanly, unless its request had not left whole.
     pub fn put_back(&self, stream: UpstreamStream) {
-        let Some(stream) = stream.into_kept() else {
+        let Some(stream) = stream.into_reusable() else {
             return;
         };
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < MAX_IDLE && !self.left.get() {
-            idle.push(Idle {
+        if idle.len() < MAX_IDLE && !self.is_retired.get() {
+            idle.push(IdleConnection {
                 stream,
-                since: self.second.get(),
+                idle_since: self.last_sweep.get(),
             });
         }
     }
@@ -227,18 +228,18 @@ impl Pool {
     /// Closes connections that have idled too long; to be called once a second.
     pub fn close_expired(&self, now: Instant) {
         let keep_alive = self.keep_alive.get();
-        self.second.set(now);
+        self.last_sweep.set(now);
         self.idle
             .borrow_mut()
-            .retain(|idle| now - idle.since < keep_alive);
+            .retain(|idle| now - idle.idle_since < keep_alive);
         if let Some(sessions) = &self.sessions {
             sessions.close_expired(now, keep_alive);
         }
     }
 }
 
-impl KeepsIdle for Pool {
-    fn close_one(&self) -> bool {
+impl IdleConnectionPool for Pool {
+    fn close_idle(&self) -> bool {
         let before = self.sockets.open();
         let oldest = {
             let mut idle = self.idle.borrow_mut();
@@ -249,6 +250,6 @@ impl KeepsIdle for Pool {
             return true;
         }
         let sessions = self.sessions.as_ref();
-        sessions.is_some_and(Sessions::close_one) && self.sockets.open() < before
+        sessions.is_some_and(Sessions::close_idlest) && self.sockets.open() < before
     }
 }

@@ -16,57 +16,57 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// What has been asked of a provider.
 #[derive(Debug, Default)]
-pub(crate) struct Rate {
+pub(crate) struct RateLimiter {
     requests: Bucket,
     tokens: Bucket,
 }
 
 /// What a request took of both, to be given back as far as it was not used.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Taken {
+pub struct RateReservation {
     limits: RateLimits,
     tokens: u64,
 }
 
-impl Rate {
+impl RateLimiter {
     /// How long no request may go there; `None` when one may go now.
     ///
     /// Tokens are lent: a request goes as long as any are left, and what it takes beyond them the next ones wait for. So one
     /// that is larger than the bucket is served, too.
-    pub fn wait(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
+    pub fn delay(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
         let requests = limits.requests_per_minute;
         let tokens = limits.tokens_per_minute;
-        let requests = requests.and_then(|limit| self.requests.wait(limit, now));
-        let tokens = tokens.and_then(|limit| self.tokens.wait(limit, now));
+        let requests = requests.and_then(|limit| self.requests.delay(limit, now));
+        let tokens = tokens.and_then(|limit| self.tokens.delay(limit, now));
         requests.max(tokens)
     }
 
     /// Takes a request that may come to `tokens`.
-    pub fn take(&self, limits: RateLimits, tokens: u64, now: Instant) -> Taken {
+    pub fn reserve(&self, limits: RateLimits, tokens: u64, now: Instant) -> RateReservation {
         if let Some(limit) = limits.requests_per_minute {
-            self.requests.take(limit, 1, now);
+            self.requests.consume(limit, 1, now);
         }
         let Some(limit) = limits.tokens_per_minute else {
-            return Taken { limits, tokens: 0 };
+            return RateReservation { limits, tokens: 0 };
         };
         // Whatever a client says that it may come to, it holds up others for a minute at most.
         let tokens = tokens.min(limit.get());
-        self.tokens.take(limit, tokens, now);
-        Taken { limits, tokens }
+        self.tokens.consume(limit, tokens, now);
+        RateReservation { limits, tokens }
     }
 
     /// Corrects what a request took by what it came to; `used`: its tokens, where they are known.
-    pub fn settle(&self, taken: Taken, sent: SendOutcome, used: Option<u64>) {
-        let Taken { limits, tokens } = taken;
+    pub fn settle(&self, taken: RateReservation, sent: SendOutcome, used: Option<u64>) {
+        let RateReservation { limits, tokens } = taken;
         if sent == SendOutcome::No
             && let Some(limit) = limits.requests_per_minute
         {
-            self.requests.give_back(limit, 1);
+            self.requests.release(limit, 1);
         }
         if let (Some(limit), Some(used)) = (limits.tokens_per_minute, used) {
             let used = used.min(limit.get());
-            self.tokens.give_back(limit, tokens.saturating_sub(used));
-            self.tokens.take_more(limit, used.saturating_sub(tokens));
+            self.tokens.release(limit, tokens.saturating_sub(used));
+            self.tokens.consume_more(limit, used.saturating_sub(tokens));
         }
     }
 }
@@ -75,39 +75,39 @@ impl Rate {
 #[derive(Debug, Default)]
 struct Bucket {
     /// When it is full; `None` for one of which nothing was ever taken.
-    full: Cell<Option<Instant>>,
+    full_at: Cell<Option<Instant>>,
 }
 
 impl Bucket {
     /// How long it takes until there is something in it; `None` when there is.
-    fn wait(&self, limit: NonZeroU64, now: Instant) -> Option<Duration> {
+    fn delay(&self, limit: NonZeroU64, now: Instant) -> Option<Duration> {
         // One unit is always held, however slowly it flows in.
-        let most = BURST.max(time_of(limit, 1));
-        let missing = self.full.get()?.saturating_duration_since(now);
-        let until_one = (missing + time_of(limit, 1)).saturating_sub(most);
+        let most = BURST.max(refill_time(limit, 1));
+        let missing = self.full_at.get()?.saturating_duration_since(now);
+        let until_one = (missing + refill_time(limit, 1)).saturating_sub(most);
         (!until_one.is_zero()).then_some(until_one)
     }
 
-    fn take(&self, limit: NonZeroU64, amount: u64, now: Instant) {
-        let full = self.full.get().map_or(now, |full| full.max(now));
-        self.full.set(full.checked_add(time_of(limit, amount)));
+    fn consume(&self, limit: NonZeroU64, amount: u64, now: Instant) {
+        let full = self.full_at.get().map_or(now, |full| full.max(now));
+        self.full_at.set(full.checked_add(refill_time(limit, amount)));
     }
 
-    fn take_more(&self, limit: NonZeroU64, amount: u64) {
-        if let Some(full) = self.full.get() {
-            self.full.set(full.checked_add(time_of(limit, amount)));
+    fn consume_more(&self, limit: NonZeroU64, amount: u64) {
+        if let Some(full) = self.full_at.get() {
+            self.full_at.set(full.checked_add(refill_time(limit, amount)));
         }
     }
 
-    fn give_back(&self, limit: NonZeroU64, amount: u64) {
-        if let Some(full) = self.full.get() {
-            self.full.set(full.checked_sub(time_of(limit, amount)));
+    fn release(&self, limit: NonZeroU64, amount: u64) {
+        if let Some(full) = self.full_at.get() {
+            self.full_at.set(full.checked_sub(refill_time(limit, amount)));
         }
     }
 }
 
 /// How long `amount` takes to flow in.
-fn time_of(limit: NonZeroU64, amount: u64) -> Duration {
+fn refill_time(limit: NonZeroU64, amount: u64) -> Duration {
     let nanos = u128::from(amount) * MINUTE.as_nanos() / u128::from(limit.get());
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
@@ -124,10 +124,10 @@ mod tests {
     }
 
     /// Sends as many requests as may go at once.
-    fn send_all(rate: &Rate, limits: RateLimits, tokens: u64, now: Instant) -> u32 {
+    fn send_all(rate: &RateLimiter, limits: RateLimits, tokens: u64, now: Instant) -> u32 {
         let mut sent = 0;
-        while rate.wait(limits, now).is_none() && sent < 10_000 {
-            let _ = rate.take(limits, tokens, now);
+        while rate.delay(limits, now).is_none() && sent < 10_000 {
+            let _ = rate.reserve(limits, tokens, now);
             sent += 1;
         }
         sent
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn ten_seconds_worth_goes_at_once_and_then_one_at_a_time() {
-        let (rate, now, limits) = (Rate::default(), Instant::now(), limits(60, 0));
+        let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(60, 0));
         assert_eq!(send_all(&rate, limits, 0, now), 10);
-        assert_eq!(rate.wait(limits, now), Some(Duration::from_secs(1)));
+        assert_eq!(rate.delay(limits, now), Some(Duration::from_secs(1)));
         let mut sent = 10;
         for second in 1..=60 {
             sent += send_all(&rate, limits, 0, now + Duration::from_secs(second));
@@ -148,30 +148,30 @@ mod tests {
     #[test]
     fn after_the_wait_that_is_told_a_request_may_go_and_not_before() {
         for per_minute in [1, 7, 60, 9_999] {
-            let (rate, now, limits) = (Rate::default(), Instant::now(), limits(per_minute, 0));
+            let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(per_minute, 0));
             assert!(send_all(&rate, limits, 0, now) >= 1);
-            let wait = rate.wait(limits, now).unwrap();
-            assert!(rate.wait(limits, now + wait - Duration::from_nanos(1)).is_some());
+            let wait = rate.delay(limits, now).unwrap();
+            assert!(rate.delay(limits, now + wait - Duration::from_nanos(1)).is_some());
             assert_eq!(send_all(&rate, limits, 0, now + wait), 1, "{per_minute}");
         }
     }
 
     #[test]
     fn a_request_larger_than_the_bucket_goes_and_those_behind_it_wait_for_what_it_took() {
-        let (rate, now, limits) = (Rate::default(), Instant::now(), limits(0, 6000));
+        let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(0, 6000));
         assert_eq!(send_all(&rate, limits, 3000, now), 1);
-        let wait = rate.wait(limits, now).unwrap();
+        let wait = rate.delay(limits, now).unwrap();
         assert_eq!(wait.as_millis(), 20_010, "2000 more than a bucket holds, and one");
         assert_eq!(send_all(&rate, limits, 100, now + wait), 1);
     }
 
     #[test]
     fn what_was_set_aside_and_not_used_is_given_back() {
-        let (rate, now, limits) = (Rate::default(), Instant::now(), limits(6, 6000));
-        let taken = rate.take(limits, 3000, now);
+        let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(6, 6000));
+        let taken = rate.reserve(limits, 3000, now);
         rate.settle(taken, SendOutcome::Answered, Some(200));
         assert_eq!(
-            rate.wait(limits, now),
+            rate.delay(limits, now),
             Some(Duration::from_secs(10)),
             "it was a request"
         );
@@ -184,36 +184,36 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_was_no_request() {
-        let (rate, now, limits) = (Rate::default(), Instant::now(), limits(6, 6000));
-        let taken = rate.take(limits, 3000, now);
+        let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(6, 6000));
+        let taken = rate.reserve(limits, 3000, now);
         rate.settle(taken, SendOutcome::No, Some(0));
-        assert_eq!(rate.wait(limits, now), None);
-        let taken = rate.take(limits, 3000, now);
+        assert_eq!(rate.delay(limits, now), None);
+        let taken = rate.reserve(limits, 3000, now);
         rate.settle(taken, SendOutcome::Maybe, None);
-        assert!(rate.wait(limits, now) > Some(Duration::from_secs(20)));
+        assert!(rate.delay(limits, now) > Some(Duration::from_secs(20)));
     }
 
     #[test]
     fn what_came_to_more_than_was_set_aside_counts_whole() {
-        let (rate, now, limits) = (Rate::default(), Instant::now(), limits(0, 6000));
-        let taken = rate.take(limits, 100, now);
+        let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(0, 6000));
+        let taken = rate.reserve(limits, 100, now);
         rate.settle(taken, SendOutcome::Answered, Some(1600));
-        assert_eq!(rate.wait(limits, now).unwrap().as_millis(), 6_010);
+        assert_eq!(rate.delay(limits, now).unwrap().as_millis(), 6_010);
     }
 
     #[test]
     fn whatever_a_request_may_come_to_it_holds_up_others_for_a_minute() {
-        let (rate, now, limits) = (Rate::default(), Instant::now(), limits(0, 1000));
-        let taken = rate.take(limits, u64::MAX, now);
-        assert!(rate.wait(limits, now) < Some(MINUTE));
+        let (rate, now, limits) = (RateLimiter::default(), Instant::now(), limits(0, 1000));
+        let taken = rate.reserve(limits, u64::MAX, now);
+        assert!(rate.delay(limits, now) < Some(MINUTE));
         rate.settle(taken, SendOutcome::Answered, Some(u64::MAX));
-        assert!(rate.wait(limits, now) < Some(MINUTE));
-        assert!(rate.wait(limits, now + MINUTE).is_none());
+        assert!(rate.delay(limits, now) < Some(MINUTE));
+        assert!(rate.delay(limits, now + MINUTE).is_none());
     }
 
     #[test]
     fn without_limits_nothing_waits() {
-        let (rate, now) = (Rate::default(), Instant::now());
+        let (rate, now) = (RateLimiter::default(), Instant::now());
         assert_eq!(send_all(&rate, RateLimits::default(), u64::MAX, now), 10_000);
     }
 }

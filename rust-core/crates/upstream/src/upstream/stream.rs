@@ -44,17 +44,17 @@ impl UpstreamStream {
     }
 
     /// Keeps it from carrying another request: the last one did not leave whole.
-    pub fn spend(&mut self) {
+    pub fn forbid_reuse(&mut self) {
         self.reusable = false;
     }
 
-    pub fn is_spent(&self) -> bool {
+    pub fn is_reuse_forbidden(&self) -> bool {
         !self.reusable
     }
 
     /// Whether another request may follow on it: nothing that was sent is incomplete, and there is nothing to read. Bytes
     /// or an end that nobody asked for make it unusable; over TLS also those that have been decrypted already.
-    pub(crate) fn can_serve_again(&mut self) -> bool {
+    pub(crate) fn can_be_reused(&mut self) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
         let Transport::Http1(wire) = &mut self.transport else {
@@ -66,17 +66,17 @@ impl UpstreamStream {
     }
 
     /// Bytes that the socket has taken so far, of TLS the encrypted ones; 0 where it is others', too.
-    pub fn taken(&self) -> u64 {
+    pub fn bytes_written(&self) -> u64 {
         match &self.transport {
-            Transport::Http1(wire) => wire.taken(),
+            Transport::Http1(wire) => wire.bytes_written(),
             Transport::Http2(_) => 0,
         }
     }
 
     /// Whether the other side has looked at nothing of what was sent since so many bytes were [taken](Self::taken).
-    pub(crate) fn has_reached_nobody(&self, taken_before: u64) -> bool {
+    pub(crate) fn is_undelivered_since(&self, taken_before: u64) -> bool {
         match &self.transport {
-            Transport::Http1(wire) => wire.taken() == taken_before,
+            Transport::Http1(wire) => wire.bytes_written() == taken_before,
             Transport::Http2(stream) => stream.is_unprocessed(),
         }
     }
@@ -90,27 +90,27 @@ impl UpstreamStream {
     ///
     /// # Errors
     /// Nothing of it was sent.
-    pub fn begin(&mut self, head: &[u8]) -> io::Result<bool> {
+    pub fn send_head(&mut self, head: &[u8]) -> io::Result<bool> {
         match &mut self.transport {
             Transport::Http1(_) => Ok(false),
-            Transport::Http2(stream) => stream.begin(head).map(|()| true),
+            Transport::Http2(stream) => stream.send_head(head).map(|()| true),
         }
     }
 
     /// Whether a body has an end of its own, so that one without a length needs no chunks.
-    pub fn ends_bodies(&self) -> bool {
+    pub fn delimits_bodies(&self) -> bool {
         matches!(self.transport, Transport::Http2(_))
     }
 
     /// Ends a body that has no length, where [that](Self::ends_bodies) is to be said apart.
-    pub fn end_body(&mut self) {
+    pub fn finish_body(&mut self) {
         if let Transport::Http2(stream) = &mut self.transport {
-            stream.end_body();
+            stream.finish_body();
         }
     }
 
     /// A connection that may carry another request; what is none is left as its protocol wants it.
-    pub(super) fn into_kept(self) -> Option<Self> {
+    pub(super) fn into_reusable(self) -> Option<Self> {
         match self.transport {
             _ if !self.reusable => None,
             Transport::Http1(_) => Some(self),
@@ -184,7 +184,7 @@ impl AsyncWrite for UpstreamStream {
         match &mut self.get_mut().transport {
             Transport::Http1(wire) => Pin::new(wire).poll_shutdown(cx),
             Transport::Http2(stream) => {
-                stream.end_body();
+                stream.finish_body();
                 Poll::Ready(Ok(()))
             }
         }

@@ -2,7 +2,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofgate_base::descriptors::Sockets;
+use proofgate_base::descriptors::UpstreamSockets;
 use proofgate_providers::BaseUrl;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -13,7 +13,7 @@ use tokio::task::{LocalSet, yield_now};
 use tokio_rustls::TlsAcceptor;
 
 use super::super::wire::Socket;
-use super::super::{Egress, Pool, Route, Trust};
+use super::super::{Egress, Pool, Route, TlsTrust};
 use super::*;
 
 const CERTIFICATE: &str = include_str!("../../../dataplane/tests/downstream/certificates/upstream.crt");
@@ -50,9 +50,9 @@ async fn can_serve_again(behind: Behind) -> bool {
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let route = Route::new(
         BaseUrl::parse(&url).unwrap(),
-        Trust {
+        TlsTrust {
             ca_pem: Some(CERTIFICATE.into()),
-            ..Trust::default()
+            ..TlsTrust::default()
         },
         proofgate_config::Http::Http1,
         Duration::from_secs(20),
@@ -93,7 +93,7 @@ async fn can_serve_again(behind: Behind) -> bool {
     let mut answer = [0; 6];
     wire_of(&mut client).read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"answer");
-    client.can_serve_again()
+    client.can_be_reused()
 }
 
 fn wire_of(stream: &mut UpstreamStream) -> &mut Wire {
@@ -123,11 +123,11 @@ async fn a_connection_whose_upstream_has_taken_its_leave_serves_no_more() {
 async fn a_connection_whose_request_did_not_leave_whole_serves_no_more() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let descriptor = Rc::new(Sockets::default()).take().unwrap();
+    let descriptor = Rc::new(UpstreamSockets::default()).acquire().unwrap();
     let mut stream = UpstreamStream::http1(Wire::Plain(Socket::new(tcp, descriptor)));
-    assert!(stream.can_serve_again());
-    stream.spend();
-    assert!(!stream.can_serve_again());
+    assert!(stream.can_be_reused());
+    stream.forbid_reuse();
+    assert!(!stream.can_be_reused());
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let route = Route::new(
             BaseUrl::parse(&url).unwrap(),
-            Trust::default(),
+            TlsTrust::default(),
             proofgate_config::Http::Http1,
             Duration::from_secs(20),
             Egress::default(),
@@ -158,7 +158,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
         }
         // What a task may do before it makes room for others is whole again then.
         yield_now().await;
-        assert!(pool.idle().is_none());
+        assert!(pool.take_idle().is_none());
     };
     LocalSet::new().run_until(test).await;
 }
@@ -171,13 +171,13 @@ async fn an_idle_connection_is_kept_as_long_as_its_provider_is_configured_to() {
         let route = |keep_alive| {
             let route = Route::new(
                 BaseUrl::parse(&url).unwrap(),
-                Trust::default(),
+                TlsTrust::default(),
                 proofgate_config::Http::Http1,
                 Duration::from_secs(20),
                 Egress::default(),
                 None,
             );
-            route.unwrap().keeping_alive(keep_alive)
+            route.unwrap().with_keep_alive(keep_alive)
         };
         let second = Duration::from_secs(1);
         for (keep_alive, seconds) in [(None, 30), (Some(5 * second), 5), (Some(240 * second), 240)] {
@@ -195,7 +195,7 @@ async fn an_idle_connection_is_kept_as_long_as_its_provider_is_configured_to() {
         let pool = Rc::new(Pool::new(route(None), &Rc::default()));
         let (stream, _peer) = tokio::join!(pool.connect("upstream"), listener.accept());
         pool.put_back(stream.unwrap());
-        let pool = Pool::follow(Some(&pool), route(Some(5 * second)), &Rc::default());
+        let pool = Pool::reuse_or_new(Some(&pool), route(Some(5 * second)), &Rc::default());
         assert_eq!(pool.idle_count(), 1);
         pool.close_expired(Instant::now() + 6 * second);
         assert_eq!(pool.idle_count(), 0);

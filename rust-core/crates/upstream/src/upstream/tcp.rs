@@ -4,11 +4,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 
-use proofgate_base::descriptors::{Shortage, Sockets};
+use proofgate_base::descriptors::{ResourceShortage, UpstreamSockets};
 use tokio::net::TcpStream;
 
 use super::happy_eyeballs;
-use super::names::Names;
+use super::names::HostAddresses;
 use super::wire::Socket;
 
 /// A connection to one of the addresses that `names` has for a host.
@@ -17,24 +17,24 @@ use super::wire::Socket;
 /// A [`Shortage`], of which the addresses are not to blame, or that of the attempt that failed last.
 pub(super) async fn connect_to(
     addresses: &[SocketAddr],
-    names: &Names,
-    sockets: &Rc<Sockets>,
+    names: &HostAddresses,
+    sockets: &Rc<UpstreamSockets>,
 ) -> io::Result<Socket> {
     let attempt = |address| connect_once(address, Rc::clone(sockets));
     let connected = happy_eyeballs::connect(addresses, attempt).await;
     connected.inspect_err(|error| {
-        if Shortage::of(error).is_none() {
-            names.distrust();
+        if ResourceShortage::from_error(error).is_none() {
+            names.invalidate();
         }
     })
 }
 
-async fn connect_once(address: SocketAddr, sockets: Rc<Sockets>) -> io::Result<Socket> {
-    let taken = sockets.take()?;
+async fn connect_once(address: SocketAddr, sockets: Rc<UpstreamSockets>) -> io::Result<Socket> {
+    let taken = sockets.acquire()?;
     let tcp = TcpStream::connect(address).await.map_err(|error| {
         // A machine that has no address of that family answers the same.
         match error.kind() == io::ErrorKind::AddrNotAvailable && has_source_for(address) {
-            true => Shortage::Ports.into(),
+            true => ResourceShortage::Ports.into(),
             false => error,
         }
     })?;

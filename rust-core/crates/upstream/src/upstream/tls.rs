@@ -12,7 +12,7 @@ use super::http2;
 
 /// Whom the worker trusts, and what it shows. It holds a key, so it has no `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct TlsTrust {
     /// Certificates to trust in the place of the system's roots.
     pub ca_pem: Option<String>,
     /// What providers see that ask for a certificate.
@@ -30,7 +30,7 @@ impl Tls {
     ///
     /// # Errors
     /// What cannot be used of `trust`, or the host's name.
-    pub(super) fn new(host: &str, trust: &Trust, http: Http) -> Result<Self, String> {
+    pub(super) fn new(host: &str, trust: &TlsTrust, http: Http) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

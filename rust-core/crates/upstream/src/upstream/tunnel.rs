@@ -9,23 +9,23 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proofgate_base::descriptors::{Shortage, Sockets};
+use proofgate_base::descriptors::{ResourceShortage, UpstreamSockets};
 use proofgate_config::EgressProxy;
 use proofgate_providers::BaseUrl;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use super::egress::{self, Egress};
-use super::names::{Names, Resolver};
+use super::names::{HostAddresses, Resolver};
 use super::tcp::connect_to;
 use super::wire::Socket;
 
 /// Bytes of an answer's head, at most.
-const HEAD_BYTES: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// How long a provider's name is looked up before the proxy is asked without its addresses, where no range restricts them.
-const LOOK_UP: Duration = Duration::from_secs(1);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a name that could not be resolved here is not looked up again.
-const UNRESOLVED: Duration = Duration::from_secs(300);
+const UNRESOLVED_TTL: Duration = Duration::from_secs(300);
 
 /// A forward proxy, and what it is shown. It holds credentials, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Proxy {
     }
 
     /// The request for a tunnel to `base`.
-    fn request(&self, base: &BaseUrl) -> String {
+    fn connect_request(&self, base: &BaseUrl) -> String {
         let authority = authority(&base.host, base.port);
         let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
         if let Some(authorization) = &self.authorization {
@@ -92,9 +92,9 @@ pub enum ProxyFailure {
     /// There was no connection to the provider through it in time.
     TimedOut,
     /// It answered with something that is not HTTP/1.
-    BadAnswer,
+    BadResponse,
     /// 407: it does not accept the credentials, or wants some.
-    Credentials,
+    BadCredentials,
     /// 403, or another 4xx: it does not let the provider be reached.
     Forbidden,
     /// 5xx: it does not reach the provider itself.
@@ -107,8 +107,8 @@ impl ProxyFailure {
     const ALL: [ProxyFailure; 7] = [
         ProxyFailure::Unreachable,
         ProxyFailure::TimedOut,
-        ProxyFailure::BadAnswer,
-        ProxyFailure::Credentials,
+        ProxyFailure::BadResponse,
+        ProxyFailure::BadCredentials,
         ProxyFailure::Forbidden,
         ProxyFailure::ProviderUnreachable,
         ProxyFailure::Refused,
@@ -119,17 +119,17 @@ impl ProxyFailure {
         match self {
             ProxyFailure::Unreachable => "unreachable",
             ProxyFailure::TimedOut => "timeout",
-            ProxyFailure::BadAnswer => "bad_answer",
-            ProxyFailure::Credentials => "credentials",
+            ProxyFailure::BadResponse => "bad_answer",
+            ProxyFailure::BadCredentials => "credentials",
             ProxyFailure::Forbidden => "forbidden",
             ProxyFailure::ProviderUnreachable => "provider_unreachable",
             ProxyFailure::Refused => "refused",
         }
     }
 
-    fn of_status(status: u16) -> Self {
+    fn from_status(status: u16) -> Self {
         match status {
-            407 => ProxyFailure::Credentials,
+            407 => ProxyFailure::BadCredentials,
             400..=499 => ProxyFailure::Forbidden,
             500..=599 => ProxyFailure::ProviderUnreachable,
             _ => ProxyFailure::Refused,
@@ -137,9 +137,9 @@ impl ProxyFailure {
     }
 
     /// What a status means here. The proxy's own words may quote what it was sent, so they are not repeated.
-    fn meaning(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
-            ProxyFailure::Credentials => "it rejects the credentials, or requires some",
+            ProxyFailure::BadCredentials => "it rejects the credentials, or requires some",
             ProxyFailure::Forbidden => "it does not allow this provider",
             ProxyFailure::ProviderUnreachable => "it cannot reach the provider",
             _ => "it does not open a tunnel",
@@ -150,7 +150,7 @@ impl ProxyFailure {
 /// Tunnels to one provider.
 pub(super) struct Tunnels {
     proxy: Proxy,
-    names: Rc<Names>,
+    host_addresses: Rc<HostAddresses>,
     failures: [Cell<u64>; ProxyFailure::ALL.len()],
     /// Until when the provider's name is taken for one that cannot be resolved here.
     unresolved_until: Cell<Option<Instant>>,
@@ -159,7 +159,7 @@ pub(super) struct Tunnels {
 impl Tunnels {
     pub(super) fn new(proxy: Proxy) -> Self {
         Tunnels {
-            names: Names::new(&proxy.host, proxy.port, Resolver::of_system()),
+            host_addresses: HostAddresses::new(&proxy.host, proxy.port, Resolver::system()),
             proxy,
             failures: Default::default(),
             unresolved_until: Cell::default(),
@@ -171,26 +171,26 @@ impl Tunnels {
     pub(super) async fn open(
         &self,
         base: &BaseUrl,
-        provider: &Rc<Names>,
+        provider: &Rc<HostAddresses>,
         egress: &Egress,
-        sockets: &Rc<Sockets>,
+        sockets: &Rc<UpstreamSockets>,
     ) -> io::Result<Socket> {
-        let mut tcp = self
-            .reach(sockets)
-            .await
-            .map_err(|error| match Shortage::of(&error) {
-                Some(shortage) => shortage.into(),
-                None => self.failed(ProxyFailure::Unreachable, &format!("cannot be reached: {error}")),
+        let mut tcp =
+            self.connect_to_proxy(sockets).await.map_err(|error| {
+                match ResourceShortage::from_error(&error) {
+                    Some(shortage) => shortage.into(),
+                    None => self.failed(ProxyFailure::Unreachable, &format!("cannot be reached: {error}")),
+                }
             })?;
         self.check(base, provider, egress).await?;
-        let (failure, words) = match self.ask(&mut tcp, base).await {
+        let (failure, words) = match self.request_tunnel(&mut tcp, base).await {
             Ok(200..=299) => return Ok(tcp),
             Ok(status) => {
-                let failure = ProxyFailure::of_status(status);
-                (failure, format!("answers {status}: {}", failure.meaning()))
+                let failure = ProxyFailure::from_status(status);
+                (failure, format!("answers {status}: {}", failure.description()))
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => (
-                ProxyFailure::BadAnswer,
+                ProxyFailure::BadResponse,
                 "sends an answer that is not HTTP/1".into(),
             ),
             Err(error) => (
@@ -201,55 +201,55 @@ impl Tunnels {
         Err(self.failed(failure, &words))
     }
 
-    async fn reach(&self, sockets: &Rc<Sockets>) -> io::Result<Socket> {
+    async fn connect_to_proxy(&self, sockets: &Rc<UpstreamSockets>) -> io::Result<Socket> {
         // The configuration names it, so no range has to; a machine's metadata it is not.
-        let addresses = Egress::default().admitted(&self.names.addresses().await?);
+        let addresses = Egress::default().filter_allowed(&self.host_addresses.addresses().await?);
         if addresses.is_empty() {
             return Err(io::Error::other("its address is not allowed for a proxy"));
         }
-        connect_to(&addresses, &self.names, sockets).await
+        connect_to(&addresses, &self.host_addresses, sockets).await
     }
 
     /// Compares the addresses that the provider's name has here. The proxy resolves it for itself and takes any of them, so
     /// all must be allowed.
-    async fn check(&self, base: &BaseUrl, provider: &Rc<Names>, egress: &Egress) -> io::Result<()> {
+    async fn check(&self, base: &BaseUrl, provider: &Rc<HostAddresses>, egress: &Egress) -> io::Result<()> {
         let addresses = match egress.has_ranges() {
             true => provider.addresses().await.map_err(|error| {
                 io::Error::other(format!(
                     "egress.allow has addresses, but the provider's name cannot be resolved here: {error}"
                 ))
             })?,
-            false if egress::is_name_of_the_machine(&base.host) => Rc::default(),
-            false => match self.addresses_in_time(provider).await {
+            false if egress::is_metadata_name(&base.host) => Rc::default(),
+            false => match self.resolve_with_timeout(provider).await {
                 Some(addresses) => addresses,
                 None => return Ok(()),
             },
         };
-        match addresses.is_empty() || egress.admitted(&addresses).len() < addresses.len() {
+        match addresses.is_empty() || egress.filter_allowed(&addresses).len() < addresses.len() {
             true => Err(io::Error::other("egress does not allow one of its addresses")),
             false => Ok(()),
         }
     }
 
     /// The addresses of a provider; `None` where its name is not resolved here, as behind many proxies.
-    async fn addresses_in_time(&self, provider: &Rc<Names>) -> Option<Rc<[SocketAddr]>> {
+    async fn resolve_with_timeout(&self, provider: &Rc<HostAddresses>) -> Option<Rc<[SocketAddr]>> {
         let now = Instant::now();
         if self.unresolved_until.get().is_some_and(|until| now < until) {
             return None;
         }
-        if let Ok(Ok(addresses)) = timeout(LOOK_UP, provider.addresses()).await {
+        if let Ok(Ok(addresses)) = timeout(LOOKUP_TIMEOUT, provider.addresses()).await {
             return Some(addresses);
         }
-        self.unresolved_until.set(now.checked_add(UNRESOLVED));
+        self.unresolved_until.set(now.checked_add(UNRESOLVED_TTL));
         None
     }
 
     /// Asks for the tunnel and returns the status of the answer.
-    async fn ask(&self, tcp: &mut Socket, base: &BaseUrl) -> io::Result<u16> {
-        tcp.write_all(self.proxy.request(base).as_bytes()).await?;
+    async fn request_tunnel(&self, tcp: &mut Socket, base: &BaseUrl) -> io::Result<u16> {
+        tcp.write_all(self.proxy.connect_request(base).as_bytes()).await?;
         loop {
             let head = read_head(tcp).await?;
-            match status(&head).ok_or(io::ErrorKind::InvalidData)? {
+            match parse_status(&head).ok_or(io::ErrorKind::InvalidData)? {
                 // Others follow these (RFC 9110 section 15.2).
                 100 | 102..=199 => {}
                 status => return Ok(status),
@@ -258,19 +258,19 @@ impl Tunnels {
     }
 
     fn failed(&self, failure: ProxyFailure, words: &str) -> io::Error {
-        self.count(failure);
+        self.count_failure(failure);
         let authority = authority(&self.proxy.host, self.proxy.port);
         io::Error::other(format!("the egress proxy {authority} {words}"))
     }
 
-    fn count(&self, failure: ProxyFailure) {
+    fn count_failure(&self, failure: ProxyFailure) {
         let count = &self.failures[failure as usize];
         count.set(count.get().saturating_add(1));
     }
 
     /// Counts a connection that did not come about in time; says so.
-    pub(super) fn timed_out(&self) -> String {
-        self.count(ProxyFailure::TimedOut);
+    pub(super) fn record_timeout(&self) -> String {
+        self.count_failure(ProxyFailure::TimedOut);
         let authority = authority(&self.proxy.host, self.proxy.port);
         format!("the connection through the egress proxy {authority} timed out")
     }
@@ -287,7 +287,7 @@ impl Tunnels {
 async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
-        if head.len() == HEAD_BYTES {
+        if head.len() == MAX_HEAD_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
         head.push(tcp.read_u8().await?);
@@ -296,7 +296,7 @@ async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
 }
 
 /// The status of an answer of HTTP/1; `None` when it is none.
-fn status(head: &[u8]) -> Option<u16> {
+fn parse_status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.")?;
     let (&[minor, space, first, second, third], rest) = rest.split_first_chunk()?;
     let digits = [first, second, third];
@@ -323,7 +323,7 @@ mod tests {
                 .as_ref()
                 .ok()
                 .unwrap()
-                .request(&BaseUrl::parse(url).unwrap())
+                .connect_request(&BaseUrl::parse(url).unwrap())
         };
         assert_eq!(
             request("https://api.example.com/v1"),
@@ -345,7 +345,7 @@ mod tests {
             ("SSH-2.0-x\r\n\r\n", None),
             ("\n\n", None),
         ] {
-            assert_eq!(status(head.as_bytes()), expected, "{head:?}");
+            assert_eq!(parse_status(head.as_bytes()), expected, "{head:?}");
         }
     }
 

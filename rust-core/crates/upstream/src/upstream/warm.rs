@@ -7,9 +7,9 @@ use super::Upstream;
 use super::pool::Pool;
 
 /// Connections that are being made at a time, at most, for nobody.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// How long none is made after one that failed.
-const PAUSE: Duration = Duration::from_secs(10);
+const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 
 impl Upstream {
     /// Makes up for what is missing of the idle connections that are to be there; to be called once a second. None is made
@@ -23,7 +23,7 @@ impl Upstream {
 
 impl Pool {
     fn warm(self: &Rc<Self>, provider: &str, wanted: usize, now: Instant) {
-        let warming = &self.warming;
+        let warming = &self.warm_up;
         if warming.paused_until.get().is_some_and(|until| now < until) {
             return;
         }
@@ -31,25 +31,29 @@ impl Pool {
         if self.idle_count() <= wanted {
             self.idle
                 .borrow_mut()
-                .retain_mut(|idle| idle.stream.can_serve_again());
+                .retain_mut(|idle| idle.stream.can_be_reused());
         }
         // One session carries many requests.
         let wanted = match &self.sessions {
             Some(sessions) if sessions.count() > 0 => return,
             _ => wanted,
         };
-        let there = self.idle_count() + warming.under_way.get();
-        let room = AT_ONCE.saturating_sub(warming.under_way.get());
+        let there = self.idle_count() + warming.in_progress.get();
+        let room = MAX_CONCURRENT.saturating_sub(warming.in_progress.get());
         for _ in 0..wanted.saturating_sub(there).min(room) {
             let (pool, provider) = (Rc::clone(self), provider.to_owned());
-            warming.under_way.set(warming.under_way.get() + 1);
+            warming.in_progress.set(warming.in_progress.get() + 1);
             tokio::task::spawn_local(async move {
                 let made = pool.connect(&provider).await;
-                let warming = &pool.warming;
-                warming.under_way.set(warming.under_way.get().saturating_sub(1));
+                let warming = &pool.warm_up;
+                warming
+                    .in_progress
+                    .set(warming.in_progress.get().saturating_sub(1));
                 match made {
                     Ok(stream) => pool.put_back(stream),
-                    Err(_) => warming.paused_until.set(Instant::now().checked_add(PAUSE)),
+                    Err(_) => warming
+                        .paused_until
+                        .set(Instant::now().checked_add(FAILURE_PAUSE)),
                 }
             });
         }

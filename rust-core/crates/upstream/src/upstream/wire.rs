@@ -17,15 +17,15 @@ pub(super) enum Wire {
 
 impl Wire {
     /// Bytes that the socket has taken so far, of TLS the encrypted ones.
-    pub(super) fn taken(&self) -> u64 {
+    pub(super) fn bytes_written(&self) -> u64 {
         match self {
-            Wire::Plain(socket) => socket.taken,
-            Wire::Tls(tls) => tls.get_ref().0.taken,
+            Wire::Plain(socket) => socket.bytes_written,
+            Wire::Tls(tls) => tls.get_ref().0.bytes_written,
         }
     }
 
     /// Whether the other side chose a protocol in TLS; `None` without TLS.
-    pub(super) fn is_chosen(&self, protocol: &[u8]) -> Option<bool> {
+    pub(super) fn has_negotiated(&self, protocol: &[u8]) -> Option<bool> {
         match self {
             Wire::Plain(_) => None,
             Wire::Tls(tls) => Some(tls.get_ref().1.alpn_protocol() == Some(protocol)),
@@ -92,7 +92,7 @@ impl AsyncWrite for Wire {
 /// tell.
 pub(super) struct Socket {
     tcp: TcpStream,
-    taken: u64,
+    bytes_written: u64,
     /// Given back behind the connection.
     _descriptor: DescriptorPermit,
 }
@@ -101,14 +101,14 @@ impl Socket {
     pub(super) fn new(tcp: TcpStream, descriptor: DescriptorPermit) -> Self {
         Socket {
             tcp,
-            taken: 0,
+            bytes_written: 0,
             _descriptor: descriptor,
         }
     }
 
-    fn count(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+    fn count_written(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
         if let Ok(length) = written {
-            self.taken = self.taken.saturating_add(length as u64);
+            self.bytes_written = self.bytes_written.saturating_add(length as u64);
         }
         Poll::Ready(written)
     }
@@ -124,7 +124,7 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = ready!(Pin::new(&mut this.tcp).poll_write(cx, buf));
-        this.count(written)
+        this.count_written(written)
     }
 
     fn poll_write_vectored(
@@ -134,7 +134,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = ready!(Pin::new(&mut this.tcp).poll_write_vectored(cx, bufs));
-        this.count(written)
+        this.count_written(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -16,28 +16,28 @@ use ulid::Ulid;
 /// # Errors
 /// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when the former
 /// key had ended before the log began.
-pub(crate) fn key_of<'s>(
+pub(crate) fn log_key<'s>(
     storage: &dyn Storage,
     shard: &Shard<'s>,
     dir: &Path,
     incarnation: Ulid,
 ) -> Result<&'s SigningKey, WalError> {
-    let Some(former) = shard.former else {
+    let Some(former) = shard.previous_key else {
         return Ok(shard.key);
     };
     let is_formers = match checkpoint_file::read(storage, dir)? {
         // By the line that the key knows, so that a log which the former one began after its end is none.
         Some(note) => match Checkpoint::verify_signer(&note, &shard.key.verifying_key()) {
-            Ok((_, signer)) => signer.is_same_point(&former.verifying_key()),
-            Err(ended @ LedgerError::KeyEnded(_)) => return Err(ended.into()),
+            Ok((_, signer)) => signer.is_same_key(&former.verifying_key()),
+            Err(ended @ LedgerError::KeySuperseded(_)) => return Err(ended.into()),
             Err(_) => false,
         },
-        None => framed_by(storage, former, dir, incarnation)?,
+        None => is_framed_by(storage, former, dir, incarnation)?,
     };
     Ok(if is_formers { former } else { shard.key })
 }
 
-fn framed_by(
+fn is_framed_by(
     storage: &dyn Storage,
     key: &SigningKey,
     dir: &Path,
@@ -47,6 +47,6 @@ fn framed_by(
     let LogItem::Record(stored) = log.next()? else {
         return Ok(false);
     };
-    let (frame, tag) = log.tagged(&stored);
-    Ok(FrameTags::new(key, incarnation)?.made(stored.seq, frame, tag))
+    let (frame, tag) = log.tagged_bytes(&stored);
+    Ok(FrameTags::new(key, incarnation)?.verify(stored.seq, frame, tag))
 }

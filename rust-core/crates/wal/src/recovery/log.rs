@@ -1,14 +1,14 @@
 //! One log as it was left: read once, from where its `resume` file says or from its beginning.
 
-use super::key::key_of;
-use super::recovered::{PreviousLog, TornTail, Unended};
+use super::key::log_key;
+use super::recovered::{PreviousLog, TornTail, UnfinishedExchange};
 use super::shard::Shard;
 use crate::authenticity::FrameTags;
-use crate::resume::{self, Resume, ResumeKey};
+use crate::resume::{self, ResumeKey, ResumePoint};
 use crate::{Storage, WalError};
-use proofgate_evidence::checkpoint_file::CHECKPOINT;
-use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePlace};
-use proofgate_evidence::rules::Rules;
+use proofgate_evidence::checkpoint_file::CHECKPOINT_FILE;
+use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePosition};
+use proofgate_evidence::rules::LogTracker;
 use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, TreeFile, checkpoint_file};
 use proofgate_ledger::record::{Admission, Record};
 use proofgate_ledger::{Checkpoint, Mmr, SigningKey, leaf_hash, node_count};
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use ulid::Ulid;
 
 /// Reads what the disk holds.
-struct FromDisk<'a>(&'a dyn Storage);
+struct DurableStorage<'a>(&'a dyn Storage);
 
-impl ReadStorage for FromDisk<'_> {
+impl ReadStorage for DurableStorage<'_> {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.0.open_synced(path)
     }
@@ -33,24 +33,25 @@ impl ReadStorage for FromDisk<'_> {
 
 /// A log that was read.
 pub(super) struct Log {
-    pub(super) left: PreviousLog,
+    pub(super) previous: PreviousLog,
     /// Exchanges that are open at its end, by the incarnation and number of their admission.
-    pub(super) open: BTreeMap<(Ulid, u64), Unended>,
+    pub(super) open: BTreeMap<(Ulid, u64), UnfinishedExchange>,
     /// Whether those of the logs before are among them.
-    pub(super) knows_all_open: bool,
+    pub(super) open_is_complete: bool,
     /// Exchanges of logs before that ended in this one.
-    pub(super) ended_elsewhere: Vec<(Ulid, u64)>,
+    pub(super) ended_foreign: Vec<(Ulid, u64)>,
     /// The log that this one continues.
     continues: Option<Ulid>,
     /// Whether it tells how the log that it continues ended.
-    pub(super) settled: bool,
-    pub(super) read: u64,
+    pub(super) predecessor_ended: bool,
+    pub(super) records_read: u64,
 }
 
 impl Log {
     /// The log before, if its records are needed too.
     pub(super) fn depends_on(&self) -> Option<Ulid> {
-        self.continues.filter(|_| !self.settled || !self.knows_all_open)
+        self.continues
+            .filter(|_| !self.predecessor_ended || !self.open_is_complete)
     }
 }
 
@@ -61,12 +62,17 @@ pub(super) fn read(
     incarnation: Ulid,
 ) -> Result<Option<Log>, WalError> {
     let dir = shard.dir.join(incarnation.to_string());
-    let signed_at = dir.join(CHECKPOINT);
-    let key = key_of(storage, shard, &dir, incarnation)?;
+    let signed_at = dir.join(CHECKPOINT_FILE);
+    let key = log_key(storage, shard, &dir, incarnation)?;
     let tags = FrameTags::new(key, incarnation)?;
-    let from_disk = FromDisk(storage);
+    let from_disk = DurableStorage(storage);
     let checkpoint = match checkpoint_file::read(&from_disk, &dir)? {
-        Some(note) => Some(believe(&note, &signed_at, &shard.origin(incarnation), key)?),
+        Some(note) => Some(verify_checkpoint(
+            &note,
+            &signed_at,
+            &shard.origin(incarnation),
+            key,
+        )?),
         None => None,
     };
     let covered = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
@@ -82,15 +88,15 @@ pub(super) fn read(
     }
     let mut log = LogReader::open(&from_disk, &dir, incarnation)?;
     let mut scan = Scan::new(incarnation);
-    log.expect(covered);
+    log.expect_records(covered);
     if let Some(resume) = resume {
-        let place = ResumePlace {
+        let place = ResumePosition {
             segment: resume.segment,
             offset: resume.offset,
             seq: resume.size,
-            chain: resume.chain,
+            prev_crc: resume.chain,
         };
-        if let Some(flaw) = log.start_at(&place)? {
+        if let Some(flaw) = log.resume_at(&place)? {
             return Err(corruption(&flaw.path, flaw.offset, flaw.reason));
         }
         scan = Scan::resume(incarnation, resume)?;
@@ -101,7 +107,7 @@ pub(super) fn read(
         .filter(|signed| signed.size == start && start > 0)
         && checkpoint.root != scan.mmr.root()
     {
-        return Err(corruption(&signed_at, 0, diverged(start)));
+        return Err(corruption(&signed_at, 0, divergence_message(start)));
     }
     let mut cut: Option<Flaw> = None;
     loop {
@@ -116,8 +122,8 @@ pub(super) fn read(
             }
             LogItem::Record(stored) => {
                 let refused = |reason| corruption(log.path(), stored.offset, reason);
-                let (frame, tag) = log.tagged(&stored);
-                if !tags.made(stored.seq, frame, tag) {
+                let (frame, tag) = log.tagged_bytes(&stored);
+                if !tags.verify(stored.seq, frame, tag) {
                     let reason = format!(
                         "record {} was not written with the signing key: its tag does not match",
                         stored.seq
@@ -136,10 +142,10 @@ pub(super) fn read(
                     cut = None;
                 }
                 let seq = stored.seq;
-                scan.take(seq, log.payload(&stored)).map_err(refused)?;
+                scan.process(seq, log.payload(&stored)).map_err(refused)?;
                 let signed = checkpoint.as_ref().filter(|signed| signed.size == seq + 1);
                 if signed.is_some_and(|signed| signed.root != scan.mmr.root()) {
-                    return Err(refused(diverged(seq + 1)));
+                    return Err(refused(divergence_message(seq + 1)));
                 }
             }
         }
@@ -150,7 +156,7 @@ pub(super) fn read(
         return Err(corruption(&signed_at, 0, reason));
     }
     if checkpoint.is_none() {
-        if scan.served() {
+        if scan.has_served() {
             let reason = "it is missing, but the log has served requests: the first checkpoint is written before the first request";
             return Err(corruption(&signed_at, 0, reason.to_owned()));
         }
@@ -161,13 +167,13 @@ pub(super) fn read(
         offset: flaw.offset,
         reason: flaw.reason,
     });
-    let lost = leaves(tree_nodes(storage, &dir)?).saturating_sub(size);
+    let lost = complete_leaves(tree_nodes(storage, &dir)?).saturating_sub(size);
     let left = PreviousLog {
         incarnation,
         dir,
         size,
         root: scan.mmr.root(),
-        sealed: scan.rules.sealed(),
+        sealed: scan.tracker.is_sealed(),
         checkpointed: covered,
         torn,
         lost,
@@ -179,19 +185,28 @@ pub(super) fn read(
 pub(super) fn predecessor(
     storage: &dyn Storage,
     shard: &Shard<'_>,
-    of: &PreviousLog,
+    previous: &PreviousLog,
 ) -> Result<Option<Ulid>, WalError> {
-    let tags = FrameTags::new(key_of(storage, shard, &of.dir, of.incarnation)?, of.incarnation)?;
-    let mut log = LogReader::open(storage, &of.dir, of.incarnation)?;
+    let tags = FrameTags::new(
+        log_key(storage, shard, &previous.dir, previous.incarnation)?,
+        previous.incarnation,
+    )?;
+    let mut log = LogReader::open(storage, &previous.dir, previous.incarnation)?;
     let stored = match log.next()? {
         LogItem::Record(stored) => stored,
         LogItem::Flaw(flaw) => return Err(corruption(&flaw.path, flaw.offset, flaw.reason)),
-        LogItem::End => return Err(corruption(&of.dir, 0, "its first record is missing".to_owned())),
+        LogItem::End => {
+            return Err(corruption(
+                &previous.dir,
+                0,
+                "its first record is missing".to_owned(),
+            ));
+        }
     };
-    let (frame, tag) = log.tagged(&stored);
-    let mut rules = Rules::new(of.incarnation);
-    let taken = match tags.made(0, frame, tag) {
-        true => rules.take(0, log.payload(&stored)).map(drop),
+    let (frame, tag) = log.tagged_bytes(&stored);
+    let mut rules = LogTracker::new(previous.incarnation);
+    let taken = match tags.verify(0, frame, tag) {
+        true => rules.process(0, log.payload(&stored)).map(drop),
         false => Err("record 0 was not written with the signing key: its tag does not match".to_owned()),
     };
     taken.map_err(|reason| corruption(log.path(), stored.offset, reason))?;
@@ -205,12 +220,12 @@ pub(super) fn predecessor(
 fn tree_nodes(storage: &dyn Storage, dir: &Path) -> Result<u64, WalError> {
     match TreeFile::open(storage, dir) {
         Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(0),
-        opened => Ok(opened?.nodes()?),
+        opened => Ok(opened?.node_count()?),
     }
 }
 
 /// How many leaves a tree of so many nodes holds whole.
-fn leaves(nodes: u64) -> u64 {
+fn complete_leaves(nodes: u64) -> u64 {
     let mut leaves = nodes / 2;
     while node_count(leaves + 1) <= nodes {
         leaves += 1;
@@ -218,7 +233,7 @@ fn leaves(nodes: u64) -> u64 {
     leaves
 }
 
-fn diverged(size: u64) -> String {
+fn divergence_message(size: u64) -> String {
     format!("the first {size} records do not hash to the signed root")
 }
 
@@ -231,13 +246,13 @@ pub(super) fn corruption(path: &Path, offset: u64, reason: String) -> WalError {
 }
 
 /// Believes a checkpoint: signed by this very key, and about this log.
-pub(super) fn believe(
+pub(super) fn verify_checkpoint(
     note: &str,
     path: &Path,
     origin: &str,
     key: &SigningKey,
 ) -> Result<Checkpoint, WalError> {
-    let checkpoint = Checkpoint::verify(note, &key.verifying_key().alone())?;
+    let checkpoint = Checkpoint::verify(note, &key.verifying_key().without_lineage())?;
     if checkpoint.origin != origin {
         let reason = format!("it is a checkpoint of {:?}", checkpoint.origin);
         return Err(corruption(path, 0, reason));
@@ -248,12 +263,12 @@ pub(super) fn believe(
 /// What is kept of the records while they pass.
 struct Scan {
     incarnation: Ulid,
-    rules: Rules,
+    tracker: LogTracker,
     mmr: Mmr,
-    open: BTreeMap<(Ulid, u64), Unended>,
-    knows_all_open: bool,
+    open: BTreeMap<(Ulid, u64), UnfinishedExchange>,
+    open_is_complete: bool,
     continues: Option<Ulid>,
-    settled: bool,
+    predecessor_ended: bool,
     resumed: bool,
 }
 
@@ -261,52 +276,52 @@ impl Scan {
     fn new(incarnation: Ulid) -> Self {
         Self {
             incarnation,
-            rules: Rules::new(incarnation),
+            tracker: LogTracker::new(incarnation),
             mmr: Mmr::new(),
             open: BTreeMap::new(),
-            knows_all_open: true,
+            open_is_complete: true,
             continues: None,
-            settled: true,
+            predecessor_ended: true,
             resumed: false,
         }
     }
 
-    fn resume(incarnation: Ulid, resume: Resume) -> Result<Self, WalError> {
+    fn resume(incarnation: Ulid, resume: ResumePoint) -> Result<Self, WalError> {
         let own = resume.open.iter().filter(|open| open.incarnation == incarnation);
-        let rules = Rules::resume(incarnation, own.map(|open| (open.admission, open.id.clone())));
-        let keyed = |open: Unended| ((open.incarnation, open.admission), open);
+        let rules = LogTracker::resume(incarnation, own.map(|open| (open.admission, open.id.clone())));
+        let keyed = |open: UnfinishedExchange| ((open.incarnation, open.admission), open);
         Ok(Self {
-            rules,
+            tracker: rules,
             mmr: Mmr::from_peaks(resume.size, resume.peaks)?,
             open: resume.open.into_iter().map(keyed).collect(),
             continues: resume.continues,
-            settled: resume.settled,
+            predecessor_ended: resume.settled,
             resumed: true,
             ..Self::new(incarnation)
         })
     }
 
     /// Whether the log holds more than a start does.
-    fn served(&self) -> bool {
-        self.resumed || self.rules.served().is_some()
+    fn has_served(&self) -> bool {
+        self.resumed || self.tracker.served().is_some()
     }
 
-    fn take(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
-        let record = self.rules.take(seq, payload)?;
+    fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
+        let record = self.tracker.process(seq, payload)?;
         self.mmr.push(leaf_hash(payload), &mut |_| {});
         match record {
             Record::Open(_) => {
-                let before = self.rules.opened().and_then(|opened| opened.predecessor);
+                let before = self.tracker.opened().and_then(|opened| opened.predecessor);
                 if let Some(before) = before.filter(|before| before.running) {
                     self.continues = Some(before.incarnation);
-                    self.settled = false;
-                    self.knows_all_open = false;
+                    self.predecessor_ended = false;
+                    self.open_is_complete = false;
                 }
             }
-            Record::Takeover(_) => self.settled = true,
+            Record::Takeover(_) => self.predecessor_ended = true,
             Record::Admission(admission) => {
                 let key = (self.incarnation, seq);
-                self.open.insert(key, unended(key, admission));
+                self.open.insert(key, unfinished_exchange(key, admission));
             }
             Record::Completion(completion) if completion.incarnation.is_none() => {
                 self.open.remove(&(self.incarnation, completion.admission));
@@ -318,26 +333,26 @@ impl Scan {
 
     fn finish(mut self, left: PreviousLog, start: u64) -> Log {
         let mut ended_elsewhere = Vec::new();
-        for ended in self.rules.foreign_ends() {
+        for ended in self.tracker.foreign_ends() {
             let key = (ended.incarnation, ended.admission);
             if self.open.remove(&key).is_none() {
                 ended_elsewhere.push(key);
             }
         }
         Log {
-            read: left.size - start,
-            left,
+            records_read: left.size - start,
+            previous: left,
             open: self.open,
-            knows_all_open: self.knows_all_open,
-            ended_elsewhere,
+            open_is_complete: self.open_is_complete,
+            ended_foreign: ended_elsewhere,
             continues: self.continues,
-            settled: self.settled,
+            predecessor_ended: self.predecessor_ended,
         }
     }
 }
 
-fn unended((incarnation, admission): (Ulid, u64), record: Admission<'_>) -> Unended {
-    Unended {
+fn unfinished_exchange((incarnation, admission): (Ulid, u64), record: Admission<'_>) -> UnfinishedExchange {
+    UnfinishedExchange {
         incarnation,
         admission,
         ts: record.ts,

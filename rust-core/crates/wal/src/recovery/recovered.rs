@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 /// An exchange that was admitted and has no end in any log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unended {
+pub struct UnfinishedExchange {
     /// The incarnation that admitted it.
     pub incarnation: Ulid,
     /// Number of its admission record there.
@@ -76,24 +76,24 @@ pub struct MissingLog {
 
 /// What recovery found on a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryResult {
     /// The newest log that served.
     pub newest: PreviousLog,
     /// Logs that it continues and whose end it did not live to record, newest first.
-    pub untold: Vec<PreviousLog>,
+    pub unreported: Vec<PreviousLog>,
     /// Exchanges to close with `aborted` records, oldest first.
-    pub unended: Vec<Unended>,
+    pub unfinished_exchanges: Vec<UnfinishedExchange>,
     /// Records that had to be read.
-    pub read: u64,
+    pub records_read: u64,
     /// The log before the oldest of those that were read, if it is not there.
     pub missing: Option<MissingLog>,
 }
 
-impl Recovered {
+impl RecoveryResult {
     /// Records that were written and are gone with the power: the tree knows of them, the logs do not hold them.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let lost = self.untold.iter().map(|left| left.lost);
+        let lost = self.unreported.iter().map(|left| left.lost);
         lost.fold(self.newest.lost, u64::saturating_add)
     }
 }

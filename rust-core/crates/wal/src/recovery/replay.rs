@@ -1,12 +1,12 @@
 //! What a successor reads of logs that [`inspect`](super::inspect) has verified, to work out anew what they knew.
 
-use super::key::key_of;
-use super::log::believe;
-use super::recovered::Unended;
+use super::key::log_key;
+use super::log::verify_checkpoint;
+use super::recovered::UnfinishedExchange;
 use super::shard::{Shard, incarnations};
 use crate::resume::{self, ResumeKey};
 use crate::{Storage, WalError};
-use proofgate_evidence::checkpoint_file::{self, CHECKPOINT};
+use proofgate_evidence::checkpoint_file::{self, CHECKPOINT_FILE};
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_ledger::record::{self, Record};
 use std::path::Path;
@@ -41,7 +41,7 @@ pub fn replay(
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Ledger`] when a checkpoint is not signed by the key.
-pub fn life(
+pub fn run_logs(
     storage: &dyn Storage,
     shard: &Shard<'_>,
     first: Ulid,
@@ -57,11 +57,11 @@ pub fn life(
         let dir = shard.dir.join(incarnation.to_string());
         // Only the last of them was not signed to its end, and none is behind it.
         if let Some(note) = checkpoint_file::read(storage, &dir)? {
-            base += believe(
+            base += verify_checkpoint(
                 &note,
-                &dir.join(CHECKPOINT),
+                &dir.join(CHECKPOINT_FILE),
                 &shard.origin(incarnation),
-                key_of(storage, shard, &dir, incarnation)?,
+                log_key(storage, shard, &dir, incarnation)?,
             )?
             .size;
         }
@@ -73,13 +73,13 @@ pub fn life(
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
-pub fn place_to_resume(
+pub fn find_resume_point(
     storage: &dyn Storage,
     shard: &Shard<'_>,
     incarnation: Ulid,
-) -> Result<Option<(u64, Vec<Unended>)>, WalError> {
+) -> Result<Option<(u64, Vec<UnfinishedExchange>)>, WalError> {
     let dir = shard.dir.join(incarnation.to_string());
-    let key = key_of(storage, shard, &dir, incarnation)?;
+    let key = log_key(storage, shard, &dir, incarnation)?;
     let resume = resume::read(storage, &dir, &ResumeKey::new(key, incarnation))?;
     Ok(resume.map(|resume| (resume.size, resume.open)))
 }

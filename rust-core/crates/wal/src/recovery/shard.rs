@@ -19,7 +19,7 @@ pub struct Shard<'a> {
     /// The ledger's key.
     pub key: &'a SigningKey,
     /// The one before it, for as long as the newest log of the shard may be that one's. The ledger's key then knows its line.
-    pub former: Option<&'a SigningKey>,
+    pub previous_key: Option<&'a SigningKey>,
 }
 
 impl Shard<'_> {
@@ -34,7 +34,7 @@ impl Shard<'_> {
 pub(super) fn incarnations(
     storage: &dyn Storage,
     dir: &Path,
-    own: Option<Ulid>,
+    own_incarnation: Option<Ulid>,
 ) -> Result<Vec<Ulid>, WalError> {
     let names = match storage.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -43,7 +43,7 @@ pub(super) fn incarnations(
     let mut found: Vec<Ulid> = names
         .iter()
         .filter_map(|name| parse_incarnation(name))
-        .filter(|incarnation| Some(*incarnation) != own)
+        .filter(|incarnation| Some(*incarnation) != own_incarnation)
         .collect();
     found.sort_unstable();
     Ok(found)

@@ -1,7 +1,7 @@
 //! The calls that a program makes to the simulated disk: each is counted, may meet its fault, and keeps apart what a
 //! reader sees and what a crash leaves.
 
-use super::{Change, Contents, Entry, InjectedFault, SimulatedDisk, State, put};
+use super::{DirectoryChange, FileChange, FileContents, InjectedFault, SimulatedDisk, State, write_bytes};
 use crate::storage::{Directory, Storage, StoredFile};
 use proofgate_evidence::{ReadFile, ReadStorage};
 use std::io;
@@ -15,14 +15,14 @@ impl ReadStorage for SimulatedDisk {
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         if state.names.contains_key(path) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         if !state.exists(path) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if let Some(names) = state.remembered.get(path) {
+        if let Some(names) = state.cached_listings.get(path) {
             return Ok(names.clone());
         }
         let all = state.names.keys().chain(&state.directories);
@@ -38,19 +38,19 @@ impl ReadStorage for SimulatedDisk {
 impl Storage for SimulatedDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         state.check_parent(path)?;
         if state.exists(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         state.directories.push(path.to_owned());
-        state.change(path, Entry::Directory(path.to_owned()));
+        state.record_change(path, DirectoryChange::Directory(path.to_owned()));
         Ok(())
     }
 
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         if !state.directories.iter().any(|directory| directory == path) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -62,15 +62,15 @@ impl Storage for SimulatedDisk {
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         state.check_parent(path)?;
         if state.exists(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let file = state.files.len();
-        state.files.push(Contents::default());
+        state.files.push(FileContents::default());
         state.names.insert(path.to_owned(), file);
-        state.change(path, Entry::Link(path.to_owned(), file));
+        state.record_change(path, DirectoryChange::Link(path.to_owned(), file));
         Ok(self.handle(&mut state, file))
     }
 
@@ -83,47 +83,50 @@ impl Storage for SimulatedDisk {
 
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         if state.directories.iter().any(|directory| directory == path) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let file = *state.names.get(path).ok_or_else(|| state.missing(path))?;
+        let file = *state
+            .names
+            .get(path)
+            .ok_or_else(|| state.missing_error_kind(path))?;
         Ok(self.handle(&mut state, file))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.plain()?;
-        state.check_no_directory(to)?;
+        state.plain_call()?;
+        state.check_not_directory(to)?;
         let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.names.insert(to.to_owned(), file);
-        state.change(to, Entry::Rename(from.to_owned(), to.to_owned(), file));
+        state.record_change(to, DirectoryChange::Rename(from.to_owned(), to.to_owned(), file));
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.plain()?;
-        state.check_no_directory(path)?;
+        state.plain_call()?;
+        state.check_not_directory(path)?;
         let file = state.names.remove(path).ok_or(io::ErrorKind::NotFound)?;
         let freed = state.files[file].allocated;
-        if let Some(free) = &mut state.free {
+        if let Some(free) = &mut state.free_bytes {
             *free += freed;
         }
-        state.change(path, Entry::Unlink(path.to_owned()));
+        state.record_change(path, DirectoryChange::Unlink(path.to_owned()));
         Ok(())
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         let holds = |inner: &PathBuf| inner.parent() == Some(path);
         if state.names.keys().any(holds) || state.directories.iter().any(holds) {
             return Err(io::ErrorKind::DirectoryNotEmpty.into());
         }
         let at = state.directories.iter().position(|directory| directory == path);
         state.directories.remove(at.ok_or(io::ErrorKind::NotFound)?);
-        state.change(path, Entry::Unlink(path.to_owned()));
+        state.record_change(path, DirectoryChange::Unlink(path.to_owned()));
         Ok(())
     }
 }
@@ -134,29 +137,29 @@ struct SimulatedDirectory {
 }
 
 impl Directory for SimulatedDirectory {
-    fn locks_reach_everybody(&self) -> bool {
+    fn has_shared_locks(&self) -> bool {
         !self.disk.state().locks_are_local
     }
 
-    fn free(&self) -> io::Result<u64> {
+    fn free_bytes(&self) -> io::Result<u64> {
         let mut state = self.disk.state();
-        state.plain()?;
-        Ok(state.free.unwrap_or(u64::MAX))
+        state.plain_call()?;
+        Ok(state.free_bytes.unwrap_or(u64::MAX))
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.plain()?;
-        let entries = std::mem::take(&mut state.entries);
+        state.plain_call()?;
+        let entries = std::mem::take(&mut state.directory_changes);
         for entry in entries {
             let path = match &entry {
-                Entry::Link(path, _) | Entry::Rename(_, path, _) => path,
-                Entry::Directory(path) | Entry::Unlink(path) => path,
+                DirectoryChange::Link(path, _) | DirectoryChange::Rename(_, path, _) => path,
+                DirectoryChange::Directory(path) | DirectoryChange::Unlink(path) => path,
             };
             if path.parent() == Some(&self.path) {
                 state.make_durable(entry);
             } else {
-                state.entries.push(entry);
+                state.directory_changes.push(entry);
             }
         }
         Ok(())
@@ -174,7 +177,7 @@ impl SimulatedDisk {
     /// A reader sees what the disk holds and what was written since.
     fn drop_cache(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.plain()?;
+        state.plain_call()?;
         let file = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         let file = &mut state.files[file];
         let mut seen = file.disk.clone();
@@ -207,7 +210,7 @@ impl Drop for SimulatedFile {
 impl ReadFile for SimulatedFile {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
-        state.plain()?;
+        state.plain_call()?;
         let cache = &state.files[self.file].cache;
         let rest = cache.get(offset as usize..).unwrap_or(&[]);
         let read = rest.len().min(into.len());
@@ -217,7 +220,7 @@ impl ReadFile for SimulatedFile {
 
     fn len(&self) -> io::Result<u64> {
         let mut state = self.disk.state();
-        state.plain()?;
+        state.plain_call()?;
         Ok(state.files[self.file].cache.len() as u64)
     }
 }
@@ -225,62 +228,63 @@ impl ReadFile for SimulatedFile {
 impl StoredFile for SimulatedFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
-        let bytes = match state.call()? {
+        let bytes = match state.count_call()? {
             Some(InjectedFault::Error(kind)) => return Err(kind.into()),
             Some(_) => &bytes[..bytes.len() / 2],
             None => bytes,
         };
         let end = offset + bytes.len() as u64;
         let more = end.saturating_sub(state.files[self.file].allocated);
-        state.spend(more)?;
+        state.use_space(more)?;
         let file = &mut state.files[self.file];
         file.allocated = file.allocated.max(end);
-        put(&mut file.cache, offset as usize, bytes);
-        file.unsynced.push(Change::Write(offset as usize, bytes.to_vec()));
+        write_bytes(&mut file.cache, offset as usize, bytes);
+        file.unsynced
+            .push(FileChange::Write(offset as usize, bytes.to_vec()));
         Ok(bytes.len())
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.plain()?;
+        state.plain_call()?;
         let more = bytes.saturating_sub(state.files[self.file].allocated);
-        state.spend(more)?;
+        state.use_space(more)?;
         let file = &mut state.files[self.file];
         file.allocated = file.allocated.max(bytes);
         file.cache.resize(bytes as usize, 0);
-        file.unsynced.push(Change::Length(bytes as usize));
+        file.unsynced.push(FileChange::Length(bytes as usize));
         Ok(())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.plain()?;
+        state.plain_call()?;
         let file = &mut state.files[self.file];
         file.cache.resize(bytes as usize, 0);
-        file.unsynced.push(Change::Length(bytes as usize));
+        file.unsynced.push(FileChange::Length(bytes as usize));
         let freed = file.allocated.saturating_sub(bytes);
         file.allocated -= freed;
-        if let Some(free) = &mut state.free {
+        if let Some(free) = &mut state.free_bytes {
             *free += freed;
         }
         Ok(())
     }
 
-    fn forget(&self, bytes: u64) {
+    fn evict(&self, bytes: u64) {
         let mut state = self.disk.state();
-        let forgotten = &mut state.files[self.file].forgotten;
+        let forgotten = &mut state.files[self.file].evicted;
         *forgotten = bytes.max(*forgotten);
     }
 
     fn try_lock(&self) -> io::Result<bool> {
         let mut state = self.disk.state();
-        state.plain()?;
+        state.plain_call()?;
         Ok(*state.locks.entry(self.file).or_insert(self.handle) == self.handle)
     }
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state_after_hanging();
-        let fault = state.call()?;
+        let fault = state.count_call()?;
         let file = &mut state.files[self.file];
         if let Some(InjectedFault::Error(kind)) = fault {
             file.unsynced.clear();

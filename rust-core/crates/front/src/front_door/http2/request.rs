@@ -145,14 +145,14 @@ pub(super) async fn send(
             continue;
         }
         let ready = std::mem::replace(&mut held, piece);
-        if send_piece(&ready, chunked, sink).await.is_err() {
+        if send_chunk(&ready, chunked, sink).await.is_err() {
             return Ok(());
         }
     }
     if let Some(trailers) = body.trailers().await? {
         check_trailers(&trailers, limits).map_err(IncompleteRequest::Rejected)?;
     }
-    if send_piece(&held, chunked, sink).await.is_ok() && chunked {
+    if send_chunk(&held, chunked, sink).await.is_ok() && chunked {
         let _ = sink.write_all(encode::LAST_CHUNK).await;
     }
     Ok(())
@@ -185,18 +185,18 @@ fn check_trailers(trailers: &HeaderMap, limits: &Limits) -> Result<(), ProtocolE
     }
 }
 
-async fn send_piece(
-    piece: &[u8],
+async fn send_chunk(
+    chunk: &[u8],
     chunked: bool,
     sink: &mut (impl AsyncWrite + Unpin),
 ) -> std::io::Result<()> {
-    if piece.is_empty() || !chunked {
-        return sink.write_all(piece).await;
+    if chunk.is_empty() || !chunked {
+        return sink.write_all(chunk).await;
     }
     let mut size = Vec::with_capacity(8);
-    encode::write_chunk_header(&mut size, piece.len());
+    encode::write_chunk_header(&mut size, chunk.len());
     sink.write_all(&size).await?;
-    sink.write_all(piece).await?;
+    sink.write_all(chunk).await?;
     sink.write_all(encode::CRLF).await
 }
 

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
 /// Room for one read, in bytes: a piece of an answer with its chunk framing.
-const READ: usize = 16 * 1024 + 256;
+const READ_BUFFER_BYTES: usize = 16 * 1024 + 256;
 /// Our answers' heads are our own, with fields of an upstream in them.
 const LIMITS: Limits = Limits {
     head_bytes: 128 * 1024,
@@ -28,17 +28,17 @@ const LIMITS: Limits = Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IncompleteResponse {
     /// It broke off, or is none.
-    Answer,
+    BrokenResponse,
     /// The client reset the stream or went away before it began.
-    Unanswered,
+    NotStarted,
     /// The client reset the stream or is gone.
     Client,
     /// The client did not make room for it in time.
-    Window,
+    WindowTimeout,
 }
 
 /// Sends the answer that `source` holds to a request that was HEAD if `head_only`. A client that does not make room for
-/// a piece of it, of [`READ`] bytes at most, within `patience` gets no more of it.
+/// a piece of it, of [`READ_BUFFER_BYTES`] bytes at most, within `patience` gets no more of it.
 pub(super) async fn relay(
     source: &mut (impl AsyncRead + Unpin),
     respond: &mut SendResponse<Bytes>,
@@ -51,25 +51,25 @@ pub(super) async fn relay(
     let (head, framing) = loop {
         if let Some(length) = scanner
             .scan(&input, &LIMITS)
-            .map_err(|_| IncompleteResponse::Answer)?
+            .map_err(|_| IncompleteResponse::BrokenResponse)?
         {
-            let head =
-                parse_response(&input[..length], method, &LIMITS).map_err(|_| IncompleteResponse::Answer)?;
+            let head = parse_response(&input[..length], method, &LIMITS)
+                .map_err(|_| IncompleteResponse::BrokenResponse)?;
             let (status, framing) = (head.status, head.framing);
-            let answer = (status >= 200).then(|| translate(&head)).transpose()?;
+            let answer = (status >= 200).then(|| to_http2_head(&head)).transpose()?;
             drop(head);
             input.advance(length);
             if let Some(answer) = answer {
                 break (answer, framing);
             }
             if status == 100 {
-                ask_for_body(respond);
+                send_continue(respond);
             }
             scanner.reset();
         } else {
             let read = read(source, &mut input, |context| respond.poll_reset(context)).await;
             read.map_err(|incomplete| match incomplete {
-                IncompleteResponse::Client => IncompleteResponse::Unanswered,
+                IncompleteResponse::Client => IncompleteResponse::NotStarted,
                 incomplete => incomplete,
             })?;
         }
@@ -77,7 +77,7 @@ pub(super) async fn relay(
     let ended = framing == ResponseFraming::Empty;
     let mut body = respond
         .send_response(head, ended)
-        .map_err(|_| IncompleteResponse::Unanswered)?;
+        .map_err(|_| IncompleteResponse::NotStarted)?;
     if ended {
         return Ok(());
     }
@@ -86,7 +86,9 @@ pub(super) async fn relay(
         // A copy, so that a small piece that waits for the client does not keep a whole read in memory.
         let mut piece = Vec::with_capacity(input.len());
         let done = loop {
-            let step = decoder.decode(&input).map_err(|_| IncompleteResponse::Answer)?;
+            let step = decoder
+                .decode(&input)
+                .map_err(|_| IncompleteResponse::BrokenResponse)?;
             piece.extend_from_slice(&input[step.data]);
             input.advance(step.consumed);
             if step.done || step.consumed == 0 {
@@ -94,7 +96,7 @@ pub(super) async fn relay(
             }
         };
         let sent = timeout(patience, send(&mut body, piece.into(), done, &mut input));
-        sent.await.map_err(|_| IncompleteResponse::Window)??;
+        sent.await.map_err(|_| IncompleteResponse::WindowTimeout)??;
         if done {
             return Ok(());
         }
@@ -103,7 +105,7 @@ pub(super) async fn relay(
 }
 
 /// Tells the client to send its body (RFC 9110 section 15.2.1).
-fn ask_for_body(respond: &mut SendResponse<Bytes>) {
+fn send_continue(respond: &mut SendResponse<Bytes>) {
     let mut interim = Response::new(());
     *interim.status_mut() = StatusCode::CONTINUE;
     // A client that is gone is noticed by what follows.
@@ -116,25 +118,29 @@ async fn read(
     input: &mut BytesMut,
     mut reset: impl FnMut(&mut Context<'_>) -> Poll<Result<h2::Reason, h2::Error>>,
 ) -> Result<(), IncompleteResponse> {
-    input.reserve(READ);
+    input.reserve(READ_BUFFER_BYTES);
     tokio::select! {
         biased;
         _ = poll_fn(&mut reset) => Err(IncompleteResponse::Client),
         read = source.read_buf(input) => match read {
-            Ok(0) | Err(_) => Err(IncompleteResponse::Answer),
+            Ok(0) | Err(_) => Err(IncompleteResponse::BrokenResponse),
             Ok(_) => Ok(()),
         },
     }
 }
 
 /// The head of an answer without what belongs to a connection (RFC 9113 section 8.2.2).
-fn translate(head: &ResponseHead<'_>) -> Result<Response<()>, IncompleteResponse> {
+fn to_http2_head(head: &ResponseHead<'_>) -> Result<Response<()>, IncompleteResponse> {
     let mut response = Response::new(());
-    *response.status_mut() = head.status.try_into().map_err(|_| IncompleteResponse::Answer)?;
+    *response.status_mut() = head
+        .status
+        .try_into()
+        .map_err(|_| IncompleteResponse::BrokenResponse)?;
     for (name, value) in head.headers.iter() {
         if !head.headers.is_hop_by_hop(name) {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| IncompleteResponse::Answer)?;
-            let value = HeaderValue::from_bytes(value).map_err(|_| IncompleteResponse::Answer)?;
+            let name =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|_| IncompleteResponse::BrokenResponse)?;
+            let value = HeaderValue::from_bytes(value).map_err(|_| IncompleteResponse::BrokenResponse)?;
             response.headers_mut().append(name, value);
         }
     }

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::stream::{End, Stream, StreamPermit};
+use super::stream::{Stream, StreamEnd, StreamPermit};
 
 /// Streams that may be open at a time on one connection, and that are worked on at a time: a client that resets its
 /// streams gets no more work out of us than one that waits.
@@ -27,28 +27,28 @@ pub(super) const MAX_STREAMS: u32 = 100;
 /// connection: a flood of resets can be slow, too.
 const MAX_ABANDONED: u32 = 100;
 /// How long a client has to acknowledge that an idle connection ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+const GOAWAY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Of a connection whose end is beyond all clocks: a year.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
+type AcceptedStream = (Request<RecvStream>, SendResponse<Bytes>);
 
 /// How a connection came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum SessionEnd {
     /// One side said goodbye, or the client went away.
     Closed,
     /// The client broke or abused the protocol.
     Broken,
     /// The client did not answer our goodbye.
-    Silent,
+    Unresponsive,
 }
 
-impl Ending {
-    pub(super) fn of(error: &h2::Error) -> Self {
+impl SessionEnd {
+    pub(super) fn from_error(error: &h2::Error) -> Self {
         match error.is_library() {
-            true => Ending::Broken,
-            false => Ending::Closed,
+            true => SessionEnd::Broken,
+            false => SessionEnd::Closed,
         }
     }
 }
@@ -58,9 +58,9 @@ pub(super) struct Session {
     gateway: Rc<Gateway>,
     lifecycle: Lifecycle,
     peer: Peer,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     timeouts: Timeouts,
-    streams: JoinSet<End>,
+    streams: JoinSet<StreamEnd>,
     abandoned: u32,
     panicked: bool,
 }
@@ -77,7 +77,7 @@ impl Session {
             gateway,
             lifecycle,
             peer,
-            room,
+            capacity: room,
             timeouts,
             streams: JoinSet::new(),
             abandoned: 0,
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Serves streams until the connection ends.
-    pub(super) async fn run<T>(&mut self, mut connection: Connection<T, Bytes>) -> Ending
+    pub(super) async fn run<T>(&mut self, mut connection: Connection<T, Bytes>) -> SessionEnd
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
@@ -94,7 +94,7 @@ impl Session {
         let mut leaving = false;
         let begin = Instant::now();
         let mut deadline = begin + self.timeouts.client_idle;
-        let old = begin.checked_add(self.gateway.random.vary(self.timeouts.connection_age));
+        let old = begin.checked_add(self.gateway.random.jitter(self.timeouts.connection_age));
         let old = old.unwrap_or_else(|| begin + FOREVER);
         loop {
             let full = self.streams.len() >= MAX_STREAMS as usize;
@@ -102,47 +102,47 @@ impl Session {
             // lame.
             let last_call = if served { Phase::Retiring } else { Phase::Draining };
             tokio::select! {
-                accepted = next(&mut connection, full) => match accepted {
+                accepted = next_stream(&mut connection, full) => match accepted {
                     Ok(Some(accepted)) => {
                         served = true;
-                        self.open(accepted);
+                        self.open_stream(accepted);
                     }
-                    Ok(None) => return Ending::Closed,
-                    Err(error) => return Ending::of(&error),
+                    Ok(None) => return SessionEnd::Closed,
+                    Err(error) => return SessionEnd::from_error(&error),
                 },
                 Some(ended) = self.streams.join_next(), if !self.streams.is_empty() => {
-                    self.count(ended);
+                    self.record_end(ended);
                     if self.abandoned > MAX_ABANDONED {
                         connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-                        let _ = timeout(FAREWELL, closed(&mut connection)).await;
-                        return Ending::Broken;
+                        let _ = timeout(GOAWAY_TIMEOUT, wait_closed(&mut connection)).await;
+                        return SessionEnd::Broken;
                     }
-                    deadline = Instant::now() + if leaving { FAREWELL } else { self.timeouts.client_idle };
+                    deadline = Instant::now() + if leaving { GOAWAY_TIMEOUT } else { self.timeouts.client_idle };
                 }
-                () = self.lifecycle.reached(last_call), if !leaving => {
+                () = self.lifecycle.wait_for(last_call), if !leaving => {
                     leaving = true;
                     connection.graceful_shutdown();
-                    deadline = Instant::now() + FAREWELL;
+                    deadline = Instant::now() + GOAWAY_TIMEOUT;
                 }
                 () = sleep_until(old), if served && !leaving => {
                     leaving = true;
                     connection.graceful_shutdown();
-                    deadline = Instant::now() + FAREWELL;
+                    deadline = Instant::now() + GOAWAY_TIMEOUT;
                 }
                 () = sleep_until(deadline), if self.streams.is_empty() => {
                     if std::mem::replace(&mut leaving, true) {
-                        return Ending::Silent;
+                        return SessionEnd::Unresponsive;
                     }
                     connection.graceful_shutdown();
-                    deadline = Instant::now() + FAREWELL;
+                    deadline = Instant::now() + GOAWAY_TIMEOUT;
                 }
             }
         }
     }
 
-    fn open(&mut self, (request, respond): Accepted) {
-        let room = match Arc::clone(&self.room).try_acquire_owned() {
-            _ if self.streams.is_empty() => StreamPermit::OfTheConnection,
+    fn open_stream(&mut self, (request, respond): AcceptedStream) {
+        let room = match Arc::clone(&self.capacity).try_acquire_owned() {
+            _ if self.streams.is_empty() => StreamPermit::Exclusive,
             Ok(permit) => StreamPermit::Shared(permit),
             Err(_) => StreamPermit::None,
         };
@@ -151,23 +151,23 @@ impl Session {
             lifecycle: self.lifecycle.clone(),
             peer: self.peer.clone(),
             respond,
-            patience: self.timeouts.client_idle,
+            write_timeout: self.timeouts.client_idle,
         };
         self.streams.spawn_local(stream.serve(request, room));
     }
 
-    fn count(&mut self, ended: Result<End, JoinError>) {
+    fn record_end(&mut self, ended: Result<StreamEnd, JoinError>) {
         match ended {
-            Ok(End::Answered) => self.abandoned = self.abandoned.saturating_sub(1),
-            Ok(End::Abandoned) => self.abandoned = self.abandoned.saturating_add(1),
+            Ok(StreamEnd::Responded) => self.abandoned = self.abandoned.saturating_sub(1),
+            Ok(StreamEnd::Abandoned) => self.abandoned = self.abandoned.saturating_add(1),
             Err(error) => self.panicked |= error.is_panic(),
         }
     }
 
     /// Waits for the streams of a connection that has ended, which notice that; says whether one has panicked.
-    pub(super) async fn end(mut self) -> bool {
+    pub(super) async fn finish(mut self) -> bool {
         while let Some(ended) = self.streams.join_next().await {
-            self.count(ended);
+            self.record_end(ended);
         }
         self.panicked
     }
@@ -175,19 +175,22 @@ impl Session {
 
 /// Moves the connection's bytes until there is a new stream; `None` at its end. While it is `full`, streams that the
 /// client opens wait.
-async fn next<T>(connection: &mut Connection<T, Bytes>, full: bool) -> Result<Option<Accepted>, h2::Error>
+async fn next_stream<T>(
+    connection: &mut Connection<T, Bytes>,
+    full: bool,
+) -> Result<Option<AcceptedStream>, h2::Error>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     if full {
-        closed(connection).await?;
+        wait_closed(connection).await?;
         return Ok(None);
     }
     connection.accept().await.transpose()
 }
 
 /// Moves the connection's bytes until its end.
-async fn closed<T>(connection: &mut Connection<T, Bytes>) -> Result<(), h2::Error>
+async fn wait_closed<T>(connection: &mut Connection<T, Bytes>) -> Result<(), h2::Error>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {

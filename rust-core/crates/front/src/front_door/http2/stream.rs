@@ -7,10 +7,10 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{Method, Request};
-use proofgate_base::answer::AnswerOptions;
+use proofgate_base::answer::ResponseOptions;
 use proofgate_base::client::ClientStream;
 use proofgate_base::lifecycle::Lifecycle;
-use proofgate_base::memory::Exhausted;
+use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
 use proofgate_base::routing::Peer;
 use proofgate_exchange::gateway::Gateway;
@@ -24,12 +24,12 @@ use super::response::{IncompleteResponse, relay};
 use crate::connection;
 
 /// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.
-const PIPE: usize = 16 * 1024 + 256;
+const PIPE_BYTES: usize = 16 * 1024 + 256;
 /// Bytes of memory that a stream takes besides its exchange: the pipe both ways, a piece that is read from it, and what
 /// waits for the client to take it.
-const MEMORY: usize = 64 * 1024;
+const STREAM_MEMORY_BYTES: usize = 64 * 1024;
 
-const NO_ROOM: Rejection = Rejection::new(
+const NO_CAPACITY: Rejection = Rejection::new(
     503,
     "overloaded",
     "The gateway has reached its limit of concurrent requests. Try again later.",
@@ -38,7 +38,7 @@ const NO_ROOM: Rejection = Rejection::new(
 /// A stream's share of what may be served at a time.
 pub(super) enum StreamPermit {
     /// It is the only one of its connection, which has its own.
-    OfTheConnection,
+    Exclusive,
     /// Out of what all connections share; given back at the end.
     Shared(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
     /// There is none left.
@@ -46,9 +46,9 @@ pub(super) enum StreamPermit {
 }
 
 /// How a stream ended.
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// Its answer has begun at least.
-    Answered,
+    Responded,
     /// Its client gave it up before that.
     Abandoned,
 }
@@ -60,26 +60,26 @@ pub(super) struct Stream {
     pub(super) peer: Peer,
     pub(super) respond: SendResponse<Bytes>,
     /// How long a client may leave a piece of an answer untaken.
-    pub(super) patience: Duration,
+    pub(super) write_timeout: Duration,
 }
 
 impl Stream {
     /// Serves the stream's one request.
-    pub(super) async fn serve(mut self, request: Request<RecvStream>, room: StreamPermit) -> End {
+    pub(super) async fn serve(mut self, request: Request<RecvStream>, room: StreamPermit) -> StreamEnd {
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
         let mut head = Vec::with_capacity(1024);
-        let memory = self.gateway.buffers.budget.share(MEMORY);
+        let memory = self.gateway.buffers.budget.reserve(STREAM_MEMORY_BYTES);
         let written = match (&room, &memory) {
-            (StreamPermit::None, _) | (_, Err(Exhausted)) => Err(NO_ROOM),
+            (StreamPermit::None, _) | (_, Err(MemoryExhausted)) => Err(NO_CAPACITY),
             _ => write_head(parts, body.is_end_stream(), &mut head),
         };
         let chunked = match written {
             Ok(chunked) => chunked,
             Err(rejection) => return self.refuse(&rejection, head_only).await,
         };
-        let limits = self.gateway.catalog().terms.limits;
-        let (near, far) = duplex(PIPE);
+        let limits = self.gateway.catalog().settings.limits;
+        let (near, far) = duplex(PIPE_BYTES);
         let served = connection::serve(
             Rc::clone(&self.gateway),
             ClientStream::Http2(far),
@@ -98,54 +98,54 @@ impl Stream {
             tokio::select! {
                 biased;
                 stopped = sent => Err(stopped),
-                end = self.answer(&mut answer, head_only) => Ok(end),
+                end = self.send_response(&mut answer, head_only) => Ok(end),
             }
         };
         // In this order, because a drain closes a pipe in which it finds no request yet.
         let (ended, ()) = tokio::join!(biased; carried, served);
         match ended {
             Ok(end) => end,
-            Err(IncompleteRequest::Client) => End::Abandoned,
+            Err(IncompleteRequest::Client) => StreamEnd::Abandoned,
             Err(IncompleteRequest::Malformed) => {
                 self.gateway
-                    .reject(&MALFORMED, RejectedRequest::of(&self.peer))
+                    .reject(&MALFORMED, RejectedRequest::from_peer(&self.peer))
                     .await;
-                End::Abandoned
+                StreamEnd::Abandoned
             }
             Err(IncompleteRequest::Rejected(refusal)) => self.refuse(&refusal.into(), head_only).await,
         }
     }
 
     /// Refuses a request that cannot be served through a pipe.
-    async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> End {
+    async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> StreamEnd {
         let id = self
             .gateway
-            .reject(rejection, RejectedRequest::of(&self.peer))
+            .reject(rejection, RejectedRequest::from_peer(&self.peer))
             .await;
-        let options = AnswerOptions {
+        let options = ResponseOptions {
             close: false,
             head_only,
             extra: b"",
             family: Family::default(),
         };
         let mut answer = Vec::new();
-        rejection.answer().write(id.as_str(), options, &mut answer);
-        self.answer(&mut &answer[..], head_only).await
+        rejection.to_response().write(id.as_str(), options, &mut answer);
+        self.send_response(&mut &answer[..], head_only).await
     }
 
     /// Sends an answer; one that breaks off ends in a reset, so that it never looks finished.
-    async fn answer(&mut self, source: &mut (impl AsyncRead + Unpin), head_only: bool) -> End {
-        let reason = match relay(source, &mut self.respond, head_only, self.patience).await {
-            Ok(()) | Err(IncompleteResponse::Client) => return End::Answered,
-            Err(IncompleteResponse::Unanswered) => return End::Abandoned,
-            Err(IncompleteResponse::Window) => Reason::CANCEL,
-            Err(IncompleteResponse::Answer) => {
+    async fn send_response(&mut self, source: &mut (impl AsyncRead + Unpin), head_only: bool) -> StreamEnd {
+        let reason = match relay(source, &mut self.respond, head_only, self.write_timeout).await {
+            Ok(()) | Err(IncompleteResponse::Client) => return StreamEnd::Responded,
+            Err(IncompleteResponse::NotStarted) => return StreamEnd::Abandoned,
+            Err(IncompleteResponse::WindowTimeout) => Reason::CANCEL,
+            Err(IncompleteResponse::BrokenResponse) => {
                 // A reset discards what is not sent yet: lets the connection send what there is.
                 tokio::task::yield_now().await;
                 Reason::INTERNAL_ERROR
             }
         };
         self.respond.send_reset(reason);
-        End::Answered
+        StreamEnd::Responded
     }
 }

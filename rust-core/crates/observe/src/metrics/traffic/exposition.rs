@@ -6,14 +6,14 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-use proofgate_prices::NANODOLLARS;
+use proofgate_prices::NANODOLLARS_PER_DOLLAR;
 
-use super::{Dollars, Durations, Latency, Listed, PublishedSeries, RequestOutcome, Series};
+use super::{Dollars, Durations, Latency, PublishedSeries, RequestOutcome, Series, SeriesSnapshot};
 
 /// Exposes the series; the registry adds its prefix to their names.
 impl Collector for PublishedSeries {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Listed { series, latencies } = self.list();
+        let SeriesSnapshot { series, latencies } = self.snapshot();
         let mut requests = encoder.encode_descriptor(
             "requests",
             "Requests of known tenants, by outcome; without a model if it was not known",
@@ -82,7 +82,7 @@ impl Collector for PublishedSeries {
 
 impl PublishedSeries {
     /// A copy: writing it out takes long, and the table must not be kept from being shown meanwhile.
-    pub(super) fn list(&self) -> Listed {
+    pub(super) fn snapshot(&self) -> SeriesSnapshot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -113,7 +113,7 @@ impl Latency {
 impl EncodeMetric for Dollars<'_> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         // Counted as integers; only what is shown is a floating-point number, as Prometheus keeps it.
-        let dollars = self.0.get() as f64 / NANODOLLARS as f64;
+        let dollars = self.0.get() as f64 / NANODOLLARS_PER_DOLLAR as f64;
         encoder.encode_counter::<NoLabelSet, _, u64>(&dollars, None)
     }
 

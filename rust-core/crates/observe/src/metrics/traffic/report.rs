@@ -2,19 +2,19 @@
 
 use serde::Serialize;
 
-use proofgate_base::single_writer::{FINE, Histogram};
+use proofgate_base::single_writer::{FINE_BUCKETS, Histogram};
 
-use super::{Latency, Listed, PublishedSeries, RequestOutcome, Series};
+use super::{Latency, PublishedSeries, RequestOutcome, Series, SeriesSnapshot};
 
 /// All series.
 #[derive(Serialize)]
-pub struct Report {
-    tenants: Vec<OfTenant>,
-    models: Vec<OfModel>,
+pub struct TrafficReport {
+    tenants: Vec<TenantTraffic>,
+    models: Vec<ModelTraffic>,
 }
 
 #[derive(Serialize)]
-struct OfTenant {
+struct TenantTraffic {
     tenant: String,
     /// Empty, as the provider, where it was not known.
     model: String,
@@ -27,7 +27,7 @@ struct OfTenant {
 }
 
 #[derive(Serialize)]
-struct OfModel {
+struct ModelTraffic {
     model: String,
     provider: String,
     exchange: Durations,
@@ -44,19 +44,19 @@ struct Durations {
 
 impl PublishedSeries {
     /// All series as they are now.
-    pub fn report(&self) -> Report {
-        let Listed { series, latencies } = self.list();
-        Report {
-            tenants: series.iter().map(|series| of_tenant(series)).collect(),
-            models: latencies.iter().map(|latency| of_model(latency)).collect(),
+    pub fn report(&self) -> TrafficReport {
+        let SeriesSnapshot { series, latencies } = self.snapshot();
+        TrafficReport {
+            tenants: series.iter().map(|series| tenant_traffic(series)).collect(),
+            models: latencies.iter().map(|latency| model_traffic(latency)).collect(),
         }
     }
 }
 
-fn of_tenant(series: &Series) -> OfTenant {
+fn tenant_traffic(series: &Series) -> TenantTraffic {
     let requests =
         RequestOutcome::ALL.map(|outcome| (outcome.as_str(), series.requests[outcome as usize].get()));
-    OfTenant {
+    TenantTraffic {
         tenant: series.tenant.to_string(),
         model: series.model.to_string(),
         provider: series.provider.to_string(),
@@ -67,8 +67,8 @@ fn of_tenant(series: &Series) -> OfTenant {
     }
 }
 
-fn of_model(latency: &Latency) -> OfModel {
-    OfModel {
+fn model_traffic(latency: &Latency) -> ModelTraffic {
+    ModelTraffic {
         model: latency.model.to_string(),
         provider: latency.provider.to_string(),
         exchange: durations(latency.kinds.each_ref().map(|kind| &kind.request)),
@@ -78,9 +78,9 @@ fn of_model(latency: &Latency) -> OfModel {
 
 /// Streams and others together, in the buckets that OpenTelemetry's conventions for generative AI advise: those below
 /// their first bound are one.
-fn durations(kinds: [&Histogram<FINE>; 2]) -> Durations {
+fn durations(kinds: [&Histogram<FINE_BUCKETS>; 2]) -> Durations {
     const FIRST_BOUND: f64 = 0.01;
-    let found = kinds.map(Histogram::get);
+    let found = kinds.map(Histogram::snapshot);
     let mut bounds = Vec::new();
     let mut counts = Vec::new();
     let mut below = 0;

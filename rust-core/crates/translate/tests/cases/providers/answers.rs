@@ -15,7 +15,7 @@ fn betas_and_their_fields_go_to_bedrock_together() {
     };
     let mut out = Vec::new();
     let beta = "context-management-2025-06-27";
-    anthropic_invoke::request(body.to_string().as_bytes(), &target, &[beta], &mut out).unwrap();
+    anthropic_invoke::translate_request(body.to_string().as_bytes(), &target, &[beta], &mut out).unwrap();
     let written: Value = serde_json::from_slice(&out).unwrap();
     Row {
         about: "07: a beta and its field",
@@ -36,14 +36,21 @@ fn answers_that_are_valid_are_answers() {
         "message": {"role": "assistant", "content": null, "tool_calls": [call]}}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 20, "total_tokens": 29}});
     let mut out = Vec::new();
-    anthropic_openai::answer(cut.to_string().as_bytes(), &Asked::default(), &mut out).unwrap();
+    anthropic_openai::translate_response(cut.to_string().as_bytes(), &RequestContext::default(), &mut out)
+        .unwrap();
     heard("18: cut within a call, it ends at its limit", out).has(&[("/stop_reason", json!("max_tokens"))]);
 
     let drawn = json!({"candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [
         {"text": "a line"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]}}],
         "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 20, "totalTokenCount": 29}});
     let mut out = Vec::new();
-    openai_gemini::answer(drawn.to_string().as_bytes(), &Asked::default(), 1, &mut out).unwrap();
+    openai_gemini::translate_response(
+        drawn.to_string().as_bytes(),
+        &RequestContext::default(),
+        1,
+        &mut out,
+    )
+    .unwrap();
     heard("32: a picture", out).has(&[
         ("/choices/0/message/content", json!("a line")),
         ("/choices/0/message/images/0/type", json!("image_url")),

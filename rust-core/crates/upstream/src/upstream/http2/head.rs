@@ -9,13 +9,13 @@ use proofgate_wire::{ProtocolError, encode};
 
 /// Fields that may stay in the table of a session, because they are alike in all requests and no secret (RFC 7541 section
 /// 7.1.3).
-const SHARED: [&str; 4] = ["accept", "accept-encoding", "content-type", "user-agent"];
+const COMMON_HEADERS: [&str; 4] = ["accept", "accept-encoding", "content-type", "user-agent"];
 
 /// Reads the head of a request of ours. Says also how long its body is, where it says that itself.
 ///
 /// # Errors
 /// It holds what no head of ours does, or what has no place in HTTP/2.
-pub(super) fn request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, Option<u64>)> {
+pub(super) fn parse_request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, Option<u64>)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let head = head.strip_suffix(b"\r\n\r\n").ok_or_else(invalid)?;
     let mut lines = head.split(|&byte| byte == b'\n').map(trim);
@@ -43,7 +43,7 @@ pub(super) fn request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, O
                 continue;
             }
             CONTENT_LENGTH => length = value.to_str().ok().and_then(|length| length.parse().ok()),
-            _ => value.set_sensitive(!SHARED.contains(&name.as_str())),
+            _ => value.set_sensitive(!COMMON_HEADERS.contains(&name.as_str())),
         }
         request.headers_mut().append(name, value);
     }
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_head_of_a_request_has_its_target_in_pseudo_fields_and_hides_what_may_be_secret() {
         let head = format!("{HEAD}Content-Length: 7\r\n\r\n");
-        let (request, length) = request(head.as_bytes(), true).unwrap();
+        let (request, length) = parse_request(head.as_bytes(), true).unwrap();
         assert_eq!(length, Some(7));
         let uri = "https://provider.test:8443/v1/models/a%3Ab:generate?alt=sse";
         assert_eq!(request.uri(), uri);
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_body_in_chunks_has_no_length_and_no_coding() {
         let head = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n");
-        let (request, length) = request(head.as_bytes(), false).unwrap();
+        let (request, length) = parse_request(head.as_bytes(), false).unwrap();
         assert_eq!((length, request.uri().scheme_str()), (None, Some("http")));
         assert!(!request.headers().contains_key(TRANSFER_ENCODING));
     }
@@ -134,7 +134,7 @@ mod tests {
     fn a_request_without_a_body_ends_with_its_head() {
         for method in ["GET", "DELETE", "POST"] {
             let head = format!("{method} /v1/files/file-1 HTTP/1.1\r\nHost: provider.test\r\n\r\n");
-            let (request, length) = request(head.as_bytes(), true).unwrap();
+            let (request, length) = parse_request(head.as_bytes(), true).unwrap();
             assert_eq!((request.method().as_str(), length), (method, Some(0)));
             assert_eq!(request.uri().path(), "/v1/files/file-1");
         }

@@ -10,10 +10,10 @@ pub(super) const STREAM_WINDOW: u32 = 128 * 1024;
 pub(super) const SESSION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
 /// What `h2` may spend on small DATA frames that wait for their clients: all windows may be full of such with 64 bytes, the
 /// events of a stream for example.
-pub(super) const SMALL_FRAMES: usize = 3 * SESSION_WINDOW as usize;
+pub(super) const MAX_SMALL_FRAME_BYTES: usize = 3 * SESSION_WINDOW as usize;
 /// Bytes of one request that may wait for the session.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
 /// Bytes of the fields of an answer, as HTTP/2 counts them.
-pub(super) const HEADER_LIST: u32 = 64 * 1024;
+pub(super) const MAX_HEADER_LIST_BYTES: u32 = 64 * 1024;
 /// Streams that the provider broke; one more ends the session.
 pub(super) const MAX_BROKEN_STREAMS: usize = 100;

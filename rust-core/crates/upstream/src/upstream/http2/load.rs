@@ -6,19 +6,23 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 /// What a session carries.
-pub(super) struct Load {
+pub(super) struct SessionLoad {
     pub(super) streams: Cell<usize>,
     /// Whether it has been given a stream since the second began.
-    pub(super) used: Cell<bool>,
-    pub(super) room: Rc<Notify>,
+    pub(super) recently_used: Cell<bool>,
+    pub(super) capacity: Rc<Notify>,
 }
 
 /// A stream's place in its session; released when it is dropped.
-pub(super) struct Place(pub(super) Rc<Load>);
+pub(super) struct StreamSlot(pub(super) Rc<SessionLoad>);
 
-impl Drop for Place {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
-        let Load { streams, room, .. } = &*self.0;
+        let SessionLoad {
+            streams,
+            capacity: room,
+            ..
+        } = &*self.0;
         streams.set(streams.get().saturating_sub(1));
         room.notify_one();
     }

@@ -18,24 +18,25 @@ use tokio::task::spawn_local;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use super::limits::{
-    HEADER_LIST, MAX_BROKEN_STREAMS, MAX_STREAMS, SEND_BUFFER, SESSION_WINDOW, SMALL_FRAMES, STREAM_WINDOW,
+    MAX_BROKEN_STREAMS, MAX_HEADER_LIST_BYTES, MAX_SMALL_FRAME_BYTES, MAX_STREAMS, SEND_BUFFER,
+    SESSION_WINDOW, STREAM_WINDOW,
 };
-use super::load::{Load, Place};
+use super::load::{SessionLoad, StreamSlot};
 use super::stream::Http2Stream;
 
 /// How often a session with requests under way is asked for a sign of life, and how long it has for one: a network that has
 /// lost a connection tells nobody.
-const PING: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The sessions with a provider.
 pub(crate) struct Sessions {
     open: RefCell<Vec<Session>>,
     /// How many there may be.
-    most: usize,
+    max_sessions: usize,
     /// Held by whoever waits for a stream or makes a session: many requests at once share one.
-    turn: Semaphore,
+    establish_lock: Semaphore,
     /// There may be room for one stream more.
-    room: Rc<Notify>,
+    capacity: Rc<Notify>,
     /// Whether the provider chose HTTP/1.1 when it was asked last.
     chose_http1: Cell<bool>,
 }
@@ -44,9 +45,9 @@ pub(crate) struct Sessions {
 pub(crate) struct Session {
     requests: SendRequest<Bytes>,
     over_tls: bool,
-    load: Rc<Load>,
+    load: Rc<SessionLoad>,
     idle_since: Instant,
-    carried: Rc<dyn Close>,
+    connection: Rc<dyn Close>,
 }
 
 /// A connection whose bytes a task carries.
@@ -56,23 +57,23 @@ trait Close {
 }
 
 /// The connection of a session; `None` once it is closed.
-struct Carried<T>(RefCell<Option<Connection<T, Bytes>>>)
+struct DrivenConnection<T>(RefCell<Option<Connection<T, Bytes>>>)
 where
     T: AsyncRead + AsyncWrite + Unpin;
 
 impl Sessions {
     pub(crate) fn new(most: usize) -> Self {
         Sessions {
-            most,
+            max_sessions: most,
             open: RefCell::default(),
-            turn: Semaphore::new(1),
-            room: Rc::default(),
+            establish_lock: Semaphore::new(1),
+            capacity: Rc::default(),
             chose_http1: Cell::default(),
         }
     }
 
     /// A stream of a session that has room for it.
-    pub(crate) fn stream(&self) -> Option<Http2Stream> {
+    pub(crate) fn acquire_stream(&self) -> Option<Http2Stream> {
         let mut open = self.open.borrow_mut();
         let mut at = 0;
         while let Some(session) = open.get_mut(at) {
@@ -80,8 +81,8 @@ impl Sessions {
                 open.remove(at);
                 continue;
             }
-            if session.has_room() {
-                return Some(session.stream());
+            if session.has_capacity() {
+                return Some(session.open_stream());
             }
             at += 1;
         }
@@ -93,31 +94,34 @@ impl Sessions {
     ///
     /// # Errors
     /// Those of `make`.
-    pub(crate) async fn stream_or<T>(&self, make: impl AsyncFn() -> io::Result<T>) -> io::Result<T>
+    pub(crate) async fn acquire_stream_or_connect<T>(
+        &self,
+        make: impl AsyncFn() -> io::Result<T>,
+    ) -> io::Result<T>
     where
         T: From<Http2Stream>,
     {
         if self.chose_http1.get() {
             return make().await;
         }
-        let turn = self.turn.acquire().await.map_err(io::Error::other)?;
+        let turn = self.establish_lock.acquire().await.map_err(io::Error::other)?;
         loop {
-            if let Some(stream) = self.stream() {
+            if let Some(stream) = self.acquire_stream() {
                 return Ok(stream.into());
             }
             if self.chose_http1.get() {
                 drop(turn);
                 return make().await;
             }
-            if self.open.borrow().len() < self.most {
+            if self.open.borrow().len() < self.max_sessions {
                 return make().await;
             }
-            self.room.notified().await;
+            self.capacity.notified().await;
         }
     }
 
     /// Notes which protocol the provider chose.
-    pub(crate) fn chose(&self, http1: bool) {
+    pub(crate) fn record_protocol(&self, http1: bool) {
         self.chose_http1.set(http1);
     }
 
@@ -126,7 +130,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The provider does not speak HTTP/2, or goes away.
-    pub(crate) async fn begin<T>(&self, connection: T, over_tls: bool) -> io::Result<Session>
+    pub(crate) async fn establish<T>(&self, connection: T, over_tls: bool) -> io::Result<Session>
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
     {
@@ -143,27 +147,27 @@ impl Sessions {
             }
         })
         .await?;
-        let load = Rc::new(Load {
+        let load = Rc::new(SessionLoad {
             streams: Cell::default(),
-            used: Cell::default(),
-            room: Rc::clone(&self.room),
+            recently_used: Cell::default(),
+            capacity: Rc::clone(&self.capacity),
         });
-        let life = connection.ping_pong().map(Life::new);
-        let carried = Rc::new(Carried(RefCell::new(Some(connection))));
-        spawn_local(carry(Rc::clone(&carried), life, Rc::clone(&load)));
+        let life = connection.ping_pong().map(KeepAlive::new);
+        let carried = Rc::new(DrivenConnection(RefCell::new(Some(connection))));
+        spawn_local(drive(Rc::clone(&carried), life, Rc::clone(&load)));
         Ok(Session {
             requests,
             over_tls,
             load,
             idle_since: Instant::now(),
-            carried,
+            connection: carried,
         })
     }
 
     /// Keeps a session for the next requests.
-    pub(crate) fn keep(&self, session: Session) {
+    pub(crate) fn insert(&self, session: Session) {
         self.open.borrow_mut().push(session);
-        self.room.notify_one();
+        self.capacity.notify_one();
     }
 
     /// How many sessions take requests.
@@ -176,7 +180,7 @@ impl Sessions {
     /// Ends sessions that carry nothing and have not for `limit`; to be called once a second.
     pub(crate) fn close_expired(&self, now: Instant, limit: Duration) {
         self.open.borrow_mut().retain_mut(|session| {
-            if session.load.used.take() || session.load.streams.get() > 0 {
+            if session.load.recently_used.take() || session.load.streams.get() > 0 {
                 session.idle_since = now;
             }
             session.is_open() && now.saturating_duration_since(session.idle_since) < limit
@@ -184,28 +188,30 @@ impl Sessions {
     }
 
     /// Closes the session that has carried nothing for longest, at once; `false` when each of them carries something.
-    pub(crate) fn close_one(&self) -> bool {
+    pub(crate) fn close_idlest(&self) -> bool {
         let mut open = self.open.borrow_mut();
         let idle = open.iter().enumerate();
         let idle = idle.filter(|(_, session)| session.load.streams.get() == 0);
-        let oldest = idle.min_by_key(|(_, session)| (session.load.used.get(), session.idle_since));
+        let oldest = idle.min_by_key(|(_, session)| (session.load.recently_used.get(), session.idle_since));
         let Some(oldest) = oldest.map(|(at, _)| at) else {
             return false;
         };
         let Session {
-            requests, carried, ..
+            requests,
+            connection: carried,
+            ..
         } = open.remove(oldest);
         // Without anybody who could send a request on it, it takes leave.
         drop(requests);
         carried.close();
-        self.room.notify_one();
+        self.capacity.notify_one();
         true
     }
 
     /// Gives no stream of these sessions any more; they end with the requests that they carry.
     pub(crate) fn clear(&self) {
         self.open.borrow_mut().clear();
-        self.room.notify_one();
+        self.capacity.notify_one();
     }
 }
 
@@ -216,16 +222,16 @@ impl Session {
         !matches!(self.requests.poll_ready(&mut context), Poll::Ready(Err(_)))
     }
 
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         let most = self.requests.current_max_send_streams().min(MAX_STREAMS);
         self.load.streams.get() < most
     }
 
-    pub(crate) fn stream(&self) -> Http2Stream {
+    pub(crate) fn open_stream(&self) -> Http2Stream {
         let load = &self.load;
         load.streams.set(load.streams.get().saturating_add(1));
-        load.used.set(true);
-        let place = Place(Rc::clone(load));
+        load.recently_used.set(true);
+        let place = StreamSlot(Rc::clone(load));
         Http2Stream::new(self.requests.clone(), self.over_tls, place)
     }
 }
@@ -237,8 +243,8 @@ fn settings() -> Builder {
         .enable_push(false)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(SESSION_WINDOW)
-        .data_frame_budget(SMALL_FRAMES)
-        .max_header_list_size(HEADER_LIST)
+        .data_frame_budget(MAX_SMALL_FRAME_BYTES)
+        .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .max_send_buffer_size(SEND_BUFFER)
         .max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
         // None before the provider has said how many it takes.
@@ -246,7 +252,7 @@ fn settings() -> Builder {
     settings
 }
 
-impl<T> Close for Carried<T>
+impl<T> Close for DrivenConnection<T>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -261,7 +267,7 @@ where
 }
 
 /// Moves a session's bytes until its end: it ends by itself when nobody has it any more and its streams have ended.
-async fn carry<T>(carried: Rc<Carried<T>>, mut life: Option<Life>, load: Rc<Load>)
+async fn drive<T>(carried: Rc<DrivenConnection<T>>, mut life: Option<KeepAlive>, load: Rc<SessionLoad>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -276,50 +282,50 @@ where
         }
         let now = connection.max_concurrent_send_streams();
         if now > std::mem::replace(&mut most, now) {
-            load.room.notify_one();
+            load.capacity.notify_one();
         }
         match &mut life {
-            Some(life) => life.poll_lost(context, load.streams.get() > 0),
+            Some(life) => life.poll_timeout(context, load.streams.get() > 0),
             None => Poll::Pending,
         }
     })
     .await;
     // Its streams learn of the end first.
     drop(carried.0.borrow_mut().take());
-    load.room.notify_one();
+    load.capacity.notify_one();
 }
 
 /// Asks a session for signs of life.
-struct Life {
+struct KeepAlive {
     pings: PingPong,
     tick: Interval,
-    asked: bool,
+    ping_pending: bool,
 }
 
-impl Life {
+impl KeepAlive {
     fn new(pings: PingPong) -> Self {
-        let mut tick = interval_at(tokio::time::Instant::now() + PING, PING);
+        let mut tick = interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Life {
+        KeepAlive {
             pings,
             tick,
-            asked: false,
+            ping_pending: false,
         }
     }
 
     /// Ready when the other side has not answered in time.
-    fn poll_lost(&mut self, context: &mut Context<'_>, is_busy: bool) -> Poll<()> {
+    fn poll_timeout(&mut self, context: &mut Context<'_>, is_busy: bool) -> Poll<()> {
         loop {
-            if self.asked && self.pings.poll_pong(context).is_ready() {
-                self.asked = false;
+            if self.ping_pending && self.pings.poll_pong(context).is_ready() {
+                self.ping_pending = false;
             }
             if self.tick.poll_tick(context).is_pending() {
                 return Poll::Pending;
             }
-            if self.asked {
+            if self.ping_pending {
                 return Poll::Ready(());
             }
-            self.asked = is_busy && self.pings.send_ping(Ping::opaque()).is_ok();
+            self.ping_pending = is_busy && self.pings.send_ping(Ping::opaque()).is_ok();
         }
     }
 }

@@ -28,9 +28,9 @@ async fn quiet(connection: DuplexStream, streams: u32) {
 async fn begin(sessions: &Sessions, streams: u32) -> io::Result<Http2Stream> {
     let (near, far) = duplex(1 << 16);
     spawn_local(quiet(far, streams));
-    let session = sessions.begin(near, true).await?;
-    let stream = session.stream();
-    sessions.keep(session);
+    let session = sessions.establish(near, true).await?;
+    let stream = session.open_stream();
+    sessions.insert(session);
     Ok(stream)
 }
 
@@ -47,16 +47,16 @@ async fn a_session_that_gives_no_sign_of_life_ends_and_one_that_does_goes_on() {
         let (near, mut far) = duplex(1 << 16);
         // It begins well: empty SETTINGS.
         far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
-        let dead = sessions.begin(near, true).await.unwrap();
-        let mut stream = dead.stream();
-        stream.begin(HEAD).unwrap();
-        let ended = timeout(PING * 3, answer(&mut stream)).await;
+        let dead = sessions.establish(near, true).await.unwrap();
+        let mut stream = dead.open_stream();
+        stream.send_head(HEAD).unwrap();
+        let ended = timeout(PING_INTERVAL * 3, answer(&mut stream)).await;
         assert!(ended.expect("it waits for ever").is_err());
         assert!(!stream.is_unprocessed());
 
         let mut stream = begin(&sessions, 10).await.unwrap();
-        stream.begin(HEAD).unwrap();
-        assert!(timeout(PING * 30, answer(&mut stream)).await.is_err());
+        stream.send_head(HEAD).unwrap();
+        assert!(timeout(PING_INTERVAL * 30, answer(&mut stream)).await.is_err());
     })
     .await;
 }
@@ -67,9 +67,9 @@ async fn a_session_that_carries_nothing_is_asked_for_nothing_and_expires() {
         let sessions = Sessions::new(1);
         let (near, mut far) = duplex(1 << 16);
         far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
-        let session = sessions.begin(near, true).await.unwrap();
-        sessions.keep(session);
-        sleep(PING * 30).await;
+        let session = sessions.establish(near, true).await.unwrap();
+        sessions.insert(session);
+        sleep(PING_INTERVAL * 30).await;
         assert_eq!(sessions.count(), 1);
         let (now, limit) = (Instant::now(), Duration::from_secs(30));
         sessions.close_expired(now, limit);
@@ -90,22 +90,22 @@ async fn a_session_is_closed_at_once_to_make_room_unless_it_carries_something() 
         let sessions = Sessions::new(2);
         let (near, mut far) = duplex(1 << 16);
         far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
-        let session = sessions.begin(near, true).await.unwrap();
-        sessions.keep(session);
+        let session = sessions.establish(near, true).await.unwrap();
+        sessions.insert(session);
         let used = begin(&sessions, 1).await.unwrap();
-        let also_used = sessions.stream().expect("one of them is idle");
-        assert!(!sessions.close_one(), "both carry something");
+        let also_used = sessions.acquire_stream().expect("one of them is idle");
+        assert!(!sessions.close_idlest(), "both carry something");
         assert_eq!(sessions.count(), 2);
         drop(also_used);
-        assert!(sessions.close_one());
-        assert!(!sessions.close_one());
+        assert!(sessions.close_idlest());
+        assert!(!sessions.close_idlest());
         assert_eq!(sessions.count(), 1);
         let mut said = Vec::new();
         far.read_to_end(&mut said).await.unwrap();
         let goodbye = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         assert!(said.ends_with(&goodbye), "GOAWAY without an error");
         drop(used);
-        assert!(sessions.close_one());
+        assert!(sessions.close_idlest());
     })
     .await;
 }
@@ -122,7 +122,10 @@ async fn requests_that_come_together_wait_for_one_session_to_be_made() {
                     made.set(made.get() + 1);
                     begin(&sessions, 100).await
                 };
-                sessions.stream_or::<Http2Stream>(make).await.unwrap()
+                sessions
+                    .acquire_stream_or_connect::<Http2Stream>(make)
+                    .await
+                    .unwrap()
             })
         };
         let requests = [request(), request(), request()];
@@ -139,12 +142,12 @@ async fn where_there_are_as_many_sessions_as_may_be_a_request_waits_for_another_
     locally(async {
         let sessions = Rc::new(Sessions::new(1));
         let first = begin(&sessions, 1).await.unwrap();
-        assert!(sessions.stream().is_none());
+        assert!(sessions.acquire_stream().is_none());
         let waits = {
             let sessions = Rc::clone(&sessions);
             spawn_local(async move {
                 let make = async || Err(io::Error::other("there may be no other"));
-                sessions.stream_or::<Http2Stream>(make).await
+                sessions.acquire_stream_or_connect::<Http2Stream>(make).await
             })
         };
         for _ in 0..10 {

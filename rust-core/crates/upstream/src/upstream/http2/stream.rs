@@ -12,52 +12,52 @@ use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::head;
-use super::load::Place;
+use super::load::StreamSlot;
 
 /// How long the end of a stream is waited for whose answer is whole.
-const END: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream of a session. Dropped before its end it is reset (CANCEL).
 pub(crate) struct Http2Stream {
     session: SendRequest<Bytes>,
     over_tls: bool,
-    sending: Option<Sending>,
-    answer: Answer,
+    outgoing: Option<OutgoingBody>,
+    response: ResponseState,
     /// Whether the provider says that it has not looked at the request.
     unprocessed: bool,
     #[expect(dead_code, reason = "held, not read")]
-    place: Place,
+    slot: StreamSlot,
 }
 
-struct Sending {
+struct OutgoingBody {
     body: SendStream<Bytes>,
     /// Bytes of the body that are missing, where its length is known.
-    missing: Option<u64>,
-    ended: bool,
+    remaining: Option<u64>,
+    finished: bool,
 }
 
-enum Answer {
+enum ResponseState {
     /// Nothing has been asked.
-    Unasked,
+    NotRequested,
     /// Its head has not come.
-    Awaited(ResponseFuture),
+    AwaitingHead(ResponseFuture),
     /// Its body comes. What was read last is given back to the provider's window when more is wanted.
-    Begun {
+    ReceivingBody {
         body: RecvStream,
         taken: usize,
     },
-    Ended,
+    Finished,
 }
 
 impl Http2Stream {
-    pub(super) fn new(session: SendRequest<Bytes>, over_tls: bool, place: Place) -> Self {
+    pub(super) fn new(session: SendRequest<Bytes>, over_tls: bool, place: StreamSlot) -> Self {
         Http2Stream {
             session,
             over_tls,
-            sending: None,
-            answer: Answer::Unasked,
+            outgoing: None,
+            response: ResponseState::NotRequested,
             unprocessed: false,
-            place,
+            slot: place,
         }
     }
 
@@ -65,23 +65,23 @@ impl Http2Stream {
     ///
     /// # Errors
     /// The session takes no more streams, or the head is none of ours.
-    pub(crate) fn begin(&mut self, head: &[u8]) -> io::Result<()> {
-        let (request, length) = head::request(head, self.over_tls)?;
+    pub(crate) fn send_head(&mut self, head: &[u8]) -> io::Result<()> {
+        let (request, length) = head::parse_request(head, self.over_tls)?;
         let ended = length == Some(0);
-        let (answer, body) = self.session.send_request(request, ended).map_err(error)?;
-        self.answer = Answer::Awaited(answer);
-        self.sending = Some(Sending {
+        let (answer, body) = self.session.send_request(request, ended).map_err(to_io_error)?;
+        self.response = ResponseState::AwaitingHead(answer);
+        self.outgoing = Some(OutgoingBody {
             body,
-            missing: length,
-            ended,
+            remaining: length,
+            finished: ended,
         });
         Ok(())
     }
 
     /// Ends a body whose length was not known.
-    pub(crate) fn end_body(&mut self) {
-        if let Some(sending) = &mut self.sending
-            && !std::mem::replace(&mut sending.ended, true)
+    pub(crate) fn finish_body(&mut self) {
+        if let Some(sending) = &mut self.outgoing
+            && !std::mem::replace(&mut sending.finished, true)
         {
             // Of a stream that is no more, the answer says why.
             let _ = sending.body.send_data(Bytes::new(), true);
@@ -101,23 +101,23 @@ impl Http2Stream {
         buffer: &mut Vec<u8>,
         room: usize,
     ) -> Poll<io::Result<usize>> {
-        let filled = self.poll_answer(context, buffer, room);
+        let filled = self.poll_response(context, buffer, room);
         filled.map_err(|failure| {
             self.unprocessed |= was_not_processed(&failure);
-            error(failure)
+            to_io_error(failure)
         })
     }
 
-    fn poll_answer(
+    fn poll_response(
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut Vec<u8>,
         room: usize,
     ) -> Poll<Result<usize, h2::Error>> {
         let begin = buffer.len();
-        match &mut self.answer {
-            Answer::Unasked | Answer::Ended => Poll::Ready(Ok(0)),
-            Answer::Awaited(answer) => {
+        match &mut self.response {
+            ResponseState::NotRequested | ResponseState::Finished => Poll::Ready(Ok(0)),
+            ResponseState::AwaitingHead(answer) => {
                 let response = ready!(Pin::new(answer).poll(context))?;
                 let written = head::write_response(&response, response.body().is_end_stream(), buffer);
                 if written.is_err() {
@@ -125,10 +125,10 @@ impl Http2Stream {
                     return Poll::Ready(Err(Reason::PROTOCOL_ERROR.into()));
                 }
                 let body = response.into_body();
-                self.answer = Answer::Begun { body, taken: 0 };
+                self.response = ResponseState::ReceivingBody { body, taken: 0 };
                 Poll::Ready(Ok(buffer.len() - begin))
             }
-            Answer::Begun { body, taken } => {
+            ResponseState::ReceivingBody { body, taken } => {
                 // What was read before has been used, and its client has what it is to have of it.
                 let used = std::mem::take(taken);
                 if used > 0 {
@@ -144,7 +144,7 @@ impl Http2Stream {
                         Poll::Ready(Some(Err(_))) | Poll::Ready(None) | Poll::Pending if *taken > 0 => break,
                         Poll::Ready(Some(Err(failure))) => return Poll::Ready(Err(failure)),
                         Poll::Ready(None) => {
-                            self.answer = Answer::Ended;
+                            self.response = ResponseState::Finished;
                             return Poll::Ready(Ok(0));
                         }
                         Poll::Pending => return Poll::Pending,
@@ -163,14 +163,14 @@ impl Http2Stream {
         if self.poll_fill(&mut context, &mut rest, 1).is_pending() {
             spawn_local(async move {
                 let ended = std::future::poll_fn(|context| self.poll_fill(context, &mut rest, 1));
-                let _ = timeout(END, ended).await;
+                let _ = timeout(END_TIMEOUT, ended).await;
             });
         }
     }
 
     /// Hands over as much of `piece` as the provider takes now.
     pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, piece: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(sending) = self.sending.as_mut().filter(|sending| !sending.ended) else {
+        let Some(sending) = self.outgoing.as_mut().filter(|sending| !sending.finished) else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
         sending.body.reserve_capacity(piece.len());
@@ -179,19 +179,19 @@ impl Http2Stream {
                 Some(Ok(_)) => {}
                 Some(Err(failure)) => {
                     self.unprocessed |= was_not_processed(&failure);
-                    return Poll::Ready(Err(error(failure)));
+                    return Poll::Ready(Err(to_io_error(failure)));
                 }
                 None => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             }
         }
         let length = sending.body.capacity().min(piece.len());
-        if let Some(missing) = &mut sending.missing {
+        if let Some(missing) = &mut sending.remaining {
             *missing = missing.saturating_sub(length as u64);
-            sending.ended = *missing == 0;
+            sending.finished = *missing == 0;
         }
         let data = Bytes::copy_from_slice(&piece[..length]);
-        let sent = sending.body.send_data(data, sending.ended);
-        Poll::Ready(sent.map(|()| length).map_err(error))
+        let sent = sending.body.send_data(data, sending.finished);
+        Poll::Ready(sent.map(|()| length).map_err(to_io_error))
     }
 }
 
@@ -202,6 +202,6 @@ fn was_not_processed(failure: &h2::Error) -> bool {
     failure.is_remote() && (is_refused || failure.is_go_away())
 }
 
-fn error(failure: h2::Error) -> io::Error {
+fn to_io_error(failure: h2::Error) -> io::Error {
     io::Error::other(failure)
 }
