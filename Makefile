@@ -26,7 +26,7 @@ MYPY_CACHE := $(PROOFGATE_CACHE)/mypy
 # What a release build is compiled with: the profile of a worker under load.
 RELEASE := RUSTFLAGS="$$(./setup/release-flags)"
 # Of the code that belongs to no package.
-PYTHON_FOLDERS := schema gateway operator e2e bench setup examples suites
+PYTHON_FOLDERS := schema gateway operator charts e2e bench setup examples suites
 # Steps of the suites run side by side: there everything is built beforehand, once.
 SETUP := $(if $(PROOFGATE_SUITES),,setup)
 DEVELOP := $(if $(PROOFGATE_SUITES),,develop)
@@ -211,7 +211,7 @@ check-types: $(DEVELOP) ## What mypy finds, and imports that point the wrong way
 	@cd schema && MYPY_CACHE_DIR="$(MYPY_CACHE)/schema" mypy
 	@cd gateway && MYPY_CACHE_DIR="$(MYPY_CACHE)/gateway" mypy
 	@cd operator && MYPY_CACHE_DIR="$(MYPY_CACHE)/operator" mypy && lint-imports --no-cache
-	@MYPY_CACHE_DIR="$(MYPY_CACHE)/root" mypy --strict e2e bench setup examples suites
+	@MYPY_CACHE_DIR="$(MYPY_CACHE)/root" mypy --strict charts e2e bench setup examples suites
 
 .PHONY: check-repo
 check-repo: $(DEVELOP) ## Licences, layout of the release, generated files, the independent verifier

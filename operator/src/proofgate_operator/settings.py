@@ -6,11 +6,16 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from proofgate_operator.build.naming import Defaults
 
 #: In every pod that has a service account's token.
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+PodSecurity = Literal["Restricted", "Platform"]
+LogFormat = Literal["json", "text"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class InvalidSettings(ValueError):
@@ -74,60 +79,85 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class _Option:
+class Option:
+    """A setting as it is given, by a variable or by a flag. The chart's value that sets it is made of it."""
+
     variable: str
+    #: None: the option is required.
     default: str | None
-    help_text: str
+    text: str
+    #: What it can be; empty: any text.
+    choices: tuple[str, ...] = ()
+    #: The smallest value; None: it is no number.
+    minimum: float | None = None
 
     @property
     def flag(self) -> str:
+        """Its name on the command line."""
         return "--" + self.variable.lower().replace("_", "-")
+
+    @property
+    def help(self) -> str:
+        """The text, with the choices unless it explains them, and the default."""
+        text = self.text
+        if self.choices and not all(choice in text for choice in self.choices):
+            text += f": {', '.join(self.choices[:-1])} or {self.choices[-1]}"
+        return text + (f" (default: {self.default})" if self.default else "")
 
 
 _OPTIONS = (
-    _Option("WATCH_NAMESPACES", "", "namespaces to serve, separated by commas; empty: all namespaces"),
-    _Option(
+    Option("WATCH_NAMESPACES", "", "namespaces to serve, separated by commas; empty: all namespaces"),
+    Option(
         "TENANT_NAMESPACES",
         "",
         "more namespaces, in which only tenants are served, separated by commas; needs WATCH_NAMESPACES",
     ),
-    _Option("WORKER_IMAGE", None, "image of workers, unless the gateway names one"),
-    _Option("HAPROXY_IMAGE", None, "image of HAProxy, unless the gateway names one"),
-    _Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
-    _Option("OPERATOR_NAMESPACE", "", "namespace of the operator's pods; empty: the service account's"),
-    _Option(
+    Option("WORKER_IMAGE", None, "image of workers, unless the gateway names one"),
+    Option("HAPROXY_IMAGE", None, "image of HAProxy, unless the gateway names one"),
+    Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
+    Option("OPERATOR_NAMESPACE", "", "namespace of the operator's pods; empty: the service account's"),
+    Option(
         "POD_IPS",
         "",
         ("addresses of the operator's pod, separated by commas: they show the IP families of the cluster"),
     ),
-    _Option(
+    Option(
         "POD_SECURITY",
         "Restricted",
         "Restricted: pods run as user and group 65532; Platform: as the platform chooses, as on OpenShift",
+        choices=get_args(PodSecurity),
     ),
-    _Option(
-        "IMAGE_PULL_SECRETS", "", "Secrets for pulling the images of gateways' pods, separated by commas"
+    Option("IMAGE_PULL_SECRETS", "", "Secrets for pulling the images of gateways' pods, separated by commas"),
+    Option(
+        "RESYNC_SECONDS", "600", "longest time, in seconds, between two reconciles of a gateway", minimum=1
     ),
-    _Option("RESYNC_SECONDS", "600", "longest time between two reconciles of a gateway"),
-    _Option(
-        "RECHECK_SECONDS", "2", "shortest time between two reconciles of a gateway that waits for something"
+    Option(
+        "RECHECK_SECONDS",
+        "2",
+        "shortest time, in seconds, between two reconciles of a gateway that waits for something",
+        minimum=0.1,
     ),
-    _Option(
+    Option(
         "HEALTH_HOST",
         "",
         ("address of the health and metrics port; empty: all addresses of the pod's IP families"),
     ),
-    _Option("HEALTH_PORT", "8081", "port of /healthz, /readyz and /metrics"),
-    _Option(
-        "LEADER_ELECTION", "false", "true: act only while holding a Lease, so that several replicas can run"
+    Option("HEALTH_PORT", "8081", "port of /healthz, /readyz and /metrics", minimum=1),
+    Option(
+        "LEADER_ELECTION",
+        "false",
+        "whether to act only while holding a Lease, so that several replicas can run",
+        choices=("true", "false"),
     ),
-    _Option("LEASE_NAME", "proofgate-operator", "name of the Lease"),
-    _Option("LEASE_NAMESPACE", "", "namespace of the Lease; needed with LEADER_ELECTION"),
-    _Option("POD_NAME", "", "name of the Lease's holder; empty: the host name"),
-    _Option("LOG_FORMAT", "json", "json or text"),
-    _Option("LOG_LEVEL", "info", "debug, info, warning or error"),
-    _Option("KUBECONFIG", "", "kubeconfig to log in with; empty: the service account, else ~/.kube/config"),
+    Option("LEASE_NAME", "proofgate-operator", "name of the Lease"),
+    Option("LEASE_NAMESPACE", "", "namespace of the Lease; needed with LEADER_ELECTION"),
+    Option("POD_NAME", "", "name of the Lease's holder; empty: the host name"),
+    Option("LOG_FORMAT", "json", "format of the log", choices=get_args(LogFormat)),
+    Option("LOG_LEVEL", "info", "lowest level that is logged", choices=get_args(LogLevel)),
+    Option("KUBECONFIG", "", "kubeconfig to log in with; empty: the service account, else ~/.kube/config"),
 )
+#: By variable.
+OPTIONS = {option.variable: option for option in _OPTIONS}
 
 
 def _namespace_of_the_service_account() -> str:
@@ -141,17 +171,19 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
-def _number(values: Mapping[str, str], name: str, least: float) -> float:
+def _number(values: Mapping[str, str], name: str) -> float:
+    minimum = OPTIONS[name].minimum or 0
     try:
         number = float(values[name])
     except ValueError:
         raise InvalidSettings(f"{name} must be a number, not {values[name]!r}") from None
-    if number < least:
-        raise InvalidSettings(f"{name} must be at least {least:g}, not {number:g}")
+    if number < minimum:
+        raise InvalidSettings(f"{name} must be at least {minimum:g}, not {number:g}")
     return number
 
 
-def _choice(values: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+def _choice(values: Mapping[str, str], name: str) -> str:
+    choices = OPTIONS[name].choices
     if values[name] not in choices:
         raise InvalidSettings(f"{name} must be one of {', '.join(choices)}, not {values[name]!r}")
     return values[name]
@@ -164,21 +196,18 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         description="Turns GovernanceGateway objects into gateway workers behind HAProxy.",
         epilog="Every option can also be set by the environment variable that is named with it.",
     )
-    for option in _OPTIONS:
-        shown = f" (default: {option.default})" if option.default else ""
-        parser.add_argument(
-            option.flag, metavar=option.variable, dest=option.variable, help=option.help_text + shown
-        )
+    for option in OPTIONS.values():
+        parser.add_argument(option.flag, metavar=option.variable, dest=option.variable, help=option.help)
     given = vars(parser.parse_args(arguments))
     values: dict[str, str] = {}
-    for option in _OPTIONS:
+    for option in OPTIONS.values():
         value = given[option.variable]
         if value is None:
             value = environment.get(option.variable, option.default)
         if value is None or (option.default is None and not value):
-            raise InvalidSettings(f"{option.variable} is required: {option.help_text}")
+            raise InvalidSettings(f"{option.variable} is required: {option.text}")
         values[option.variable] = value
-    leader_election = _choice(values, "LEADER_ELECTION", ("true", "false")) == "true"
+    leader_election = _choice(values, "LEADER_ELECTION") == "true"
     if leader_election and not values["LEASE_NAMESPACE"]:
         raise InvalidSettings("LEASE_NAMESPACE is required with LEADER_ELECTION=true")
     watched = _names(values["WATCH_NAMESPACES"])
@@ -195,17 +224,17 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         cluster_domain=values["CLUSTER_DOMAIN"],
         operator_namespace=values["OPERATOR_NAMESPACE"] or _namespace_of_the_service_account(),
         ipv6=":" in values["POD_IPS"],
-        platform_ids=_choice(values, "POD_SECURITY", ("Restricted", "Platform")) == "Platform",
+        platform_ids=_choice(values, "POD_SECURITY") == "Platform",
         image_pull_secrets=_names(values["IMAGE_PULL_SECRETS"]),
-        resync_seconds=_number(values, "RESYNC_SECONDS", 1),
-        recheck_seconds=_number(values, "RECHECK_SECONDS", 0.1),
+        resync_seconds=_number(values, "RESYNC_SECONDS"),
+        recheck_seconds=_number(values, "RECHECK_SECONDS"),
         health_host=values["HEALTH_HOST"] or ("::" if ":" in values["POD_IPS"] else "0.0.0.0"),
-        health_port=int(_number(values, "HEALTH_PORT", 1)),
+        health_port=int(_number(values, "HEALTH_PORT")),
         leader_election=leader_election,
         lease_name=values["LEASE_NAME"],
         lease_namespace=values["LEASE_NAMESPACE"],
         pod_name=values["POD_NAME"] or socket.gethostname(),
-        log_format=_choice(values, "LOG_FORMAT", ("json", "text")),
-        log_level=_choice(values, "LOG_LEVEL", ("debug", "info", "warning", "error")),
+        log_format=_choice(values, "LOG_FORMAT"),
+        log_level=_choice(values, "LOG_LEVEL"),
         kubeconfig=values["KUBECONFIG"] or None,
     )

@@ -58,28 +58,27 @@ def pod_of(manifest: Manifest) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("setting", "complaint"),
     [
-        *("workerimage=x", "metrics.serviceMonitor.on=true", "crds.keeep=true", "replicas=0"),
-        *("logLevel=loud", "logFormat=xml"),
+        ("workerimage=x", "at '': additional properties 'workerimage' not allowed"),
+        ("crds.keeep=true", "at '/crds': additional properties 'keeep' not allowed"),
+        (
+            "metrics.serviceMonitor.on=true",
+            "at '/metrics/serviceMonitor': additional properties 'on' not allowed",
+        ),
+        ("replicas=0", "at '/replicas': minimum: got 0, want 1"),
+        ("replicas=6", "at '/replicas': maximum: got 6, want 5"),
+        ("replicas=two", "at '/replicas': got string, want integer"),
+        ("crds.keep=often", "at '/crds/keep': got string, want boolean"),
+        ("logLevel=loud", "at '/logLevel': value must be one of 'debug', 'info', 'warning', 'error'"),
+        ("logFormat=xml", "at '/logFormat': value must be one of 'json', 'text'"),
+        ("watchNamespaces={Team}", "at '/watchNamespaces/0': 'Team' does not match pattern"),
+        ("extraEnv[0].value=x", "at '/extraEnv/0': missing property 'name'"),
     ],
 )
-def test_a_value_that_is_unknown_or_out_of_bounds_is_refused(setting: str) -> None:
+def test_a_value_that_is_unknown_or_out_of_bounds_is_refused(setting: str, complaint: str) -> None:
     refused = template(*IMAGES, "--set", setting)
-    assert refused.returncode != 0 and setting.split("=")[0].split(".")[-1] in refused.stderr
-
-
-def test_every_value_has_a_schema_and_every_schema_a_default() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-
-    def compare(path: str, node: Any, value: Any) -> None:
-        if isinstance(value, dict) and "properties" in node:
-            assert set(node["properties"]) - {"global"} == set(value), path
-            for key in value:
-                compare(f"{path}.{key}", node["properties"][key], value[key])
-
-    compare("values", schema, values)
+    assert refused.returncode != 0 and complaint in refused.stderr
 
 
 def test_an_older_cluster_is_refused() -> None:
