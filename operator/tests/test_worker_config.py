@@ -513,7 +513,7 @@ def test_the_names_that_the_schema_knows_are_the_workers() -> None:
     policies += [{"actions": [{**override, "action": action}]} for action in get_args(OverrideAction)]
     policies += [{"actions": [{**override, "scopes": [scope]}]} for scope in get_args(Scope)]
     for written in policies:
-        _core.policy_rules(json.dumps(WorkerPolicy.model_validate(written).as_written()))
+        _core.policy_rules(json.dumps(WorkerPolicy.model_validate(written).to_document()))
     with pytest.raises(_core.ConfigError) as refused:
         _core.policy_rules(json.dumps({"packs": ["none"]}))
     assert set(re.split(r"[,:;] ?", str(refused.value).partition("the packs are: ")[2].strip())) == set(PACKS)

@@ -109,14 +109,14 @@ def evaluate_configured_policy(
 ) -> Verdict:
     """What the policy decides as it is configured. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
-    return evaluate_text(settings.policy.as_written(), tenant_document, direction, text, scope)
+    return evaluate_text(settings.policy.to_document(), tenant_document, direction, text, scope)
 
 
 def evaluate_request(settings: Settings, tenant: str | None, endpoint: str, body: bytes) -> dict[str, Any]:
     """What the policy decides about a request, as `_core.policy_check`. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
     tenant_json = None if tenant_document is None else json.dumps(tenant_document)
-    policy = json.dumps(settings.policy.as_written())
+    policy = json.dumps(settings.policy.to_document())
     checked: dict[str, Any] = json.loads(_core.policy_check(policy, tenant_json, endpoint, body))
     return checked
 
@@ -133,7 +133,7 @@ def example_failures(policy: Policy) -> Iterator[SampleFailure]:
 
 def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[SampleFailure]:
     """The samples, by their place, that the policy does not judge as expected."""
-    enforced = settings.policy.as_written() | {"mode": "Enforce"}
+    enforced = settings.policy.to_document() | {"mode": "Enforce"}
     for where, sample in samples.items():
         tenant = _tenant_document(settings, sample.tenant)
         if tenant is not None:
@@ -191,7 +191,7 @@ def _samples_error(path: Path, message: str, line: int | None = None) -> Invalid
 
 
 def _single_rule_verdict(rule: Rule, text: str) -> Verdict:
-    policy = Policy(rules=(rule,)).as_written()
+    policy = Policy(rules=(rule,)).to_document()
     return evaluate_text(policy, None, "response" if rule.target == "Response" else "request", text)
 
 
@@ -201,4 +201,4 @@ def _matched_rules(verdict: Verdict) -> set[str]:
 
 def _tenant_document(settings: Settings, name: str | None) -> dict[str, Any] | None:
     found = next((tenant for tenant in settings.tenants if tenant.name == name), None)
-    return found.policy.as_written() if found and found.policy else None
+    return found.policy.to_document() if found and found.policy else None

@@ -166,7 +166,7 @@ def _public(config: CheckedConfig) -> Json:
         "tenant_shards": settings.tenant_shards is not None,
         "shred_keys": settings.ledger.shred_keys_directory is not None,
         "jwt": _jwt(config),
-        "policy": settings.policy.as_written(),
+        "policy": settings.policy.to_document(),
         "policies": [
             {
                 "name": hook.name,
@@ -337,7 +337,7 @@ def _terms(plan: Terms, payloads: Payloads | None) -> Json:
         "key_limits": _quota(plan.key_limits),
         "model_budgets": [{"model": budget.model, **_quota(budget)} for budget in plan.model_budgets],
         "wait_ms": _milliseconds(plan.wait_seconds),
-        "policy": None if plan.policy is None else plan.policy.as_written(),
+        "policy": None if plan.policy is None else plan.policy.to_document(),
         "policies": list(plan.policies),
         "payload_bytes": _payload_bytes(plan, payloads),
     }

@@ -39,7 +39,9 @@ def check_policy(settings: Settings, findings: Findings) -> None:
 
 def rules_of(policy: Policy, **changes: object) -> list[dict[str, object]]:
     """The rules that a policy yields, as the core lists them. Raises the core's ConfigError."""
-    rules: list[dict[str, object]] = json.loads(_core.policy_rules(json.dumps(policy.as_written() | changes)))
+    rules: list[dict[str, object]] = json.loads(
+        _core.policy_rules(json.dumps(policy.to_document() | changes))
+    )
     return rules
 
 
@@ -65,7 +67,7 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
         message = "the rule has nothing to look for: set literals or regex"
         findings.report("config_empty_rule", path, message)
         return
-    _compile_rules(policy, {"packs": [], "rules": [rule.as_written()]}, path, findings)
+    _compile_rules(policy, {"packs": [], "rules": [rule.to_document()]}, path, findings)
 
 
 def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Findings) -> None:

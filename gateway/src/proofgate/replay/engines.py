@@ -55,9 +55,9 @@ def _document(settings: Settings) -> dict[str, object]:
     plans = {plan.name: plan for plan in settings.plans}
     terms = {tenant.name: plans.get(tenant.plan or "", tenant) for tenant in settings.tenants}
     return {
-        "policy": settings.policy.as_written(),
+        "policy": settings.policy.to_document(),
         "tenants": [
-            {"name": name, "policy": held.policy.as_written() if held.policy else None}
+            {"name": name, "policy": held.policy.to_document() if held.policy else None}
             for name, held in terms.items()
         ],
         "limits": {"body_bytes": settings.limits.body_bytes},
