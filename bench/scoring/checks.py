@@ -143,16 +143,16 @@ def _weight(first: bytes, second: bytes) -> int:
 
 
 CHECKS: dict[str, Callable[[str], bool]] = {
-    "luhn": luhn,
-    "mod97": mod97,
-    "mailbox": mailbox,
-    "ssn": ssn,
-    "ipv4": ipv4,
-    "phone": phone,
-    "mrz": mrz,
-    "entropy": entropy,
-    "mixed": mixed,
-    "github": github,
-    "jwt": jwt,
-    "random": random,
+    "Luhn": luhn,
+    "Mod97": mod97,
+    "Mailbox": mailbox,
+    "Ssn": ssn,
+    "Ipv4": ipv4,
+    "Phone": phone,
+    "Mrz": mrz,
+    "Entropy": entropy,
+    "Mixed": mixed,
+    "GitHub": github,
+    "Jwt": jwt,
+    "Random": random,
 }

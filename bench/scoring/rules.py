@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ Direction = Literal["request", "response"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a pack; the fields are those of the TOML file."""
+    """One rule of a pack: the fields of the TOML file, words as the engine's verdicts spell them."""
 
     pack: str
     #: Whether the pack's rules look at instructions, messages of the roles `system` and `developer`.
@@ -61,8 +62,8 @@ def load_pack(name: str) -> list[Rule]:
     document = tomllib.loads((PACKS / f"{name}.toml").read_text())
     if document["name"] != name:
         raise ValueError(f"{name}.toml calls itself {document['name']!r}")
-    instructions = "instructions" in document.get("scopes", ["instructions"])
-    spares = document.get("spares_documentation", False)
+    instructions = "Instructions" in document.get("scopes", ["Instructions"])
+    spares = document.get("sparesDocumentation", False)
     return [_rule(name, instructions, spares, entry) for entry in document["rule"]]
 
 
@@ -83,15 +84,20 @@ def _rule(pack: str, instructions: bool, spares_documentation: bool, entry: dict
         instructions=instructions,
         id=entry["id"],
         reason=entry["reason"],
-        target=entry["target"],
-        view=entry.get("view", "folded"),
+        target=_word(entry["target"]),
+        view=_word(entry.get("view", "Folded")),
         literals=tuple(entry.get("literals", ())),
         regex=entry.get("regex"),
         check=entry.get("check"),
         score=entry["score"],
-        action=entry["action"],
+        action=_word(entry["action"]),
         matching=tuple(examples.get("match", ())),
-        not_matching=tuple(examples.get("no_match", ())),
+        not_matching=tuple(examples.get("noMatch", ())),
         spares_documentation=spares_documentation,
-        extent=entry.get("extent", "match"),
+        extent=_word(entry.get("extent", "Match")),
     )
+
+
+def _word(word: str) -> Any:
+    """`PrivateKey` as `private_key`."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", word).lower()

@@ -125,6 +125,19 @@ def test_the_core_gets_the_document_of_the_file_with_every_default_and_everythin
             for name, key, models in (("acme", "acme-key", ["gpt-4o-mini"]), ("globex", "globex-key", None))
         ],
         "jwt": None,
+        "policy": {
+            "packs": [],
+            "mode": "Enforce",
+            "action": None,
+            "actions": [],
+            "allow": None,
+            "threshold": None,
+            "flagThreshold": 50,
+            "budgetMilliseconds": 10,
+            "budgetMicrosecondsPerKibibyte": 200,
+            "attachments": "ScanText",
+            "rules": [],
+        },
         "policies": [],
         "timeouts": {
             "clientHeadSeconds": 10,

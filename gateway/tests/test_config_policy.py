@@ -32,41 +32,39 @@ policy:
 """
 
 
-def test_a_policy_reaches_the_core_in_its_own_units(config_directory: ConfigDirectory) -> None:
+def test_a_policy_reaches_the_core_as_it_is_written(config_directory: ConfigDirectory) -> None:
     config_directory.append(RULES)
     assert config_directory.core()["policy"] == {
         "packs": ["secrets", "pii"],
-        "mode": "dry_run",
-        "action": "redact",
+        "mode": "DryRun",
+        "action": "Redact",
         "threshold": 80,
-        "budget_us": 2500,
-        "budget_us_per_kib": 50,
-        "attachments": "skip",
-        "actions": [{"packs": [], "rules": ["pii-phone"], "scopes": None, "action": "ignore"}],
-        "allow": {"values": [], "domains": [], "patterns": []},
-        "flag_threshold": 50,
+        "budgetMilliseconds": 2.5,
+        "budgetMicrosecondsPerKibibyte": 50,
+        "attachments": "Skip",
+        "actions": [{"packs": [], "rules": ["pii-phone"], "scopes": [], "action": "Ignore"}],
+        "flagThreshold": 50,
         "rules": [
             {
                 "id": "project-aurora",
                 "reason": "The project is confidential.",
-                "target": "both",
-                "view": "folded",
+                "target": "Both",
+                "view": "Folded",
                 "literals": ["project aurora"],
-                "regex": None,
-                "check": None,
                 "score": 100,
-                "action": "block",
+                "action": "Block",
+                "examples": {"match": ["We met about Project Aurora."], "noMatch": ["aurora borealis"]},
             },
             {
                 "id": "ticket",
                 "reason": "The text names a ticket.",
-                "target": "response",
-                "view": "text",
+                "target": "Response",
+                "view": "Text",
                 "literals": [],
                 "regex": "TICKET-[0-9]{4}",
-                "check": None,
                 "score": 5,
-                "action": "flag",
+                "action": "Flag",
+                "examples": {"match": [], "noMatch": []},
             },
         ],
     }
@@ -78,11 +76,10 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
     override = f"policy: {{mode: Enforce, action: Flag, threshold: 200, actions: [{ignored}]}}"
     config_directory.replace("name: acme", f"name: acme\n    {override}")
     assert config_directory.core()["tenants"][0]["policy"] == {
-        "mode": "enforce",
-        "action": "flag",
+        "mode": "Enforce",
+        "action": "Flag",
         "threshold": 200,
-        "actions": [{"packs": [], "rules": ["pii-email", "ticket"], "scopes": None, "action": "ignore"}],
-        "flag_threshold": None,
+        "actions": [{"packs": [], "rules": ["pii-email", "ticket"], "scopes": [], "action": "Ignore"}],
     }
 
 

@@ -143,9 +143,9 @@ ACCEPTED = [
 
 
 def engine_refuses(regex: str) -> bool:
-    rule = {"id": "x", "reason": "x", "target": "both", "view": "text", "literals": [], "regex": regex}
+    rule = {"id": "x", "reason": "x", "view": "Text", "regex": regex}
     try:
-        _core.policy_rules(json.dumps({"rules": [{**rule, "check": None, "score": 1, "action": "flag"}]}))
+        _core.policy_rules(json.dumps({"rules": [rule]}))
     except _core.ConfigError:
         return True
     return False

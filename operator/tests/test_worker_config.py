@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
-from proofgate.config.core_json import policy_document
 from proofgate.haproxy_sidecar.map_sources import MapSources
 from proofgate.reload import needs_restart
 from proofgate.trial import require_usable
@@ -20,7 +19,17 @@ from proofgate_schema import external_policies, prices, urls
 from proofgate_schema.cors import Cors
 from proofgate_schema.external_policies import ExternalPolicy
 from proofgate_schema.limits import Limits
-from proofgate_schema.policy import PACKS, Action, Attachments, Check, Mode, Target, View
+from proofgate_schema.policy import (
+    PACKS,
+    Action,
+    Attachments,
+    Check,
+    Mode,
+    OverrideAction,
+    Scope,
+    Target,
+    View,
+)
 from proofgate_schema.policy import Policy as WorkerPolicy
 from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES
 from proofgate_schema.terms import Endpoint
@@ -360,27 +369,19 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
         "rules": [rule, card],
     }
     of_acme = {"mode": "Enforce", "threshold": 60, "actions": [{"rules": ["codename"], "action": "Block"}]}
+    override = {"packs": ["pii"], "rules": [], "scopes": ["ToolResult", "User"], "action": "Ignore"}
     core = core_json(tmp_path, policy=policy, tenants=tenant(policy=of_acme))
     found = core["policy"]
-    assert (found["packs"], found["mode"], found["action"]) == (["secrets", "pii"], "dry_run", "flag")
-    assert (found["threshold"], found["flag_threshold"], found["budget_us"]) == (50, 40, 7000)
-    assert found["actions"] == [
-        {"packs": ["pii"], "rules": [], "scopes": ["tool_result", "user"], "action": "ignore"}
-    ]
-    assert found["allow"] == {"values": ["test-key"], "domains": ["acme.com"], "patterns": ["*@corp.net"]}
-    assert (found["budget_us_per_kib"], found["attachments"]) == (70, "skip")
-    assert [(each["id"], each["regex"], each["check"], each["score"]) for each in found["rules"]] == [
-        ("codename", None, None, 100),
-        ("card", "[0-9]{16}", "luhn", 100),
-    ]
-    acme, globex = core["tenants"]
-    assert acme["policy"] == {
-        "mode": "enforce",
-        "action": None,
-        "actions": [{"packs": [], "rules": ["codename"], "scopes": None, "action": "block"}],
-        "threshold": 60,
-        "flag_threshold": None,
+    [codename, number] = found.pop("rules")
+    assert found == {
+        **{name: value for name, value in policy.items() if name != "rules"},
+        "actions": [override],
     }
+    assert (codename["id"], codename["literals"], codename["score"]) == ("codename", ["bluebird"], 100)
+    assert (number["id"], number["regex"], number["check"]) == ("card", "[0-9]{16}", "Luhn")
+    acme, globex = core["tenants"]
+    block = {"packs": [], "rules": ["codename"], "scopes": [], "action": "Block"}
+    assert acme["policy"] == {**of_acme, "actions": [block]}
     assert globex["policy"] is None
 
 
@@ -485,9 +486,11 @@ def test_the_names_that_the_schema_knows_are_the_workers() -> None:
     policies += [{"mode": mode} for mode in get_args(Mode)] + [
         {"attachments": kind} for kind in get_args(Attachments)
     ]
+    override = {"packs": ["pii"], "action": "Flag"}
+    policies += [{"actions": [{**override, "action": action}]} for action in get_args(OverrideAction)]
+    policies += [{"actions": [{**override, "scopes": [scope]}]} for scope in get_args(Scope)]
     for written in policies:
-        document = policy_document(WorkerPolicy.model_validate(written))
-        _core.policy_rules(json.dumps(document))
+        _core.policy_rules(json.dumps(WorkerPolicy.model_validate(written).to_document()))
     with pytest.raises(_core.ConfigError) as refused:
         _core.policy_rules(json.dumps({"packs": ["none"]}))
     assert set(re.split(r"[,:;] ?", str(refused.value).partition("the packs are: ")[2].strip())) == set(PACKS)

@@ -94,8 +94,8 @@ def test_a_match_without_a_literal_takes_nothing_from_later_ones() -> None:
 
 
 def test_a_match_that_fails_its_check_takes_its_characters_with_it() -> None:
-    assert spans("aaaa1b", rule(regex="[a-z0-9]{4}", check="mixed")) == set()
-    assert spans("aa1a1b", rule(regex="[a-z0-9]{3}", check="mixed")) == {(0, 3), (3, 6)}
+    assert spans("aaaa1b", rule(regex="[a-z0-9]{4}", check="Mixed")) == set()
+    assert spans("aa1a1b", rule(regex="[a-z0-9]{3}", check="Mixed")) == {(0, 3), (3, 6)}
 
 
 def test_only_the_value_of_a_match_is_reported() -> None:
@@ -106,7 +106,7 @@ def test_only_the_value_of_a_match_is_reported() -> None:
 
 
 def test_a_check_is_about_the_value() -> None:
-    assert spans("k=12345 k=a1234", rule(regex="k=(?P<value>[a-z0-9]{5})", check="mixed")) == {(10, 15)}
+    assert spans("k=12345 k=a1234", rule(regex="k=(?P<value>[a-z0-9]{5})", check="Mixed")) == {(10, 15)}
 
 
 def test_a_pattern_of_the_folded_view_is_folded_itself() -> None:
@@ -240,37 +240,37 @@ def test_a_long_token_is_cut() -> None:
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("luhn", "4111 1111 1111 1111", "4111 1111 1111 1112"),
-        ("luhn", "378282246310005", "0000000000000000"),
-        ("mod97", "DE89 3704 0044 0532 0130 00", "DE88 3704 0044 0532 0130 00"),
-        ("ssn", "219-09-9998", "666-09-9998"),
-        ("ssn", "219-09-9998", "219-00-9998"),
-        ("ipv4", "85.214.132.77", "85.214.132.256"),
-        ("ipv4", "85.214.132.7", "85.214.132.07"),
-        ("ipv4", "172.67.1.20", "126.0.0.0"),
-        ("ipv4", "41.44.1.20", "24.11.2.1"),
-        ("mailbox", "robin@acme.com", "robin@nas.acme.com:backup/"),
-        ("phone", "+49 30 901820-44", "2026-11-27 10"),
-        ("phone", "(415) 555-2671 ext. 204", "0101 0000 0000"),
-        ("phone", "030 / 90 18 20 44", "030 44.7712 03"),
-        ("phone", "4793/3446", "+4572/-3446"),
-        ("mrz", "L898902C36UTO7408122F1204159ZE184226B<<<<<10", "L898902C46UTO7408122F1204159ZE184226B<<<<<10"),
-        ("random", "kQzRtWmLpXcVbNhJ", "getAuthenticationToken"),
-        ("random", "GPzEyoL8_Es_#aJd@wy#", "correct-horse-battery-staple"),
-        ("random", "0123456789abcdef0123456789abcdef", "00000000-0000-0000-0000-000000000000"),
-        ("random", "q7Zt3LmP9xKv", "q7Zt3LmP...9xKv"),
-        ("entropy", "q7Zt3LmP9xKv2RbN", "aaaaaaaabbbbbbbb"),
-        ("mixed", "a1", "ab"),
-        ("github", "\u0067hp_x7Kq2mZp9RvT4wLb8NcY3sHd6FgJ1u1C3kq0", "\u0067hp_x7Kq2mZp9RvT4wLb8NcY3sHd6FgJ1u1C3kq1"),
+        ("Luhn", "4111 1111 1111 1111", "4111 1111 1111 1112"),
+        ("Luhn", "378282246310005", "0000000000000000"),
+        ("Mod97", "DE89 3704 0044 0532 0130 00", "DE88 3704 0044 0532 0130 00"),
+        ("Ssn", "219-09-9998", "666-09-9998"),
+        ("Ssn", "219-09-9998", "219-00-9998"),
+        ("Ipv4", "85.214.132.77", "85.214.132.256"),
+        ("Ipv4", "85.214.132.7", "85.214.132.07"),
+        ("Ipv4", "172.67.1.20", "126.0.0.0"),
+        ("Ipv4", "41.44.1.20", "24.11.2.1"),
+        ("Mailbox", "robin@acme.com", "robin@nas.acme.com:backup/"),
+        ("Phone", "+49 30 901820-44", "2026-11-27 10"),
+        ("Phone", "(415) 555-2671 ext. 204", "0101 0000 0000"),
+        ("Phone", "030 / 90 18 20 44", "030 44.7712 03"),
+        ("Phone", "4793/3446", "+4572/-3446"),
+        ("Mrz", "L898902C36UTO7408122F1204159ZE184226B<<<<<10", "L898902C46UTO7408122F1204159ZE184226B<<<<<10"),
+        ("Random", "kQzRtWmLpXcVbNhJ", "getAuthenticationToken"),
+        ("Random", "GPzEyoL8_Es_#aJd@wy#", "correct-horse-battery-staple"),
+        ("Random", "0123456789abcdef0123456789abcdef", "00000000-0000-0000-0000-000000000000"),
+        ("Random", "q7Zt3LmP9xKv", "q7Zt3LmP...9xKv"),
+        ("Entropy", "q7Zt3LmP9xKv2RbN", "aaaaaaaabbbbbbbb"),
+        ("Mixed", "a1", "ab"),
+        ("GitHub", "\u0067hp_x7Kq2mZp9RvT4wLb8NcY3sHd6FgJ1u1C3kq0", "\u0067hp_x7Kq2mZp9RvT4wLb8NcY3sHd6FgJ1u1C3kq1"),
         (
-            "github",
+            "GitHub",
             "\u0067hr_q7Zt3LmP9xKv2RbN8wYc5Hd4Fg6Jk1Qs0VeTuWiXoAyBzCnDpE",
             "\u0067hr_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         ),
-        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJ0eXAiOiJKV1QifQ.e30.c2ln"),
-        ("jwt", "eyAiYWxnIiA6ICJub25lIiB9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ9.e30"),
-        ("jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ.e30.c2ln"),
-        ("jwt", "eyJhbGciOiJIUzI1NiJ9." + "e" * 204, "eyJhbGciOiJIUzI1NiJ9." + "e" * 203 + "."),
+        ("Jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJ0eXAiOiJKV1QifQ.e30.c2ln"),
+        ("Jwt", "eyAiYWxnIiA6ICJub25lIiB9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ9.e30"),
+        ("Jwt", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", "eyJhbGciOiJIUzI1NiJ.e30.c2ln"),
+        ("Jwt", "eyJhbGciOiJIUzI1NiJ9." + "e" * 204, "eyJhbGciOiJIUzI1NiJ9." + "e" * 203 + "."),
     ],
 )
 def test_a_check_tells_real_values_from_others(name: str, good: str, bad: str) -> None:

@@ -345,7 +345,8 @@ class ExchangeQueue:
         """
 
 def policy_rules(policy_json: str) -> str:
-    """The rules that a policy section yields, as a JSON list.
+    """The rules that a policy section yields, as a JSON list. The section has the names, units and words of
+    the configuration.
 
     Each is an object: id, pack, reason, target, view, score, actions {scope: action}, examples {match,
     no_match}. The scopes are those of the directions that the rule looks at. Raises ConfigError.
@@ -364,7 +365,7 @@ def policy_check(policy_json: str, tenant_policy_json: str | None, endpoint: str
 def policy_scan(
     policy_json: str, tenant_policy_json: str | None, direction: str, scope: str, text: str
 ) -> str:
-    """What a policy decides about one text; `direction` is `request` or `response`, `scope` such as `user`.
+    """What a policy decides about one text; `direction` is `request` or `response`, `scope` such as `User`.
 
     Returns JSON `{"decision": "allow"|"flag"|"redact"|"block", "would_block", "rule": id|null, "by_score",
     "score", "flagged", "matches": [{"rule", "action", "start", "end"}]}`, offsets in bytes of UTF-8. `rule`

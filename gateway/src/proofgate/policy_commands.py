@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from proofgate_schema.counts import format_count
 from proofgate_schema.policy import Scope
+from pydantic.alias_generators import to_snake
 
 from proofgate import _core, output
 from proofgate.config import InvalidConfigError, load_settings
-from proofgate.config.core_json import word
 from proofgate.config.policy_rules import rules_of
 from proofgate.config.references import unknown_name_message
 from proofgate.config.settings import Settings
@@ -271,7 +271,7 @@ def _rule_rows(rules: Iterable[dict[str, Any]], own: set[str]) -> Iterable[Seque
 
 def _format_scoped_actions(actions: Mapping[str, str]) -> str:
     """What a rule does in most scopes, and in brackets where it does something else."""
-    scopes = {scope: actions[word(scope)] for scope in get_args(Scope) if word(scope) in actions}
+    scopes = {scope: actions[to_snake(scope)] for scope in get_args(Scope) if to_snake(scope) in actions}
     usual, _ = Counter(scopes.values()).most_common(1)[0]
     others: dict[str, list[str]] = {}
     for scope, action in scopes.items():

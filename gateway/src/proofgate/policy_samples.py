@@ -19,7 +19,6 @@ from pydantic import AfterValidator, ValidationError
 
 from proofgate import _core
 from proofgate.config import InvalidConfigError, Problem
-from proofgate.config.core_json import policy_document, scope_word, tenant_policy_document
 from proofgate.config.document import DocumentError, parse_list
 from proofgate.config.files import MAX_CONFIG_BYTES, read_bounded
 from proofgate.config.policy_rules import rules_of
@@ -91,13 +90,13 @@ class SampleFailure:
 def evaluate_text(
     policy: dict[str, Any], tenant: dict[str, Any] | None, direction: str, text: str, scope: str | None = None
 ) -> Verdict:
-    """Judges one text; `policy` and `tenant` are as in `core_json`. Raises the core's ConfigError.
+    """Judges one text; `policy` and `tenant` are sections as they are written. Raises the core's ConfigError.
 
     Without a scope it is what a user says, or an answer.
     """
     tenant_json = None if tenant is None else json.dumps(tenant)
-    word = scope_word(scope) if scope else "answer" if direction == "response" else "user"
-    answer = json.loads(_core.policy_scan(json.dumps(policy), tenant_json, direction, word, text))
+    where = scope or ("Answer" if direction == "response" else "User")
+    answer = json.loads(_core.policy_scan(json.dumps(policy), tenant_json, direction, where, text))
     matches = tuple(
         RuleMatch(found["rule"], found["action"], found["start"], found["end"]) for found in answer["matches"]
     )
@@ -110,14 +109,14 @@ def evaluate_configured_policy(
 ) -> Verdict:
     """What the policy decides as it is configured. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
-    return evaluate_text(policy_document(settings.policy), tenant_document, direction, text, scope)
+    return evaluate_text(settings.policy.to_document(), tenant_document, direction, text, scope)
 
 
 def evaluate_request(settings: Settings, tenant: str | None, endpoint: str, body: bytes) -> dict[str, Any]:
     """What the policy decides about a request, as `_core.policy_check`. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
     tenant_json = None if tenant_document is None else json.dumps(tenant_document)
-    policy = json.dumps(policy_document(settings.policy))
+    policy = json.dumps(settings.policy.to_document())
     checked: dict[str, Any] = json.loads(_core.policy_check(policy, tenant_json, endpoint, body))
     return checked
 
@@ -134,11 +133,11 @@ def example_failures(policy: Policy) -> Iterator[SampleFailure]:
 
 def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[SampleFailure]:
     """The samples, by their place, that the policy does not judge as expected."""
-    enforced = policy_document(settings.policy) | {"mode": "enforce"}
+    enforced = settings.policy.to_document() | {"mode": "Enforce"}
     for where, sample in samples.items():
         tenant = _tenant_document(settings, sample.tenant)
         if tenant is not None:
-            tenant["mode"] = None
+            tenant.pop("mode", None)
         verdict = evaluate_text(enforced, tenant, sample.direction, sample.text, sample.scope)
         missing = [rule for rule in sample.rules if rule not in _matched_rules(verdict)]
         if missing or sample.expect not in (None, verdict.decision):
@@ -192,7 +191,7 @@ def _samples_error(path: Path, message: str, line: int | None = None) -> Invalid
 
 
 def _single_rule_verdict(rule: Rule, text: str) -> Verdict:
-    policy = policy_document(Policy(rules=(rule,)))
+    policy = Policy(rules=(rule,)).to_document()
     return evaluate_text(policy, None, "response" if rule.target == "Response" else "request", text)
 
 
@@ -202,4 +201,4 @@ def _matched_rules(verdict: Verdict) -> set[str]:
 
 def _tenant_document(settings: Settings, name: str | None) -> dict[str, Any] | None:
     found = next((tenant for tenant in settings.tenants if tenant.name == name), None)
-    return tenant_policy_document(found.policy) if found else None
+    return found.policy.to_document() if found and found.policy else None

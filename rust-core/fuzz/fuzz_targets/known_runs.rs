@@ -15,14 +15,14 @@ use serde_json::json;
 /// Short rules, so that random texts match them; the second one has one rule more, a learned score.
 const RULES: [&str; 2] = [
     r#"{"threshold": 100, "rules": [
-        {"id": "literals", "reason": "-", "literals": ["ab", "b c"], "score": 30, "action": "redact"},
-        {"id": "folded", "reason": "-", "regex": "x[yz]{1,6}x|\\byes\\b", "score": 60, "action": "flag"},
-        {"id": "text", "reason": "-", "view": "text", "regex": "\\bsk-[A-Za-z0-9]{3,8}\\b", "score": 100, "action": "block"}
+        {"id": "literals", "reason": "-", "literals": ["ab", "b c"], "score": 30, "action": "Redact"},
+        {"id": "folded", "reason": "-", "regex": "x[yz]{1,6}x|\\byes\\b", "score": 60, "action": "Flag"},
+        {"id": "text", "reason": "-", "view": "Text", "regex": "\\bsk-[A-Za-z0-9]{3,8}\\b", "score": 100, "action": "Block"}
     ]}"#,
     r#"{"threshold": 100, "packs": ["instruction-likeness"], "rules": [
-        {"id": "literals", "reason": "-", "literals": ["ba", "c b"], "score": 30, "action": "redact"},
-        {"id": "folded", "reason": "-", "regex": "y[xz]{1,6}y|\\bno\\b", "score": 60, "action": "flag"},
-        {"id": "text", "reason": "-", "view": "text", "regex": "\\bab-[A-Za-z0-9]{3,8}\\b", "score": 100, "action": "block"}
+        {"id": "literals", "reason": "-", "literals": ["ba", "c b"], "score": 30, "action": "Redact"},
+        {"id": "folded", "reason": "-", "regex": "y[xz]{1,6}y|\\bno\\b", "score": 60, "action": "Flag"},
+        {"id": "text", "reason": "-", "view": "Text", "regex": "\\bab-[A-Za-z0-9]{3,8}\\b", "score": 100, "action": "Block"}
     ]}"#,
 ];
 const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
@@ -43,7 +43,7 @@ thread_local! {
 fn policy(rules: &str) -> Policy {
     let config: PolicyConfig = serde_json::from_str(rules).expect("it is a policy");
     let engine = Engine::compile(&config).expect("its rules are right");
-    let tenant = json!({"actions": [{"rules": ["folded"], "action": "ignore"}]});
+    let tenant = json!({"actions": [{"rules": ["folded"], "action": "Ignore"}]});
     let tenant: TenantPolicy = serde_json::from_value(tenant).expect("it is a tenant's policy");
     let profiles = [None, Some(&tenant)].map(|tenant| engine.profile(tenant).expect("it fits"));
     Policy { engine, profiles }

@@ -15,9 +15,9 @@ const RULES: &str = r#"[
     {"id": "literals", "reason": "-", "literals": ["ab", "abcd", "b c", "é"]},
     {"id": "folded", "reason": "-", "regex": "x[yz]{1,6}x|\\byes\\b"},
     {"id": "filtered", "reason": "-", "regex": "[a-f ]{2,12}!", "literals": ["fa", "d"]},
-    {"id": "text", "reason": "-", "view": "text", "regex": "\\bsk-[A-Za-z0-9]{3,8}\\b"},
-    {"id": "checked", "reason": "-", "view": "text", "regex": "\\b[0-9](?:[ -]?[0-9]){12,18}\\b", "check": "luhn"},
-    {"id": "answers", "reason": "-", "target": "response", "view": "text", "regex": "Q.{0,20}Q"}
+    {"id": "text", "reason": "-", "view": "Text", "regex": "\\bsk-[A-Za-z0-9]{3,8}\\b"},
+    {"id": "checked", "reason": "-", "view": "Text", "regex": "\\b[0-9](?:[ -]?[0-9]){12,18}\\b", "check": "Luhn"},
+    {"id": "answers", "reason": "-", "target": "Response", "view": "Text", "regex": "Q.{0,20}Q"}
 ]"#;
 
 thread_local! {

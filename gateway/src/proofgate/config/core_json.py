@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from proofgate_schema.external_policies import ExternalPolicy
-from proofgate_schema.policy import ActionOverride, Allow, Policy, Rule, TenantPolicy
 from proofgate_schema.terms import Terms
 
 from proofgate.archive import FORMAT
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
     from proofgate.config.settings import Settings
 
 Json = dict[str, Any]
-
-#: Words of policies that a change of case alone does not give.
-_WORDS = {"GitHub": "github"}
 
 
 def _all_but(fields: Iterable[str], *kept: str) -> set[str]:
@@ -63,7 +58,6 @@ _LEFT_OUT: Json = {
     "tenants": True,
     "tenant_shards": {"directory"},
     "jwt": {"issuers": {"__all__": {"jwks_url", "jwks_file", "refresh_seconds"}}},
-    "policy": True,
     "policies": {
         "__all__": _all_but(ExternalPolicy.model_fields, "name", "deadline_milliseconds", "on_failure")
     },
@@ -110,9 +104,6 @@ def public_json(config: CheckedConfig) -> bytes:
     ]
     if settings.egress is not None and settings.egress.proxy is not None:
         document["noProxy"] = list(settings.egress.proxy.no_proxy)
-    document["examples"] = [
-        [rule.id, rule.examples.match, rule.examples.no_match] for rule in settings.policy.rules
-    ]
     return _canonical(document)
 
 
@@ -153,7 +144,6 @@ def _public(config: CheckedConfig) -> Json:
         for plan in settings.plans
     ]
     document["tenants"] = _tenants(config)
-    document["policy"] = policy_document(settings.policy)
     return document
 
 
@@ -173,8 +163,8 @@ def _tenants(config: CheckedConfig) -> list[Json]:
 
 
 def _terms(terms: Terms) -> Json:
-    own = terms.model_dump(mode="json", by_alias=True, include=_all_but(Terms.model_fields, "policy"))
-    return {**own, "policy": tenant_policy_document(terms.policy)}
+    fields: Json = terms.model_dump(mode="json", by_alias=True, include=set(Terms.model_fields))
+    return fields
 
 
 def _add_secrets(provider: Json, config: CheckedConfig) -> None:
@@ -220,78 +210,6 @@ def targets_of(model: Model) -> list[tuple[str, str]]:
         targets.append((model.provider, model.upstream_model))
     targets += [(route.provider, route.upstream_model) for route in model.fallbacks]
     return [(provider, name or model.name) for provider, name in targets]
-
-
-def policy_document(policy: Policy) -> Json:
-    """A policy section for the core, also for `_core.policy_rules` and `_core.policy_scan`."""
-    allow = policy.allow or Allow()
-    return {
-        "packs": list(policy.packs),
-        "mode": word(policy.mode),
-        "action": _optional_word(policy.action),
-        "actions": [_override(override) for override in policy.actions],
-        "allow": {
-            "values": list(allow.values),
-            "domains": list(allow.domains),
-            "patterns": list(allow.patterns),
-        },
-        "threshold": policy.threshold,
-        "flag_threshold": policy.flag_threshold,
-        "budget_us": round(policy.budget_milliseconds * 1000),
-        "budget_us_per_kib": policy.budget_microseconds_per_kibibyte,
-        "attachments": word(policy.attachments),
-        "rules": [_rule(rule) for rule in policy.rules],
-    }
-
-
-def tenant_policy_document(policy: TenantPolicy | None) -> Json | None:
-    """Where a tenant's policy differs, for the core."""
-    if policy is None:
-        return None
-    return {
-        "mode": _optional_word(policy.mode),
-        "action": _optional_word(policy.action),
-        "actions": [_override(override) for override in policy.actions],
-        "threshold": policy.threshold,
-        "flag_threshold": policy.flag_threshold,
-    }
-
-
-def _override(override: ActionOverride) -> Json:
-    return {
-        "packs": list(override.packs),
-        "rules": list(override.rules),
-        "scopes": [scope_word(scope) for scope in override.scopes] or None,
-        "action": word(override.action),
-    }
-
-
-def scope_word(scope: str) -> str:
-    """A scope as the core and the records spell it."""
-    return word(scope)
-
-
-def _rule(rule: Rule) -> Json:
-    return {
-        "id": rule.id,
-        "reason": rule.reason,
-        "target": word(rule.target),
-        "view": word(rule.view),
-        "literals": list(rule.literals),
-        "regex": rule.regex or None,
-        "check": _optional_word(rule.check),
-        "score": rule.score,
-        "action": word(rule.action),
-    }
-
-
-def word(value: str) -> str:
-    """A value of an enumeration of policies as the core and the records spell it."""
-    return _WORDS.get(value) or re.sub("(?<=[a-z])(?=[A-Z])", "_", value).lower()
-
-
-def _optional_word(value: str | None) -> str | None:
-    return None if value is None else word(value)
 
 
 def _reveal(secret: SecretStr | None) -> str | None:

@@ -9,7 +9,6 @@ from proofgate_schema.policy import ActionOverride, Policy
 from proofgate_schema.terms import Terms
 
 from proofgate import _core
-from proofgate.config.core_json import policy_document
 from proofgate.config.document import FieldPath
 from proofgate.config.problems import Findings, report_duplicates
 from proofgate.config.references import unknown_name_message
@@ -41,7 +40,7 @@ def check_policy(settings: Settings, findings: Findings) -> None:
 def rules_of(policy: Policy, **changes: object) -> list[dict[str, object]]:
     """The rules that a policy yields, as the core lists them. Raises the core's ConfigError."""
     rules: list[dict[str, object]] = json.loads(
-        _core.policy_rules(json.dumps(policy_document(policy) | changes))
+        _core.policy_rules(json.dumps(policy.to_document() | changes))
     )
     return rules
 
@@ -68,8 +67,7 @@ def _check_rule(policy: Policy, position: int, findings: Findings) -> None:
         message = "the rule has nothing to look for: set literals or regex"
         findings.report("config_empty_rule", path, message)
         return
-    documents = policy_document(policy)["rules"]
-    _compile_rules(policy, {"packs": [], "rules": [documents[position]]}, path, findings)
+    _compile_rules(policy, {"packs": [], "rules": [rule.to_document()]}, path, findings)
 
 
 def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Findings) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proofgate import _core, archive
-from proofgate.config.core_json import policy_document, tenant_policy_document
 from proofgate.config.settings import Settings
 from proofgate.replay.recorded import ReplayExchange
 
@@ -57,9 +56,10 @@ def _document(settings: Settings) -> dict[str, object]:
     terms = {tenant.name: plans.get(tenant.plan or "", tenant) for tenant in settings.tenants}
     return {
         "format": archive.FORMAT,
-        "policy": policy_document(settings.policy),
+        "policy": settings.policy.to_document(),
         "tenants": [
-            {"name": name, "policy": tenant_policy_document(held.policy)} for name, held in terms.items()
+            {"name": name, "policy": held.policy.to_document() if held.policy else None}
+            for name, held in terms.items()
         ],
         "limits": {"bodyBytes": settings.limits.body_bytes},
     }

@@ -13,12 +13,12 @@ use support::{Policy, events, named_event};
 
 fn policy() -> Policy {
     Policy::of(
-        &json!({"budget_us": 10_000_000, "rules": [
-            {"id": "card", "reason": "A card.", "regex": "[0-9]{9,19}", "score": 1, "action": "redact"},
-            {"id": "key", "reason": "A key.", "view": "text", "regex": r"sk-[a-z0-9]{6,40}", "score": 1, "action": "redact"},
-            {"id": "quoted", "reason": "A value.", "regex": r#"\bpassword\\?"? ?: ?\\?"?(?<value>[^" \\]{4,20})"#, "score": 1, "action": "redact"},
-            {"id": "name", "reason": "A name.", "literals": ["ann smith", "n\\u0041nn"], "score": 1, "action": "redact"},
-            {"id": "across", "reason": "A key and its value.", "view": "text", "regex": r#"over": ?"?all"?"#, "score": 1, "action": "redact"},
+        &json!({"budgetMilliseconds": 10_000, "rules": [
+            {"id": "card", "reason": "A card.", "regex": "[0-9]{9,19}", "score": 1, "action": "Redact"},
+            {"id": "key", "reason": "A key.", "view": "Text", "regex": r"sk-[a-z0-9]{6,40}", "score": 1, "action": "Redact"},
+            {"id": "quoted", "reason": "A value.", "regex": r#"\bpassword\\?"? ?: ?\\?"?(?<value>[^" \\]{4,20})"#, "score": 1, "action": "Redact"},
+            {"id": "name", "reason": "A name.", "literals": ["ann smith", "n\\u0041nn"], "score": 1, "action": "Redact"},
+            {"id": "across", "reason": "A key and its value.", "view": "Text", "regex": r#"over": ?"?all"?"#, "score": 1, "action": "Redact"},
         ]}),
         None,
     )

@@ -52,8 +52,8 @@ impl Policy {
         let engine = Engine::compile(&config).unwrap();
         let profiles = [
             json!({}),
-            json!({"action": "flag", "threshold": 60}),
-            json!({"actions": [{"rules": ["key", "gold"], "action": "ignore"}]}),
+            json!({"action": "Flag", "threshold": 60}),
+            json!({"actions": [{"rules": ["key", "gold"], "action": "Ignore"}]}),
         ];
         let profiles = profiles.map(|tenant| {
             let tenant: TenantPolicy = serde_json::from_value(tenant).unwrap();
@@ -206,7 +206,7 @@ fn a_text_of_the_same_length_is_another_one() {
 #[test]
 fn a_text_in_another_scope_is_scanned_there() {
     let mut config = rules();
-    config["actions"] = json!([{"rules": ["key"], "scopes": ["tool_result"], "action": "ignore"}]);
+    config["actions"] = json!([{"rules": ["key"], "scopes": ["ToolResult"], "action": "Ignore"}]);
     let (policy, mut known) = (Policy::of(&config), ScanCache::new(1 << 20));
     let text = long("sk-abcdef123");
     for role in 0..ROLES.len() {

@@ -65,7 +65,7 @@ fn long_secrets() -> Vec<(String, &'static str)> {
 }
 
 fn secrets() -> Policy {
-    Policy::of(&json!({"packs": ["secrets"], "budget_us": 10_000_000}), None)
+    Policy::of(&json!({"packs": ["secrets"], "budgetMilliseconds": 10_000}), None)
 }
 
 fn inspect(policy: &mut Policy, messages: &Value) -> (RequestVerdict, Value) {
@@ -244,7 +244,7 @@ fn arguments_with_a_long_token_stay_json_whole_and_streamed() {
 /// Its original would be put back from the headers of the exchange, which are kept in memory.
 #[test]
 fn a_short_token_can_be_masked_and_a_long_one_is_redacted() {
-    let actions = json!([{"rules": ["secret-jwt"], "action": "mask"}]);
+    let actions = json!([{"rules": ["secret-jwt"], "action": "Mask"}]);
     let mut policy = Policy::of(&json!({"packs": ["secrets"], "actions": actions}), None);
     for (token, expected) in [(token(2, 11), "[jwt-1]"), (token(2, 40), "[redacted:secret-jwt]")] {
         let (verdict, sent) = inspect(

@@ -9,12 +9,12 @@ use support::{Policy, answer, chunk, contents, inspect};
 
 /// Rules that would find something in what they leave, or because of it.
 fn policy() -> Policy {
-    let rules = json!({"budget_us": 10_000_000, "rules": [
-        {"id": "secret-password", "reason": "r", "view": "text", "regex": r"password=(?<value>[^ ;]{3,80})", "action": "redact"},
-        {"id": "secret-quoted", "reason": "r", "view": "text", "regex": "\"(?<value>[^\"]{8,90})\"", "action": "redact"},
-        {"id": "secret-key", "reason": "r", "regex": "key]?[:=] ?(?<value>[a-z0-9]{12})", "action": "redact"},
-        {"id": "mail", "reason": "r", "regex": "[a-z]{1,20}@[a-z]{1,20}", "target": "request", "action": "mask"},
-        {"id": "word", "reason": "r", "literals": ["redacted", "mail-1"], "action": "flag"},
+    let rules = json!({"budgetMilliseconds": 10_000, "rules": [
+        {"id": "secret-password", "reason": "r", "view": "Text", "regex": r"password=(?<value>[^ ;]{3,80})", "action": "Redact"},
+        {"id": "secret-quoted", "reason": "r", "view": "Text", "regex": "\"(?<value>[^\"]{8,90})\"", "action": "Redact"},
+        {"id": "secret-key", "reason": "r", "regex": "key]?[:=] ?(?<value>[a-z0-9]{12})", "action": "Redact"},
+        {"id": "mail", "reason": "r", "regex": "[a-z]{1,20}@[a-z]{1,20}", "target": "Request", "action": "Mask"},
+        {"id": "word", "reason": "r", "literals": ["redacted", "mail-1"], "action": "Flag"},
     ]});
     Policy::of(&rules, None)
 }
@@ -91,8 +91,8 @@ fn what_only_looks_like_a_mark_is_text() {
 fn a_match_around_a_mark_counts() {
     let mut policy = Policy::of(
         &json!({"rules": [
-            {"id": "phrase", "reason": "r", "regex": "ignore .{0,60}instructions", "action": "block"},
-            {"id": "key", "reason": "r", "literals": ["sk-abc"], "action": "redact"},
+            {"id": "phrase", "reason": "r", "regex": "ignore .{0,60}instructions", "action": "Block"},
+            {"id": "key", "reason": "r", "literals": ["sk-abc"], "action": "Redact"},
         ]}),
         None,
     );

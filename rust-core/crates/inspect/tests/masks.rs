@@ -232,8 +232,8 @@ fn the_arguments_of_a_whole_call_stay_json() {
 fn rules_see_the_mask_and_what_they_replace_a_part_of_stays_away() {
     let pairs = [("gold-1", "plain"), ("[A_1]", "ann smith")];
     let redact = json!({"rules": [
-        {"id": "metal", "reason": "A metal.", "literals": ["gold"], "score": 1, "action": "redact"},
-        {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "redact"},
+        {"id": "metal", "reason": "A metal.", "literals": ["gold"], "score": 1, "action": "Redact"},
+        {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "Redact"},
     ]});
     for cuts in 1..8 {
         let text = "a gold-1 by [A_1] ends";

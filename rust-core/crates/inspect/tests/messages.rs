@@ -152,9 +152,9 @@ fn every_string_of_a_message_is_inspected() {
 
 #[test]
 fn what_a_tool_is_called_with_stays_json() {
-    let config = json!({"budget_us": 10_000_000, "rules": [
-        {"id": "key", "reason": "A key.", "view": "text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "redact"},
-        {"id": "card", "reason": "A card.", "view": "text", "regex": r"\b4[0-9]{15}\b", "score": 10, "action": "redact"}]});
+    let config = json!({"budgetMilliseconds": 10_000, "rules": [
+        {"id": "key", "reason": "A key.", "view": "Text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "Redact"},
+        {"id": "card", "reason": "A card.", "view": "Text", "regex": r"\b4[0-9]{15}\b", "score": 10, "action": "Redact"}]});
     let input = r#"{"sk-abcdef1":1,"sk-abcdef2":{"note":"a \"quoted\" sk-abcdef3\n"},"card":4111111111111111,"nested":"{\"card\": 4111111111111111}"}"#;
     let answer = format!(
         r#"{{"type":"message","content":[{{"type":"tool_use","id":"sk-abcdef9","name":"pay","input":{input}}}]}}"#

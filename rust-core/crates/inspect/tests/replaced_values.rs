@@ -12,10 +12,10 @@ use support::{Policy, inspect};
 /// Rules that redact passwords behind their name, and mask addresses and numbers.
 fn policy() -> Policy {
     Policy::of(
-        &json!({"budget_us": 10_000_000, "rules": [
-            {"id": "password", "reason": "A password.", "regex": r#"(?:password|token)"?\s?[:=]\s?"?(?<value>[^\s"]{3,40})"#, "score": 1, "action": "redact"},
-            {"id": "email", "reason": "An address.", "regex": r"\b[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,8}\b", "score": 1, "action": "mask"},
-            {"id": "card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "score": 1, "action": "mask"},
+        &json!({"budgetMilliseconds": 10_000, "rules": [
+            {"id": "password", "reason": "A password.", "regex": r#"(?:password|token)"?\s?[:=]\s?"?(?<value>[^\s"]{3,40})"#, "score": 1, "action": "Redact"},
+            {"id": "email", "reason": "An address.", "regex": r"\b[a-z]{1,20}@[a-z]{1,20}\.[a-z]{2,8}\b", "score": 1, "action": "Mask"},
+            {"id": "card", "reason": "A card.", "regex": r"\b4[0-9]{15}\b", "score": 1, "action": "Mask"},
         ]}),
         None,
     )

@@ -145,7 +145,7 @@ fn inspection_is_needed_only_for_rules_that_look_at_answers() {
     assert!(inspects_responses(&Policy::new().profile));
     let mut config = rules();
     for rule in config["rules"].as_array_mut().unwrap() {
-        rule["target"] = json!("request");
+        rule["target"] = json!("Request");
     }
     assert!(!inspects_responses(&Policy::of(&config, None).profile));
     assert!(!inspects_responses(&Policy::of(&json!({}), None).profile));

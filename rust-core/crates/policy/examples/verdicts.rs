@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p proofgate-policy --example verdicts -- [--allow JSON] [--packs a,b] [--rules FILE.toml ...]`
 //!
-//! Standard input: one `{"text": "...", "direction": "request", "scope": "user"}` a line (`direction` and `scope` may be absent). Standard output: for
+//! Standard input: one `{"text": "...", "direction": "request", "scope": "User"}` a line (`direction` and `scope` may be absent). Standard output: for
 //! each line `{"matches":[["rule-id",start,end],...],"replaced":[...]}`, sorted; `replaced` has what is replaced for a match if that
 //! reaches further than the match. Without packs and rules all built-in packs are used. `--allow` is what
 //! a policy has as `allow`.
@@ -26,11 +26,11 @@ struct Event {
 impl Event {
     fn scope(&self) -> Result<Scope, Box<dyn Error>> {
         let usual = match self.direction {
-            Direction::Request => "user",
-            Direction::Response => "answer",
+            Direction::Request => "User",
+            Direction::Response => "Answer",
         };
-        let word = self.scope.as_deref().unwrap_or(usual);
-        Ok(Scope::from_name(word, self.direction).ok_or("no such scope")?)
+        let name = self.scope.as_deref().unwrap_or(usual);
+        Ok(Scope::from_name(name, self.direction).ok_or("no such scope")?)
     }
 }
 
@@ -93,7 +93,7 @@ fn selected_packs(config: &mut PolicyConfig) -> Result<Vec<Pack>, Box<dyn Error>
         match argument.as_str() {
             "--allow" => {
                 let allow = arguments.next().ok_or("--allow needs an object of JSON")?;
-                config.allow = serde_json::from_str(&allow)?;
+                config.allow = Some(serde_json::from_str(&allow)?);
             }
             "--packs" => {
                 let list = arguments

@@ -8,18 +8,18 @@ pub(crate) type Check = fn(&[u8]) -> bool;
 
 /// The checks that a rule may name.
 const CHECKS: &[(&str, Check)] = &[
-    ("luhn", luhn),
-    ("mod97", mod97),
-    ("ssn", ssn),
-    ("ipv4", ipv4),
-    ("phone", phone),
-    ("mrz", mrz),
-    ("entropy", high_entropy),
-    ("mixed", letter_and_digit),
-    ("github", github_token),
-    ("jwt", jwt),
-    ("mailbox", mailbox),
-    ("random", is_random),
+    ("Luhn", luhn),
+    ("Mod97", mod97),
+    ("Ssn", ssn),
+    ("Ipv4", ipv4),
+    ("Phone", phone),
+    ("Mrz", mrz),
+    ("Entropy", high_entropy),
+    ("Mixed", letter_and_digit),
+    ("GitHub", github_token),
+    ("Jwt", jwt),
+    ("Mailbox", mailbox),
+    ("Random", is_random),
 ];
 
 #[cfg(feature = "testing")]

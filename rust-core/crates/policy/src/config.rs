@@ -1,14 +1,17 @@
 //! The `policy` section of a worker's configuration, and what a tenant may change of it.
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 
 use crate::allow::Allow;
 use crate::overrides::ActionOverride;
 use crate::{Action, PolicyError, RuleSpec};
 
+/// The longest budget that is read: an hour.
+const LONGEST_MILLISECONDS: f64 = 3_600_000.0;
+
 /// Whether a policy acts or only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Rules block, redact and flag.
     #[default]
@@ -19,7 +22,6 @@ pub enum Mode {
 
 /// What rules do with images, recordings and files in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub enum Attachments {
     /// They look at those that decode to text.
     #[default]
@@ -30,7 +32,7 @@ pub enum Attachments {
 
 /// The policy of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyConfig {
     /// Names of built-in packs.
     pub packs: Vec<String>,
@@ -40,15 +42,17 @@ pub struct PolicyConfig {
     pub action: Option<Action>,
     /// Replace the actions of some rules, or of all rules of some packs, in all scopes or in some.
     pub actions: Vec<ActionOverride>,
-    /// What no rule matches.
-    pub allow: Allow,
+    /// What no rule matches; absent: nothing.
+    pub allow: Option<Allow>,
     /// The score at which a message is denied, at least 1; absent: no score denies.
     pub threshold: Option<u32>,
     /// The score at which a message is reported as flagged, at least 1.
     pub flag_threshold: u32,
     /// Processor time that the evaluation of a text may take whatever its length, in microseconds; at least 1,
+    #[serde(rename = "budgetMilliseconds", deserialize_with = "microseconds")]
     pub budget_us: u64,
     /// and in addition for every KiB of it.
+    #[serde(rename = "budgetMicrosecondsPerKibibyte")]
     pub budget_us_per_kib: u64,
     /// What the rules do with attachments.
     pub attachments: Attachments,
@@ -63,7 +67,7 @@ impl Default for PolicyConfig {
             mode: Mode::Enforce,
             action: None,
             actions: Vec::new(),
-            allow: Allow::default(),
+            allow: None,
             threshold: None,
             flag_threshold: 50,
             budget_us: 10_000,
@@ -76,7 +80,7 @@ impl Default for PolicyConfig {
 
 /// What one tenant changes of the worker's policy. What is absent stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct TenantPolicy {
     /// Whether to act.
     pub mode: Option<Mode>,
@@ -90,6 +94,16 @@ pub struct TenantPolicy {
     pub flag_threshold: Option<u32>,
 }
 
+/// A number of milliseconds, in microseconds.
+fn microseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let milliseconds = f64::deserialize(deserializer)?;
+    if !(0.0..=LONGEST_MILLISECONDS).contains(&milliseconds) {
+        let reason = format!("a budget is 0 to {LONGEST_MILLISECONDS} milliseconds");
+        return Err(D::Error::custom(reason));
+    }
+    Ok((milliseconds * 1000.0).round() as u64)
+}
+
 pub(crate) fn check_threshold(field: &'static str, threshold: u32) -> Result<u32, PolicyError> {
     if threshold == 0 {
         let reason = "must be at least 1".to_owned();
@@ -100,9 +114,9 @@ pub(crate) fn check_threshold(field: &'static str, threshold: u32) -> Result<u32
 
 pub(crate) fn check_budget(budget_us: u64) -> Result<u64, PolicyError> {
     if budget_us == 0 {
-        let reason = "must be at least 1 microsecond".to_owned();
+        let reason = "must be at least 0.001".to_owned();
         return Err(PolicyError::InvalidSetting {
-            field: "budget_us",
+            field: "budgetMilliseconds",
             reason,
         });
     }

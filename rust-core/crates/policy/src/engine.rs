@@ -88,10 +88,10 @@ impl Engine {
             .threshold
             .map(|threshold| check_threshold("threshold", threshold));
         let threshold = threshold.transpose()?;
-        let flag_threshold = check_threshold("flag_threshold", config.flag_threshold)?;
+        let flag_threshold = check_threshold("flagThreshold", config.flag_threshold)?;
         let budget = Duration::from_micros(check_budget(config.budget_us)?);
         let table = fold_table::table()?;
-        let spared = Exemptions::compile(&config.allow, table)?;
+        let spared = Exemptions::compile(&config.allow.clone().unwrap_or_default(), table)?;
 
         let mut known = HashSet::new();
         let mut rules = Vec::new();
@@ -289,7 +289,7 @@ impl Engine {
             mode,
             hold_detector: self.hold_detector(acting)?,
             threshold: threshold.transpose()?.or(self.threshold),
-            flag_threshold: check_threshold("flag_threshold", flag_threshold)?,
+            flag_threshold: check_threshold("flagThreshold", flag_threshold)?,
             actions,
             fixed_text_actions: in_fixed_texts,
             active_rules: active,

@@ -51,7 +51,6 @@ pub(crate) struct Weights {
 
 /// Which share of honest texts reaches a score, on the texts by which it was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum FalsePositiveRate {
     /// Half a percent.
     HalfPercent,

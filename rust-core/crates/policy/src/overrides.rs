@@ -1,6 +1,6 @@
 //! What rules do in each scope: their own action, what their pack and the policy make of it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::packs::{all_names, is_built_in_rule};
 use crate::scope::{Scope, ScopeSet};
@@ -8,7 +8,7 @@ use crate::{Action, Direction, Extent, Limit, PolicyError};
 
 /// What a policy has some rules do instead of what they do by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionOverride {
     /// Names of the packs whose rules are meant. Rules that are signs it has flag at most,
     #[serde(default)]
@@ -16,11 +16,16 @@ pub struct ActionOverride {
     /// and ids of rules.
     #[serde(default)]
     pub rules: Vec<String>,
-    /// Where they are to do it; absent: wherever they look without this.
-    #[serde(default)]
+    /// Where they are to do it; absent or empty: wherever they look without this.
+    #[serde(default, deserialize_with = "some_scopes")]
     pub scopes: Option<ScopeSet>,
     /// What they do.
     pub action: Action,
+}
+
+fn some_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ScopeSet>, D::Error> {
+    let scopes = ScopeSet::deserialize(deserializer)?;
+    Ok((scopes != ScopeSet::default()).then_some(scopes))
 }
 
 /// What one rule does in each scope, by [`Scope`] as a number.

@@ -29,7 +29,7 @@ const SCORES: &[(&str, &str)] = &[(
 
 /// A pack as it is written.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pack {
     /// Its name in `packs`.
     pub name: String,

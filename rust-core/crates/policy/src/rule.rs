@@ -1,7 +1,5 @@
 //! A rule, compiled.
 
-use serde::Serialize;
-
 use crate::allow::Exemptions;
 use crate::anchor::Anchor;
 use crate::checks::{self, Check};
@@ -26,7 +24,7 @@ impl RuleIndex {
 }
 
 /// What is known of a rule, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
     /// Its id.
     pub id: String,
@@ -182,7 +180,7 @@ impl Rule {
                 return refuse("likeness", "cannot be combined with regex, literals or check");
             }
             Some(_) if spec.target != Target::Request => {
-                return refuse("target", "must be request when likeness is set");
+                return refuse("target", "must be Request when likeness is set");
             }
             Some(likeness) => Some(Weights::built_in()?.threshold(likeness)),
         };

@@ -7,7 +7,7 @@ use crate::Direction;
 
 /// What a text is in a conversation.
 ///
-/// The order is that of the words in [`HoldScope::NAMES`]. Both kinds of arguments have one word: what a tool is called with is
+/// The order is that of the names in [`Scope::NAMES`]. Both kinds of arguments have one name: what a tool is called with is
 /// judged alike in the model's answer and in the history that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Scope {
@@ -46,19 +46,34 @@ impl Scope {
         Scope::ResponseArguments,
     ];
 
-    /// The words for scopes in configurations and records.
+    /// The names of scopes in policies.
     pub const NAMES: [&'static str; 8] = [
-        "instructions",
-        "user",
-        "assistant",
-        "tool_description",
-        "tool_arguments",
-        "tool_result",
-        "other",
-        "answer",
+        "Instructions",
+        "User",
+        "Assistant",
+        "ToolDescription",
+        "ToolArguments",
+        "ToolResult",
+        "Other",
+        "Answer",
     ];
 
-    /// Its word.
+    /// Its name in policies.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scope::Instructions => "Instructions",
+            Scope::User => "User",
+            Scope::Assistant => "Assistant",
+            Scope::ToolDescription => "ToolDescription",
+            Scope::ToolArguments | Scope::ResponseArguments => "ToolArguments",
+            Scope::ToolResult => "ToolResult",
+            Scope::Other => "Other",
+            Scope::Response => "Answer",
+        }
+    }
+
+    /// Its word in results and records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -100,11 +115,11 @@ impl Scope {
         matches!(self, Scope::Instructions | Scope::User | Scope::Assistant)
     }
 
-    /// The scopes of a direction that have this word.
+    /// The scope of a direction that policies call so.
     #[must_use]
-    pub fn from_name(word: &str, direction: Direction) -> Option<Self> {
+    pub fn from_name(name: &str, direction: Direction) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|scope| scope.as_str() == word && scope.direction() == direction)
+        all.find(|scope| scope.name() == name && scope.direction() == direction)
     }
 }
 
@@ -114,7 +129,7 @@ impl Serialize for Scope {
     }
 }
 
-/// Some scopes. Written as a list of their words.
+/// Some scopes. Written as a list of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScopeSet(u16);
 
@@ -145,18 +160,15 @@ impl FromIterator<Scope> for ScopeSet {
 impl<'de> Deserialize<'de> for ScopeSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut set = Self::default();
-        for word in Vec::<String>::deserialize(deserializer)? {
-            let known = set;
-            Scope::ALL
-                .into_iter()
-                .filter(|scope| scope.as_str() == word)
-                .for_each(|scope| set.insert(scope));
-            if set == known && !Scope::ALL.iter().any(|scope| scope.as_str() == word) {
-                let words = Scope::NAMES.join(", ");
+        for name in Vec::<String>::deserialize(deserializer)? {
+            if !Scope::NAMES.contains(&name.as_str()) {
+                let names = Scope::NAMES.join(", ");
                 return Err(D::Error::custom(format!(
-                    "there is no scope {word:?}; the scopes are: {words}"
+                    "there is no scope {name:?}; the scopes are: {names}"
                 )));
             }
+            let named = Scope::ALL.into_iter().filter(|scope| scope.name() == name);
+            named.for_each(|scope| set.insert(scope));
         }
         Ok(set)
     }

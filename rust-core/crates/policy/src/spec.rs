@@ -1,12 +1,11 @@
-//! A rule as it is written, in a pack (TOML) or in the configuration (JSON).
+//! A rule as it is written, in a pack (TOML) or in the configuration (JSON), with the same fields and words.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::FalsePositiveRate;
 
 /// What a rule does where it matches; ordered from mild to strict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Action {
     /// The rule does not look there.
     Ignore,
@@ -22,8 +21,7 @@ pub enum Action {
 }
 
 /// Which direction of an exchange a rule looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Target {
     /// Prompts.
     Request,
@@ -35,7 +33,7 @@ pub enum Target {
 }
 
 /// One direction of an exchange.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the client to the provider.
@@ -56,8 +54,7 @@ impl Target {
 }
 
 /// Which copy of a text a regex runs over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum View {
     /// The text itself.
     Text,
@@ -68,8 +65,7 @@ pub enum View {
 }
 
 /// How far what is replaced reaches: `SEMANTICS.md` says it exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Extent {
     /// What matched, or the group `value` of it.
     #[default]
@@ -81,8 +77,8 @@ pub enum Extent {
 }
 
 /// Texts that a rule is tried on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Examples {
     /// The rule matches each of these.
     #[serde(rename = "match")]
@@ -93,7 +89,7 @@ pub struct Examples {
 
 /// A rule as it is written. `SEMANTICS.md` says what it matches.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleSpec {
     /// Kebab-case; unique over all packs and the user's rules.
     pub id: String,

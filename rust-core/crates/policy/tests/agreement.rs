@@ -37,13 +37,13 @@ static ALLOWING_REFERENCE: LazyLock<Reference> =
 static SHORT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
     let rules = [
         json!({"id": "word", "literals": ["ignore", "o r"]}),
-        json!({"id": "edges", "regex": r"\bno\b|\bre", "target": "both"}),
+        json!({"id": "edges", "regex": r"\bno\b|\bre", "target": "Both"}),
         json!({"id": "signs", "regex": "[a-z][^a-z]{1,3}[a-z]"}),
         json!({"id": "long", "regex": "g[^x]{2,40}e"}),
-        json!({"id": "text", "regex": "  |[*<&][a-z#]", "view": "text"}),
+        json!({"id": "text", "regex": "  |[*<&][a-z#]", "view": "Text"}),
         json!({"id": "value", "regex": "[a-z]{1,3}[^a-z]{1,2}(?<value>[a-z]{1,4})(?:[^a-z]|x)"}),
-        json!({"id": "perhaps-a-value", "regex": "i(?:g(?<value>[^o]{1,3})|[n ])o|x", "view": "folded"}),
-        json!({"id": "value-in-text", "regex": "[<&](?<value>[a-zA-Z;#]{1,4})[ >]?", "view": "text"}),
+        json!({"id": "perhaps-a-value", "regex": "i(?:g(?<value>[^o]{1,3})|[n ])o|x", "view": "Folded"}),
+        json!({"id": "value-in-text", "regex": "[<&](?<value>[a-zA-Z;#]{1,4})[ >]?", "view": "Text"}),
     ];
     rules.map(support::with_defaults).into_iter().collect()
 });
@@ -55,9 +55,9 @@ static DIGIT_RULES: LazyLock<serde_json::Value> = LazyLock::new(|| {
     let rules = [
         json!({"id": "groups", "regex": r"\b[0-9]{2}(?:[ -]?[0-9]{2}){2}\b"}),
         json!({"id": "words", "regex": "[a-z]{0,3}[0-9]{3}[a-z]?"}),
-        json!({"id": "checked", "regex": r"\b[0-9](?:[ -]?[0-9]){4,20}\b", "check": "luhn"}),
-        json!({"id": "text", "regex": "[A-Z][0-9]{4}", "view": "text"}),
-        json!({"id": "checked-value", "regex": r"[0-9a](?<value>(?:[ -]?[0-9]){12,15})\b", "check": "luhn"}),
+        json!({"id": "checked", "regex": r"\b[0-9](?:[ -]?[0-9]){4,20}\b", "check": "Luhn"}),
+        json!({"id": "text", "regex": "[A-Z][0-9]{4}", "view": "Text"}),
+        json!({"id": "checked-value", "regex": r"[0-9a](?<value>(?:[ -]?[0-9]){12,15})\b", "check": "Luhn"}),
         json!({"id": "run", "regex": "[0-9](?:[0-9a-c ]){3,900}[0-9]x"}),
         json!({"id": "from-a-word", "regex": r"\b[a-z][a-z -]{0,20}[0-9]{3}"}),
         json!({"id": "before-a-word", "regex": "[ -][a-z][a-z ]{0,20}[0-9]{3}"}),

@@ -96,11 +96,11 @@ fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a
     let by_default = [Action::Flag, Action::Redact];
     assert_eq!(of(json!({}), None), by_default);
     assert_eq!(of(json!({"threshold": 100}), None), by_default);
-    for action in ["mask", "redact", "block"] {
+    for action in ["Mask", "Redact", "Block"] {
         let expected: Action = serde_json::from_value(json!(action)).unwrap();
         for entry in [
             json!({"packs": ["pii"], "action": action}),
-            json!({"packs": ["pii"], "scopes": ["user"], "action": action}),
+            json!({"packs": ["pii"], "scopes": ["User"], "action": action}),
             json!({"rules": ["pii-email"], "action": action}),
         ] {
             let entries = json!({"actions": [entry]});
@@ -110,7 +110,7 @@ fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a
         assert_eq!(of(json!({"action": action}), None), [expected; 2]);
         assert_eq!(of(json!({}), Some(json!({"action": action}))), [expected; 2]);
     }
-    let of_answers = json!({"actions": [{"packs": ["pii"], "scopes": ["answer"], "action": "redact"}]});
+    let of_answers = json!({"actions": [{"packs": ["pii"], "scopes": ["Answer"], "action": "Redact"}]});
     assert_eq!(of(of_answers, None), by_default);
 }
 
@@ -124,21 +124,21 @@ fn a_sign_is_raised_by_its_id_only() {
         [sure, sign].map(|rule| action(&policy, rule, scope))
     };
     let blocked = [Action::Block, Action::Flag];
-    let by_pack = json!({"actions": [{"packs": WORDS, "action": "block"}]});
+    let by_pack = json!({"actions": [{"packs": WORDS, "action": "Block"}]});
     assert_eq!(of(by_pack, Scope::User), blocked);
-    assert_eq!(of(json!({"action": "block"}), Scope::User), blocked);
-    let scoped = json!({"actions": [{"packs": WORDS, "scopes": ["instructions"], "action": "block"}]});
+    assert_eq!(of(json!({"action": "Block"}), Scope::User), blocked);
+    let scoped = json!({"actions": [{"packs": WORDS, "scopes": ["Instructions"], "action": "Block"}]});
     assert_eq!(of(scoped, Scope::Instructions), blocked);
-    let by_id = json!({"actions": [{"rules": [sign], "action": "redact"}]});
+    let by_id = json!({"actions": [{"rules": [sign], "action": "Redact"}]});
     assert_eq!(of(by_id, Scope::User), [Action::Flag, Action::Redact]);
-    let off = json!({"actions": [{"packs": ["exfiltration"], "action": "block"},
-        {"packs": WORDS, "scopes": ["other"], "action": "ignore"}]});
+    let off = json!({"actions": [{"packs": ["exfiltration"], "action": "Block"},
+        {"packs": WORDS, "scopes": ["Other"], "action": "Ignore"}]});
     assert_eq!(of(off, Scope::Other), [Action::Ignore; 2]);
 }
 
 #[test]
 fn a_tenant_raises_signs_by_their_ids_only() {
-    let tenant = json!({"actions": [{"packs": ["prompt-injection"], "action": "block"}]});
+    let tenant = json!({"actions": [{"packs": ["prompt-injection"], "action": "Block"}]});
     let policy = Policy::for_tenant(&json!({"packs": ["prompt-injection"]}), Some(&tenant));
     let of = |id: &str| {
         policy

@@ -124,7 +124,7 @@ fn a_short_text_that_wakes_no_rule_needs_no_clock() {
 
 #[test]
 fn a_profile_of_another_engine_is_a_fault() {
-    let (mut one, other) = (trapped("luhn"), trapped("luhn"));
+    let (mut one, other) = (trapped("Luhn"), trapped("Luhn"));
     one.profile = other.profile;
     let ended = one.scan(REQUEST, "gold", &mut Budget::unlimited());
     assert!(matches!(ended, Err(EvaluationError::Internal(_))));

@@ -149,15 +149,15 @@ fn it_looks_at_users_tools_results_and_other_fields() {
 #[test]
 fn no_action_makes_it_more_than_a_flag() {
     let configs = [
-        json!({"packs": [RULE], "action": "block"}),
-        json!({"packs": [RULE], "actions": [{"packs": [RULE], "action": "redact"}]}),
-        json!({"packs": [RULE], "actions": [{"rules": [RULE], "scopes": ["user"], "action": "block"}]}),
+        json!({"packs": [RULE], "action": "Block"}),
+        json!({"packs": [RULE], "actions": [{"packs": [RULE], "action": "Redact"}]}),
+        json!({"packs": [RULE], "actions": [{"rules": [RULE], "scopes": ["User"], "action": "Block"}]}),
     ];
     for config in configs {
         for tenant in [
             None,
-            Some(json!({"action": "block"})),
-            Some(json!({"actions": [{"rules": [RULE], "action": "mask"}]})),
+            Some(json!({"action": "Block"})),
+            Some(json!({"actions": [{"rules": [RULE], "action": "Mask"}]})),
         ] {
             let mut policy = Policy::for_tenant(&config, tenant.as_ref());
             let rule = policy.index(RULE, ATTACK);
@@ -188,8 +188,8 @@ fn judge(policy: &mut Policy, text: &str) -> Judgement {
 fn it_flags_a_message_and_never_helps_to_deny_it() {
     let suspicious = |threshold: u32| {
         json!({"packs": [RULE], "threshold": threshold, "rules": [
-            with_defaults(json!({"id": "character", "literals": ["stay in character"], "score": 40, "action": "flag"})),
-            with_defaults(json!({"id": "granted", "literals": ["access granted"], "score": 30, "action": "flag"})),
+            with_defaults(json!({"id": "character", "literals": ["stay in character"], "score": 40, "action": "Flag"})),
+            with_defaults(json!({"id": "granted", "literals": ["access granted"], "score": 30, "action": "Flag"})),
         ]})
     };
     let judged = judge(&mut Policy::of(&suspicious(71)), ATTACK);
@@ -204,7 +204,7 @@ fn it_flags_a_message_and_never_helps_to_deny_it() {
 
 #[test]
 fn the_score_is_for_the_built_in_pack() {
-    let own = json!({"rules": [{"id": "r", "reason": "r", "likeness": "half-percent", "target": "request"}]});
+    let own = json!({"rules": [{"id": "r", "reason": "r", "likeness": "HalfPercent", "target": "Request"}]});
     let refused = Engine::compile(&serde_json::from_value::<PolicyConfig>(own).unwrap()).err();
     assert!(
         matches!(
@@ -220,8 +220,8 @@ fn the_score_is_for_the_built_in_pack() {
         name = "p"
         description = "d"
         rule = [
-            { id = "a", reason = "r", target = "request", likeness = "half-percent", action = "flag" },
-            { id = "b", reason = "r", target = "request", likeness = "one-percent", action = "flag" },
+            { id = "a", reason = "r", target = "Request", likeness = "HalfPercent", action = "Flag" },
+            { id = "b", reason = "r", target = "Request", likeness = "OnePercent", action = "Flag" },
         ]"#;
     let pack = Pack::read("p", twice).unwrap();
     assert!(Engine::compile_packs(&PolicyConfig::default(), vec![pack]).is_err());

@@ -84,7 +84,7 @@ fn a_score_beyond_1000_is_refused() {
 #[test]
 fn an_unknown_check_is_refused_with_the_known_ones() {
     assert_eq!(
-        refused(json!({"check": "magic", "literals": ["x"]}), "luhn, mod97, ssn"),
+        refused(json!({"check": "magic", "literals": ["x"]}), "Luhn, Mod97, Ssn"),
         "check"
     );
 }
@@ -173,7 +173,7 @@ fn a_regex_that_could_never_match_the_folded_copy_is_refused() {
     refused_regex("a\u{fb01}", "the folded copy contains");
     refused_regex("a\u{200b}", "omits");
     refused_regex("[\u{410}-\u{42f}]", "list the characters");
-    let as_written = json!({"regex": "Ignore", "view": "text"});
+    let as_written = json!({"regex": "Ignore", "view": "Text"});
     assert_eq!(Policy::rule(as_written).matched("Ignore ignore"), Some("Ignore"));
 }
 
@@ -194,11 +194,11 @@ fn an_unknown_pack_is_refused_with_the_known_ones() {
 
 #[test]
 fn disabling_a_rule_that_does_not_exist_is_refused() {
-    let error = refusal(json!({"packs": ["pii"], "actions": [{"rules": ["pii-emial"], "action": "ignore"}]}));
+    let error = refusal(json!({"packs": ["pii"], "actions": [{"rules": ["pii-emial"], "action": "Ignore"}]}));
     assert_eq!(error.to_string(), "actions: there is no rule \"pii-emial\"");
     let policy = Policy::of(&json!({"packs": ["pii"]}));
     let tenant: TenantPolicy =
-        serde_json::from_value(json!({"actions": [{"rules": ["pii-emial"], "action": "ignore"}]})).unwrap();
+        serde_json::from_value(json!({"actions": [{"rules": ["pii-emial"], "action": "Ignore"}]})).unwrap();
     assert!(matches!(
         policy.engine.profile(Some(&tenant)),
         Err(PolicyError::UnknownRule { .. })
@@ -208,7 +208,7 @@ fn disabling_a_rule_that_does_not_exist_is_refused() {
 #[test]
 fn disabling_a_rule_of_a_pack_that_is_off_is_no_mistake() {
     let policy = Policy::of(
-        &json!({"packs": ["pii"], "actions": [{"rules": ["injection-override"], "action": "ignore"}]}),
+        &json!({"packs": ["pii"], "actions": [{"rules": ["injection-override"], "action": "Ignore"}]}),
     );
     assert!(!policy.engine.is_empty());
 }
@@ -220,12 +220,33 @@ fn settings_out_of_bounds_are_refused() {
         "threshold: must be at least 1"
     );
     assert_eq!(
-        refusal(json!({"budget_us": 0})).to_string(),
-        "budget_us: must be at least 1 microsecond"
+        refusal(json!({"budgetMilliseconds": 0})).to_string(),
+        "budgetMilliseconds: must be at least 0.001"
     );
     let policy = Policy::of(&json!({}));
     let tenant: TenantPolicy = serde_json::from_value(json!({"threshold": 0})).unwrap();
     assert!(policy.engine.profile(Some(&tenant)).is_err());
+}
+
+#[test]
+fn a_budget_that_is_no_duration_is_refused() {
+    for budget in ["-1", "3600000.1", "1e300", "\"10\"", "null"] {
+        let text = format!(r#"{{"budgetMilliseconds": {budget}}}"#);
+        assert!(serde_json::from_str::<PolicyConfig>(&text).is_err(), "{budget}");
+    }
+    let config: PolicyConfig = serde_json::from_value(json!({"budgetMilliseconds": 0.1})).unwrap();
+    assert_eq!(config.budget_us, 100);
+}
+
+#[test]
+fn a_scope_that_does_not_exist_is_refused_with_those_that_do() {
+    let actions = json!([{"rules": ["r"], "scopes": ["tool_result"], "action": "Flag"}]);
+    let error = serde_json::from_value::<PolicyConfig>(json!({"actions": actions})).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("\"tool_result\"") && said.contains("ToolArguments, ToolResult"),
+        "{said}"
+    );
 }
 
 #[test]

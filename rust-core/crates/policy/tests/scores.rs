@@ -14,14 +14,14 @@ fn rule(id: &str, literal: &str, score: u32, action: &str) -> Value {
 /// Rules of which some overlap.
 fn policy(tenant: Value) -> Policy {
     let config = json!({"rules": [
-        rule("gold", "gold", 60, "flag"),
-        rule("silver", "silver", 60, "flag"),
-        rule("tin", "tin", 5, "flag"),
-        rule("old", "old", 70, "flag"),
-        rule("ld-si", "ld si", 40, "flag"),
-        rule("key", "a key", 60, "redact"),
-        rule("key-name", "key of gold", 60, "redact"),
-        rule("bomb", "bomb", 0, "block"),
+        rule("gold", "gold", 60, "Flag"),
+        rule("silver", "silver", 60, "Flag"),
+        rule("tin", "tin", 5, "Flag"),
+        rule("old", "old", 70, "Flag"),
+        rule("ld-si", "ld si", 40, "Flag"),
+        rule("key", "a key", 60, "Redact"),
+        rule("key-name", "key of gold", 60, "Redact"),
+        rule("bomb", "bomb", 0, "Block"),
     ]});
     Policy::for_tenant(&config, Some(&tenant))
 }
@@ -106,7 +106,7 @@ fn a_message_is_flagged_from_its_threshold_on() {
         (5, "tin", true),
         (50, "tin", false),
     ] {
-        let mut policy = policy(json!({"flag_threshold": threshold}));
+        let mut policy = policy(json!({"flagThreshold": threshold}));
         assert_eq!(
             judge(&mut policy, &[text]).is_flagged(),
             flagged,

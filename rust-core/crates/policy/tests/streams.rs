@@ -68,7 +68,7 @@ fn disguised_words_are_found_wherever_the_text_is_cut() {
 fn a_long_run_of_white_space_is_held_only_behind_an_undecided_match() {
     let rules = [
         json!({"id": "phrase", "literals": ["open the pod bay doors"]}),
-        json!({"id": "text", "regex": "HAL", "view": "text"}),
+        json!({"id": "text", "regex": "HAL", "view": "Text"}),
     ];
     let mut policy = Policy::of(&json!({"rules": rules.map(with_defaults)}));
     let run = " \n".repeat(100_000);
@@ -126,7 +126,7 @@ fn a_match_that_the_end_decides_is_found() {
 
 #[test]
 fn a_word_boundary_sees_the_piece_before() {
-    let mut policy = Policy::rule(json!({"regex": r"\bgold ", "view": "text"}));
+    let mut policy = Policy::rule(json!({"regex": r"\bgold ", "view": "Text"}));
     assert!(
         policy
             .stream(RESPONSE, ["mari", "gold ", "x"])
@@ -261,7 +261,7 @@ fn a_match_with_escapes_begins_where_it_does_and_is_cleared_up_to_there() {
 #[test]
 fn what_only_flags_holds_nothing_back() {
     let rules = [
-        json!({"id": "flags", "literals": ["open the pod bay doors"], "action": "flag"}),
+        json!({"id": "flags", "literals": ["open the pod bay doors"], "action": "Flag"}),
         json!({"id": "denies", "literals": ["sing daisy"]}),
     ];
     let mut policy = Policy::of(&json!({"rules": rules.map(with_defaults)}));
@@ -276,10 +276,10 @@ fn what_only_flags_holds_nothing_back() {
     // The last letter of "doors" can begin what denies.
     assert_eq!(waiting(&mut policy, &pieces), [0, 0, 1, 4, 0, 0]);
     assert_eq!(policy.stream(RESPONSE, pieces).unwrap().0.len(), 1);
-    let flags = json!({"rules": [with_defaults(json!({"literals": ["open the"], "action": "flag"}))]});
+    let flags = json!({"rules": [with_defaults(json!({"literals": ["open the"], "action": "Flag"}))]});
     assert_eq!(waiting(&mut Policy::of(&flags), &["Hal, open", " th"]), [0, 0]);
     let mut dry_run =
-        Policy::of(&json!({"mode": "dry_run", "rules": [with_defaults(json!({"literals": ["open the"]}))]}));
+        Policy::of(&json!({"mode": "DryRun", "rules": [with_defaults(json!({"literals": ["open the"]}))]}));
     assert_eq!(waiting(&mut dry_run, &["Hal, open", " th"]), [0, 0]);
 }
 

@@ -10,9 +10,9 @@ use support::{Policy, with_defaults};
 /// Three rules, one for each action.
 fn config() -> Value {
     json!({"rules": [
-        with_defaults(json!({"id": "gold", "literals": ["gold"], "score": 60, "action": "flag"})),
-        with_defaults(json!({"id": "silver", "literals": ["silver"], "score": 40, "action": "redact"})),
-        with_defaults(json!({"id": "bomb", "literals": ["bomb"], "score": 0, "action": "block"})),
+        with_defaults(json!({"id": "gold", "literals": ["gold"], "score": 60, "action": "Flag"})),
+        with_defaults(json!({"id": "silver", "literals": ["silver"], "score": 40, "action": "Redact"})),
+        with_defaults(json!({"id": "bomb", "literals": ["bomb"], "score": 0, "action": "Block"})),
     ]})
 }
 
@@ -80,7 +80,7 @@ fn all_rules_that_matched_are_known() {
 #[test]
 fn the_action_of_the_policy_replaces_those_of_its_rules() {
     let mut config = config();
-    config["action"] = json!("flag");
+    config["action"] = json!("Flag");
     assert_eq!(
         decision(&mut Policy::of(&config), "bomb silver"),
         Some(Decision::Flag)
@@ -90,8 +90,8 @@ fn the_action_of_the_policy_replaces_those_of_its_rules() {
 #[test]
 fn the_action_of_a_tenant_replaces_that_of_the_policy() {
     let mut config = config();
-    config["action"] = json!("flag");
-    let mut policy = Policy::for_tenant(&config, Some(&json!({"action": "redact"})));
+    config["action"] = json!("Flag");
+    let mut policy = Policy::for_tenant(&config, Some(&json!({"action": "Redact"})));
     assert_eq!(decision(&mut policy, "bomb"), Some(Decision::Redact));
 }
 
@@ -99,9 +99,9 @@ fn the_action_of_a_tenant_replaces_that_of_the_policy() {
 fn an_action_can_be_set_for_one_rule_in_some_scopes() {
     let mut config = config();
     config["actions"] = json!([
-        {"rules": ["bomb"], "action": "redact"},
-        {"rules": ["bomb"], "scopes": ["tool_result"], "action": "flag"},
-        {"rules": ["gold"], "scopes": ["user", "tool_arguments"], "action": "ignore"},
+        {"rules": ["bomb"], "scopes": [], "action": "Redact"},
+        {"rules": ["bomb"], "scopes": ["ToolResult"], "action": "Flag"},
+        {"rules": ["gold"], "scopes": ["User", "ToolArguments"], "action": "Ignore"},
     ]);
     let mut policy = Policy::of(&config);
     assert_eq!(decision(&mut policy, "bomb gold"), Some(Decision::Redact));
@@ -121,10 +121,10 @@ fn an_action_can_be_set_for_one_rule_in_some_scopes() {
 #[test]
 fn what_is_said_of_a_rule_comes_before_what_is_said_of_its_pack() {
     let config = json!({"packs": ["pii"], "actions": [
-        {"rules": ["pii-us-ssn"], "scopes": ["other"], "action": "flag"},
-        {"rules": ["pii-us-ssn"], "action": "redact"},
-        {"packs": ["pii"], "scopes": ["user"], "action": "ignore"},
-        {"packs": ["pii"], "action": "block"},
+        {"rules": ["pii-us-ssn"], "scopes": ["Other"], "action": "Flag"},
+        {"rules": ["pii-us-ssn"], "action": "Redact"},
+        {"packs": ["pii"], "scopes": ["User"], "action": "Ignore"},
+        {"packs": ["pii"], "action": "Block"},
     ]});
     let policy = Policy::of(&config);
     let actions = |id: &str| policy.engine.rules().find(|rule| rule.id == id).unwrap().actions;
@@ -144,15 +144,15 @@ fn a_pack_looks_where_it_says_unless_a_policy_names_other_scopes() {
         (rule[Scope::Instructions as usize], rule[Scope::User as usize])
     };
     assert_eq!(look(json!([])).0, Action::Ignore);
-    let everywhere = json!([{"packs": ["prompt-injection"], "action": "redact"}]);
+    let everywhere = json!([{"packs": ["prompt-injection"], "action": "Redact"}]);
     assert_eq!(look(everywhere), (Action::Ignore, Action::Redact));
-    let there = json!([{"packs": ["prompt-injection"], "scopes": ["instructions"], "action": "flag"}]);
+    let there = json!([{"packs": ["prompt-injection"], "scopes": ["Instructions"], "action": "Flag"}]);
     assert_eq!(look(there).0, Action::Flag);
 }
 
 #[test]
 fn a_rule_that_a_tenant_has_off_matches_for_the_others_only() {
-    let mut policy = for_tenant(json!({"actions": [{"rules": ["gold"], "action": "ignore"}]}));
+    let mut policy = for_tenant(json!({"actions": [{"rules": ["gold"], "action": "Ignore"}]}));
     assert_eq!(policy.ids("gold silver"), ["silver"]);
     policy.profile = policy.engine.profile(None).unwrap();
     assert_eq!(policy.ids("gold silver"), ["gold", "silver"]);
@@ -161,18 +161,18 @@ fn a_rule_that_a_tenant_has_off_matches_for_the_others_only() {
 #[test]
 fn a_rule_that_the_policy_has_off_everywhere_is_gone() {
     let mut config = config();
-    config["actions"] = json!([{"rules": ["gold"], "action": "ignore"}]);
+    config["actions"] = json!([{"rules": ["gold"], "action": "Ignore"}]);
     let mut policy = Policy::of(&config);
     assert_eq!(policy.ids("gold silver"), ["silver"]);
     assert!(policy.engine.rules().all(|rule| rule.id != "gold"));
     // A tenant may name it all the same.
-    let tenant = serde_json::from_value(json!({"actions": [{"rules": ["gold"], "action": "block"}]}));
+    let tenant = serde_json::from_value(json!({"actions": [{"rules": ["gold"], "action": "Block"}]}));
     assert!(policy.engine.profile(Some(&tenant.unwrap())).is_ok());
 }
 
 #[test]
 fn a_dry_run_only_flags_and_remembers_what_it_would_have_done() {
-    let mut policy = for_tenant(json!({"mode": "dry_run"}));
+    let mut policy = for_tenant(json!({"mode": "DryRun"}));
     let judgement = judge(&mut policy, "silver bomb");
     assert_eq!(judgement.decision(), Some(Decision::Flag));
     assert!(judgement.would_block());
@@ -182,16 +182,16 @@ fn a_dry_run_only_flags_and_remembers_what_it_would_have_done() {
 #[test]
 fn a_tenant_can_enforce_what_the_policy_only_tries() {
     let mut config = config();
-    config["mode"] = json!("dry_run");
+    config["mode"] = json!("DryRun");
     assert_eq!(decision(&mut Policy::of(&config), "silver"), Some(Decision::Flag));
-    let mut policy = Policy::for_tenant(&config, Some(&json!({"mode": "enforce"})));
+    let mut policy = Policy::for_tenant(&config, Some(&json!({"mode": "Enforce"})));
     assert_eq!(policy.profile.mode(), Mode::Enforce);
     assert_eq!(decision(&mut policy, "silver"), Some(Decision::Redact));
 }
 
 #[test]
 fn a_rule_looks_at_the_direction_of_its_target_only() {
-    let mut policy = Policy::rule(json!({"literals": ["gold"], "target": "response"}));
+    let mut policy = Policy::rule(json!({"literals": ["gold"], "target": "Response"}));
     assert!(policy.found(Scope::User, "gold").is_empty());
     assert_eq!(policy.found(Scope::Response, "gold").len(), 1);
     assert!(policy.profile.is_idle(Direction::Request) && !policy.profile.is_idle(Direction::Response));
@@ -201,7 +201,7 @@ fn a_rule_looks_at_the_direction_of_its_target_only() {
 fn a_profile_says_what_each_rule_does() {
     let mut policy = Policy::of(&config());
     let (gold, silver) = (policy.index("gold", "gold"), policy.index("silver", "silver"));
-    let off = json!({"actions": [{"rules": ["silver"], "scopes": ["user"], "action": "ignore"}]});
+    let off = json!({"actions": [{"rules": ["silver"], "scopes": ["User"], "action": "Ignore"}]});
     let profile = policy
         .engine
         .profile(Some(&serde_json::from_value(off).unwrap()))

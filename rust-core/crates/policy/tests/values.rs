@@ -10,7 +10,7 @@ use support::{Policy, base64};
 const ASSIGNMENT: &str = r#"\b(?:password|api_?key)"?\s?[:=]\s?"?(?<value>[^\s"]{4,40})"?"#;
 
 fn policy(more: Value) -> Policy {
-    let mut rule = json!({"regex": ASSIGNMENT, "view": "folded"});
+    let mut rule = json!({"regex": ASSIGNMENT, "view": "Folded"});
     let fields = rule.as_object_mut().unwrap();
     fields.extend(more.as_object().unwrap().clone());
     Policy::rule(rule)
@@ -48,7 +48,7 @@ fn the_position_of_a_value_is_exact_behind_what_folding_changes() {
 
 #[test]
 fn a_check_is_about_the_value() {
-    let mut policy = policy(json!({"check": "mixed"}));
+    let mut policy = policy(json!({"check": "Mixed"}));
     assert_eq!(policy.matched("password: abcd1"), Some("abcd1"));
     // With its name, this would have a digit and a letter.
     assert!(policy.ids("password: 12345").is_empty());

@@ -114,7 +114,7 @@ fn markup_in_a_word_is_bounded() {
 
 #[test]
 fn a_rule_over_the_text_sees_white_space_and_markup() {
-    let mut policy = regex(r"a  b|a\*\*b|&#97;", json!({"view": "text"}));
+    let mut policy = regex(r"a  b|a\*\*b|&#97;", json!({"view": "Text"}));
     for text in ["a  b", "a**b", "&#97;"] {
         assert_eq!(policy.matched(text), Some(text));
     }
@@ -130,17 +130,17 @@ fn invisible_characters_around_a_match_are_not_covered() {
 
 #[test]
 fn a_rule_over_the_text_sees_it_as_it_is() {
-    let mut policy = regex("AKIA[0-9]{4}", json!({"view": "text"}));
+    let mut policy = regex("AKIA[0-9]{4}", json!({"view": "Text"}));
     assert_eq!(policy.matched("key AKIA1234."), Some("AKIA1234"));
     assert!(policy.ids("akia1234 AKIA\u{200b}1234 \u{410}KIA1234").is_empty());
 }
 
 #[test]
 fn classes_and_word_boundaries_are_those_of_ascii() {
-    let mut policy = regex(r"\b\w{3}\b", json!({"view": "text"}));
+    let mut policy = regex(r"\b\w{3}\b", json!({"view": "Text"}));
     assert_eq!(policy.matched("\u{e9}abc\u{e9}"), Some("abc"));
     assert_eq!(policy.matched("abcd efg"), Some("efg"));
-    assert!(regex(r"x\s", json!({"view": "text"})).ids("x\u{a0}").is_empty());
+    assert!(regex(r"x\s", json!({"view": "Text"})).ids("x\u{a0}").is_empty());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_match_without_any_of_the_literals_takes_nothing_away() {
 
 #[test]
 fn a_match_that_fails_its_check_takes_its_bytes_away() {
-    let mut policy = regex("[0-9]{12,16}", json!({"check": "luhn"}));
+    let mut policy = regex("[0-9]{12,16}", json!({"check": "Luhn"}));
     assert_eq!(policy.matched("4111111111111111"), Some("4111111111111111"));
     assert!(policy.ids("94111111111111111").is_empty());
 }
@@ -213,14 +213,14 @@ fn two_levels_of_encoding_are_opened_and_no_more() {
 
 #[test]
 fn an_escape_can_have_any_number_of_backslashes_and_a_pair_of_surrogates() {
-    let mut policy = Policy::rule(json!({"regex": "\u{1f600}x", "view": "text"}));
+    let mut policy = Policy::rule(json!({"regex": "\u{1f600}x", "view": "Text"}));
     let text = r"\\\ud83d\\ude00\u0078";
     assert_eq!(policy.matched(text), Some(text));
 }
 
 #[test]
 fn what_decodes_to_no_text_is_not_scanned() {
-    let mut policy = Policy::rule(json!({"regex": "[^a]", "view": "text"}));
+    let mut policy = Policy::rule(json!({"regex": "[^a]", "view": "Text"}));
     let noise = "aaaa".to_owned() + &hex(&[0xff; 16]);
     let spans = policy.found(Scope::User, &noise);
     assert!(!spans.contains(&("a-rule".to_owned(), 4, noise.len())));

@@ -185,10 +185,10 @@ fn judge(
         let scopes = Scope::ALL
             .into_iter()
             .filter(|scope| scope.direction() == direction);
-        let words: Vec<&str> = scopes.map(Scope::as_str).collect();
+        let names: Vec<&str> = scopes.map(Scope::name).collect();
         format!(
             "there is no scope {scope:?} in this direction; the scopes are: {}",
-            words.join(", ")
+            names.join(", ")
         )
     })?;
     let mut found: Vec<Match> = Vec::new();

@@ -131,8 +131,8 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
         "format": 2,
         "policy": {
             "packs": names,
-            "budget_us": 10_000_000,
-            "actions": [{"packs": ["pii"], "scopes": ["answer"], "action": "redact"}],
+            "budgetMilliseconds": 10_000,
+            "actions": [{"packs": ["pii"], "scopes": ["Answer"], "action": "Redact"}],
         },
         "tenants": [{"name": "acme"}],
         "limits": {"bodyBytes": 1_000_000},
@@ -189,9 +189,9 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
 fn guarding() -> serde_json::Value {
     let mut configuration = configuration();
     for (name, on_flag, mode) in [
-        ("guarded", "Refuse", "enforce"),
-        ("approving", "RequireApproval", "enforce"),
-        ("watching", "Refuse", "dry_run"),
+        ("guarded", "Refuse", "Enforce"),
+        ("approving", "RequireApproval", "Enforce"),
+        ("watching", "Refuse", "DryRun"),
     ] {
         let guarded = json!({"names": ["Bash", "mcp__x__*"], "onFlag": on_flag});
         let tenant = json!({"name": name, "policy": {"mode": mode}, "guardedTools": guarded});

@@ -195,7 +195,7 @@ fn what_rules_deny_differs_also_where_others_would_be_asked_behind_them() {
 fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
     let mut document = configuration();
     document["policy"]["rules"][1]["score"] = json!(1);
-    document["policy"]["rules"][3]["action"] = json!("flag");
+    document["policy"]["rules"][3]["action"] = json!("Flag");
     let mut replayer = replayer(&document, RuleSource::Other);
     let mut of = |policy, text: &str| {
         let compared = replayer.replay_admission(&admission("nobody", policy), Some(&prompt(text)));
@@ -222,7 +222,7 @@ fn other_rules_decide_otherwise_or_the_same_whatever_scores_say() {
 fn a_token_that_is_longer_than_its_match_is_replayed_with_its_rest() {
     let mut document = configuration();
     let token_rule = json!({
-        "id": "token", "reason": "r", "regex": "tok_[a-z]{8,64}", "extent": "token", "score": 0, "action": "redact",
+        "id": "token", "reason": "r", "regex": "tok_[a-z]{8,64}", "extent": "Token", "score": 0, "action": "Redact",
     });
     document["policy"]["rules"]
         .as_array_mut()
@@ -254,8 +254,8 @@ fn a_token_that_is_longer_than_its_match_is_replayed_with_its_rest() {
 fn tenants_of_shards_are_replayed_where_all_plans_say_the_same() {
     let mut document = configuration();
     document["plans"] = json!([
-        {"name": "a", "policy": {"action": "flag"}, "policies": []},
-        {"name": "b", "policy": {"action": "flag"}, "policies": []},
+        {"name": "a", "policy": {"action": "Flag"}, "policies": []},
+        {"name": "b", "policy": {"action": "Flag"}, "policies": []},
     ]);
     let stranger = admission("ns/stranger", Some(note(10, &["staff"])));
     let mut same = replayer(&document, RuleSource::Recorded);

@@ -307,8 +307,8 @@ async fn assert_arn_in_path(gateway: &mut Gateway, written: &str) {
 #[tokio::test]
 async fn what_is_signed_is_what_the_rules_have_left_of_a_long_body() {
     let mut gateway = gateway_with(|config| {
-        config["policy"] = json!({"mode": "enforce", "rules": [{
-            "id": "word", "reason": "a word", "target": "request", "literals": ["johndoe"], "score": 1, "action": "redact",
+        config["policy"] = json!({"mode": "Enforce", "rules": [{
+            "id": "word", "reason": "a word", "target": "Request", "literals": ["johndoe"], "score": 1, "action": "Redact",
         }]});
     })
     .await;
@@ -659,8 +659,8 @@ async fn an_endpoint_that_bedrock_lacks_is_refused() {
 #[tokio::test]
 async fn rules_read_what_a_stream_of_frames_says() {
     let mut gateway = gateway_with(|config| {
-        config["policy"] = json!({"mode": "enforce", "rules": [{
-            "id": "word", "reason": "a word", "target": "response", "literals": ["hello"], "score": 1, "action": "redact",
+        config["policy"] = json!({"mode": "Enforce", "rules": [{
+            "id": "word", "reason": "a word", "target": "Response", "literals": ["hello"], "score": 1, "action": "Redact",
         }]});
     })
     .await;

@@ -244,10 +244,10 @@ data: [DONE]\n\n";
 #[tokio::test]
 async fn rules_read_and_change_what_is_said_in_frames() {
     let rules = |action: &str| {
-        json!({"mode": "enforce", "rules": [{"id": "word", "reason": "a word", "target": "response",
+        json!({"mode": "Enforce", "rules": [{"id": "word", "reason": "a word", "target": "Response",
             "literals": ["johndoe"], "score": 1, "action": action}]})
     };
-    let mut gateway = anthropic(|config| config["policy"] = rules("redact")).await;
+    let mut gateway = anthropic(|config| config["policy"] = rules("Redact")).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, STREAMED, &message()).await;
     answer_stream(&mut exchange, "text/event-stream", events().as_bytes(), 64).await;
     let told = unframed(&read(answer).await.unwrap().body);
@@ -256,7 +256,7 @@ async fn rules_read_and_change_what_is_said_in_frames() {
         "{told}"
     );
 
-    let mut gateway = anthropic(|config| config["policy"] = rules("block")).await;
+    let mut gateway = anthropic(|config| config["policy"] = rules("Block")).await;
     let (_client, answer, mut exchange) = begin(&mut gateway, STREAMED, &message()).await;
     begin_stream(&mut exchange, "text/event-stream").await;
     send_chunk(

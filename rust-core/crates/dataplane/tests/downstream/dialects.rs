@@ -479,8 +479,8 @@ async fn numbers_of_tokens_are_refused_where_rules_have_to_read_the_text() {
     assert_eq!(read(answer).await.unwrap().status.as_u16(), 200);
 
     let with = gateway_with(|config| {
-        config["policy"] = json!({"mode": "enforce", "rules": [{
-            "id": "word", "reason": "a word", "target": "request", "literals": ["johndoe"], "action": "block",
+        config["policy"] = json!({"mode": "Enforce", "rules": [{
+            "id": "word", "reason": "a word", "target": "Request", "literals": ["johndoe"], "action": "Block",
         }]});
     })
     .await;

@@ -215,7 +215,7 @@ async fn a_stream_comes_as_it_was_however_it_is_cut_into_pieces() {
         event(r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":70}}"#),
     ]
     .concat();
-    for policy in [Value::Null, rule("response", "redact")] {
+    for policy in [Value::Null, rule("Response", "Redact")] {
         let mut gateway = gateway_with(|config| {
             if !policy.is_null() {
                 config["policy"] = policy;
@@ -278,14 +278,14 @@ async fn a_failure_that_google_reports_in_a_stream_is_the_last_that_the_client_g
 }
 
 fn rule(target: &str, action: &str) -> Value {
-    json!({"mode": "enforce", "rules": [{
+    json!({"mode": "Enforce", "rules": [{
         "id": "word", "reason": "a word", "target": target, "literals": ["johndoe"], "score": 1, "action": action,
     }]})
 }
 
 #[tokio::test]
 async fn rules_read_and_redact_what_is_sent() {
-    let mut gateway = gateway_with(|config| config["policy"] = rule("request", "redact")).await;
+    let mut gateway = gateway_with(|config| config["policy"] = rule("Request", "Redact")).await;
     let body = br#"{"contents":[{"parts":[{"text":"I am johndoe"}]}],"systemInstruction":{"parts":[{"text":"johndoe!"}]}}"#;
     let path = "/v1beta/models/team%2Fgemini:generateContent";
     let (_client, answer, exchange) = begin(&mut gateway, path, body).await;
@@ -295,7 +295,7 @@ async fn rules_read_and_redact_what_is_sent() {
     assert_eq!(sent["contents"][0]["parts"][0]["text"], "I am [redacted:word]");
     exchange.answer(generated("Hello", FINISHED).as_bytes()).await;
     assert_eq!(read(answer).await.unwrap().status.as_u16(), 200);
-    let gateway = gateway_with(|config| config["policy"] = rule("request", "block")).await;
+    let gateway = gateway_with(|config| config["policy"] = rule("Request", "Block")).await;
     let (status, error) = told(&gateway, "POST", path, body).await;
     assert_eq!(
         (status, &error["error"]["status"]),
@@ -306,7 +306,7 @@ async fn rules_read_and_redact_what_is_sent() {
 
 #[tokio::test]
 async fn rules_read_and_redact_what_comes_back_whole_or_in_pieces() {
-    let mut gateway = gateway_with(|config| config["policy"] = rule("response", "redact")).await;
+    let mut gateway = gateway_with(|config| config["policy"] = rule("Response", "Redact")).await;
     let body = prompt().to_string();
     let path = "/v1beta/models/team%2Fgemini:generateContent";
     let (_client, answer, exchange) = begin(&mut gateway, path, body.as_bytes()).await;
@@ -342,7 +342,7 @@ async fn rules_read_and_redact_what_comes_back_whole_or_in_pieces() {
 #[tokio::test]
 async fn errors_have_googles_shape_whatever_is_wrong() {
     let gateway =
-        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["generate.content", "models"]))
+        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["GenerateContent", "Models"]))
             .await;
     let prompt = prompt().to_string();
     let model = "/v1beta/models/team%2Fgemini";
@@ -439,7 +439,7 @@ async fn a_tenant_needs_the_endpoint_and_the_model() {
     let path = "/v1beta/models/team%2Fgemini:generateContent";
     let body = prompt().to_string();
     let gateway =
-        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["chat.completions"])).await;
+        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["ChatCompletions"])).await;
     let (status, document) = told(&gateway, "POST", path, body.as_bytes()).await;
     assert_eq!(
         (status, &document["error"]["details"][0]["reason"]),

@@ -27,8 +27,8 @@ const WAYS: [(&str, &str); 7] = [
 async fn gateway(on_flag: &str) -> Gateway {
     gateway_with(|config| {
         config["policy"] = json!({
-            "mode": "enforce", "packs": ["prompt-injection", "exfiltration"], "flag_threshold": 50,
-            "actions": [{"packs": ["prompt-injection", "exfiltration"], "action": "flag"}],
+            "mode": "Enforce", "packs": ["prompt-injection", "exfiltration"], "flagThreshold": 50,
+            "actions": [{"packs": ["prompt-injection", "exfiltration"], "action": "Flag"}],
         });
         for tenant in config["tenants"].as_array_mut().unwrap() {
             tenant["guardedTools"] = json!({"names": ["Bash"], "onFlag": on_flag});

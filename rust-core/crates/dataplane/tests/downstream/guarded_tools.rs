@@ -35,8 +35,8 @@ async fn gateway_with(on_flag: &str, change: impl FnOnce(&mut Value)) -> Gateway
             config["models"].as_array_mut().unwrap().push(model);
         }
         config["policy"] = json!({
-            "mode": "enforce", "packs": ["prompt-injection", "exfiltration"], "flag_threshold": 50,
-            "actions": [{"packs": ["prompt-injection", "exfiltration"], "action": "flag"}],
+            "mode": "Enforce", "packs": ["prompt-injection", "exfiltration"], "flagThreshold": 50,
+            "actions": [{"packs": ["prompt-injection", "exfiltration"], "action": "Flag"}],
         });
         for tenant in config["tenants"].as_array_mut().unwrap() {
             tenant["guardedTools"] = json!({"names": ["Bash", "mcp__github__*"], "onFlag": on_flag});
@@ -376,7 +376,7 @@ async fn other_tools_and_sessions_without_a_flag_are_served_as_ever() {
 
 #[tokio::test]
 async fn in_dry_run_the_call_is_delivered_and_recorded() {
-    let mut gateway = gateway_with("Refuse", |config| config["policy"]["mode"] = "dry_run".into()).await;
+    let mut gateway = gateway_with("Refuse", |config| config["policy"]["mode"] = "DryRun".into()).await;
     let answer = chat(&mut gateway, (ACME, &[]), ATTACK, "Bash").await;
     assert_eq!(answer.status, 200);
     assert!(!answer.headers.contains_key("x-proofgate-flagged"));

@@ -45,8 +45,8 @@ async fn a_hosted_tool_beside_others_is_left_out_and_named() {
 #[tokio::test]
 async fn what_a_rule_redacts_stays_redacted_where_a_tool_is_left_out() {
     let mut gateway = Gateway::with(|config| {
-        config["policy"] = json!({"mode": "enforce", "rules": [{"id": "word", "reason": "a word",
-            "target": "request", "literals": ["johndoe"], "score": 1, "action": "redact"}]});
+        config["policy"] = json!({"mode": "Enforce", "rules": [{"id": "word", "reason": "a word",
+            "target": "Request", "literals": ["johndoe"], "score": 1, "action": "Redact"}]});
     })
     .await;
     let mut body = of_codex();

@@ -6,8 +6,8 @@ use crate::client::{Client, post, post_as, read};
 use crate::gateway::{GLOBEX, Gateway, MODEL};
 
 fn rules(document: &mut Value, word: &str) {
-    document["policy"] = json!({"mode": "enforce", "rules": [{
-        "id": "word", "reason": "a word", "target": "request", "literals": [word], "score": 1, "action": "redact",
+    document["policy"] = json!({"mode": "Enforce", "rules": [{
+        "id": "word", "reason": "a word", "target": "Request", "literals": [word], "score": 1, "action": "Redact",
     }]});
 }
 

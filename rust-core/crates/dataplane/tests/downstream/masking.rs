@@ -10,9 +10,9 @@ use crate::upstream::Exchange;
 const TEXT: &str = "I am ann@acme.test, my password: x9Kq2LmZ7vR4";
 
 fn rules(config: &mut Value) {
-    config["policy"] = json!({"mode": "enforce", "rules": [
-        {"id": "email", "reason": "an address", "regex": r"\b[a-z]{1,9}@[a-z]{1,9}\.test\b", "score": 1, "action": "mask"},
-        {"id": "password", "reason": "a password", "regex": "password: ?(?<value>[^ ,]{6,40})", "score": 1, "action": "redact"},
+    config["policy"] = json!({"mode": "Enforce", "rules": [
+        {"id": "email", "reason": "an address", "regex": r"\b[a-z]{1,9}@[a-z]{1,9}\.test\b", "score": 1, "action": "Mask"},
+        {"id": "password", "reason": "a password", "regex": "password: ?(?<value>[^ ,]{6,40})", "score": 1, "action": "Redact"},
     ]});
 }
 

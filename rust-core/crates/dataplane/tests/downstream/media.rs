@@ -18,8 +18,8 @@ const SPEECH: &str = "/v1/audio/speech";
 async fn gateway(with_rules: bool) -> Gateway {
     Gateway::with(|config| {
         if with_rules {
-            config["policy"] = json!({"mode": "enforce", "rules": [
-                {"id": "name", "reason": "A name.", "target": "response", "literals": ["johndoe"], "score": 1, "action": "redact"}
+            config["policy"] = json!({"mode": "Enforce", "rules": [
+                {"id": "name", "reason": "A name.", "target": "Response", "literals": ["johndoe"], "score": 1, "action": "Redact"}
             ]});
         }
     })

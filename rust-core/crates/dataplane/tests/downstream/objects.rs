@@ -117,7 +117,7 @@ async fn what_is_asked_goes_to_the_provider_by_its_method_and_is_recorded_with_i
 
 #[tokio::test]
 async fn a_batch_is_created_as_it_was_asked_for() {
-    let mut gateway = with_objects(|config| config["policy"] = rule("request", "block")).await;
+    let mut gateway = with_objects(|config| config["policy"] = rule("Request", "Block")).await;
     let mut asked = creation();
     asked["metadata"] = json!({"for": "reports"});
     let mut client = post_json(&gateway, "/v1/batches", &asked).await;
@@ -271,7 +271,7 @@ async fn a_configuration_with_two_object_providers_or_one_of_another_api_is_refu
 #[tokio::test]
 async fn ids_queries_methods_and_bodies_that_are_not_served_never_leave() {
     let gateway = with_objects(|config| {
-        config["tenants"][1]["endpoints"] = json!(["files"]);
+        config["tenants"][1]["endpoints"] = json!(["Files"]);
     })
     .await;
     for (line, status, code) in [
@@ -386,7 +386,7 @@ async fn a_client_that_leaves_amid_a_file_ends_the_request_upstream() {
 
 #[tokio::test]
 async fn where_rules_have_to_read_answers_neither_files_nor_batches_pass() {
-    let gateway = with_objects(|config| config["policy"] = rule("response", "block")).await;
+    let gateway = with_objects(|config| config["policy"] = rule("Response", "Block")).await;
     let answered = turned_away(&gateway, ACME, "GET /v1/files/file-1/content").await;
     assert_eq!(
         (answered.status, &*answered.code()),
@@ -397,8 +397,8 @@ async fn where_rules_have_to_read_answers_neither_files_nor_batches_pass() {
     assert_eq!(gateway.upstream.requests(), 0);
 
     let mut gateway = with_objects(|config| {
-        config["policy"] = rule("response", "block");
-        config["policy"]["mode"] = "dry_run".into();
+        config["policy"] = rule("Response", "Block");
+        config["policy"]["mode"] = "DryRun".into();
     })
     .await;
     let mut client = send(&gateway, ACME, "GET /v1/files/file-1/content", "", b"").await;

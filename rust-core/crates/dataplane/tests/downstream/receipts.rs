@@ -194,10 +194,10 @@ async fn methods_keys_and_the_allow_list_are_those_of_every_endpoint() {
     let told = client.exchange(claude, b"").await;
     let told: Value = serde_json::from_slice(&told.body).unwrap();
     assert_eq!(told["error"]["type"], "not_found_error");
-    gateway.reload(|config| config["tenants"][0]["endpoints"] = json!(["chat.completions"]));
+    gateway.reload(|config| config["tenants"][0]["endpoints"] = json!(["ChatCompletions"]));
     let denied = client.exchange(get(ACME, &path), b"").await;
     assert_eq!(code(&denied), (403, "endpoint_not_allowed".to_owned()));
-    gateway.reload(|config| config["tenants"][0]["endpoints"] = json!(["receipts"]));
+    gateway.reload(|config| config["tenants"][0]["endpoints"] = json!(["Receipts"]));
     assert_eq!(client.exchange(get(ACME, &path), b"").await.status, 200);
 }
 

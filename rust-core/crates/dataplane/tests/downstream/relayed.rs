@@ -17,9 +17,9 @@ const USAGE: &str = r#""usage":{"prompt_tokens":7,"completion_tokens":9,"total_t
 
 /// A rule that redacts a word in answers.
 fn enforce(config: &mut Value) {
-    config["policy"] = json!({"mode": "enforce", "rules": [{
-        "id": "word", "reason": "a word", "target": "response", "literals": ["johndoe"],
-        "score": 1, "action": "redact",
+    config["policy"] = json!({"mode": "Enforce", "rules": [{
+        "id": "word", "reason": "a word", "target": "Response", "literals": ["johndoe"],
+        "score": 1, "action": "Redact",
     }]});
 }
 
@@ -370,7 +370,7 @@ async fn a_redacted_request_asks_for_usage_too() {
     for options in [json!(null), json!({"include_usage": false, "x": 1})] {
         let mut gateway = Gateway::with(|config| {
             enforce(config);
-            config["policy"]["rules"][0]["target"] = "request".into();
+            config["policy"]["rules"][0]["target"] = "Request".into();
         })
         .await;
         let message = json!({"role": "user", "content": "I am johndoe"});

@@ -102,8 +102,8 @@ async fn an_estimate_is_recorded_as_an_exchange_that_nobody_was_sent() {
 #[tokio::test]
 async fn an_estimate_is_subject_to_rules_and_to_what_a_tenant_may_use() {
     let gateway = Gateway::with(|config| {
-        config["policy"] = json!({"mode": "enforce", "rules": [{
-            "id": "word", "reason": "a word", "target": "request", "literals": ["johndoe"], "action": "block",
+        config["policy"] = json!({"mode": "Enforce", "rules": [{
+            "id": "word", "reason": "a word", "target": "Request", "literals": ["johndoe"], "action": "Block",
         }]});
     })
     .await;

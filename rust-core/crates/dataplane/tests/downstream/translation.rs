@@ -374,9 +374,9 @@ async fn what_is_refused_for_its_translation_counts_as_a_request() {
 #[tokio::test]
 async fn rules_read_the_clients_words_on_both_ways() {
     let mut gateway = gateway_with(|config| {
-        config["policy"] = json!({"mode": "enforce", "rules": [{
-            "id": "word", "reason": "a word", "target": "both", "literals": ["johndoe"],
-            "score": 1, "action": "redact",
+        config["policy"] = json!({"mode": "Enforce", "rules": [{
+            "id": "word", "reason": "a word", "target": "Both", "literals": ["johndoe"],
+            "score": 1, "action": "Redact",
         }]});
     })
     .await;

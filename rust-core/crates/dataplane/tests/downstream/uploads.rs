@@ -41,8 +41,8 @@ pub async fn plain(change: impl FnOnce(&mut Value)) -> Gateway {
 
 pub fn rule(target: &str, action: &str) -> Value {
     // A high score denies whatever the action is.
-    let score = if action == "block" { 100 } else { 1 };
-    json!({"mode": "enforce", "rules": [{
+    let score = if action == "Block" { 100 } else { 1 };
+    json!({"mode": "Enforce", "rules": [{
         "id": "word", "reason": "a word", "target": target, "literals": ["johndoe"], "score": score, "action": action,
     }]})
 }
@@ -335,13 +335,13 @@ pub async fn ended(gateway: &Gateway, outcome: &str) {
 #[tokio::test]
 async fn a_text_behind_a_file_that_a_rule_denies_never_leaves() {
     for (action, code) in [
-        ("block", "policy_blocked"),
-        ("redact", "policy_redaction_impossible"),
+        ("Block", "policy_blocked"),
+        ("Redact", "policy_redaction_impossible"),
     ] {
         let (slow, url) = Slow::start().await;
         let gateway = plain(|config| {
             config["providers"][0]["baseURL"] = url.into();
-            config["policy"] = rule("request", action);
+            config["policy"] = rule("Request", action);
         })
         .await;
         let body = form(&[
@@ -369,7 +369,7 @@ async fn a_text_behind_a_file_that_a_rule_denies_never_leaves() {
 
 /// The packs as they are, and what a policy says of personal data.
 pub fn packs(actions: &Value) -> Value {
-    json!({"mode": "enforce", "packs": ["pii", "secrets"], "actions": actions, "budget_us": 10_000_000})
+    json!({"mode": "Enforce", "packs": ["pii", "secrets"], "actions": actions, "budgetMilliseconds": 10_000})
 }
 
 #[tokio::test]
@@ -379,7 +379,7 @@ async fn personal_data_in_a_form_is_flagged_by_default_and_refused_where_a_polic
     for (actions, prompt, refused) in [
         (json!([]), "I am ann@globex-mail.com.", None),
         (
-            json!([{"packs": ["pii"], "scopes": ["user"], "action": "mask"}]),
+            json!([{"packs": ["pii"], "scopes": ["User"], "action": "Mask"}]),
             "I am ann@globex-mail.com.",
             Some("pii-email"),
         ),
@@ -417,7 +417,7 @@ async fn personal_data_in_a_form_is_flagged_by_default_and_refused_where_a_polic
 
 #[tokio::test]
 async fn what_rules_deny_before_the_file_is_not_admitted() {
-    let gateway = plain(|config| config["policy"] = rule("request", "block")).await;
+    let gateway = plain(|config| config["policy"] = rule("Request", "Block")).await;
     for (parts, size) in [
         (
             [
@@ -600,8 +600,8 @@ async fn a_form_that_is_never_finished_has_one_deadline_for_all_of_it_as_any_bod
 async fn a_form_is_served_by_what_is_in_force_when_it_is_admitted() {
     type Change = fn(&mut Value);
     let revoke: Change = |config| config["tenants"][0]["keys"] = json!([]);
-    let forbid: Change = |config| config["tenants"][0]["endpoints"] = json!(["chat.completions"]);
-    let deny: Change = |config| config["policy"] = rule("request", "block");
+    let forbid: Change = |config| config["tenants"][0]["endpoints"] = json!(["ChatCompletions"]);
+    let deny: Change = |config| config["policy"] = rule("Request", "Block");
     for (change, status, code) in [
         (revoke, 401, "invalid_api_key"),
         (forbid, 403, "endpoint_not_allowed"),
@@ -685,7 +685,7 @@ async fn a_json_body_at_an_endpoint_of_forms_is_refused() {
 
 #[tokio::test]
 async fn a_transcript_goes_through_the_rules_of_answers_as_json_and_as_text() {
-    let mut gateway = plain(|config| config["policy"] = rule("response", "redact")).await;
+    let mut gateway = plain(|config| config["policy"] = rule("Response", "Redact")).await;
     let body = form(&[field("model", MODEL), file("a.mp3", 10)]);
     for (kind, said, heard) in [
         (

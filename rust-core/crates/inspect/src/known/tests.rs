@@ -25,7 +25,7 @@ fn room_for(entries: usize) -> usize {
 }
 
 fn some_match(start: usize) -> Match {
-    let rule = serde_json::json!({"rules": [{"id": "r", "regex": "r", "action": "flag", "reason": "r"}]});
+    let rule = serde_json::json!({"rules": [{"id": "r", "regex": "r", "action": "Flag", "reason": "r"}]});
     let config: PolicyConfig = serde_json::from_value(rule).unwrap();
     let rule = Engine::compile(&config).unwrap().index_of("r").unwrap();
     Match {

@@ -40,7 +40,7 @@ impl Policy {
     }
 
     pub fn dry_run() -> Self {
-        Policy::of(&rules(), Some(&json!({"mode": "dry_run"})))
+        Policy::of(&rules(), Some(&json!({"mode": "DryRun"})))
     }
 
     /// The ids of the rules that an inspector has seen.
@@ -144,15 +144,15 @@ pub fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
 }
 
 pub fn rules() -> Value {
-    json!({"budget_us": 10_000_000, "threshold": 100, "rules": [
-        {"id": "key", "reason": "A key.", "view": "text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "redact"},
-        {"id": "long", "reason": "A token.", "view": "text", "regex": "tk-[a-z0-9]{3,6}", "extent": "token", "score": 1, "action": "redact"},
-        {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "redact"},
-        {"id": "surname", "reason": "A surname.", "literals": ["smith sk"], "score": 1, "action": "redact"},
-        {"id": "dragon", "reason": "A dragon.", "literals": ["dragon"], "score": 1, "action": "flag"},
-        {"id": "phrase", "reason": "A phrase.", "literals": ["open the pod bay doors"], "score": 100, "action": "block"},
-        {"id": "gold", "reason": "Gold.", "literals": ["gold"], "score": 60, "action": "flag"},
-        {"id": "silver", "reason": "Silver.", "literals": ["silver"], "score": 60, "action": "flag"},
+    json!({"budgetMilliseconds": 10_000, "threshold": 100, "rules": [
+        {"id": "key", "reason": "A key.", "view": "Text", "regex": r"\bsk-[a-z0-9]{6,40}\b", "score": 10, "action": "Redact"},
+        {"id": "long", "reason": "A token.", "view": "Text", "regex": "tk-[a-z0-9]{3,6}", "extent": "Token", "score": 1, "action": "Redact"},
+        {"id": "name", "reason": "A name.", "literals": ["ann smith"], "score": 1, "action": "Redact"},
+        {"id": "surname", "reason": "A surname.", "literals": ["smith sk"], "score": 1, "action": "Redact"},
+        {"id": "dragon", "reason": "A dragon.", "literals": ["dragon"], "score": 1, "action": "Flag"},
+        {"id": "phrase", "reason": "A phrase.", "literals": ["open the pod bay doors"], "score": 100, "action": "Block"},
+        {"id": "gold", "reason": "Gold.", "literals": ["gold"], "score": 60, "action": "Flag"},
+        {"id": "silver", "reason": "Silver.", "literals": ["silver"], "score": 60, "action": "Flag"},
     ]})
 }
 

@@ -6,18 +6,18 @@ use regex::Regex;
 
 pub fn named(name: &str) -> fn(&str) -> bool {
     match name {
-        "luhn" => luhn,
-        "mod97" => mod97,
-        "ssn" => ssn,
-        "ipv4" => ipv4,
-        "phone" => phone,
-        "mrz" => mrz,
-        "entropy" => entropy,
-        "mixed" => mixed,
-        "github" => github,
-        "jwt" => jwt,
-        "mailbox" => mailbox,
-        "random" => random,
+        "Luhn" => luhn,
+        "Mod97" => mod97,
+        "Ssn" => ssn,
+        "Ipv4" => ipv4,
+        "Phone" => phone,
+        "Mrz" => mrz,
+        "Entropy" => entropy,
+        "Mixed" => mixed,
+        "GitHub" => github,
+        "Jwt" => jwt,
+        "Mailbox" => mailbox,
+        "Random" => random,
         other => panic!("no check {other}"),
     }
 }

@@ -12,24 +12,24 @@ pub const CHAT: &str = "/v1/chat/completions";
 
 pub fn rules() -> serde_json::Value {
     json!([
-        {"id": "codename", "reason": "r", "literals": ["bluebird"], "score": 100, "action": "block"},
-        {"id": "weak-a", "reason": "r", "literals": ["alphasign"], "score": 60, "action": "flag"},
-        {"id": "weak-b", "reason": "r", "literals": ["betasign"], "score": 60, "action": "flag"},
-        {"id": "staff", "reason": "r", "regex": "staff-[0-9]{6}", "score": 10, "action": "redact"},
-        {"id": "pair", "reason": "r", "regex": "alphasign or betasign of staff-[0-9]{6}", "score": 70, "action": "flag"},
-        {"id": "asked", "reason": "r", "literals": ["gammasign"], "target": "request", "score": 1, "action": "flag"},
+        {"id": "codename", "reason": "r", "literals": ["bluebird"], "score": 100, "action": "Block"},
+        {"id": "weak-a", "reason": "r", "literals": ["alphasign"], "score": 60, "action": "Flag"},
+        {"id": "weak-b", "reason": "r", "literals": ["betasign"], "score": 60, "action": "Flag"},
+        {"id": "staff", "reason": "r", "regex": "staff-[0-9]{6}", "score": 10, "action": "Redact"},
+        {"id": "pair", "reason": "r", "regex": "alphasign or betasign of staff-[0-9]{6}", "score": 70, "action": "Flag"},
+        {"id": "asked", "reason": "r", "literals": ["gammasign"], "target": "Request", "score": 1, "action": "Flag"},
     ])
 }
 
 pub fn configuration() -> serde_json::Value {
     json!({
         "format": 2,
-        "policy": {"rules": rules(), "threshold": 100, "budget_us": 1_000_000},
+        "policy": {"rules": rules(), "threshold": 100, "budgetMilliseconds": 1_000},
         "tenants": [
             {"name": "acme", "policy": null, "policies": []},
-            {"name": "dry", "policy": {"mode": "dry_run"}},
+            {"name": "dry", "policy": {"mode": "DryRun"}},
             {"name": "asks", "policies": ["python"]},
-            {"name": "mild", "policy": {"action": "flag", "threshold": 1000, "actions": [{"rules": ["weak-a"], "action": "ignore"}]}},
+            {"name": "mild", "policy": {"action": "Flag", "threshold": 1000, "actions": [{"rules": ["weak-a"], "action": "Ignore"}]}},
         ],
         "limits": {"bodyBytes": 65536},
         "unknown": "is passed over",
