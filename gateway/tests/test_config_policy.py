@@ -43,6 +43,7 @@ def test_a_policy_reaches_the_core_as_it_is_written(config_directory: ConfigDire
         "budgetMicrosecondsPerKibibyte": 50,
         "attachments": "Skip",
         "actions": [{"packs": [], "rules": ["pii-phone"], "scopes": [], "action": "Ignore"}],
+        "allow": None,
         "flagThreshold": 50,
         "rules": [
             {
@@ -51,6 +52,8 @@ def test_a_policy_reaches_the_core_as_it_is_written(config_directory: ConfigDire
                 "target": "Both",
                 "view": "Folded",
                 "literals": ["project aurora"],
+                "regex": None,
+                "check": None,
                 "score": 100,
                 "action": "Block",
                 "examples": {"match": ["We met about Project Aurora."], "noMatch": ["aurora borealis"]},
@@ -62,6 +65,7 @@ def test_a_policy_reaches_the_core_as_it_is_written(config_directory: ConfigDire
                 "view": "Text",
                 "literals": [],
                 "regex": "TICKET-[0-9]{4}",
+                "check": None,
                 "score": 5,
                 "action": "Flag",
                 "examples": {"match": [], "noMatch": []},
@@ -80,6 +84,7 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
         "action": "Flag",
         "threshold": 200,
         "actions": [{"packs": [], "rules": ["pii-email", "ticket"], "scopes": [], "action": "Ignore"}],
+        "flagThreshold": None,
     }
 
 

@@ -381,7 +381,7 @@ def test_a_policy_reaches_the_worker_with_what_a_tenant_changes(tmp_path: Path) 
     assert (number["id"], number["regex"], number["check"]) == ("card", "[0-9]{16}", "Luhn")
     acme, globex = core["tenants"]
     block = {"packs": [], "rules": ["codename"], "scopes": [], "action": "Block"}
-    assert acme["policy"] == {**of_acme, "actions": [block]}
+    assert acme["policy"] == {**of_acme, "actions": [block], "action": None, "flagThreshold": None}
     assert globex["policy"] is None
 
 
