@@ -4,16 +4,22 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    RequestContext, Target, UntranslatableRequest, UntranslatableFieldPolicy, openai_anthropic, openai_converse, openai_gemini,
-    openai_responses,
+    RequestContext, Target, UntranslatableFieldPolicy, UntranslatableRequest, openai_anthropic,
+    openai_converse, openai_gemini, openai_responses,
 };
 
 type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest>;
 
 /// The writers, each with a model that takes everything and one that is known to take less.
 const WRITERS: [(Writer, [&str; 2]); 4] = [
-    (openai_anthropic::translate_request, ["claude-opus-9", "claude-haiku-4-5"]),
-    (openai_gemini::translate_request, ["gemini-9-pro", "gemini-2.5-flash"]),
+    (
+        openai_anthropic::translate_request,
+        ["claude-opus-9", "claude-haiku-4-5"],
+    ),
+    (
+        openai_gemini::translate_request,
+        ["gemini-9-pro", "gemini-2.5-flash"],
+    ),
     (
         openai_converse::translate_request,
         ["amazon.nova-9", "anthropic.claude-opus-4-7"],

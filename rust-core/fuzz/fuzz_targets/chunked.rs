@@ -104,7 +104,11 @@ fuzz_target!(|bytes: &[u8]| {
         match decoded {
             Ok((true, taken)) => assert_eq!(whole_body(bytes), Some(taken)),
             Ok((false, _)) => assert_eq!(whole_body(bytes), None),
-            Err(ProtocolError::BodyTooLarge | ProtocolError::TrailersTooLarge | ProtocolError::ForbiddenTrailer) => {}
+            Err(
+                ProtocolError::BodyTooLarge
+                | ProtocolError::TrailersTooLarge
+                | ProtocolError::ForbiddenTrailer,
+            ) => {}
             Err(refusal) => assert_eq!(whole_body(bytes), None, "{refusal:?}"),
         }
         if matches!(decoded, Ok((true, _))) {

@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_evidence::frame::{FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentHeader, SegmentCrc, seal_frame};
+use proofgate_evidence::frame::{
+    FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader, seal_frame,
+};
 use proofgate_evidence::segment_reader::{SegmentReader, Slot};
 use proofgate_evidence::{ReadFile, Ulid};
 use std::io;

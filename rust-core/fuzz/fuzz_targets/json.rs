@@ -1,17 +1,17 @@
-//! The JSON reader accepts what serde_json accepts, less what two parsers could read_event differently, and every string
+//! The JSON reader accepts what serde_json accepts, less what two parsers could read differently, and every string
 //! that it hands out stands where it says and survives being written again. A name equals another but for its case when
 //! upper and lower case of their characters are the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_json::{Event, JsonError, StrSegment, Reader, Str, Workspace, equals_ignore_case, escape_into};
+use proofgate_json::{Event, JsonError, Reader, Str, StrSegment, Workspace, equals_ignore_case, escape_into};
 use serde::de::IgnoredAny;
 use std::cell::RefCell;
 
 #[derive(Default)]
 struct Buffers {
     string: Workspace,
-    decode: String,
+    decoded: String,
     again: String,
     written: Vec<u8>,
 }
@@ -37,27 +37,27 @@ fn check(bytes: &[u8], text: Str<'_>, buffers: &mut Buffers) {
     let plainly = text.segments().flat_map(|piece| {
         let (plain, escape) = match piece {
             StrSegment::Plain(plain) => (plain, None),
-            StrSegment::Escape { decode, .. } => ("", Some(decode)),
+            StrSegment::Escape { decoded, .. } => ("", Some(decoded)),
         };
         plain.chars().chain(escape)
     });
-    assert!(plainly.eq(text.decode(&mut buffers.decode).chars()));
+    assert!(plainly.eq(text.decode(&mut buffers.decoded).chars()));
 
     let Buffers {
         string,
-        decode,
+        decoded,
         again,
         written,
         ..
     } = buffers;
-    let decode = text.decode(decode);
+    let decoded = text.decode(decoded);
     written.clear();
     written.push(b'"');
-    escape_into(decode, written);
+    escape_into(decoded, written);
     written.push(b'"');
     let mut reader = Reader::new(written, string).expect("it is UTF-8");
     match reader.read_event() {
-        Ok(Event::String(reread)) => assert_eq!(reread.decode(again), decode),
+        Ok(Event::String(reread)) => assert_eq!(reread.decode(again), decoded),
         other => panic!("{other:?}"),
     }
 }
@@ -77,20 +77,20 @@ fn fold(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-fn compare(name: Str<'_>, decode: &mut String) {
-    let name = name.decode(decode);
+fn compare(name: Str<'_>, decoded: &mut String) {
+    let name = name.decode(decoded);
     for wanted in ["model", "stream_options", "max_tokens", "n"] {
         assert_eq!(equals_ignore_case(name, wanted), fold(name).eq(wanted.chars()));
     }
 }
 
-fn read_event(bytes: &[u8], document: &mut Workspace, buffers: &mut Buffers) -> Result<(), JsonError> {
+fn read(bytes: &[u8], document: &mut Workspace, buffers: &mut Buffers) -> Result<(), JsonError> {
     let mut reader = Reader::new(bytes, document)?;
     while let Some(event) = reader.next()? {
         match event {
             Event::Key(text) => {
                 check(bytes, text, buffers);
-                compare(text, &mut buffers.decode);
+                compare(text, &mut buffers.decoded);
             }
             Event::String(text) => check(bytes, text, buffers),
             _ => {}
@@ -103,7 +103,7 @@ fuzz_target!(|bytes: &[u8]| {
     BUFFERS.with_borrow_mut(|(document, buffers)| {
         let theirs =
             std::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
-        match read_event(bytes, document, buffers) {
+        match read(bytes, document, buffers) {
             Ok(()) => assert!(theirs, "serde_json refuses it"),
             // serde_json looks at no surrogate that it skips, keeps the last of repeated keys and goes deeper.
             Err(
@@ -111,7 +111,7 @@ fuzz_target!(|bytes: &[u8]| {
             ) => {}
             Err(error) => {
                 assert!(!theirs, "serde_json accepts it: {error}");
-                assert!(error.at() <= bytes.len());
+                assert!(error.offset() <= bytes.len());
             }
         }
     });

@@ -6,10 +6,12 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_inspect::{ScanCache, TenantScanCache, RequestInspection, MIN_CACHED_RUN_BYTES, inspect_request};
+use proofgate_inspect::{
+    MIN_CACHED_RUN_BYTES, RequestInspection, ScanCache, TenantScanCache, inspect_request,
+};
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Engine, PolicyConfig, Profile, Scratch, TenantPolicy};
-use proofgate_providers::{BodyText, ParsedRequest, Dialect};
+use proofgate_providers::{BodyText, Dialect, ParsedRequest};
 use serde_json::json;
 
 /// Short rules, so that random texts match them; the second one has one rule more, a learned score.
@@ -83,7 +85,7 @@ impl Session {
             3 => self.tenant = at % TENANTS.len(),
             4 => self.profile = at % 2,
             5 => self.policy = at % 2,
-            6 => known.forget(MOST),
+            6 => known.reset(MOST),
             _ if count == 0 => {}
             7 => {
                 self.messages.remove(at % count);
@@ -121,7 +123,7 @@ impl Session {
         let mut inspection = RequestInspection::new(Budget::unlimited());
         let recalled = loop {
             let tenant = TENANTS[self.tenant];
-            let recall = Some(TenantScanCache { known, tenant });
+            let recall = Some(TenantScanCache { cache: known, tenant });
             let slice = Duration::ZERO;
             match inspection.step_with_cache(recall, engine, profile, &text, slice, scratch) {
                 Ok(None) => {}
@@ -130,7 +132,7 @@ impl Session {
             }
         };
         assert_eq!(format!("{recalled:?}"), format!("{full:?}"));
-        assert!(known.bytes() <= MOST);
+        assert!(known.memory_bytes() <= MOST);
     }
 }
 

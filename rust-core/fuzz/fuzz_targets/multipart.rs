@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_multipart::{InvalidBoundary, FormEvent, FormReader, MultipartError};
+use proofgate_multipart::{Boundary, FormEvent, FormReader, MultipartError};
 
 type Parts = Vec<(String, Option<String>, Vec<u8>)>;
 
-fn read(boundary: &InvalidBoundary, body: &[u8], size: usize) -> Result<Parts, MultipartError> {
+fn read(boundary: &Boundary, body: &[u8], size: usize) -> Result<Parts, MultipartError> {
     let mut reader = FormReader::new(boundary);
     let mut parts = Parts::new();
     for mut piece in body.chunks(size) {
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((&size, body)) = input.split_first() else {
         return;
     };
-    let boundary = InvalidBoundary::of(b"multipart/form-data; boundary=b").expect("it is one");
+    let boundary = Boundary::from_content_type(b"multipart/form-data; boundary=b").expect("it is one");
     let whole = read(&boundary, body, body.len().max(1));
     assert_eq!(read(&boundary, body, usize::from(size) + 1), whole);
     let Ok(parts) = whole else { return };

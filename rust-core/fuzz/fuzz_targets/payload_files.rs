@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use libfuzzer_sys::fuzz_target;
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::payloads::{
-    ENTRY_LEN, PayloadField, PayloadHeader, HEADER_LEN, PAYLOAD_INDEX_FILE, PAYLOADS_FILE, PayloadFiles, Placed,
+    ENTRY_LEN, FrameLocation, HEADER_LEN, PAYLOAD_INDEX_FILE, PAYLOADS_FILE, PayloadField, PayloadFiles,
+    PayloadHeader,
 };
 use proofgate_payloads::{is_punched, punch};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -42,28 +43,39 @@ fn make_headers(index: &[u8], frames: &mut [u8]) {
         let header = PayloadHeader {
             seq: u64::from(raw[8]),
             field: PayloadField::ALL[usize::from(raw[16] & 1)],
-            bytes: u32::from_le_bytes([raw[20], raw[21], raw[22], raw[23]]),
+            sealed_len: u32::from_le_bytes([raw[20], raw[21], raw[22], raw[23]]),
         };
         *raw = header.encode();
     }
 }
 
-fn sealed(placed: Placed) -> Range<usize> {
+fn sealed(placed: FrameLocation) -> Range<usize> {
     let begin = placed.offset as usize + HEADER_LEN;
-    begin..begin + placed.bytes as usize
+    begin..begin + placed.sealed_len as usize
 }
 
 /// Where a body of an exchange is, after all that is said of it was compared with the files.
-fn look(files: &PayloadFiles, frames: &[u8], seq: u64, field: PayloadField) -> Option<Placed> {
-    let placed = match files.place(seq, field) {
+fn look(files: &PayloadFiles, frames: &[u8], seq: u64, field: PayloadField) -> Option<FrameLocation> {
+    let placed = match files.locate(seq, field) {
         Ok(placed) => placed?,
         Err(EvidenceError::Corruption { .. }) => return None,
         Err(other) => panic!("{other}"),
     };
-    let bytes = placed.bytes;
+    let bytes = placed.sealed_len;
     let header = &frames[placed.offset as usize..][..HEADER_LEN];
-    assert_eq!(header, PayloadHeader { seq, field, bytes }.encode());
-    assert_eq!(files.sealed(placed).ok().as_deref(), frames.get(sealed(placed)));
+    assert_eq!(
+        header,
+        PayloadHeader {
+            seq,
+            field,
+            sealed_len: bytes
+        }
+        .encode()
+    );
+    assert_eq!(
+        files.read_sealed(placed).ok().as_deref(),
+        frames.get(sealed(placed))
+    );
     Some(placed)
 }
 
@@ -79,7 +91,7 @@ fuzz_target!(|input: &[u8]| {
     let disk = disk(index, &frames).expect("a disk without faults");
     let dir = Path::new(DIR);
     let files = PayloadFiles::open(&disk, dir).ok().flatten().expect("both files");
-    let entries = files.entries().expect("a disk without faults");
+    let entries = files.entry_count().expect("a disk without faults");
     let mut allowed = Vec::new();
     for seq in (0..=entries).chain([erased, u64::MAX / 16, u64::MAX]) {
         for field in PayloadField::ALL {

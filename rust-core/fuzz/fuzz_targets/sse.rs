@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proofgate_providers::{Dialect, EventBoundaries, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader};
+use proofgate_providers::{
+    Dialect, EventBoundaries, EventReader, EventTooLarge, StreamEvent, Usage, UsageReader,
+};
 use std::cell::RefCell;
 
 /// What a reader says, written down so that two can be compared without allocation.
@@ -66,7 +68,7 @@ fn relay(dialect: Dialect, stream: &[u8], mut next_read: impl FnMut() -> usize) 
         let mut piece = &stream[at..end];
         usage.push(piece);
         at = end;
-        while let Some(length) = ends.next_end(piece) {
+        while let Some(length) = ends.next_boundary(piece) {
             piece = &piece[length..];
             count += 1;
         }
@@ -104,7 +106,11 @@ fuzz_target!(|input: &[u8]| {
         ] {
             let relayed = relay(dialect, stream, || stream.len());
             assert_eq!(relay(dialect, stream, || 1), relayed, "byte by byte");
-            assert_eq!(relay(dialect, stream, || 1 + usize::from(seed)), relayed, "equal reads");
+            assert_eq!(
+                relay(dialect, stream, || 1 + usize::from(seed)),
+                relayed,
+                "equal reads"
+            );
         }
     });
 });

@@ -64,7 +64,7 @@ fuzz_target!(|text: &str| {
     if let Ok(succession) = KeySuccession::verify(&note) {
         assert_eq!(succession.body(), text);
     }
-    for part in KeySuccession::split(text) {
+    for part in KeySuccession::split_notes(text) {
         assert!(part.ends_with('\n'));
     }
 });

@@ -1,4 +1,4 @@
-//! The files of a shard of tenants are refused with_shards the place of a line, or everything in them is found.
+//! The files of a shard of tenants are refused with the place of a line, or everything in them is found.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(shard.tenants().len(), lines(tenants));
             let names: Vec<_> = shard.tenants().iter().map(|tenant| tenant.name.clone()).collect();
             let shards = Shards::default().with_shards([(0, shard)]);
-            assert!(names.iter().all(|name| shards.has(name)));
+            assert!(names.iter().all(|name| shards.has_tenant(name)));
         }
         Err(error) => assert!(error.line <= lines(key_count).max(lines(tenants)) + 1),
     }

@@ -4,8 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
-    RequestContext, EventKind, Step, Target, UntranslatableFieldPolicy, anthropic_invoke, anthropic_openai, chat_customs,
-    openai_anthropic, openai_converse, openai_gemini, openai_responses, responses_openai,
+    EventKind, RequestContext, StreamStatus, Target, UntranslatableFieldPolicy, anthropic_invoke,
+    anthropic_openai, chat_customs, openai_anthropic, openai_converse, openai_gemini, openai_responses,
+    responses_openai,
 };
 
 fn is_json(document: &[u8]) {
@@ -13,11 +14,11 @@ fn is_json(document: &[u8]) {
 }
 
 /// Feeds each line as an event until the stream has ended, as a relay does.
-fn stream(data: &[u8], mut event: impl FnMut(&[u8], &mut Vec<u8>) -> Option<Step>) {
+fn stream(data: &[u8], mut event: impl FnMut(&[u8], &mut Vec<u8>) -> Option<StreamStatus>) {
     let mut out = Vec::new();
     for line in data.split(|byte| *byte == b'\n') {
         out.clear();
-        if event(line, &mut out) != Some(Step::Continues) {
+        if event(line, &mut out) != Some(StreamStatus::InProgress) {
             return;
         }
     }
@@ -46,24 +47,24 @@ fuzz_target!(|input: &[u8]| {
         model: "c".into(),
         stream: true,
         include_usage: mode & 1 == 1,
-        customs: vec!["c".into()],
+        custom_tools: vec!["c".into()],
         ..RequestContext::default()
     };
     let mut out = Vec::new();
     match (mode >> 1) % 31 {
         0 => drop(openai_anthropic::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
-        1 => drop(anthropic_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
+        1 => drop(anthropic_openai::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
         2 => drop(openai_gemini::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
-        3 => drop(openai_anthropic::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
-        4 => drop(anthropic_openai::answer(data, &asked, &mut out).map(|_| is_json(&out))),
-        5 => drop(openai_gemini::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        3 => drop(openai_anthropic::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        4 => drop(anthropic_openai::translate_response(data, &asked, &mut out).map(|_| is_json(&out))),
+        5 => drop(openai_gemini::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         6 => {
             let mut translated = openai_anthropic::Stream::new(&asked, 1);
             stream(data, |line, out| translated.event("", line, out).ok());
         }
         7 => {
             let mut translated = anthropic_openai::Stream::new(&asked, 1);
-            stream(data, |line, out| translated.event("", line, out).ok());
+            stream(data, |line, out| translated.push_event("", line, out).ok());
         }
         8 => {
             let mut translated = openai_gemini::Stream::new(&asked, 1);
@@ -83,9 +84,11 @@ fuzz_target!(|input: &[u8]| {
             is_json(&out);
         }
         12 => drop(openai_converse::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
-        13 => drop(anthropic_invoke::request(data, &target, &["beta"], &mut out).map(|_| is_json(&out))),
-        14 => drop(openai_converse::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
-        15 => drop(anthropic_invoke::answer(data, &mut out).map(|()| is_json(&out))),
+        13 => drop(
+            anthropic_invoke::translate_request(data, &target, &["beta"], &mut out).map(|_| is_json(&out)),
+        ),
+        14 => drop(openai_converse::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        15 => drop(anthropic_invoke::translate_response(data, &mut out).map(|()| is_json(&out))),
         16 => {
             let mut translated = openai_converse::Stream::new(&asked, 1);
             stream(data, |line, out| {
@@ -97,7 +100,7 @@ fuzz_target!(|input: &[u8]| {
             let mut translated = anthropic_invoke::Stream::new();
             stream(data, |line, out| {
                 let (name, line) = name_of(line);
-                translated.event(EventKind::Exception, name, line, out).ok()
+                translated.push_event(EventKind::Exception, name, line, out).ok()
             });
         }
         18 => {
@@ -108,11 +111,11 @@ fuzz_target!(|input: &[u8]| {
             anthropic_invoke::translate_error(400, None, data, &mut out);
             is_json(&out);
         }
-        20 => drop(responses_openai::request(data, &target, &mut out).map(|_| is_json(&out))),
-        21 => drop(responses_openai::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        20 => drop(responses_openai::translate_request(data, &target, &mut out).map(|_| is_json(&out))),
+        21 => drop(responses_openai::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         22 => {
             let mut translated = responses_openai::Stream::new(&asked, 1);
-            stream(data, |line, out| translated.event("", line, out).ok());
+            stream(data, |line, out| translated.push_event("", line, out).ok());
             let _ = translated.finish(&mut out);
         }
         23 => {
@@ -120,17 +123,17 @@ fuzz_target!(|input: &[u8]| {
             is_json(&out);
         }
         24 => drop(responses_openai::translate_for_chat(data, &target, &mut out).map(|_| is_json(&out))),
-        25 => drop(openai_responses::answer(data, &asked, 1, &mut out).map(|_| is_json(&out))),
+        25 => drop(openai_responses::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         26 => {
             let mut translated = openai_responses::Stream::new(&asked, 1);
             stream(data, |line, out| translated.event("", line, out).ok());
             let _ = translated.finish(&mut out);
         }
-        27 => drop(chat_customs::request(data, &mut out)),
-        28 => drop(chat_customs::answer(data, &asked, &mut out).map(|()| is_json(&out))),
+        27 => drop(chat_customs::translate_request(data, &mut out)),
+        28 => drop(chat_customs::translate_response(data, &asked, &mut out).map(|()| is_json(&out))),
         29 => {
             let mut translated = chat_customs::Stream::new(&asked);
-            stream(data, |line, out| translated.event(line, out).ok());
+            stream(data, |line, out| translated.push_event(line, out).ok());
         }
         _ => {
             openai_responses::translate_error(400, data, &mut out);

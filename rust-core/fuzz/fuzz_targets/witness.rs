@@ -12,7 +12,10 @@ fuzz_target!(|text: &str| {
         return;
     };
     assert_eq!(asked.encode(), text);
-    let (Ok(signed), Ok(key)) = (SignedCheckpoint::parse(asked.note), CosigningKey::generate("fuzz", [7; 32])) else {
+    let (Ok(signed), Ok(key)) = (
+        SignedCheckpoint::parse(asked.note),
+        CosigningKey::generate("fuzz", [7; 32]),
+    ) else {
         return;
     };
     // No input here is cosigned by this key, and what it cosigns verifies.
