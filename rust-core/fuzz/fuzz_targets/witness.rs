@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
         return;
     };
     // No input here is cosigned by this key, and what it cosigns verifies.
-    let public = key.verifying_key();
+    let public = key.cosignature_key();
     assert!(Cosignature::from_response(signed.text(), text, &public).is_err());
     let Ok(answer) = key.cosign(&signed, 9).map(|cosignature| cosignature.line) else {
         return;
