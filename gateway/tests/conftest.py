@@ -114,7 +114,7 @@ class Controls:
         self.reloads = 0
         self.outcome = ReloadOutcome("unchanged", "ab" * 32)
 
-    def retire(self, retire: bool) -> bool:
+    def set_retiring(self, retire: bool) -> bool:
         self.retirements.append(retire)
         return bool(self.worker.retire(retire))
 

@@ -45,7 +45,7 @@ def test_a_log_that_stays_unreadable_where_others_are_read_is_found_and_waited_f
     monkeypatch.setattr(_core, "fsck_pinned", cannot(fail, LOGS[0]))
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
-    mirror = bring(give_up=give_up)
+    mirror = bring(give_up_seconds=give_up)
     mirror.run_once()
     assert codes(mirror) == ["mirror_unverified"]
     assert LOGS[0] in mirror.findings()[0]["message"]
@@ -61,7 +61,7 @@ def test_a_log_that_cannot_be_read_is_no_evidence_where_no_other_is_read(
     monkeypatch.setattr(_core, "fsck_pinned", not_readable)
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
-    mirror = bring(give_up=0.0)
+    mirror = bring(give_up_seconds=0.0)
     for _ in range(2):
         with pytest.raises(MirrorError, match=LOGS[0]):
             mirror.run_once()
@@ -76,7 +76,7 @@ def test_what_a_volume_was_away_counts_for_no_log_that_cannot_be_read(
     monkeypatch.setattr(_core, "fsck_pinned", not_readable)
     auditor.end(LOGS[0])
     auditor.end(LOGS[1])
-    mirror = bring(give_up=10.0)
+    mirror = bring(give_up_seconds=10.0)
 
     def round_at(moment: float) -> None:
         clock[0] = moment

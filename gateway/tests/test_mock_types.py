@@ -222,7 +222,7 @@ def test_what_is_asked_for_is_found_in_the_words_of_each_dialect() -> None:
         ]
         assert json.loads(exchange(target, KINDS["schema"](asked)).sample) == {"city": "sample", "days": 7}
         assert exchange(target, KINDS["picture"](asked)).pictures == ["image/png of 8 bytes"]
-        assert exchange(target, KINDS["text"](asked)).pieces()[0] == "m/1:"
+        assert exchange(target, KINDS["text"](asked)).chunks()[0] == "m/1:"
 
 
 def test_an_invoked_model_says_in_frames_what_it_says_in_events() -> None:

@@ -158,7 +158,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
         assert held.go_on.wait(PATIENCE_SECONDS)
         return write()
 
-    monkeypatch.setattr(port_export, "csv_head", slow)
+    monkeypatch.setattr(port_export, "csv_header", slow)
     with ThreadPoolExecutor(4) as pool:
         held.pool = pool
         yield held

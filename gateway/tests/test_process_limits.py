@@ -95,7 +95,7 @@ def test_a_shortfall_is_told_with_its_figures_and_what_to_do() -> None:
 def test_every_command_raises_its_soft_limit_of_open_files(soft: int, hard: int, after: int) -> None:
     child = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}));"
-        "from proofgate.descriptors import raise_descriptor_limit; raise_descriptors();"
+        "from proofgate.descriptors import raise_descriptor_limit; raise_descriptor_limit();"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)

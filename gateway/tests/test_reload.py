@@ -377,7 +377,7 @@ def test_nothing_is_reloaded_while_nothing_changes(subject: Subject, monkeypatch
         looks.release()
         return current_digests(paths)
 
-    monkeypatch.setattr(reload, "look_at", counted)
+    monkeypatch.setattr(reload, "current_digests", counted)
     monkeypatch.setattr(reload, "load", loads.append)
     watched(subject, monkeypatch, lambda: all(looks.acquire(timeout=PATIENCE_SECONDS) for _ in range(5)))
     assert loads == []

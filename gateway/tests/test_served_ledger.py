@@ -294,7 +294,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folders
     # All of them answer, or refuse at once: on a busy machine that takes its time.
     monkeypatch.setattr(worker_files, "CONNECT_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(worker_files, "RESPONSE_TIMEOUT_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr(served_module, "_ROLL_CALL_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(served_module, "_LISTING_TIMEOUT_SECONDS", PATIENCE_SECONDS)
     made = Folders(tmp_path)
 
     def app(folder: Path) -> FastAPI:

@@ -223,7 +223,7 @@ def test_an_exchange_that_cannot_be_told_is_named_and_other_logs_go_on(ledger: P
             super().send(events)
 
     sink, left = Picky(), accepted(ledger)
-    stream = stream_to(sink, tmp_path / "state", patience=0.0)
+    stream = stream_to(sink, tmp_path / "state", max_lag_seconds=0.0)
     stream.offer(list(left.items()))
     stream.send(left)
     assert [path.endswith(FIRST) for path in left] == [True]
@@ -240,7 +240,7 @@ def test_whatever_else_breaks_sending_off_is_named(ledger: Path, tmp_path: Path)
         def send(self, _: Sequence[ExchangeEvent]) -> None:
             raise RuntimeError("secret")
 
-    stream = stream_to(Broken(), tmp_path / "state", patience=0.0)
+    stream = stream_to(Broken(), tmp_path / "state", max_lag_seconds=0.0)
     stream.start()
     stream.offer(list(accepted(ledger).items()))
     assert eventually(lambda: stream.totals.failures["siem_failed"] > 0)
@@ -252,7 +252,7 @@ def test_the_thread_goes_on_when_the_sink_does_and_says_meanwhile_that_it_does_n
     ledger: Path, tmp_path: Path
 ) -> None:
     sink = Kept(0)
-    stream = stream_to(sink, tmp_path / "state", patience=0.0)
+    stream = stream_to(sink, tmp_path / "state", max_lag_seconds=0.0)
     stream.start()
     stream.offer(list(accepted(ledger).items()))
     assert eventually(lambda: "503" in str(stream.findings()))

@@ -52,8 +52,8 @@ class Controls(Protocol):
     def token(self) -> str | None:
         """What opens the requests that change something; without one they are always refused."""
 
-    def retire(self, retire: bool) -> bool:
-        """Retires the worker, or takes that back; whether it is on its way out then."""
+    def set_retiring(self, retire: bool) -> bool:
+        """Retires the worker, or cancels that. Returns whether it is retiring afterwards."""
 
     def drain(self) -> None:
         """Begins to drain and returns at once. Called once for each accepted request."""
@@ -151,12 +151,12 @@ def create_app(worker: _core.Worker, controls: Controls, reading: LedgerReadRout
     @app.put("/retirement")
     async def begin_retirement(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "retirement")
-        return {"retiring": controls.retire(True)}
+        return {"retiring": controls.set_retiring(True)}
 
     @app.delete("/retirement")
     async def end_retirement(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "retirement")
-        if controls.retire(False):
+        if controls.set_retiring(False):
             message = "the worker is already draining, and that cannot be undone"
             raise ApiError(HTTPStatus.CONFLICT, "draining", message)
         return {"retiring": False}

@@ -26,7 +26,8 @@ class RawPrediction(MessagesExchange):
         model, _, method = target.rpartition("/models/")[2].partition(":")
         stream = method == "streamRawPredict"
         if stream != request.get("stream", False):
-            raise ClientError(400, "invalid_request_error", "path and body differ about the stream")
+            reason = "the path and the body disagree on whether the response is a stream"
+            raise ClientError(400, "invalid_request_error", reason)
         return unquote(model), stream
 
 

@@ -201,8 +201,8 @@ class WorkerProcess:
         self._credentials.follow(config)
         self._exporter.apply_config(config)
 
-    def retire(self, retire: bool) -> bool:
-        """Retires the worker, or takes that back; whether it is on its way out then."""
+    def set_retiring(self, retire: bool) -> bool:
+        """Retires the worker, or cancels that. Returns whether it is retiring afterwards."""
         retiring = self._worker.retire(retire)
         if retiring != self._retiring:
             self._retiring = retiring

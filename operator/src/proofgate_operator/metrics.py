@@ -74,7 +74,7 @@ FAILED_READS = Counter(
 )
 FAILING_READS = Gauge(
     "proofgate_operator_held_reads",
-    "Reads of a gateway that currently fail: cached data is used, or was used until it expired.",
+    "Number of a gateway's objects that the operator currently cannot read. It uses cached data until that expires.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )

@@ -193,7 +193,7 @@ def run(options: argparse.Namespace) -> int:
         return fail(f"--witness-policy: {error} [auditor_policy]", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
-        return fail(f"--signing-key or a verifying key: {error}", EXIT_USAGE)
+        return fail(f"invalid key in --signing-key or in a file of verifying keys: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
             "starting a new aggregate log in %s: it contains no earlier tree heads", options.state

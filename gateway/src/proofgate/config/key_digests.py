@@ -121,4 +121,4 @@ def _read_line(entry: list[str]) -> KeyDigest:
     try:
         return KeyDigest(digest, unix_seconds(date))
     except ValueError as error:
-        raise ValueError(f"not usable, its expiry date is not valid: {error}") from None
+        raise ValueError(f"not usable: invalid expiry date: {error}") from None

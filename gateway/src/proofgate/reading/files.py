@@ -65,7 +65,7 @@ class LedgerFiles:
         """
         allowed = next((names for path, names in _FOLDERS if path.fullmatch(folder)), None)
         if allowed is None:
-            raise LedgerReadError("not_evidence", "no evidence folder has this path")
+            raise LedgerReadError("not_evidence", "this path is not an evidence folder")
         found: list[str] = []
         with (
             _translate_errors(),

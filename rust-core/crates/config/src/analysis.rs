@@ -36,7 +36,7 @@ pub struct AnalysisConfig {
 }
 
 /// Answers of all windows whose numbers are kept, some 300 bytes each, at most.
-const MOST_KEPT: usize = 400_000;
+const MAX_RETAINED_ANSWERS: usize = 400_000;
 
 impl AnalysisConfig {
     /// # Errors
@@ -55,7 +55,7 @@ impl AnalysisConfig {
             ("maxPairs", (1..=4096).contains(&self.pairs)),
             (
                 "window times maxPairs",
-                self.window.saturating_mul(self.pairs) <= MOST_KEPT,
+                self.window.saturating_mul(self.pairs) <= MAX_RETAINED_ANSWERS,
             ),
         ];
         match bounds.into_iter().find(|(_, is_within)| !is_within) {

@@ -247,11 +247,11 @@ fn judge_slice(
     inspection: &mut RequestInspection,
     (tenant, profile, text): JudgementInput<'_>,
 ) -> Result<Option<RequestVerdict>, EvaluationError> {
-    let known = &mut *gateway.policy.known_runs.borrow_mut();
+    let known = &mut *gateway.policy.scan_cache.borrow_mut();
     let recall = TenantScanCache { cache: known, tenant };
     let engine = &catalog.settings.engine;
     let mut scratch = catalog.scratch.borrow_mut();
     let step = inspection.step_with_cache(Some(recall), engine, profile, text, TIME_SLICE, &mut scratch);
-    gateway.observers.metrics.known_runs.count(known);
+    gateway.observers.metrics.scan_cache.count(known);
     step
 }

@@ -1,7 +1,7 @@
 mod admission_times;
 mod analysis;
-mod known_runs;
 mod payloads;
+mod scan_cache;
 mod signal;
 mod traffic;
 
@@ -21,8 +21,8 @@ use proofgate_stages::Profiler;
 
 use admission_times::AdmissionTimes;
 pub use analysis::{AnalysisLoss, AnalysisMetrics};
-use known_runs::KnownRunMetrics;
 pub use payloads::PayloadMetrics;
+use scan_cache::ScanCacheMetrics;
 pub use signal::Signal;
 use traffic::PublishedSeries;
 pub use traffic::report::TrafficReport;
@@ -75,7 +75,7 @@ pub struct Metrics {
     pub admission_times: Arc<AdmissionTimes>,
     pub analysis: AnalysisMetrics,
     pub payloads: PayloadMetrics,
-    pub known_runs: KnownRunMetrics,
+    pub scan_cache: ScanCacheMetrics,
     /// By [`Signal`].
     telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
@@ -214,7 +214,7 @@ impl Metrics {
             admission_times: Arc::default(),
             analysis: AnalysisMetrics::new(&mut registry),
             payloads: PayloadMetrics::new(&mut registry),
-            known_runs: KnownRunMetrics::new(&mut registry),
+            scan_cache: ScanCacheMetrics::new(&mut registry),
             telemetry_dropped: Signal::ALL.map(dropped),
             shard_tenants: Gauge::default(),
             shard_keys: Gauge::default(),

@@ -74,7 +74,7 @@ impl LogHandoff {
     }
 
     /// For the data-plane thread: never waits.
-    pub(crate) fn take_previous(&self) -> Option<PreviousLog> {
+    pub(crate) fn take_previous_log(&self) -> Option<PreviousLog> {
         try_lock(&self.previous_log)?.take()
     }
 }

@@ -7,7 +7,7 @@ use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 
 const UNKNOWN_TOOL_ERROR: &str =
-    "The provider of this model cannot call it: it is not one of the functions in this request.";
+    "The provider of this model cannot use this tool: it is not one of the functions in this request.";
 
 /// What a `tool_choice` says.
 #[derive(Debug, Default)]

@@ -342,8 +342,7 @@ async fn rules_read_and_redact_what_comes_back_whole_or_in_pieces() {
 #[tokio::test]
 async fn errors_have_googles_shape_whatever_is_wrong() {
     let gateway =
-        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["GenerateContent", "Models"]))
-            .await;
+        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["GenerateContent", "Models"])).await;
     let prompt = prompt().to_string();
     let model = "/v1beta/models/team%2Fgemini";
     for (path, body, expected) in [
@@ -438,8 +437,7 @@ async fn a_limit_tells_how_long_to_wait_in_googles_words() {
 async fn a_tenant_needs_the_endpoint_and_the_model() {
     let path = "/v1beta/models/team%2Fgemini:generateContent";
     let body = prompt().to_string();
-    let gateway =
-        gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["ChatCompletions"])).await;
+    let gateway = gateway_with(|config| config["tenants"][0]["endpoints"] = json!(["ChatCompletions"])).await;
     let (status, document) = told(&gateway, "POST", path, body.as_bytes()).await;
     assert_eq!(
         (status, &document["error"]["details"][0]["reason"]),

@@ -14,7 +14,7 @@ use proofgate_upstream::catalog::Catalog;
 /// Earlier findings, approvals, and the memory of requests that wait for external policies.
 pub struct PolicyState {
     /// What was found in messages that were scanned.
-    pub known_runs: RefCell<ScanCache>,
+    pub scan_cache: RefCell<ScanCache>,
     /// Approvals of calls of guarded tools.
     pub approvals: ApprovalIssuer,
     /// The part of the memory that requests use while they wait for policies.
@@ -24,7 +24,7 @@ pub struct PolicyState {
 impl PolicyState {
     pub(crate) fn new(catalog: &Catalog, budget: &Rc<MemoryBudget>) -> Self {
         PolicyState {
-            known_runs: RefCell::new(ScanCache::new(catalog.settings.scan_cache_bytes())),
+            scan_cache: RefCell::new(ScanCache::new(catalog.settings.scan_cache_bytes())),
             approvals: ApprovalIssuer::new(),
             hook_memory: HookMemory::new(budget),
         }
@@ -33,10 +33,10 @@ impl PolicyState {
     /// Forgets what other rules than those of `after` have found.
     pub(crate) fn apply_catalog(&self, before: &Catalog, after: &Catalog, metrics: &Metrics) {
         let most = after.settings.scan_cache_bytes();
-        let mut known = self.known_runs.borrow_mut();
+        let mut known = self.scan_cache.borrow_mut();
         if !Arc::ptr_eq(&before.settings.engine, &after.settings.engine) || known.most() != most {
             known.reset(most);
-            metrics.known_runs.record_memory(&known);
+            metrics.scan_cache.record_memory(&known);
         }
     }
 }

@@ -23,7 +23,7 @@ impl Recorder {
         if self.stopped.get() {
             return;
         }
-        self.report_previous_if_known();
+        self.record_previous_log_end_if_known();
         if self.has_reported_previous()
             && let Some(next) = self.handoff.take_next()
         {
@@ -36,7 +36,7 @@ impl Recorder {
     pub async fn wait_for_previous_end(&self, patience: Duration) {
         let told = async {
             while !self.has_reported_previous() && !self.has_stopped() {
-                self.report_previous_if_known();
+                self.record_previous_log_end_if_known();
                 tokio::time::sleep(SETTLE_POLL_INTERVAL).await;
             }
         };
@@ -51,8 +51,8 @@ impl Recorder {
             .is_none_or(|former| former.end_recorded)
     }
 
-    fn report_previous_if_known(&self) {
-        if let Some(left) = self.handoff.take_previous() {
+    fn record_previous_log_end_if_known(&self) {
+        if let Some(left) = self.handoff.take_previous_log() {
             self.record_previous_end(left);
         }
     }

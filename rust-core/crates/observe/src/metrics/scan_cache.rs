@@ -14,7 +14,7 @@ struct ResultLabel {
 
 /// The counters of what is known.
 #[derive(Clone)]
-pub struct KnownRunMetrics {
+pub struct ScanCacheMetrics {
     /// Hits and misses.
     runs: [Counter; 2],
     text_bytes: [Counter; 2],
@@ -22,13 +22,13 @@ pub struct KnownRunMetrics {
     evictions: Counter,
 }
 
-impl KnownRunMetrics {
+impl ScanCacheMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let families = [(); 2].map(|()| Family::<ResultLabel, Counter>::default());
         let [runs, text_bytes] = [0, 1].map(|family: usize| {
             ["hit", "miss"].map(|result| families[family].get_or_create_owned(&ResultLabel { result }))
         });
-        let metrics = KnownRunMetrics {
+        let metrics = ScanCacheMetrics {
             runs,
             text_bytes,
             memory_bytes: Gauge::default(),
