@@ -34,7 +34,7 @@ class Known:
 UNREACHED = Known(
     "refused",
     r"The\s+provider\s+of\s+this\s+model\s+(speaks|supports|is)|endpoint_not_supported_by_model",
-    "`endpoint_not_supported_by_model`",
+    "the gateway answers `endpoint_not_supported_by_model`",
 )
 
 
@@ -71,29 +71,29 @@ RESPONSES = {"OpenAI": "gpt-5.5"}
 STORED = Known(
     "refused",
     "item_reference",
-    "`item_reference`: the client refers to what the provider would have stored; it works with `store: false`",
+    "the gateway refuses `item_reference`, a reference to what the provider would have stored; set `store: false`",
 )
-NO_MEDIA = Known("client", "They show: $", "its tools return texts alone in Chat Completions")
-NO_DOCUMENT = Known("client", "They show: image/png$", "it drops a document that its tool returns")
+NO_MEDIA = Known("client", "They show: $", "the client sends only text there")
+NO_DOCUMENT = Known("client", "They show: image/png$", "the client drops a document that its tool returns")
 PICTURES_IN_TOOLS = Known(
     "client",
     "Supported values are: 'text'",
-    "it sends pictures in results of tools, which OpenAI's Chat Completions refuse",
+    "the client sends images there, which Chat Completions of OpenAI refuses",
 )
-NO_RETRY = Known("client", "429", "it does not retry after 429")
-NO_PDF = Known("client", "They show: image/png", "it has no tool that reads a PDF")
+NO_RETRY = Known("client", "429", "the client does not retry after 429")
+NO_PDF = Known("client", "They show: image/png", "the client has no tool that reads a PDF")
 MAX_TOKENS = Known(
     "client",
     "'max_tokens' is not supported",
-    "it sends `max_tokens`, which OpenAI's own models refuse: set it up with Responses",
+    "the client sends `max_tokens`, which OpenAI's own models refuse; use Responses",
 )
 BROKEN = Known(
     "client",
     "Cannot instantiate typing.Union",
     "`llama-index-llms-anthropic` 0.12.3 does not run with `anthropic` 2.14",
 )
-BY_NAME = Known("client", "OPENAI_API_KEY", "it takes a name that begins with `gpt-` for OpenAI's API")
-OWN_NAMES = Known("client", "Unknown model", "it knows the names of its vendor's models alone")
+BY_NAME = Known("client", "OPENAI_API_KEY", "the client uses OpenAI's API for every name that begins with `gpt-`")
+OWN_NAMES = Known("client", "Unknown model", "the client accepts only names of its vendor's models")
 OF_LLAMA_AT_GOOGLE: dict[str | tuple[str, str], Known] = {"media": NO_DOCUMENT, "retries": NO_RETRY}
 
 ROWS = (
