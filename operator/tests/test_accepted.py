@@ -26,7 +26,7 @@ class Reporting(MovingWorld):
             for number, report in seen.worker_reports.items()
             if number < len(self.files)
         }
-        return replace(seen, reports={**seen.worker_reports, **told})
+        return replace(seen, worker_reports={**seen.worker_reports, **told})
 
     def data(self) -> dict[str, Any]:
         found: dict[str, Any] = self.world.child("ConfigMap", "demo-config")["data"]
@@ -81,12 +81,12 @@ def test_a_worker_that_does_not_tell_has_accepted_nothing(
     reports: dict[int, WorkerReport], moves: bool
 ) -> None:
     world = MovingWorld(1)
-    seen = replace(world.observed(), reports=reports)
+    seen = replace(world.observed(), worker_reports=reports)
     assert (accepted_text(world.world.gateway, seen, NEW) == NEW) is moves
 
 
 def test_two_files_that_do_not_fit_together_are_one_file() -> None:
     world = MovingWorld(1)
     large = "#" * 600_000
-    seen = replace(world.observed(), reports={0: WorkerReport(file_digest=text_digest(large))})
+    seen = replace(world.observed(), worker_reports={0: WorkerReport(file_digest=text_digest(large))})
     assert accepted_text(world.world.gateway, seen, large) is None

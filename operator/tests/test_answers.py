@@ -28,7 +28,7 @@ def said(**answers: RequestProbeReport) -> dict[str, tuple[str, str, str]]:
     """The conditions of a gateway all of whose pods are ready, with what its agents tell."""
     world = running()
     seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=NOW)
-    found = decide(world.gateway, replace(seen, answers=answers), DEFAULTS).status.conditions
+    found = decide(world.gateway, replace(seen, request_probes=answers), DEFAULTS).status.conditions
     return {str(one.type): (one.status.value, one.reason, one.message) for one in found}
 
 
@@ -130,7 +130,7 @@ async def test_a_gateway_is_requeued_when_its_agents_tell_something_else(agent: 
 
     class Store:
         @staticmethod
-        def of_gateway(*_: str) -> list[Manifest]:
+        def list_for_gateway(*_: str) -> list[Manifest]:
             return [pod("a")]
 
     class Client:
@@ -155,7 +155,7 @@ async def test_a_gateway_is_requeued_when_its_agents_tell_something_else(agent: 
 async def test_an_agent_that_does_not_answer_says_nothing(agent: Any) -> None:
     port, told = agent
     told.clear()
-    assert await port.answers(pod("a")) is None
+    assert await port.fetch_request_probe(pod("a")) is None
     nobody = AdminPort(1, 1, 1)
     assert await nobody.fetch_request_probe(pod("a")) is None
     await nobody.close()

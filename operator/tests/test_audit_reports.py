@@ -106,7 +106,7 @@ def test_what_is_no_answer_is_none(answer: Any) -> None:
 def test_an_answer_is_bounded_and_holds_nothing_that_a_terminal_would_act_on() -> None:
     long = {**FINDING, "message": "\x1b[2J" + "x" * 9000, "code": "c" * 900}
     told = parse_audit_report(
-        changed(newest=[long] * 90, by_code={f"code-{number}": 1 for number in range(900)})
+        changed(newest=[long] * 90, finding_counts={f"code-{number}": 1 for number in range(900)})
     )
     witness = {"name": "\x1b" * 900, "last": "l" * 900, "size": 1e300, "time": 1e300}
     [*witnesses] = parse_audit_report({**STATUS, "witnesses": [witness] * 900}).witnesses
@@ -180,7 +180,7 @@ async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_eve
     auditors = Auditors()
 
     def waits(seconds: int, last: str = "cosigned") -> AuditReport:
-        return report(1, uncosigned=seconds, witnesses=(Witness("w", last, 1, 1.0),))
+        return report(1, cosignature_wait_seconds=seconds, witnesses=(Witness("w", last, 1, 1.0),))
 
     await auditors.after(0, waits(0))
     epoch = auditors.reports.change_count("team", "demo")
@@ -197,9 +197,9 @@ async def test_that_it_looked_again_and_found_all_as_it_was_is_told_rarely() -> 
     auditors = Auditors()
     await auditors.after(0, report(1))
     for polls in range(1, 50):
-        await auditors.after(11, report(1, last_poll=1_800_000_000.0 + polls))
+        await auditors.after(11, report(1, last_poll_at=1_800_000_000.0 + polls))
     assert auditors.reports.change_count("team", "demo") == 1
-    again = report(1, last_poll=1_800_009_999.0)
+    again = report(1, last_poll_at=1_800_009_999.0)
     assert await auditors.after(600, again) == again
 
 
@@ -241,7 +241,7 @@ async def port() -> AsyncIterator[tuple[AdminPort, dict[str, Any]]]:
 
 async def test_its_port_is_asked_for_its_status(port: Any) -> None:
     asked, answers = port
-    assert await asked.audit(pod()) == parse_audit_report(STATUS)
+    assert await asked.fetch_audit_report(pod()) == parse_audit_report(STATUS)
     assert answers["asked"] == ["GET /status"]
 
 
@@ -253,7 +253,7 @@ async def test_its_port_is_asked_for_its_status(port: Any) -> None:
 async def test_whatever_else_it_answers_nothing_is_known(port: Any, text: str, status: int) -> None:
     asked, answers = port
     answers.update(text=text, status=status)
-    assert await asked.audit(pod()) == UNREACHABLE_AUDITOR
+    assert await asked.fetch_audit_report(pod()) == UNREACHABLE_AUDITOR
 
 
 async def test_nothing_is_asked_of_a_pod_without_an_address_or_on_its_way_out() -> None:

@@ -319,7 +319,7 @@ def test_it_is_written_once_a_minute_but_the_first_at_once() -> None:
         ),
         (report(3, STALL), ("False", "LedgerIncomplete"), "stalled (1)"),
         (report(3, ROLLBACK, replace(STALL, verdict="invalid")), ("False", "LedgerInvalid"), "stalled (1)"),
-        (report(3, last_poll=0.0), ("Unknown", "AuditorStarting"), "first poll"),
+        (report(3, last_poll_at=0.0), ("Unknown", "AuditorStarting"), "first poll"),
         (report(3, stale=True), ("Unknown", "AuditorStalled"), "more than a minute"),
         (report(3, lag=301), ("Unknown", "AuditorBehind"), "301 s"),
         (

@@ -284,8 +284,8 @@ async def run_through(disturbances: list[Any]) -> FakeCluster:
 @examples(8)
 @given(DISTURBANCES)
 def test_over_http_with_cut_watches_and_refusals_the_end_is_the_same(disturbances: list[Any]) -> None:
-    quick = mock.patch.multiple(loops, _FIRST_BACKOFF_SECONDS=0.01, _LONGEST_BACKOFF_SECONDS=0.1)
-    patient = mock.patch.object(loops, "_GATHER_SECONDS", 0.001)
+    quick = mock.patch.multiple(loops, _FIRST_BACKOFF_SECONDS=0.01, _MAX_BACKOFF_SECONDS=0.1)
+    patient = mock.patch.object(loops, "_DEBOUNCE_SECONDS", 0.001)
     watching = mock.patch.object(informer, "_FIRST_PAUSE_SECONDS", 0.001)
     with quick, patient, watching:
         cluster = asyncio.run(run_through(disturbances))

@@ -186,7 +186,7 @@ def test_while_nobody_moves_no_haproxy_is_asked() -> None:
     assert not should_query_balancers(seen, shards, 2, 2)
     assert should_query_balancers(seen, shards, 2, 3)
     assert should_query_balancers(seen, shards[:1], 2, 2)
-    assert should_query_balancers(replace(seen, conditions=()), shards, 2, 2)
+    assert should_query_balancers(replace(seen, previous_conditions=()), shards, 2, 2)
     world.pods[0].found_since = None
     seen = world.observed()
     shards = read_shards(seen, world.world.child("StatefulSet", "demo-worker"))
@@ -417,7 +417,8 @@ def say(cluster: FakeCluster) -> list[str]:
     live = cluster.find("GovernanceGateway", "demo")
     gateway = Gateway.from_manifest(live)
     plan = replace(
-        decide(gateway, MovingWorld(2).observed(), DEFAULTS), found=(cluster.find("Pod", "demo-worker-0"),)
+        decide(gateway, MovingWorld(2).observed(), DEFAULTS),
+        discovered_pods=(cluster.find("Pod", "demo-worker-0"),),
     )
     return asyncio.run(mark_load_balanced(cluster, plan, NOW, lambda *_: None))
 

@@ -440,7 +440,7 @@ def test_without_affinity_connections_go_to_the_worker_with_the_fewest_for_any_t
 def test_behind_a_load_balancer_the_access_log_has_the_address_of_the_client(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    with bench(haproxy_binary, tmp_path, workers, KEYS, proxied=True, log_all=True) as running:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, accepts_proxy_protocol=True, log_all=True) as running:
         running.set_ready(len(workers))
         arrived = running.arrival(b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n", head())
         assert (arrived.tenant, arrived.sent) == ("tenant-0", head())
@@ -453,7 +453,7 @@ def test_clients_inside_need_no_proxy_header_where_those_outside_do(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     inside = free_port()
-    bound = {"proxied": True, "inside_bind": f"127.0.0.1:{inside}"}
+    bound = {"accepts_proxy_protocol": True, "internal_bind": f"127.0.0.1:{inside}"}
     with bench(haproxy_binary, tmp_path, workers, KEYS, **bound) as running:
         running.set_ready(len(workers))
         where = replace(running, port=inside)

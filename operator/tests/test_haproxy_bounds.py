@@ -105,7 +105,7 @@ def test_where_affinity_is_required_tenants_of_an_absent_worker_are_told_to_come
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     owners = {tenant: number % 3 for number, tenant in enumerate(KEYS)}
-    with bench(haproxy_binary, tmp_path, workers, KEYS, owners=owners, strict=True) as haproxy:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, owners=owners, requires_owner=True) as haproxy:
         haproxy.set_ready(3)
         assert table(haproxy) == owners
         haproxy.set_ready(2)
@@ -126,7 +126,7 @@ def test_where_affinity_is_required_a_stand_in_serves_while_the_owner_is_away_an
     owners = {tenant: number % 3 for number, tenant in enumerate(KEYS)}
     stand_ins = {tenant: 1 for tenant, owner in owners.items() if owner == 2 and tenant != "tenant-2"}
     with bench(
-        haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, strict=True
+        haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, requires_owner=True
     ) as haproxy:
         haproxy.set_ready(3)
         assert table(haproxy) == owners
@@ -149,7 +149,7 @@ def test_a_stand_in_serves_for_an_owner_without_a_server_line(
     """A HAProxy that was started for fewer workers has no line of a new one yet."""
     owners, stand_ins = dict.fromkeys(KEYS, 9), dict.fromkeys(KEYS, 1)
     with bench(
-        haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, strict=True
+        haproxy_binary, tmp_path, workers, KEYS, owners=owners, stand_ins=stand_ins, requires_owner=True
     ) as haproxy:
         haproxy.set_ready(3)
         assert table(haproxy) == stand_ins
@@ -170,7 +170,10 @@ def test_a_full_worker_is_waited_for_and_no_other_is_asked(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     bounds = ConnectionLimits(max_total=100, max_per_server=2, max_queued=8)
-    with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy, ExitStack() as held:
+    with (
+        bench(haproxy_binary, tmp_path, workers, KEYS, connection_limits=bounds) as haproxy,
+        ExitStack() as held,
+    ):
         haproxy.set_ready(3)
         key = KEYS["tenant-0"][0]
         owner = haproxy.worker_of(key)
@@ -188,7 +191,10 @@ def test_beyond_the_queue_of_its_worker_a_tenant_is_told_to_come_back_and_others
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     bounds = ConnectionLimits(max_total=100, max_per_server=1, max_queued=2)
-    with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy, ExitStack() as held:
+    with (
+        bench(haproxy_binary, tmp_path, workers, KEYS, connection_limits=bounds) as haproxy,
+        ExitStack() as held,
+    ):
         haproxy.set_ready(3)
         where = table(haproxy)
         key = KEYS["tenant-0"][0]
@@ -206,7 +212,10 @@ def test_without_a_key_only_a_gateway_that_is_full_everywhere_turns_one_away(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     bounds = ConnectionLimits(max_total=100, max_per_server=1, max_queued=1)
-    with bench(haproxy_binary, tmp_path, workers[:1], KEYS, bounds=bounds) as haproxy, ExitStack() as held:
+    with (
+        bench(haproxy_binary, tmp_path, workers[:1], KEYS, connection_limits=bounds) as haproxy,
+        ExitStack() as held,
+    ):
         haproxy.set_ready(1)
         held.enter_context(streaming(haproxy, UNKNOWN))
         waiting = held.enter_context(closing(haproxy.connect()))
@@ -219,7 +228,7 @@ def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
     bounds = ConnectionLimits(max_total=100, max_per_server=50, max_per_source=3)
-    with bench(haproxy_binary, tmp_path, workers, KEYS, bounds=bounds) as haproxy:
+    with bench(haproxy_binary, tmp_path, workers, KEYS, connection_limits=bounds) as haproxy:
         haproxy.set_ready(3)
 
         def refused(address: str) -> bool:

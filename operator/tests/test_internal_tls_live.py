@@ -89,7 +89,7 @@ def both(
             str(folder / "haproxy" / CHAIN_FILE), str(folder / "haproxy" / AUTHORITIES_FILE), host
         )
         real: Any = RealWorker(0, ports)
-        with bench(binary, folder, [real], _BY_TENANT, to_workers=to_workers) as haproxy:
+        with bench(binary, folder, [real], _BY_TENANT, backend_tls=to_workers) as haproxy:
             eventually(lambda: haproxy.up() == 1, "the worker is up")
             yield haproxy, worker
 

@@ -64,7 +64,7 @@ def test_a_configuration_that_a_worker_refused_is_told_with_its_reason() -> None
     world = MovingWorld(2)
     seen = world.observed()
     refused = replace(seen.worker_reports[1], refused="config_invalid; tenants[0].name: is taken")
-    status = world.plan_of(replace(seen, reports={**seen.worker_reports, 1: refused})).status
+    status = world.plan_of(replace(seen, worker_reports={**seen.worker_reports, 1: refused})).status
     valid = status.condition(ConditionType.CONFIG_VALID)
     assert (valid.status, valid.reason) == (ConditionStatus.FALSE, "RefusedByWorker")
     assert valid.message == (
@@ -80,14 +80,18 @@ def test_what_a_worker_cannot_take_on_before_it_is_replaced_is_no_refusal() -> N
     world.tick()
     seen = world.observed()
     refused = replace(seen.worker_reports[1], refused="config_needs_restart", needs_restart=True)
-    status = world.plan_of(replace(seen, reports={**seen.worker_reports, 1: refused})).status
+    status = world.plan_of(replace(seen, worker_reports={**seen.worker_reports, 1: refused})).status
     assert status.condition(ConditionType.CONFIG_VALID).is_true
 
 
 def test_the_digest_that_a_worker_has_in_force_is_told_and_kept_while_it_cannot_be_asked() -> None:
     world = MovingWorld(1)
     seen = world.observed()
-    told = world.plan_of(replace(seen, reports={0: WorkerReport(config_digest="ab" * 32)})).status.shards
+    told = world.plan_of(
+        replace(seen, worker_reports={0: WorkerReport(config_digest="ab" * 32)})
+    ).status.shards
     assert told[0]["configDigest"] == "ab" * 32
-    kept = world.plan_of(replace(seen, shards=told, reports={0: WorkerReport(reachable=False)})).status.shards
+    kept = world.plan_of(
+        replace(seen, previous_shards=told, worker_reports={0: WorkerReport(reachable=False)})
+    ).status.shards
     assert kept == told

@@ -217,7 +217,7 @@ def test_what_a_worker_refuses_is_told_also_while_a_tenant_has_no_room() -> None
     world.world.children[Ref("Secret", KEYS)] = live
     seen = world.observed()
     refused = replace(seen.worker_reports[1], refused="config_invalid; tenants[0].name: is taken")
-    plan = world.plan_of(replace(seen, reports={**seen.worker_reports, 1: refused}))
+    plan = world.plan_of(replace(seen, worker_reports={**seen.worker_reports, 1: refused}))
     valid = plan.status.condition(ConditionType.CONFIG_VALID)
     assert (valid.is_true, valid.reason) == (False, "RefusedByWorker")
     assert valid.message == (

@@ -328,7 +328,7 @@ def standing(*, b: str = "cosigned", size: int = 3) -> tuple[Witness, ...]:
 def told(size: int | None = 3, uncosigned: int = 0, **more: Any) -> AuditReport:
     more.setdefault("witnesses", standing())
     found = {"checkpoint": ""} if size is None else {}
-    return report(size or 0, uncosigned=uncosigned, **found, **more)
+    return report(size or 0, cosignature_wait_seconds=uncosigned, **found, **more)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def told(size: int | None = 3, uncosigned: int = 0, **more: Any) -> AuditReport:
         ),
         (told(None, 300), ("False", "NotCosigned"), "heads have waited for 300 s"),
         (told(None, stale=True), ("Unknown", "AuditorStalled"), "more than a minute"),
-        (told(None, last_poll=0.0), ("Unknown", "AuditorStarting"), "first poll"),
+        (told(None, last_poll_at=0.0), ("Unknown", "AuditorStarting"), "first poll"),
         (told(checkpoint="no note"), ("Unknown", "AuditorKeyDiffers"), ORIGIN),
     ],
 )
@@ -360,7 +360,7 @@ def test_that_no_quorum_cosigns_is_said_with_who_does_not_and_why(
 
 
 def test_what_was_found_is_said_before_who_has_not_cosigned() -> None:
-    found = report(0, ROLLBACK, checkpoint="", uncosigned=900, witnesses=standing(b="fork"))
+    found = report(0, ROLLBACK, checkpoint="", cosignature_wait_seconds=900, witnesses=standing(b="fork"))
     assert Audited(auditor=WITNESSED).condition(found)[:2] == ("False", "LedgerDiverged")
 
 

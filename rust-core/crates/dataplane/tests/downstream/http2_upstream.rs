@@ -308,7 +308,7 @@ async fn a_provider_that_speaks_http_1_without_being_asked_gets_no_request_in_ht
 #[tokio::test]
 async fn a_provider_that_chooses_http_2_gets_it_where_it_may_choose() {
     let mut provider = Provider::start().await;
-    let gateway = provider.gateway_with("auto", |_| ()).await;
+    let gateway = provider.gateway_with("Auto", |_| ()).await;
     let mut client = Client::connect(&gateway).await;
     assert_eq!(exchange(&mut client, &mut provider).await, 1);
     assert_eq!(exchange(&mut client, &mut provider).await, 1);

@@ -66,7 +66,7 @@ async fn what_prices_say_a_model_takes_and_gives_is_listed_where_clients_look_fo
     assert_eq!(openai["data"][2].get("context_length"), None);
     let (anthropic, _) = list(&gateway, Some(("anthropic-version", "2023-06-01"))).await;
     let both = json!({"type": "model", "id": "both", "display_name": "both", "created_at": "1970-01-01T00:00:00Z",
-        "maxInputTokens": 1000, "max_tokens": 100});
+        "max_input_tokens": 1000, "max_tokens": 100});
     assert_eq!(anthropic["data"][0], both);
     assert_eq!(anthropic["data"][2]["max_tokens"], Value::Null);
     assert_eq!(

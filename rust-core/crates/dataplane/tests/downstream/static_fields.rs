@@ -39,7 +39,7 @@ async fn a_provider_is_sent_the_header_and_body_fields_that_are_set_and_no_other
         String::from_utf8_lossy(&exchange.body),
         concat!(
             r#"{"model":"there","messages":[{"role":"user","content":"hi"}],"temperature":1.50e0,"#,
-            r#""provider":{"data_collection": "deny"},"store":false}"#
+            r#""provider":{"data_collection":"deny"},"store":false}"#
         )
     );
     exchange.answer(ANSWER).await;

@@ -25,7 +25,7 @@ fn asked(stream: bool) -> Value {
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "r"}]},
     ], "tools": [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}],
-        "maxOutputTokens": 50})
+        "max_output_tokens": 50})
 }
 
 #[tokio::test]
