@@ -55,10 +55,10 @@ enum Expected {
 /// use proofgate_json::{Event, Reader, Workspace};
 /// let mut workspace = Workspace::new();
 /// let mut reader = Reader::new(br#"{"n": 1.50}"#, &mut workspace)?;
-/// assert_eq!(reader.read()?, Event::ObjectStart);
-/// assert!(matches!(reader.read()?, Event::Key(key) if key.raw() == "n"));
-/// assert_eq!(reader.read()?, Event::Number("1.50"));
-/// assert_eq!(reader.read()?, Event::ObjectEnd);
+/// assert_eq!(reader.read_event()?, Event::ObjectStart);
+/// assert!(matches!(reader.read_event()?, Event::Key(key) if key.raw() == "n"));
+/// assert_eq!(reader.read_event()?, Event::Number("1.50"));
+/// assert_eq!(reader.read_event()?, Event::ObjectEnd);
 /// reader.finish()?;
 /// # Ok::<(), proofgate_json::JsonError>(())
 /// ```
