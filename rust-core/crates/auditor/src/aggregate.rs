@@ -2,7 +2,7 @@
 //! auditor's own key.
 //!
 //! An append writes bundles and tiles, then `signed`, the note over them, then `checkpoint`, the same note for everybody;
-//! where the policy asks for cosignatures that is written once witnesses have given them ([`CosigningCoordinator`](crate::Cosigning)).
+//! where the policy asks for cosignatures that is written once witnesses have given them ([`CosigningCoordinator`](crate::CosigningCoordinator)).
 //! `signed` is what this auditor has committed itself to. After a crash, or a call that failed, the log is what `signed`
 //! says: whatever tiles lie behind it were never under a signature and are written anew. So no size ever gets two roots.
 

@@ -1,6 +1,6 @@
 //! Who sends a request, and what they may use: tenants, API keys, JSON Web Tokens, allow-lists.
 //!
-//! [`Authenticator::authenticate`] is the one entry: the fields in which a key can stand ([`KeyFields`]) and the time go
+//! [`Authenticator::authenticate`] is the one entry: the fields in which a key can stand ([`ApiKeyHeaders`]) and the time go
 //! in, an [`Identity`] or a [`AuthError`] comes out. Nothing here does I/O or reads a clock, and no denial quotes what
 //! was sent. A request may say the same key in several fields; two different ones are refused, because whoever stands in
 //! front of the gateway could go by one and the gateway by the other.

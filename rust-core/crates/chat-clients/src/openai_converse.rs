@@ -1,7 +1,7 @@
 //! A client of OpenAI's chat completions, and Amazon Bedrock's Converse.
 //!
 //! The model, and whether the answer is streamed, stand in Converse's path and not in its body: the caller takes both from
-//! [`Target::model`](proofgate_dialect::Target::model) and [`Asked::stream`](proofgate_dialect::Asked::stream).
+//! [`Target::model`](proofgate_dialect::Target::model) and [`RequestContext::stream`](proofgate_dialect::RequestContext::stream).
 //!
 //! What is said otherwise than the client said it: `system` and `developer` messages stand before the conversation, wherever
 //! they stood; turns of the same role are one; the results of tools stand first in theirs; text that is empty or blank, and a

@@ -4,7 +4,7 @@
 //! `bash` …) and the blocks that come of them, documents by URL, files and containers of Anthropic's store. Images and
 //! documents in a tool's result stand in the user's message behind all results, since only the user can show them. Thinking of
 //! earlier turns that has a signature is signed for its own provider: it is left out, and named in
-//! [`Asked::dropped`](proofgate_dialect::Asked::dropped) whatever the target says; without one it is `reasoning_content` again,
+//! [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped) whatever the target says; without one it is `reasoning_content` again,
 //! which DeepSeek and Kimi demand. On the way back are lost which stop sequence matched and the provider's citations. Thinking
 //! has an empty signature, unless encrypted reasoning came with it (`reasoning_details`): its signature carries that, a block
 //! for each.

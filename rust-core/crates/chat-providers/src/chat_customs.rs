@@ -2,7 +2,7 @@
 //! `chat-clients` takes on to a provider that has functions alone.
 //!
 //! A custom tool is a function of one string, `input`; the grammar of its texts stands in the parameter's description, and is
-//! named in [`Asked::dropped`](proofgate_dialect::Asked::dropped), since no provider holds to it. Calls and choices in the
+//! named in [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped), since no provider holds to it. Calls and choices in the
 //! request follow, and calls of an answer come back as those of custom tools. In a stream their text comes in one piece, when
 //! it is whole. All else passes byte for byte.
 //!

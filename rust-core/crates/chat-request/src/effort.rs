@@ -25,7 +25,7 @@ pub enum ThinkingSetting<'b> {
 /// out and named, and so is one that cannot stand beside the client's own `thinking`.
 ///
 /// # Errors
-/// [`Untranslatable`] for a level that is none, where such fields are refused.
+/// [`UntranslatableRequest`] for a level that is none, where such fields are refused.
 pub fn thinking_setting<'b>(
     chat: &ChatRequest<'b>,
     model: &str,

@@ -44,7 +44,7 @@ use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 /// it was when the request is refused.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is no such request, or has what the provider has no words for and what must not be left out.
+/// [`UntranslatableRequest`] when the body is no such request, or has what the provider has no words for and what must not be left out.
 pub fn translate(
     body: &[u8],
     target: &Target<'_>,

@@ -48,7 +48,7 @@ impl DroppedFields {
     /// Leaves a field out, given as it stands in the body, unless it asks for nothing.
     ///
     /// # Errors
-    /// As for [`drop_unless_handled`](Losses::offer).
+    /// As for [`drop_unless_handled`](DroppedFields::drop_unless_handled).
     pub fn drop_listed(
         &mut self,
         key: &'static str,
@@ -65,7 +65,7 @@ impl DroppedFields {
     /// Leaves a field of the body out, whose key is its path.
     ///
     /// # Errors
-    /// As for [`drop_unless_handled`](Losses::offer).
+    /// As for [`drop_unless_handled`](DroppedFields::drop_unless_handled).
     pub fn drop_body_field(&mut self, key: &'static str, json: &str) -> Result<(), UntranslatableRequest> {
         self.drop_listed(key, json, || key.to_owned())
     }

@@ -233,7 +233,7 @@ impl ContentPart<'_> {
     /// The text that it is.
     ///
     /// # Errors
-    /// [`Untranslatable`] for anything else, where the provider takes nothing else.
+    /// [`UntranslatableRequest`] for anything else, where the provider takes nothing else.
     pub fn text(&self) -> Result<JsonText<'_>, UntranslatableRequest> {
         match self.content {
             PartContent::Text(text) => Ok(text),

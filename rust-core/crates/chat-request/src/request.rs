@@ -24,7 +24,7 @@ impl<'b> ChatRequest<'b> {
     /// Reads a request.
     ///
     /// # Errors
-    /// [`Untranslatable`] names the field that is of another type.
+    /// [`UntranslatableRequest`] names the field that is of another type.
     pub(super) fn read(text: &'b str) -> Result<Self, UntranslatableRequest> {
         let body = serde_json::from_str(text).map_err(|error| parse_error(text, text, &error))?;
         Ok(ChatRequest { text, body })
@@ -33,7 +33,7 @@ impl<'b> ChatRequest<'b> {
     /// Reads a value of the request into what it has to be.
     ///
     /// # Errors
-    /// [`Untranslatable`] names the field that is of another type.
+    /// [`UntranslatableRequest`] names the field that is of another type.
     pub fn parse<T: Deserialize<'b>>(&self, value: &'b str) -> Result<T, UntranslatableRequest> {
         serde_json::from_str(value).map_err(|error| parse_error(self.text, value, &error))
     }

@@ -98,7 +98,7 @@ impl<'o> TurnWriter<'o> {
     /// Ends the last turn.
     ///
     /// # Errors
-    /// [`Untranslatable`] when nobody has said anything.
+    /// [`UntranslatableRequest`] when nobody has said anything.
     pub fn finish(mut self) -> Result<(), UntranslatableRequest> {
         if self.speaker.is_none() {
             let message = "at least one message must be neither blank nor a system message";

@@ -245,7 +245,7 @@ impl DroppedFields {
     /// Leaves out a field that no version of the API is known to have.
     ///
     /// # Errors
-    /// As for [`drop_listed`](Losses::lose).
+    /// As for [`drop_listed`](DroppedFields::drop_listed).
     pub fn drop_unknown(&mut self, field: &Field<'_, '_>) -> Result<(), UntranslatableRequest> {
         self.drop_listed(OTHER_FIELDS, field)
     }

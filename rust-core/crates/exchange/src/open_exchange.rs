@@ -211,7 +211,7 @@ impl OpenExchange {
     /// Records the admission. The record is not written yet: that takes until the end of this turn of the event loop.
     ///
     /// # Errors
-    /// [`Unavailable`] when the ledger cannot take both records of the exchange, or its tenant lacks a key; what was granted is given back then.
+    /// [`LedgerUnavailable`] when the ledger cannot take both records of the exchange, or its tenant lacks a key; what was granted is given back then.
     pub(crate) fn admit(
         admitted: AdmissionParams<'_>,
         mut granted: PendingGrant<'_>,
@@ -372,7 +372,7 @@ impl OpenExchange {
     /// written yet.
     ///
     /// # Errors
-    /// [`Unavailable`] when the ledger cannot take it: then the request may not be sent.
+    /// [`LedgerUnavailable`] when the ledger cannot take it: then the request may not be sent.
     pub(crate) fn start_attempt(
         &mut self,
         target: &Target,

@@ -13,7 +13,7 @@ use crate::denied_betas;
 use crate::incoming_call::IncomingCall;
 use crate::rewritten::{RewrittenBody, StrippedRequest};
 
-/// What [`Call::stored_reference`] is of a reference to an item.
+/// What [`ParsedRequest::stored_reference`] is of a reference to an item.
 const ITEM_REFERENCE: &str = "item_reference";
 
 /// What is said to `target`, which calls the model `model`, in the place of `body`; `None` where nothing is left out: another

@@ -31,7 +31,7 @@ impl HookMemory {
     /// Room for a copy of so many bytes.
     ///
     /// # Errors
-    /// [`Exhausted`].
+    /// [`MemoryExhausted`].
     pub fn reserve(&self, bytes: usize) -> Result<CopyPermit, MemoryExhausted> {
         let all = self.used_bytes.load(Ordering::Relaxed).saturating_add(bytes);
         self.share.borrow_mut().resize(all)?;

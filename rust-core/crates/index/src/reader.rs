@@ -131,7 +131,7 @@ impl<'s> BatchReader<'s> {
     /// checkpoint. What was taken is to be believed once this has returned without an error, and not before.
     ///
     /// # Errors
-    /// As for [`next`](Reader::next); what `take` says is wrong with a record contradicts the checkpoint.
+    /// As for [`next`](BatchReader::next); what `take` says is wrong with a record contradicts the checkpoint.
     pub fn read_batch(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,

@@ -28,7 +28,7 @@ pub struct MessageVerdict {
 /// in which something matched.
 ///
 /// # Errors
-/// [`Fault`] when there is no result.
+/// [`EvaluationError`] when there is no result.
 pub fn explain_request(
     engine: &Engine,
     profile: &Profile,

@@ -114,7 +114,7 @@ impl RequestVerdict {
 /// Applies the rules to the text of a request. Allocates only when something matches.
 ///
 /// # Errors
-/// [`Fault`] when there is no result, also of a text with more than 100,000 matches; the request has to be denied then.
+/// [`EvaluationError`] when there is no result, also of a text with more than 100,000 matches; the request has to be denied then.
 pub fn inspect_request(
     engine: &Engine,
     profile: &Profile,

@@ -63,7 +63,7 @@ impl RunScan {
     /// step. When it is done, [`matches`](RunScan::matches) are all that it found.
     ///
     /// # Errors
-    /// [`Fault`] when there is no result; the request has to be denied then.
+    /// [`EvaluationError`] when there is no result; the request has to be denied then.
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub fn step(
         &mut self,

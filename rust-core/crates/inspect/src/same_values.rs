@@ -77,7 +77,7 @@ impl SameValues {
     /// Searches the next stretch of the text.
     ///
     /// # Errors
-    /// [`Fault`] when the values stand in more places than a text may have matches.
+    /// [`EvaluationError`] when the values stand in more places than a text may have matches.
     pub(crate) fn step(&mut self, body: &BodyText) -> Result<Step, EvaluationError> {
         let text = body.text();
         let until = text.len().min(self.searched_to.saturating_add(WINDOW_BYTES));

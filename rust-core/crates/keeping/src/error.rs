@@ -1,4 +1,4 @@
-//! Everything that keeps the retention job from its work. That a log stays is no error but a [`RetentionReason`](crate::Reason).
+//! Everything that keeps the retention job from its work. That a log stays is no error but a [`RetentionReason`](crate::RetentionReason).
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;

@@ -22,10 +22,10 @@ pub enum MultipartError {
     /// The body ended before its last boundary.
     #[error("The form ends before its last boundary.")]
     Truncated,
-    /// There are more than [`MAX_PARTS`](crate::MOST_PARTS) parts.
+    /// There are more than [`MAX_PARTS`](crate::MAX_PARTS) parts.
     #[error("The form has more than 256 parts.")]
     TooManyParts,
-    /// The head of a part is longer than [`MAX_HEAD_BYTES`](crate::MOST_HEAD_BYTES).
+    /// The head of a part is longer than [`MAX_HEAD_BYTES`](crate::MAX_HEAD_BYTES).
     #[error("The headers of a part of the form are longer than 4096 bytes.")]
     HeadTooLong,
     /// A line of a part's head is no header field, is folded, or does not end in CRLF.

@@ -282,7 +282,7 @@ impl BodyText {
 
     /// Writes the document with parts of its text replaced, every other byte as it came.
     ///
-    /// `body` is the document that the text was read from. `edits` are ranges of [`text_state`](BodyText::text), in order, with
+    /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order, with
     /// what takes their place: it is escaped as JSON needs it. A range that spans several strings has its first part
     /// replaced and the rest removed, inside each string. A string that is a JSON object or array itself stays one. A number
     /// becomes a string, and one that the API needs as a number ([`SegmentKind::ApiNumber`]) stays as it is. Keys that are changed are

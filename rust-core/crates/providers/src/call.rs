@@ -68,7 +68,7 @@ impl<'b> ParsedRequest<'b> {
     /// Reads a request body without keeping its text.
     ///
     /// # Errors
-    /// As for [`read`](Call::read).
+    /// As for [`read`](ParsedRequest::read).
     pub fn parse(dialect: Dialect, body: &'b [u8]) -> Result<Self, BadRequest> {
         Self::read(dialect, body, &mut Workspace::new(), &mut BodyText::new())
     }
@@ -80,7 +80,7 @@ impl<'b> ParsedRequest<'b> {
     ///
     /// # Errors
     /// [`BadRequest`] when the body is not a JSON object with a model (without one, where the path names it), when it has more than
-    /// [`MAX_STRINGS`](crate::MOST_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
+    /// [`MAX_STRINGS`](crate::MAX_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
     /// such a field but for its case. A field that is `null` counts as absent, except `model` and `messages`.
     pub fn read(
         dialect: Dialect,
@@ -151,7 +151,7 @@ impl<'b> ParsedRequest<'b> {
         }
     }
 
-    /// The first part of [`read`](Call::read): a body as text.
+    /// The first part of [`read`](ParsedRequest::read): a body as text.
     ///
     /// # Errors
     /// [`BadRequest`] when it is not UTF-8.
@@ -162,10 +162,10 @@ impl<'b> ParsedRequest<'b> {
         })
     }
 
-    /// The second part of [`read`](Call::read), of a body that is text.
+    /// The second part of [`read`](ParsedRequest::read), of a body that is text.
     ///
     /// # Errors
-    /// As for [`read`](Call::read).
+    /// As for [`read`](ParsedRequest::read).
     pub fn read_text(
         dialect: Dialect,
         body: &'b str,
@@ -182,7 +182,7 @@ impl<'b> ParsedRequest<'b> {
     /// is known ([`line_endpoint`](crate::line_endpoint)).
     ///
     /// # Errors
-    /// As for [`read`](Call::read), of `body`.
+    /// As for [`read`](ParsedRequest::read), of `body`.
     pub fn read_line(
         dialect: Dialect,
         line: &'b str,

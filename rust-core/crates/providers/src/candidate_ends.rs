@@ -46,7 +46,7 @@ struct PromptFeedback<'d> {
 
 impl CandidateProgress {
     /// Takes an event, or the JSON without a frame by which Google says that a stream failed. It is a part or a failure; a
-    /// good end is what [`are_all_finished`](CandidateEnds::are_whole) says at the end of the transfer.
+    /// good end is what [`are_all_finished`](CandidateProgress::are_all_finished) says at the end of the transfer.
     pub fn read_event(&mut self, event: &[u8]) -> EventMeaning {
         let data = event_data(event);
         let data = if data.is_empty() { event } else { &data };

@@ -97,7 +97,7 @@ pub(crate) fn is_schema_type(value: &str) -> bool {
         .any(|name| value.eq_ignore_ascii_case(name))
 }
 
-/// Whether the value of a [`KeyMeaning::Word`] is a word of the API, such as `json_object`, and no text of its own.
+/// Whether the value of a [`KeyMeaning::Literal`] is a word of the API, such as `json_object`, and no text of its own.
 pub(crate) fn is_api_word(value: &str) -> bool {
     value.len() <= 24
         && value

@@ -1,5 +1,5 @@
 //! Anthropic's events in the frames of Amazon's event streams, as Bedrock's `InvokeModelWithResponseStream` carries them: the other
-//! way round than [`FrameDecoder`](crate::FrameEvents).
+//! way round than [`FrameDecoder`](crate::FrameDecoder).
 
 use std::borrow::Cow;
 

@@ -55,7 +55,7 @@ pub struct Credentials<'c> {
     pub session_token: Option<&'c str>,
 }
 
-/// The key that signs for one day, region and service. It may be kept while [`is_valid_for`](SigningKey::is_for) holds. It has no
+/// The key that signs for one day, region and service. It may be kept while [`is_valid_for`](SigningKey::is_valid_for) holds. It has no
 /// `Debug`.
 ///
 /// ```compile_fail

@@ -28,7 +28,7 @@ pub fn counting_model_id(model: &str) -> Option<&str> {
 /// Appends the body of CountTokens for a request that counts tokens. `betas`: those of the request that the provider may be sent.
 ///
 /// # Errors
-/// [`Untranslatable`] as of [`anthropic_invoke::translate_request`](crate::anthropic_invoke::request). `out` is as it was then.
+/// [`UntranslatableRequest`] as of [`anthropic_invoke::translate_request`](crate::anthropic_invoke::translate_request). `out` is as it was then.
 pub fn translate_request(
     body: &[u8],
     betas: &[&str],

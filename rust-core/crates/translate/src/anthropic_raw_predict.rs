@@ -29,7 +29,7 @@ pub fn supports_messages(model: &str) -> bool {
 /// Appends the body for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
 ///
 /// # Errors
-/// [`Untranslatable`] as of [`anthropic_invoke::translate_request`]. `out` is as it was then.
+/// [`UntranslatableRequest`] as of [`anthropic_invoke::translate_request`]. `out` is as it was then.
 pub fn translate_request(
     body: &[u8],
     betas: &[&str],
@@ -47,7 +47,7 @@ pub fn translate_request(
 /// Appends the body for a request of chat completions.
 ///
 /// # Errors
-/// [`Untranslatable`] as of [`openai_anthropic::translate_request`]. `out` is as it was then.
+/// [`UntranslatableRequest`] as of [`openai_anthropic::translate_request`]. `out` is as it was then.
 pub fn translate_chat_request(
     body: &[u8],
     target: &Target<'_>,

@@ -7,7 +7,7 @@ const MAX_NAME_BYTES: usize = 128;
 pub(crate) const WILDCARD: char = '*';
 
 /// What clients call a model that is called `there` by a provider which calls the model `name` `upstream_model`, where both have a
-/// [`WILDCARD`]: the way back of [`Target::model_name_for`](crate::routes::Target::named).
+/// [`WILDCARD`]: the way back of [`Target::model_name_for`](crate::routes::Target::model_name_for).
 pub(crate) fn client_name(name: &str, upstream_model: &str, there: &str) -> Option<String> {
     let prefix = name.strip_suffix(WILDCARD)?;
     let (before, after) = upstream_model.split_once(WILDCARD)?;

@@ -33,7 +33,7 @@ const SUPPORTED_FIELDS: &[&str] = &[
 /// `out` gets the JSON body; it is as it was when the request is refused.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is not such a request, when it asks for something that Anthropic does not have and that
+/// [`UntranslatableRequest`] when the body is not such a request, when it asks for something that Anthropic does not have and that
 /// cannot be left out without asking for something else, or when [`Target::untranslatable`] refuses what it has no counterpart for.
 pub fn translate_request(
     body: &[u8],

@@ -82,7 +82,7 @@ impl Stream {
     /// for a ping, for events of unknown types, and for all that comes behind the end.
     ///
     /// # Errors
-    /// [`AnswerError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
+    /// [`ResponseError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
     pub fn event(
         &mut self,
         name: &str,

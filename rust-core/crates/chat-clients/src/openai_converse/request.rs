@@ -25,7 +25,7 @@ const SUPPORTED_FIELDS: &[&str] = &[
 /// Appends the body of a request to Converse or ConverseStream, of that of a request for a chat completion.
 ///
 /// # Errors
-/// [`Untranslatable`] names the field that cannot be said to Converse; nothing is appended then.
+/// [`UntranslatableRequest`] names the field that cannot be said to Converse; nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,

@@ -25,7 +25,7 @@ const TOKENS_UNSUPPORTED: &str = "The provider accepts text only, not token ids.
 /// Appends the body of `batchEmbedContents` that says what a body of `POST /v1/embeddings` says.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is no such request, or asks for what Gemini has no word for. Nothing is appended then.
+/// [`UntranslatableRequest`] when the body is no such request, or asks for what Gemini has no word for. Nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,
@@ -225,7 +225,7 @@ fn parse_number(value: &RawValue) -> Result<f32, ResponseError> {
 /// client's, which the path has.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body has no requests, or one is for another model than the path names. Nothing is appended then.
+/// [`UntranslatableRequest`] when the body has no requests, or one is for another model than the path names. Nothing is appended then.
 pub fn rename_model(
     body: &[u8],
     asked_for: &str,

@@ -29,7 +29,7 @@ const SUPPORTED_FIELDS: &[&str] = &[
 /// decides how thinking is asked for.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.untranslatable` refuses
+/// [`UntranslatableRequest`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.untranslatable` refuses
 /// it, for what it has no word for. Nothing is appended then.
 pub fn translate_request(
     body: &[u8],

@@ -44,7 +44,7 @@ object! {
 /// `out` gets the JSON body; it is as it was when the request is refused.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is not such a request, when it asks for something that Responses do not have and that cannot be
+/// [`UntranslatableRequest`] when the body is not such a request, when it asks for something that Responses do not have and that cannot be
 /// left out without asking for something else, or when [`Target::untranslatable`] refuses what has no counterpart.
 ///
 /// Source: openai 3.54.0, `types/responses/response_create_params.py`.

@@ -61,7 +61,7 @@ impl Stream {
     /// events of unknown types, and for all that comes behind the end.
     ///
     /// # Errors
-    /// [`AnswerError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
+    /// [`ResponseError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
     pub fn event(
         &mut self,
         name: &str,

@@ -15,7 +15,7 @@ pub(super) const FALLBACK_ID: &str = "msg_0";
 /// The usage is all 0 when the provider gives none. `out` stays as it was on an error.
 ///
 /// # Errors
-/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::error) writes it), or ends with
+/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::translate_error) writes it), or ends with
 /// one. [`ResponseError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.

@@ -23,7 +23,7 @@ const MAX_USER_CHARS: usize = 64;
 /// A streamed answer is asked for with its usage. `out` stays as it was when the request is refused.
 ///
 /// # Errors
-/// [`Untranslatable`] names the field that is malformed, or that the provider has no counterpart for. A preference without
+/// [`UntranslatableRequest`] names the field that is malformed, or that the provider has no counterpart for. A preference without
 /// counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than 64 characters …) and a field that
 /// is not known are refused or left out as [`Target::untranslatable`] says; what would change the meaning of the request is refused
 /// always.

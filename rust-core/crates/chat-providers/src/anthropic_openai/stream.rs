@@ -19,7 +19,7 @@ const MAX_ID_LEN: usize = 1024;
 /// providers repeat their `finish_reason` or their usage in every chunk, and usage follows on the reason anyway. What is
 /// held of blocks is bounded: 1 MiB, in 256 of them, 128 calls of tools in all.
 ///
-/// A failure is one `error` event, whether it is returned as [`Step::Failed`] or as an [`AnswerError`]: what was written
+/// A failure is one `error` event, whether it is returned as [`Step::Failed`] or as a [`ResponseError`]: what was written
 /// says so to the client already. Nothing is written after it.
 #[derive(Debug)]
 pub struct Stream {
@@ -61,7 +61,7 @@ impl Stream {
     /// the client is told.
     ///
     /// # Errors
-    /// [`AnswerError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
+    /// [`ResponseError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
     /// `out` then ends with an error event.
     pub fn push_event(
         &mut self,

@@ -49,7 +49,7 @@ struct RequestRewrite {
 /// Appends a request of chat completions with functions in the place of its custom tools.
 ///
 /// # Errors
-/// [`Untranslatable`] where a custom tool has the name of a function: its calls could not be told apart.
+/// [`UntranslatableRequest`] where a custom tool has the name of a function: its calls could not be told apart.
 pub fn translate_request(body: &[u8], out: &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest> {
     let read = std::str::from_utf8(body).ok();
     let read = read.and_then(|text| Some((text, serde_json::from_str::<Body<'_>>(text).ok()?)));

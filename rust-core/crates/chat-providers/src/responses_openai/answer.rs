@@ -13,7 +13,7 @@ use proofgate_dialect::{RequestContext, ResponseError, Usage};
 /// on an error.
 ///
 /// # Errors
-/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::error) writes it), or ends with
+/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::translate_error) writes it), or ends with
 /// one. [`ResponseError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either;
 /// [`ResponseError::TooLarge`] at more than 8 MiB, 512 items or 128 calls.
 ///

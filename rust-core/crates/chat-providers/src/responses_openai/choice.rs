@@ -87,7 +87,7 @@ impl ToolChoice {
     /// Appends the member, a comma before it, if it asks for anything.
     ///
     /// # Errors
-    /// [`Untranslatable`] where a tool has to be called and there is none.
+    /// [`UntranslatableRequest`] where a tool has to be called and there is none.
     pub(super) fn write(&self, has_tools: bool, out: &mut Vec<u8>) -> Result<(), UntranslatableRequest> {
         if !has_tools {
             return match self {

@@ -1,5 +1,5 @@
 //! What is kept of what a provider thought while it is told: the way to the `encrypted_content` that
-//! [`reasoning`](super::thoughts) reads.
+//! [`thoughts`](super::thoughts) reads.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

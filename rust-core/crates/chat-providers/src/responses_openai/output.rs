@@ -154,7 +154,7 @@ impl Output {
     /// The answer is over.
     ///
     /// # Errors
-    /// [`AnswerError`] when the provider could not go on, or a call is a torso although nothing cut it.
+    /// [`ResponseError`] when the provider could not go on, or a call is a torso although nothing cut it.
     pub(super) fn finish(
         &mut self,
         finish: FinishReason,

@@ -20,7 +20,7 @@ use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 /// is refused.
 ///
 /// # Errors
-/// [`Untranslatable`] when the body is no such request; when it refers to what OpenAI keeps (`item_reference`, compaction items,
+/// [`UntranslatableRequest`] when the body is no such request; when it refers to what OpenAI keeps (`item_reference`, compaction items,
 /// `file_id`, `previous_response_id`, `conversation`, `prompt`, `background`); when it needs what only OpenAI has (a computer, a
 /// container); or, where `target.untranslatable` refuses it, for what the model is asked for and chat has no word for. Fields, items and
 /// parts that are not known are left out and named.

@@ -32,7 +32,7 @@ pub(super) fn response_base(asked: &RequestContext, created: u64) -> ResponseBas
 /// functions are told when they are whole.
 ///
 /// A failure is one event, `response.failed`, or `error` before anything was told of the answer, whether it is returned as
-/// [`Step::Failed`] or as an [`AnswerError`]: what was written says so to the client already. Nothing is written after it.
+/// [`Step::Failed`] or as a [`ResponseError`]: what was written says so to the client already. Nothing is written after it.
 #[derive(Debug)]
 pub struct Stream {
     base: ResponseBase,
@@ -65,7 +65,7 @@ impl Stream {
     /// the client is told.
     ///
     /// # Errors
-    /// [`AnswerError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
+    /// [`ResponseError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
     /// `out` then ends with an event that says so.
     pub fn push_event(
         &mut self,

@@ -62,7 +62,7 @@ impl<'b> Tools<'b> {
     /// Takes an array of tools.
     ///
     /// # Errors
-    /// [`Untranslatable`] at one that cannot be sent, and at more than 1024.
+    /// [`UntranslatableRequest`] at one that cannot be sent, and at more than 1024.
     pub(super) fn read(
         &mut self,
         field: &Field<'b, '_>,

@@ -9,7 +9,7 @@ pub(super) const NO_SUBJECT: u32 = u32::MAX;
 
 /// A request that was admitted: one request, one place among the concurrent ones, and tokens.
 ///
-/// It must come back to the limiter by [`settle`](crate::Limiter::settle), [`keep_reservation`](crate::Limiter::keep) or
+/// It must come back to the limiter by [`settle`](crate::Limiter::settle), [`keep_reservation`](crate::Limiter::keep_reservation) or
 /// [`refund`](crate::Limiter::refund). One that is dropped holds its place and its tokens for good, so keep it in
 /// something that gives it back when it is dropped.
 #[derive(Debug)]

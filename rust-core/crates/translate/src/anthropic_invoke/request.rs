@@ -13,7 +13,7 @@ const VERSION: &str = "bedrock-2023-05-31";
 /// Appends the body of InvokeModel for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
 ///
 /// # Errors
-/// [`Untranslatable`] for a body that is no object, and for fields that only the gateway may set: with `anthropic_beta` a client
+/// [`UntranslatableRequest`] for a body that is no object, and for fields that only the gateway may set: with `anthropic_beta` a client
 /// would choose betas that it may not use. `out` is as it was then.
 pub fn translate_request(
     body: &[u8],

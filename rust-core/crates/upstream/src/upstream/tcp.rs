@@ -14,7 +14,7 @@ use super::wire::Socket;
 /// A connection to one of the addresses that `names` has for a host.
 ///
 /// # Errors
-/// A [`Shortage`], of which the addresses are not to blame, or that of the attempt that failed last.
+/// A [`ResourceShortage`], of which the addresses are not to blame, or that of the attempt that failed last.
 pub(super) async fn connect_to(
     addresses: &[SocketAddr],
     names: &HostAddresses,
