@@ -67,7 +67,12 @@ def note(size: int, root: bytes = bytes(32), key: SigningKey = KEY, origin: str 
 def report(size: int = 3, *findings: Finding, **more: Any) -> AuditReport:
     codes = [finding.code for finding in findings]
     counted = tuple((code, codes.count(code)) for code in sorted(set(codes)))
-    told = {"checkpoint": note(size), "last_poll_at": 1_800_000_000.0, "newest_head_at": 1_800_000_000.0, **more}
+    told = {
+        "checkpoint": note(size),
+        "last_poll_at": 1_800_000_000.0,
+        "newest_head_at": 1_800_000_000.0,
+        **more,
+    }
     return AuditReport(finding_counts=counted, findings=findings, **told)
 
 
