@@ -1,4 +1,4 @@
-//! The `checkpoint` file, the newest signed note of a log, and the one that a successor keeps of its predecessor.
+//! The `checkpoint` file: the newest signed note of a log. Also the note that a successor keeps for its predecessor.
 
 use crate::{EvidenceError, ReadStorage, read_full};
 use proofgate_ledger::MAX_NOTE_BYTES;
@@ -9,13 +9,13 @@ use ulid::Ulid;
 /// Name of the file.
 pub const CHECKPOINT_FILE: &str = "checkpoint";
 
-/// Name of the note that covers all that an incarnation left, signed by a successor and kept in the successor's directory.
+/// Name of the note, signed by a successor and kept in its directory, that covers everything an incarnation left behind.
 #[must_use]
 pub fn successor_note_name(incarnation: Ulid) -> String {
     format!("{incarnation}.checkpoint")
 }
 
-/// The stored note of an incarnation; `None` when there is no checkpoint yet.
+/// Returns the stored note of an incarnation; `None` when there is no checkpoint yet.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
@@ -23,11 +23,11 @@ pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, Evi
     read_note(storage, dir.join(CHECKPOINT_FILE))
 }
 
-/// The last checkpoint of an incarnation that a successor, whose directory is `dir`, signed; `None` when that one's own
-/// covers everything.
+/// Returns the last checkpoint of an incarnation as signed by the successor whose directory is `dir`; `None` when the
+/// incarnation's own checkpoint covers everything.
 ///
 /// # Errors
-/// As [`collect_records`].
+/// As [`read`].
 pub fn read_successor_note(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -45,7 +45,7 @@ fn read_note(storage: &dyn ReadStorage, path: PathBuf) -> Result<Option<String>,
     let mut bytes = vec![0; MAX_NOTE_BYTES + 1];
     let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
     bytes.truncate(read);
-    // Whoever keeps the note does not keep the room for the largest one.
+    // The caller keeps the note, not the capacity for the largest possible one.
     bytes.shrink_to_fit();
     String::from_utf8(bytes)
         .map(Some)

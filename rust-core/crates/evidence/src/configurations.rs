@@ -1,5 +1,5 @@
-//! The configurations that records name by their digests, as workers archive them beside the shards: which rules decided is
-//! evidence like the verdicts.
+//! The archived configurations that records name by digest. Workers write them beside the shards: the rules that led to a
+//! verdict are evidence, as the verdict is.
 
 use crate::report::{Finding, Report, Verdict};
 use crate::{EvidenceError, ReadFile, ReadStorage};
@@ -11,29 +11,29 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of a ledger in which they are.
+/// The folder of a ledger that holds them.
 pub const CONFIGURATIONS_DIR: &str = "configurations";
-/// A record names a configuration that is not there.
+/// Finding code: a record names a configuration that is not archived.
 pub const CONFIGURATION_MISSING: &str = "configuration_missing";
-/// What has the name of a configuration is another.
+/// Finding code: the file of a configuration holds something else.
 pub const CONFIGURATION_CHANGED: &str = "configuration_changed";
-/// As much as a worker archives, in bytes.
+/// Largest configuration that a worker archives, in bytes.
 const MAX_CONFIGURATION_BYTES: u64 = 64 << 20;
-/// Bytes that are read at once.
+/// Bytes read at once.
 const READ_CHUNK: usize = 64 << 10;
 
-/// What stands in the place of an archived configuration.
+/// The state of an archived configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchiveState {
-    /// What the digest is of.
+    /// The file matches the digest.
     Present,
-    /// Nothing.
+    /// There is no file.
     Missing,
-    /// Something else; why.
+    /// The file is something else; the text says why.
     Changed(&'static str),
 }
 
-/// The digest by which a configuration is archived that a record says is in force: an `open` or a `config` record.
+/// Returns the digest under which the configuration is archived that an `open` or a `config` record puts in force.
 #[must_use]
 pub fn configuration_digest(record: &Record<'_>) -> Option<Hash> {
     let (config, settings) = match record {
@@ -44,13 +44,13 @@ pub fn configuration_digest(record: &Record<'_>) -> Option<Hash> {
     Some(archive_digest(ConfigDigests { config, settings }))
 }
 
-/// The digest by which a configuration is archived.
+/// Returns the digest under which a configuration is archived.
 #[must_use]
 pub fn archive_digest(digests: ConfigDigests) -> Hash {
     digests.settings.map_or(digests.config, |settings| settings.0)
 }
 
-/// Where the configuration of a digest is archived.
+/// Returns the path of the archived configuration with this digest.
 #[must_use]
 pub fn archive_path(ledger: &Path, digest: &Hash) -> PathBuf {
     let mut name = String::with_capacity(2 * digest.len() + 5);
@@ -60,7 +60,7 @@ pub fn archive_path(ledger: &Path, digest: &Hash) -> PathBuf {
     ledger.join(CONFIGURATIONS_DIR).join(name + ".json")
 }
 
-/// Looks for the configuration of a digest beside the shards of a ledger; and how many bytes were read for that.
+/// Checks the archived configuration with this digest; also returns the number of bytes read.
 ///
 /// # Errors
 /// [`EvidenceError::Io`] when it cannot be read.
@@ -91,7 +91,7 @@ pub fn check_archived(
     })
 }
 
-/// The SHA-256 of a file, and its bytes; `None` for one that is too long.
+/// Returns the SHA-256 of a file and its length in bytes; `None` when the file is too long.
 fn file_digest(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
     let (mut hasher, mut at, mut piece) = (Sha256::new(), 0, vec![0; READ_CHUNK]);
     if file.len()? > MAX_CONFIGURATION_BYTES {
@@ -111,8 +111,8 @@ fn file_digest(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
     }
 }
 
-/// Adds to a report of a whole ledger what is wrong with the configurations that the records of its logs name. A report of
-/// less is left as it is: beside a log alone there is none.
+/// Adds findings about the configurations that the logs of a ledger name. A report that does not cover a whole ledger is
+/// left unchanged: a single log has no archive beside it.
 pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
     let Some(ledger) = report.ledger.clone() else {
         return;

@@ -1,4 +1,4 @@
-//! Two checkpoints of one log are one history: the older is a prefix of the newer.
+//! Consistency of two checkpoints of one log: the older must be a prefix of the newer.
 
 use crate::layout::{parse_incarnation, shards};
 use crate::rebuilt::{RebuiltNodeReader, rebuild_tree};
@@ -9,11 +9,11 @@ use proofgate_ledger::{
 };
 use std::path::{Path, PathBuf};
 
-/// Reads a file of signed notes, one after the other, as `curl … >> checkpoints` makes it. With a key, every signature is
+/// Reads a file of concatenated signed notes, such as `curl … >> checkpoints` produces. With a key, every signature is
 /// checked.
 ///
 /// # Errors
-/// [`EvidenceError::InvalidNote`] for the first note that is refused, and when there is none.
+/// [`EvidenceError::InvalidNote`] for the first note that is refused, and when there is no note.
 pub fn read_notes(
     file: &Path,
     text: &str,
@@ -42,7 +42,8 @@ pub fn read_notes(
     read.collect()
 }
 
-/// A note is a text, an empty line, and lines that begin with an em dash; the next one begins behind them.
+/// Splits a text into notes. A note is a text, an empty line, and lines that begin with an em dash; the next note begins
+/// after them.
 pub(crate) fn split_notes(text: &str) -> Vec<&str> {
     let mut notes = Vec::new();
     let (mut start, mut at, mut signed) = (0, 0, false);
@@ -61,13 +62,14 @@ pub(crate) fn split_notes(text: &str) -> Vec<&str> {
     notes
 }
 
-/// The RFC 9162 proof that the log at the size of `old` is a prefix of the log at the size of `new`, from the ledger
-/// under `path`. It has been verified. Empty when the sizes are equal.
+/// Returns the RFC 9162 proof, verified, that the log at the size of `old` is a prefix of the log at the size of `new`,
+/// computed from the ledger under `path`. The proof is empty when the sizes are equal.
 ///
 /// # Errors
 /// [`EvidenceError::Inconsistent`] when the two are not one history, or the ledger does not lead to both;
-/// [`EvidenceError::NotALog`] when it does not hold the log; [`EvidenceError::RemovedLog`] when that was removed, and nothing
-/// that stays shows it; [`EvidenceError::Ledger`] for an empty `old` or sizes in the wrong order; [`EvidenceError::Io`].
+/// [`EvidenceError::NotALog`] when the ledger does not hold the log; [`EvidenceError::Removed`] when the log was removed
+/// and no retained file proves it; [`EvidenceError::Ledger`] for an empty `old` or sizes in the wrong order;
+/// [`EvidenceError::Io`].
 pub fn prove_consistency(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -92,7 +94,7 @@ pub fn prove_consistency(
     build_proof(storage, &dir, (old.size, Some(old.root)), new)
 }
 
-/// As [`prove_consistency`], from a size alone: which root was signed there is known to whoever asks.
+/// As [`prove_consistency`], from a size alone: the caller knows which root was signed for it.
 ///
 /// # Errors
 /// As [`prove_consistency`].
@@ -106,8 +108,8 @@ pub fn prove_consistency_from_size(
     build_proof(storage, &dir, (size, None), new)
 }
 
-/// The proof out of the tree file, or out of the records where that is missing, short or wrong. A root that is not known
-/// is the one that the log has at that size.
+/// Builds the proof from the tree file, or from the records where the tree file is missing, short or wrong. If no root is
+/// given, the log's root at that size is used.
 fn build_proof(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -126,7 +128,7 @@ fn build_proof(
         return Ok(hashes);
     }
     if read_tombstone(storage, dir)?.is_some() {
-        // Of what is gone, that stays which was asked for most: the proofs from what others had said of it.
+        // A removal keeps the proofs that are needed most: those from the sizes that other logs stated.
         let stays = read_consistency(storage, dir, size)?.zip(root);
         return match stays.filter(|(hashes, root)| check(&old(*root), new, hashes).is_ok()) {
             Some((hashes, _)) => Ok(hashes),
@@ -196,7 +198,7 @@ pub fn check(old: &Checkpoint, new: &Checkpoint, hashes: &[Hash]) -> Result<(), 
     })
 }
 
-/// The directory of the log of an origin.
+/// Returns the directory of the log with this origin.
 fn log_directory(storage: &dyn ReadStorage, path: &Path, origin: &str) -> Result<PathBuf, EvidenceError> {
     let missing = || EvidenceError::NotALog(path.join(origin));
     let incarnation = origin

@@ -1,4 +1,4 @@
-//! The `erasures` file of a log: signed notes by the retention job, one after the other, each of salts that it
+//! The `erasures` file of a log: concatenated notes signed by the retention job, each of which lists salts that it
 //! destroyed.
 
 use crate::consistency::split_notes;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 /// Name of the file.
 pub const ERASURES_FILE: &str = "erasures";
-/// Largest file that is looked at, in bytes: some thirty thousand notes.
+/// Largest file that is read, in bytes: about thirty thousand notes.
 pub const MAX_ERASURES_BYTES: u64 = 16 << 20;
 
-/// The text of the file, empty when it is not there.
+/// Returns the text of the file; empty when there is no file.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text, or too long.
@@ -44,13 +44,13 @@ pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, Eviden
     })
 }
 
-/// The notes in the text, in their order.
+/// Returns the notes in the text, in their order.
 #[must_use]
 pub fn notes(text: &str) -> Vec<&str> {
     split_notes(text)
 }
 
-/// Reads the erasures of a log of this origin and size; of a note that is refused, why.
+/// Reads the erasures of a log with this origin and size; for a refused note, returns the reason.
 #[must_use]
 pub fn read(text: &str, origin: &str, size: u64, keeping: &VerifyingKey) -> Vec<Result<Erasure, String>> {
     let notes = split_notes(text).into_iter();

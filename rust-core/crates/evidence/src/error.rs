@@ -1,4 +1,4 @@
-//! Everything that can go wrong when stored evidence is read.
+//! Errors of reading stored evidence.
 
 use crate::refusal::Refusal;
 use proofgate_ledger::LedgerError;
@@ -6,18 +6,18 @@ use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why stored evidence could not be read or believed.
+/// Why stored evidence could not be read or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvidenceError {
     /// A storage call failed; the text names the call and the file.
     #[error("{call} {}: {source}", path.display())]
     Io {
-        /// What was attempted: `read`, `open`, `list`, …
+        /// The call: `read`, `open`, `list`, …
         call: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The stored log contradicts something known to be durable or signed. It must not be opened over or truncated;
@@ -31,7 +31,7 @@ pub enum EvidenceError {
         /// What contradicts what.
         reason: String,
     },
-    /// `prove`: the record exists and no checkpoint covers it yet.
+    /// `prove`: the record exists, but no checkpoint covers it yet.
     #[error("record {seq} is not covered by the checkpoint of {size} records in {}", dir.display())]
     NotCovered {
         /// The incarnation's directory.
@@ -49,10 +49,10 @@ pub enum EvidenceError {
         /// Record number asked for.
         seq: u64,
     },
-    /// What was asked for stood in a log that was removed by right: its tombstone says when and why.
+    /// The requested log was removed by the retention job; its tombstone states when and why.
     #[error("{} was removed: see the tombstone in it", .0.display())]
     Removed(PathBuf),
-    /// A file of notes that somebody keeps: one of them is refused.
+    /// A note in a file of notes is refused.
     #[error("{}: note {number}: {reason}", file.display())]
     InvalidNote {
         /// The file.
@@ -65,7 +65,7 @@ pub enum EvidenceError {
     /// `consistency`: two checkpoints are not one history; the text says why.
     #[error("not consistent: {0}")]
     Inconsistent(String),
-    /// A file of shred keys is none; the text repeats nothing of it.
+    /// A file does not hold valid shred keys; the text repeats nothing of its content.
     #[error("{}: {reason}", path.display())]
     ShredKeys {
         /// The file.
@@ -91,8 +91,9 @@ impl EvidenceError {
         }
     }
 
-    /// Whether something that is stored is not what its writer made, or is withheld: whoever writes the volume can bring that
-    /// about, and it tells nothing of anything else. Otherwise the storage fails, or what was asked for cannot be.
+    /// Whether stored data differs from what its writer made, or is withheld. Anyone who can write to the volume can
+    /// cause this, and it says nothing about other data. All other errors mean that the storage fails or that the request
+    /// cannot be met.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
@@ -103,7 +104,7 @@ impl EvidenceError {
                     source.kind(),
                     InvalidData | IsADirectory | NotADirectory | NotFound | PermissionDenied
                 );
-                // A block that is lost, or a link to what cannot be read.
+                // A lost block, or a link to something unreadable.
                 is_another_kind || (*call == "read" && Errno::from_io_error(source) == Some(Errno::IO))
             }
             _ => false,
@@ -114,7 +115,7 @@ impl EvidenceError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            // What was stored is none of what a log consists of: the storage did not fail, and trying again helps nobody.
+            // What is stored is not part of any log: the storage did not fail, and a retry does not help.
             Self::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => "ledger_corrupt",
             Self::Io { .. } => "ledger_io",
             Self::Corruption { .. } => "ledger_corrupt",

@@ -1,4 +1,4 @@
-//! Hands out the leaves of a log, for tools that are not ours.
+//! Exports the leaves of a log for third-party tools.
 
 use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::layout::incarnation_of;
@@ -8,8 +8,8 @@ use proofgate_ledger::Checkpoint;
 use std::io;
 use std::path::Path;
 
-/// Writes the leaves of an incarnation in order, each as a big-endian 32-bit length and its bytes; returns their number.
-/// It ends where the log ends, torn tail excluded.
+/// Writes the leaves of an incarnation in order, each as a big-endian 32-bit length followed by its bytes; returns their
+/// number. The export ends where the log ends; a torn tail is left out.
 ///
 /// # Errors
 /// [`EvidenceError::Corruption`] when the log ends before its checkpoint does; [`EvidenceError::Io`], also for `out`;
@@ -19,7 +19,7 @@ pub fn export_leaves(
     incarnation_dir: &Path,
     out: &mut impl io::Write,
 ) -> Result<u64, EvidenceError> {
-    // Before the records: those of a log that is being written only grow.
+    // Read before the records: a log that is being written only grows.
     let covered = match checkpoint_file::read(storage, incarnation_dir)? {
         Some(note) => Checkpoint::parse_unverified(&note)?.size,
         None => 0,
@@ -38,7 +38,7 @@ pub fn export_leaves(
                     .map_err(failed)?;
                 leaves += 1;
             }
-            // Nothing is missing if the log goes on behind it.
+            // No record is missing if the log continues after it.
             LogItem::Flaw(found) if found.residue => flaw = Some(found),
             LogItem::Flaw(found) => {
                 flaw = Some(found);

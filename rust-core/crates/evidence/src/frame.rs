@@ -1,4 +1,4 @@
-//! How a record and a segment's header look on disk. All numbers are little-endian.
+//! The stored form of a record and of a segment's header. All numbers are little-endian.
 //!
 //! ```text
 //! frame, 8-aligned:  len u32 | type u8 | flags u8 | version u16 | seq u64 | durable u64 | prev_crc u32 | hdr_crc u32
@@ -9,10 +9,10 @@
 //!
 //! Both CRC32Cs of a frame also cover the incarnation, the segment's ordinal and the record number, so that recycled,
 //! misplaced or embedded bytes do not verify. `durable` is the number of records known to be synced when the frame was
-//! made: a frame that shows up after a hole tells whether the hole could have been lost legally. `prev_crc` is the
-//! payload CRC of the record before, in whichever segment it is; of record 0, the CRC of the segment header.
+//! made: a frame found after a hole shows whether a crash could have caused the hole. `prev_crc` is the payload CRC of
+//! the previous record, in whichever segment it is; for record 0, it is the CRC of the segment header.
 //!
-//! `tag` authenticates all bytes of the frame before it towards whoever holds the signing key; to every other reader it is
+//! `tag` authenticates all bytes of the frame before it, for holders of the signing key; for every other reader it is
 //! opaque. The payload CRC covers it.
 
 use ulid::Ulid;
@@ -26,20 +26,20 @@ pub const FRAME_TAG_LEN: usize = 16;
 /// Bytes of a frame after its padded payload.
 pub const FRAME_FOOTER_LEN: usize = FRAME_TAG_LEN + 8;
 
-/// What tells a holder of the signing key that a frame was made by one.
+/// Authenticates a frame to holders of the signing key.
 pub type FrameTag = [u8; FRAME_TAG_LEN];
 
 const MAGIC: [u8; 8] = *b"PROOFGT\x01";
 const VERSION: u16 = 2;
 const TYPE_RECORD: u8 = 1;
 
-/// Bytes a record of `record_len` bytes takes in a segment.
+/// Returns the number of bytes that a record of `record_len` bytes takes in a segment.
 #[must_use]
 pub const fn frame_len(record_len: usize) -> u64 {
     (FRAME_HEADER_LEN + record_len.next_multiple_of(8) + FRAME_FOOTER_LEN) as u64
 }
 
-/// What binds a segment's bytes to their place.
+/// Seeds the CRCs of a segment, so that its bytes verify only in their own place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentCrc {
     /// The running CRC over incarnation and ordinal.
@@ -47,7 +47,7 @@ pub struct SegmentCrc {
 }
 
 impl SegmentCrc {
-    /// The key of segment `ordinal` of an incarnation.
+    /// Returns the seed for segment `ordinal` of an incarnation.
     #[must_use]
     pub fn new(incarnation: Ulid, ordinal: u64) -> Self {
         let seed = crc32c::crc32c(&incarnation.to_bytes());
@@ -64,7 +64,7 @@ impl SegmentCrc {
 /// The header at the start of every segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Whose segment it is.
+    /// The incarnation that the segment belongs to.
     pub incarnation: Ulid,
     /// 0-based number of the segment in its incarnation.
     pub ordinal: u64,
@@ -75,7 +75,7 @@ pub struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    /// The header's bytes.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_LEN] {
         let mut bytes = [0; SEGMENT_HEADER_LEN];
@@ -90,10 +90,10 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads a header from the first bytes of a segment.
+    /// Decodes a header from the first bytes of a segment.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with it.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         if bytes.len() < SEGMENT_HEADER_LEN {
             return Err("the file is shorter than a segment header");
@@ -126,9 +126,9 @@ impl SegmentHeader {
     }
 }
 
-/// Turns `batch[start..]`, which holds [`FRAME_HEADER_LEN`] bytes of room and a payload, into a frame; returns its payload
-/// CRC, or `None`, with the batch cut off at `start`, when `tag` makes none. `tag` is given all bytes of the frame before
-/// the tag. The payload must not exceed the record limit.
+/// Turns `batch[start..]`, which holds [`FRAME_HEADER_LEN`] reserved bytes and a payload, into a frame; returns its
+/// payload CRC. When `tag` returns `None`, truncates the batch to `start` and returns `None`. `tag` receives all bytes of
+/// the frame before the tag. The payload must not exceed the record limit.
 pub fn seal_frame(
     batch: &mut Vec<u8>,
     start: usize,
@@ -162,14 +162,14 @@ pub fn seal_frame(
     Some(payload_crc)
 }
 
-/// A whole frame's bytes up to its tag, and the tag.
+/// Splits a whole frame into the bytes that its tag covers and the tag.
 #[must_use]
 pub fn split_tag(frame: &[u8]) -> (&[u8], &[u8]) {
     let (tagged, footer) = frame.split_at(frame.len().saturating_sub(FRAME_FOOTER_LEN));
     (tagged, &footer[..FRAME_TAG_LEN.min(footer.len())])
 }
 
-/// A frame's header after its own checks.
+/// A frame's header, already checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// Bytes of the payload.
@@ -178,15 +178,15 @@ pub struct FrameHeader {
     pub seq: u64,
     /// Number of records known to be synced when this one was framed.
     pub durable: u64,
-    /// Payload CRC of the record before.
+    /// Payload CRC of the previous record.
     pub prev_crc: u32,
 }
 
 impl FrameHeader {
-    /// Reads the header of a frame. `bytes` must hold [`FRAME_HEADER_LEN`] bytes.
+    /// Decodes the header of a frame. `bytes` must hold [`FRAME_HEADER_LEN`] bytes.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with it.
     pub fn decode(bytes: &[u8], key: SegmentCrc) -> Result<Self, &'static str> {
         let len = u32_at(bytes, 0) as usize;
         let seq = u64_at(bytes, 8);
@@ -208,17 +208,17 @@ impl FrameHeader {
         })
     }
 
-    /// Bytes of the whole frame.
+    /// Returns the number of bytes of the whole frame.
     #[must_use]
     pub fn frame_len(&self) -> usize {
         FRAME_HEADER_LEN + self.len.next_multiple_of(8) + FRAME_FOOTER_LEN
     }
 
-    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_len`] long; returns the payload
-    /// CRC.
+    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_len`] bytes long; returns the
+    /// payload CRC.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with it.
     pub fn check(&self, frame: &[u8], key: SegmentCrc) -> Result<u32, &'static str> {
         let footer = frame.len() - 8;
         let crc = key.crc(self.seq, &frame[FRAME_HEADER_LEN..footer]);

@@ -1,8 +1,8 @@
-//! `fsck`: reads everything under a path and says what is wrong, where, and how bad it is. It changes nothing.
+//! `fsck`: checks everything under a path and reports what is wrong, where, and how severe it is. It changes nothing.
 //!
-//! CRCs find accidents, the tree finds tampering: records are checked against their checksums and chain, the tree file
-//! and the signed checkpoint against the records, and every incarnation against what its successor recorded of it.
-//! A log that is being written can be checked too.
+//! CRCs detect accidents, the tree detects tampering. Records are checked against their checksums and their chain, the
+//! tree file and the signed checkpoint against the records, and every incarnation against what its successor recorded
+//! about it. A log that is being written can be checked too.
 
 mod analyses;
 mod chain;
@@ -31,14 +31,14 @@ use std::path::Path;
 pub use scope::FsckKeys;
 use scope::Scope;
 
-/// Checks a gateway's directory, a shard's or one incarnation's. Without a key of the ledger, signatures are not checked,
-/// which makes the verdict incomplete at best; and so does a log that was removed, without the retention key. Every
-/// checkpoint in `held`, kept outside of the volume, must be of a log that is there, holds as many records, and leads
-/// to the same root.
+/// Checks the directory of a gateway, a shard or one incarnation. Without a ledger key, signatures are not checked and
+/// the verdict is at best incomplete; the same holds for a removed log without the retention key. Every checkpoint in
+/// `held`, kept outside the volume, must belong to a log that is present, holds at least as many records, and leads to
+/// the same root.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`], and [`EvidenceError::Io`] when `path` or a shard cannot be listed. What else cannot be read is a
-/// finding, and the rest is checked.
+/// [`EvidenceError::NotALog`], and [`EvidenceError::Io`] when `path` or a shard cannot be listed. Anything else that
+/// cannot be read is a finding, and the rest is checked.
 pub fn fsck<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -48,8 +48,7 @@ pub fn fsck<'k>(
     check(storage, path, keys.into(), held, Scope::Ledger)
 }
 
-/// As [`fsck`], of a copy without what a mirror leaves out: salts, trees, and the logs that go on behind the last of each
-/// shard.
+/// As [`fsck`], for a copy without what a mirror leaves out: salts, trees, and the running log at the end of each shard.
 ///
 /// # Errors
 /// As [`fsck`].
@@ -62,11 +61,11 @@ pub fn fsck_mirror<'k>(
     check(storage, path, keys.into(), held, Scope::Mirror)
 }
 
-/// As [`fsck_mirror`], of one log that has ended; and the files that were read for that, with the digests of just the bytes
-/// that were.
+/// As [`fsck_mirror`], for one log that has ended; also returns the files that were read, with the digests of exactly the
+/// bytes that were read.
 ///
 /// # Errors
-/// As [`fsck`], and [`EvidenceError::Io`] for whatever cannot be read: it is to be read again.
+/// As [`fsck`], and [`EvidenceError::Io`] for anything that cannot be read: the caller must read it again.
 pub fn fsck_pinned<'k>(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -87,7 +86,7 @@ fn check(
 ) -> Result<Report, EvidenceError> {
     let mut incarnations = Vec::new();
     let mut held = held::HeldCheckpoints::new(held);
-    // All files gone is what a checkpoint held outside tells best.
+    // If all files are gone, the held checkpoints are what shows it.
     let found = match shards(storage, path) {
         Err(EvidenceError::NotALog(_)) if !held.is_empty() => Vec::new(),
         other => other?,
@@ -102,7 +101,7 @@ fn check(
         other => other?,
     };
     if of == Scope::SingleLog {
-        // What somebody has put beside the logs says nothing of this one.
+        // Other files beside the logs are no evidence about this one.
         findings.clear();
     }
     let keys = FsckKeys {

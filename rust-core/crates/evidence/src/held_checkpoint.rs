@@ -1,13 +1,13 @@
-//! Checkpoints that are kept outside of the volume.
+//! Checkpoints that are kept outside the volume.
 
 use proofgate_ledger::Checkpoint;
 use std::path::PathBuf;
 
-/// A checkpoint that was kept where whoever writes the volume cannot reach it.
+/// A checkpoint kept out of reach of anyone who can write to the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldCheckpoint {
     /// Where it is kept, for messages.
     pub file: PathBuf,
-    /// What it states. Its signature has been verified by whoever read it.
+    /// The checkpoint. The caller that read it has verified its signature.
     pub checkpoint: Checkpoint,
 }

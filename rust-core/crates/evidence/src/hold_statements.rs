@@ -1,4 +1,4 @@
-//! Which holds the retention job placed and released: files in the directory `hold-statements` beside the shards.
+//! The holds that the retention job placed and released: files in the directory `hold-statements` beside the shards.
 
 use crate::note_files;
 pub use crate::note_files::file_name;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// Name of the directory.
 pub const HOLD_STATEMENTS_DIR: &str = "hold-statements";
-/// Most files that are looked at.
+/// Most files that are read.
 pub const MAX_FILES: usize = 1 << 16;
 
-/// Reads the statements about a ledger at this directory, each with its file; of one that `keeping` did not sign, or that is
-/// about another ledger than the one of this `name`, why it is refused.
+/// Reads the hold statements of the ledger at this directory, each with its file. For a statement that `keeping` did not
+/// sign, or that names another ledger than `name`, returns why it is refused.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 65536 files.

@@ -1,4 +1,4 @@
-//! Which shred keys the retention job destroyed: files in the directory `key-destructions` beside the shards.
+//! The shred keys that the retention job destroyed: files in the directory `key-destructions` beside the shards.
 
 use crate::note_files;
 pub use crate::note_files::file_name;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 /// Name of the directory.
 pub const KEY_DESTRUCTIONS_DIR: &str = "key-destructions";
-/// Most files that are looked at.
+/// Most files that are read.
 pub const MAX_FILES: usize = 1 << 16;
 
-/// How long after the statement a worker may still use a key that it has in memory, in microseconds. An admission under the
-/// key beyond that shows that the key was not destroyed then, or that the statement is dated back.
+/// How long after the statement a worker may still use a key that it has in memory, in microseconds. An admission under
+/// the key after that shows that the key was not destroyed then, or that the statement is backdated.
 pub const KEY_USE_GRACE: u64 = 600_000_000;
 
-/// What was signed of a key.
+/// The signed statements about one key.
 #[derive(Debug)]
 struct StatedDestruction {
     /// The earliest time, in unix microseconds.
@@ -24,35 +24,35 @@ struct StatedDestruction {
     files: Vec<PathBuf>,
 }
 
-/// What stands there.
+/// The stored statements of key destruction.
 #[derive(Debug, Default)]
 pub struct DestroyedKeys {
     by_tenant: BTreeMap<String, BTreeMap<ShredKeyId, StatedDestruction>>,
-    /// Files that hold no such statement, and why.
+    /// Files that hold no valid statement, each with the reason.
     pub refused: Vec<(PathBuf, String)>,
 }
 
 impl DestroyedKeys {
-    /// Whether it was signed that this key of a tenant was destroyed.
+    /// Returns whether a statement says that this key of a tenant was destroyed.
     #[must_use]
     pub fn contains(&self, tenant: &str, key: ShredKeyId) -> bool {
         self.destruction_time(tenant, key).is_some()
     }
 
-    /// When this key of a tenant was destroyed, as was signed first; in unix microseconds.
+    /// Returns the earliest stated time at which this key of a tenant was destroyed, in unix microseconds.
     #[must_use]
     pub fn destruction_time(&self, tenant: &str, key: ShredKeyId) -> Option<u64> {
         Some(self.by_tenant.get(tenant)?.get(&key)?.time)
     }
 
-    /// The files that say that this key of a tenant was destroyed.
+    /// Returns the files that state the destruction of this key of a tenant.
     #[must_use]
     pub fn statement_files(&self, tenant: &str, key: ShredKeyId) -> &[PathBuf] {
         let stated = self.by_tenant.get(tenant).and_then(|keys| keys.get(&key));
         stated.map_or(&[], |stated| &stated.files)
     }
 
-    /// The keys, each with its tenant.
+    /// Returns the destroyed keys, each with its tenant.
     pub fn keys(&self) -> impl Iterator<Item = (&str, ShredKeyId)> {
         self.by_tenant
             .iter()
@@ -60,7 +60,7 @@ impl DestroyedKeys {
     }
 }
 
-/// Reads the statements about a ledger at this directory that `keeping` signed; `name` is the ledger's.
+/// Reads the statements that `keeping` signed for the ledger at this directory; `name` is the ledger's.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 65536 files.

@@ -1,4 +1,4 @@
-//! Where a ledger keeps its statements of key succession: files in the directory `key-successions` beside the shards.
+//! A ledger's statements of key succession: files in the directory `key-successions` beside the shards.
 
 use crate::layout::shards;
 use crate::note_files;
@@ -9,20 +9,21 @@ use std::path::{Path, PathBuf};
 
 /// Name of the directory.
 pub const KEY_SUCCESSIONS_DIR: &str = "key-successions";
-/// Most files that are looked at.
+/// Most files that are read.
 const MAX_FILES: usize = 1024;
 
-/// What stands there.
+/// The stored statements of key succession.
 #[derive(Debug, Default)]
 pub struct StoredSuccessions {
-    /// Statements that the keys which they name signed, each with its note. Whose those are is not known.
+    /// Statements signed by both keys that they name, each with its note. Whether the keys are the ledger's is not
+    /// checked.
     pub signed: Vec<(KeySuccession, String)>,
-    /// Files that hold no such statement, and why.
+    /// Files that hold no valid statement, each with the reason.
     pub refused: Vec<(PathBuf, String)>,
 }
 
 impl StoredSuccessions {
-    /// The statements alone.
+    /// Returns the statements without their notes.
     #[must_use]
     pub fn statements(&self) -> Vec<KeySuccession> {
         self.signed
@@ -32,7 +33,7 @@ impl StoredSuccessions {
     }
 }
 
-/// Reads the statements of the ledger at this directory; none where there are none.
+/// Reads the statements of the ledger at this directory; empty when there are none.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 1024 files.
@@ -51,7 +52,7 @@ pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<StoredSuccession
     Ok(kept)
 }
 
-/// The directory of the ledger that a path lies in, or is: of a shard's and an incarnation's too.
+/// Returns the directory of the ledger that a path is or lies in; the path may also be a shard's or an incarnation's.
 ///
 /// # Errors
 /// As [`shards`].
@@ -61,11 +62,11 @@ pub fn ledger_directory(storage: &dyn ReadStorage, path: &Path) -> Result<PathBu
     Ok(above.unwrap_or(path).to_owned())
 }
 
-/// A key with those of its line that the statements of the ledger at a path lead to. What is no statement there is passed
-/// over: `fsck` tells of it.
+/// Extends a key by the keys that the statements of the ledger at a path lead to. Invalid statements are skipped; `fsck`
+/// reports them.
 ///
 /// # Errors
-/// As [`collect_records`] and [`VerifyingKey::with_successions`].
+/// As [`read`] and [`VerifyingKey::with_successions`].
 pub fn follow_successions(
     storage: &dyn ReadStorage,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Where incarnations are: `<gateway>/<shard>/<incarnation>/`.
+//! The directory layout of incarnations: `<gateway>/<shard>/<incarnation>/`.
 
 use crate::segment::SegmentName;
 use crate::{EvidenceError, ReadStorage};
@@ -6,26 +6,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Name of the retention job's note.
+/// Name of the retention job's note about a removed log.
 pub const TOMBSTONE_FILE: &str = "tombstone";
-/// Kept by the file system at the root of a volume (ext4 makes it with the volume); only root may read it.
+/// Directory that the file system keeps at the root of a volume (ext4 creates it); only root may read it.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The incarnations of one shard, oldest first.
 pub struct Shard {
     /// Its directory.
     pub dir: PathBuf,
-    /// Names of the directories in it that are incarnations'.
+    /// The incarnations that have a directory in it.
     pub incarnations: Vec<Ulid>,
-    /// Only one of them was asked for.
+    /// Whether only one incarnation was requested.
     pub single: bool,
-    /// The number that the logs in it must be of: its name. `None` for one that was asked for under a name that is no
-    /// number, such as a copy's.
+    /// The shard number that its logs must state: the directory's name. `None` when the requested directory is not named
+    /// by a number, such as a copy.
     pub name: Option<String>,
 }
 
-/// The shards at a path, which may be a gateway's directory, a shard's, or one incarnation's. The file system's own
-/// directory is passed over; any other that cannot be listed is an error, as it may be a shard.
+/// Returns the shards at a path, which may be the directory of a gateway, a shard or one incarnation. The file system's
+/// own directory is skipped; any other that cannot be listed is an error, as it may be a shard.
 ///
 /// # Errors
 /// [`EvidenceError::NotALog`] when there is none; [`EvidenceError::Io`].
@@ -87,7 +87,7 @@ fn is_shard_number(name: &str) -> bool {
     name.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// The ULID that a directory name is; other names are not incarnations.
+/// Parses a directory name as a ULID; a directory with any other name is not an incarnation.
 #[must_use]
 pub fn parse_incarnation(name: &str) -> Option<Ulid> {
     Ulid::from_string(name)
@@ -95,10 +95,10 @@ pub fn parse_incarnation(name: &str) -> Option<Ulid> {
         .filter(|ulid| ulid.to_string() == name)
 }
 
-/// The incarnation whose directory this is.
+/// Returns the incarnation that this directory belongs to.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`] when the directory has another name than a ULID.
+/// [`EvidenceError::NotALog`] when the directory's name is not a ULID.
 pub fn incarnation_of(dir: &Path) -> Result<Ulid, EvidenceError> {
     dir.file_name()
         .and_then(|name| name.to_str())

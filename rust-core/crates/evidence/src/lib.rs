@@ -1,4 +1,4 @@
-//! The stored evidence as its readers see it. Nothing here writes.
+//! Readers for the stored evidence. Nothing here writes.
 //!
 //! A log is one directory per incarnation, `<gateway>/<shard>/<incarnation>/`:
 //!
@@ -7,17 +7,18 @@
 //! | `<first seq>.seg`, `<ordinal>.next` | records in checksummed frames | [`frame`], [`segment`], [`segment_reader`], [`log_reader`] |
 //! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
 //! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
-//! | `salts` | what the commitments in records were salted with | [`salts`] |
-//! | `payloads`, `payload-index` | bodies, sealed, where they are stored | [`payloads`] |
-//! | `erasures` | which of them were destroyed, and why | [`erasures`] |
-//! | `tombstone`, `<seq>.record`, … | what stays of a log that was removed by right | [`removal`] |
+//! | `salts` | the salts of the commitments in records | [`salts`] |
+//! | `payloads`, `payload-index` | sealed bodies, where they are stored | [`payloads`] |
+//! | `erasures` | which salts were destroyed, and why | [`erasures`] |
+//! | `tombstone`, `<seq>.record`, … | what is retained of a removed log | [`removal`] |
 //!
-//! Beside the shards stand `key-successions`: which key of the ledger followed which ([`key_successions`]); and
-//! `key-destructions`: which keys of tenants are no more ([`key_destructions`]). The keys themselves lie elsewhere ([`ShredKeys`]).
+//! Two directories are beside the shards. `key-successions` states which ledger key followed which ([`key_successions`]);
+//! `key-destructions` states which tenant keys were destroyed ([`key_destructions`]). The keys themselves are stored
+//! elsewhere ([`ShredKeys`]).
 //!
-//! The formats have their one home here, encoding included, so that the writer (the `wal` crate) and every reader agree.
-//! [`layout`] tells which logs there are, [`LogReader`](log_reader::LogReader) strings the records of one together,
-//! and [`fsck`], [`prove`] and [`export_leaves`] stand on it. All I/O goes through [`ReadStorage`].
+//! The formats are defined only here, encoding included, so that the writer (the `wal` crate) and every reader agree.
+//! [`layout`] lists the logs, [`LogReader`](log_reader::LogReader) reads the records of one log in order, and [`fsck`],
+//! [`prove`] and [`export_leaves`] build on it. All I/O goes through [`ReadStorage`].
 #![forbid(unsafe_code)]
 
 pub mod checkpoint_file;

@@ -1,9 +1,9 @@
-//! Reads an incarnation's log back: strings the segments of its directory together, tells what is wrong with them, and
-//! goes on behind damage. Recovery, `fsck`, proofs and exports read through it.
+//! Reads an incarnation's log: follows the segments of its directory in order, reports what is wrong with them, and
+//! continues after damage. Recovery, `fsck`, proofs and exports read through it.
 //!
 //! One segment is open at a time, and for a moment the next. The log may be written meanwhile. The writer fills a segment
-//! before it begins the next, and what was synced before a record was framed was written before it; so whatever looks
-//! wrong is read again after that which makes it look wrong, and only what is wrong then is told.
+//! before it starts the next, and what was synced before a record was framed was written before it. So a place that looks
+//! wrong is read again after the data that makes it look wrong, and only what is still wrong is reported.
 
 use crate::segment::{MAX_SEGMENT_BYTES, SegmentName};
 use crate::segment_reader::{SegmentReader, Slot, StoredRecord};
@@ -15,45 +15,44 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Bytes that are looked through for where a log goes on, if nobody says otherwise: what is left of a segment, and some that
-/// are prepared.
+/// Default limit of bytes that are searched for where a log continues: the rest of a segment and a few prepared ones.
 const SEARCH_LIMIT: u64 = 4 * MAX_SEGMENT_BYTES;
 
-/// A stretch of a log that is not what it should be.
+/// A damaged part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
     /// The segment.
     pub path: PathBuf,
-    /// First byte concerned.
+    /// First affected byte.
     pub offset: u64,
     /// Number of the record that was expected there.
     pub seq: u64,
-    /// What is wrong, in words.
+    /// A description of what is wrong.
     pub reason: String,
-    /// Bytes behind the last record of a segment: no record is missing if the log goes on with `seq`.
+    /// Bytes after the last record of a segment: no record is missing if the log continues with `seq`.
     pub residue: bool,
 }
 
-/// What a [`LogReader`] finds next.
+/// What a [`LogReader`] returns next.
 pub enum LogItem {
     /// A record. Its number is the one expected, or follows a [`LogItem::Flaw`].
     Record(StoredRecord),
-    /// Something is wrong here; reading goes on behind it.
+    /// Something is wrong here; reading continues after it.
     Flaw(Flaw),
     /// The end of the log.
     End,
 }
 
-/// A place between two records of a log, with what follows from the records before it.
+/// A position between two records of a log, with the state that follows from the records before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumePosition {
-    /// Number of the first record of the segment that it is in: the segment's name.
+    /// Number of the first record of the segment that contains it, which is the segment's name.
     pub segment: u64,
     /// Where the next frame starts in it.
     pub offset: u64,
     /// Number of the next record.
     pub seq: u64,
-    /// Payload CRC of the record before.
+    /// Payload CRC of the previous record.
     pub prev_crc: u32,
 }
 
@@ -64,9 +63,9 @@ pub struct LogReader<'s> {
     incarnation: Ulid,
     /// Segments not yet entered, in order.
     pending: VecDeque<SegmentName>,
-    /// The first of them, if it is open already.
+    /// The first of them, if it is already open.
     next_segment: Option<OpenSegment>,
-    /// Names that the segments entered have or had.
+    /// Names, current and former, of the segments entered.
     entered: BTreeSet<SegmentName>,
     /// Position of the next segment.
     position: u64,
@@ -76,23 +75,23 @@ pub struct LogReader<'s> {
     path: PathBuf,
     origin: Option<[u8; 32]>,
     expected: u64,
-    /// Records that are known to be there.
+    /// Records that are known to exist.
     min_records: u64,
-    /// What the next record must chain to; unknown behind a flaw.
+    /// The CRC that the next record must chain to; unknown after a flaw.
     prev_crc: Option<u32>,
     /// Listings since the last segment was entered.
     listing_count: u32,
-    /// Bytes that may still be looked through for the next record, and how many behind each record.
+    /// Bytes that may still be searched for the next record, and the budget after each record.
     search_budget: (u64, u64),
-    /// Bytes that were looked through.
+    /// Bytes that were searched.
     bytes_searched: u64,
-    /// Segments with nothing in them that were passed over since the last record.
+    /// Empty segments skipped since the last record.
     blank_segments: usize,
     ended: bool,
 }
 
 impl<'s> LogReader<'s> {
-    /// Finds the segments of an incarnation's directory, whose name must be its ULID.
+    /// Opens the log in an incarnation's directory, whose name must be its ULID.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
@@ -120,36 +119,36 @@ impl<'s> LogReader<'s> {
         })
     }
 
-    /// Looks through at most `bytes` bytes behind a record, or before the first, for where the log goes on: zeros and what is
-    /// no record. What lies behind counts as nothing.
+    /// Limits the search for where the log continues to `bytes` bytes of zeros or invalid data after a record, or before
+    /// the first. Anything after that is treated as absent.
     pub fn limit_search(&mut self, bytes: u64) {
         self.search_budget = (bytes, bytes);
     }
 
-    /// Bytes that were looked through for where the log goes on, since this was asked last.
+    /// Returns the number of bytes searched for where the log continues since the last call.
     pub fn take_bytes_searched(&mut self) -> u64 {
         std::mem::take(&mut self.bytes_searched)
     }
 
-    /// Says how many records are known to be there, from a checkpoint read **before** the log was opened: a listing made
-    /// while segments are renamed may miss one, and is then made again.
+    /// Sets how many records are known to exist, from a checkpoint read **before** the log was opened. A listing made
+    /// while segments are renamed may miss one, and is then repeated.
     pub fn expect_records(&mut self, records: u64) {
         self.min_records = records;
     }
 
-    /// The origin digest of the first segment whose header could be read so far.
+    /// Returns the origin digest of the first segment whose header could be read so far.
     #[must_use]
     pub fn origin_digest(&self) -> Option<[u8; 32]> {
         self.origin
     }
 
-    /// Number of segments entered.
+    /// Returns the number of segments entered.
     #[must_use]
     pub fn segment_count(&self) -> u64 {
         self.position
     }
 
-    /// Starts with the segment that holds record `seq`, as far as file names tell. Call it before `next`.
+    /// Starts with the segment that holds record `seq`, as far as file names show. Must be called before `next`.
     pub fn seek(&mut self, seq: u64) {
         let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
         let Some(at) = self.pending.iter().rposition(holds).filter(|at| *at > 0) else {
@@ -163,8 +162,8 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Starts at a place inside the log that is known from an earlier reading; a flaw of its segment's header is told.
-    /// Call it before `next`.
+    /// Starts at a position known from an earlier read; returns a flaw in its segment's header. Must be called before
+    /// `next`.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
@@ -183,7 +182,8 @@ impl<'s> LogReader<'s> {
         Ok(flaw)
     }
 
-    /// The place behind the record that `next` has just returned; `None` before the first record and behind a flaw.
+    /// Returns the position after the record that `next` has just returned; `None` before the first record and after a
+    /// flaw.
     #[must_use]
     pub fn resume_position(&self) -> Option<ResumePosition> {
         Some(ResumePosition {
@@ -194,7 +194,7 @@ impl<'s> LogReader<'s> {
         })
     }
 
-    /// What the tag of the record that `next` has just returned covers, and the tag.
+    /// Returns the bytes that the tag of the record just returned by `next` covers, and the tag.
     #[must_use]
     pub fn tagged_bytes(&self, stored: &StoredRecord) -> (&[u8], &[u8]) {
         self.reader
@@ -202,10 +202,10 @@ impl<'s> LogReader<'s> {
             .map_or((&[], &[]), |reader| reader.tagged_bytes(stored))
     }
 
-    /// Starts at a place in one of its segments. Call it before `next`.
+    /// Starts at a position in one of its segments. Must be called before `next`.
     pub(crate) fn seek_to(&mut self, place: StartPosition) -> Result<(), EvidenceError> {
         let Some(at) = self.pending.iter().position(|name| *name == place.segment) else {
-            // It was renamed since: the beginning is as right, and slower.
+            // It was renamed in the meantime: starting at the beginning is correct too, only slower.
             return Ok(());
         };
         if at > 0 {
@@ -228,19 +228,19 @@ impl<'s> LogReader<'s> {
         Ok(())
     }
 
-    /// The path of the segment that the last record was in.
+    /// Returns the path of the segment that contains the last record.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The payload of the record that `next` has just returned.
+    /// Returns the payload of the record that `next` has just returned.
     #[must_use]
     pub fn payload(&self, stored: &StoredRecord) -> &[u8] {
         self.reader.as_ref().map_or(&[], |reader| reader.payload(stored))
     }
 
-    /// The next record or flaw.
+    /// Returns the next record or flaw.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
@@ -308,9 +308,9 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Decides what it means that no record stands at `from`, where the one expected belongs: a flaw, or nothing when the
-    /// record has come meanwhile, when the segment ends here, or when the log does. `reason` tells of bytes that are no
-    /// record; without one there are zeros, or the file ends.
+    /// Decides what it means that there is no record at `from`, where the next one is expected. It is a flaw, unless the
+    /// record has arrived in the meantime, or the segment or the log ends here. `reason` describes bytes that are not a
+    /// record; without it, there are zeros or the file ends.
     fn handle_missing_record(
         &mut self,
         from: u64,
@@ -339,7 +339,7 @@ impl<'s> LogReader<'s> {
             Some(_) => true,
             None => self.open_next_segment()?,
         };
-        // What makes the place look wrong has been seen: was it really empty before that was written?
+        // The data that makes the place look wrong has been seen. Was the place really empty before that was written?
         let Some(reader) = &mut self.reader else {
             return Ok(None);
         };
@@ -391,7 +391,7 @@ impl<'s> LogReader<'s> {
         Ok(Some(flaw))
     }
 
-    /// Opens the next segment that is in use; whether there is one.
+    /// Opens the next segment that is in use; returns whether there is one.
     fn open_next_segment(&mut self) -> Result<bool, EvidenceError> {
         while self.next_segment.is_none() {
             let Some(name) = self.pending.front().copied() else {
@@ -425,7 +425,7 @@ impl<'s> LogReader<'s> {
         Ok(true)
     }
 
-    /// Lists the directory anew if that is `wanted` and was not done too often; whether it was done.
+    /// Lists the directory again if `wanted` and the limit is not reached; returns whether it did.
     fn relist(&mut self, wanted: bool) -> Result<bool, EvidenceError> {
         if !wanted || self.listing_count == MAX_LISTINGS {
             return Ok(false);
@@ -437,13 +437,13 @@ impl<'s> LogReader<'s> {
         Ok(true)
     }
 
-    /// Starts on the next segment; a flaw of its header is told once, and its frames are read all the same.
+    /// Enters the next segment; a flaw of its header is reported once, and its frames are still read.
     fn enter_segment(&mut self) -> Result<Option<Flaw>, EvidenceError> {
         if !self.open_next_segment()? {
             self.ended = !self.relist(self.expected < self.min_records)?;
             return Ok(None);
         }
-        // Either is the case after `open_next_segment`.
+        // Both are `Some` after `open_next_segment`.
         let (Some(segment), Some(name)) = (self.next_segment.take(), self.pending.front().copied()) else {
             self.ended = true;
             return Ok(None);
@@ -459,7 +459,7 @@ impl<'s> LogReader<'s> {
             self.entered.insert(SegmentName::First(header.first_seq));
             self.entered.insert(SegmentName::Prepared(header.ordinal));
         }
-        // Names sort by number, so a segment whose header is gone still finds its place.
+        // Names sort by number, so a segment whose header is lost still has its position.
         let ordinal = match (&segment.header, name) {
             (Ok(header), _) => header.ordinal,
             (Err(_), SegmentName::Prepared(ordinal)) => ordinal,
@@ -490,7 +490,7 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Why a segment's header is not that of the next segment of this log.
+    /// Returns why a segment's header is not that of the next segment of this log.
     fn header_mismatch(&self, segment: &OpenSegment) -> Option<String> {
         let header = match &segment.header {
             Ok(header) => header,

@@ -1,8 +1,8 @@
 //! Finds stored records by request id and by number.
 //!
-//! A request id tells its time, and so does the name of an incarnation: an exchange's records are looked for near that
-//! time, which takes as long in a large ledger as in a small one. Clocks that were set, and ids of another making, need a
-//! scan of everything, which is made only when it is asked for.
+//! A request id contains its time, and so does the name of an incarnation. The records of an exchange are searched near
+//! that time, which takes as long in a large ledger as in a small one. Clocks that were set and ids in another format
+//! need a full scan, which runs only on request.
 
 use crate::layout::{Shard, incarnation_of, parse_incarnation, shards};
 use crate::log_reader::{LogItem, LogReader};
@@ -25,36 +25,37 @@ pub struct FoundRecord {
     pub record: Vec<u8>,
 }
 
-/// How to look for an exchange.
+/// How to search for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Where the time in its id says, or near it.
+    /// Near the time in its id.
     ByTime,
     /// Everywhere.
     Scan,
 }
 
-/// How far from the id's time its first record may stand, in milliseconds, tried in this order: almost all stand within
-/// the first, and the fewer records share it, the less is read; the next allow for a request that was long judged, the
-/// last for a clock that was set.
+/// How far the first record may be from the id's time, in milliseconds, tried in this order. Almost all are within the
+/// first margin, and a smaller margin means less to read. The next ones allow for a request whose inspection took long,
+/// the last for a clock that was set.
 const TIME_MARGINS_MS: [u64; 5] = [5, 100, 5_000, 65_000, 600_000];
-/// How many of them are tried near by.
+/// How many of the margins are tried nearby.
 const NEAR_MARGINS: usize = 4;
-/// How long all but a few exchanges take, in seconds.
+/// Duration that almost all exchanges stay within, in seconds.
 const TYPICAL_EXCHANGE_SECS: u64 = 60;
-/// How long an exchange may take, in seconds.
+/// Longest duration of an exchange, in seconds.
 const MAX_EXCHANGE_SECS: u64 = 3600;
-/// So many records are read over rather than passed by.
+/// Up to this many records are read sequentially instead of seeking.
 const MAX_SCAN_GAP: u64 = 512;
-/// Every so many records the time is looked at.
+/// The time is checked once per this many records.
 const TIME_CHECK_INTERVAL: u64 = 32;
 
-/// The records of one request id, under a gateway's, a shard's or an incarnation's directory, in the order of the logs.
-/// Damaged stretches are passed over: `fsck` tells of them. By time nothing is found for an id that is no UUID of version 7.
+/// Returns the records of one request id, under the directory of a gateway, a shard or an incarnation, in the order of
+/// the logs. Damaged parts are skipped; `fsck` reports them. A search by time finds nothing for an id that is not a
+/// UUIDv7.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]: also when a log is [spoiled](EvidenceError::is_spoiled) that may hold
-/// the exchange, or the end of it, and no other does.
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]. Also any error that [is damage](EvidenceError::is_damaged) in a
+/// log that may hold the exchange or its end, when no other log does.
 pub fn find(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -85,11 +86,11 @@ pub fn find(
     }
 }
 
-/// The first record of an exchange by the time in its id, but not where only a clock that was set can have put it: this
-/// reads what was recorded about that time, whatever came of the exchange.
+/// Returns the first record of an exchange by the time in its id, except where only a clock that was set can have put it.
+/// This reads what was recorded around that time, whatever the outcome of the exchange.
 ///
 /// # Errors
-/// As [`add_finding`].
+/// As [`find`].
 pub fn find_exchange_start<'a>(
     storage: &'a dyn ReadStorage,
     path: &Path,
@@ -104,10 +105,11 @@ pub fn find_exchange_start<'a>(
     )
 }
 
-/// The logs with a tombstone that were written when an exchange began, as its id tells: one of them may have held it.
+/// Returns the logs with a tombstone that were being written when an exchange began, by the time in its id: one of them
+/// may have held it.
 ///
 /// # Errors
-/// As [`add_finding`].
+/// As [`find`].
 pub fn find_removed(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -130,12 +132,12 @@ pub fn find_removed(
     Ok(removed)
 }
 
-/// The first log that was passed over because something in it is spoiled.
+/// The error of the first log that was skipped because it is damaged.
 #[derive(Default)]
 struct SkippedLogError(Option<EvidenceError>);
 
 impl SkippedLogError {
-    /// What was read of a log, if it could be.
+    /// Returns what was read of a log; `None` when the log is damaged.
     fn skip_damaged<T>(&mut self, read: Result<T, EvidenceError>) -> Result<Option<T>, EvidenceError> {
         match read {
             Err(error) if error.is_damaged() => {
@@ -146,7 +148,7 @@ impl SkippedLogError {
         }
     }
 
-    /// What was found, unless it may be in a log that was passed over.
+    /// Returns what was found, or the error of a skipped log that may hold more.
     fn into_result<T>(self, found: T) -> Result<T, EvidenceError> {
         self.0.map_or(Ok(found), Err)
     }
@@ -194,9 +196,9 @@ fn locate_exchange<'a>(
     }
 }
 
-/// The same in logs whose names are of a later time than their records: a clock was wrong when they were begun, or when one
-/// before them was. Of the logs that are named for later, those are looked at that the exchange may be in by what their first
-/// record says.
+/// Searches logs whose names are later than their records: a clock was wrong when they were created, or when an earlier
+/// log was. Among the logs named for a later time, it reads those that may hold the exchange according to their first
+/// record.
 fn find_in_misnamed<'a>(
     storage: &'a dyn ReadStorage,
     shards: &[Shard],
@@ -224,7 +226,7 @@ fn find_in_misnamed<'a>(
                 false => rest = &rest[..half],
             }
         }
-        // One that was rotated away a moment later may be the one before.
+        // If the log was rotated a moment later, the exchange may be in the one before.
         for at in (begun.saturating_sub(2)..begun).rev() {
             let dir = shard.dir.join(later[at].to_string());
             let found = find_first(storage, (&dir, later[at]), matcher, from, until);
@@ -244,8 +246,9 @@ fn find_in_misnamed<'a>(
     Ok(None)
 }
 
-/// The admission that the end of an exchange names, with its log behind it; `None` where `end` is no end or it is gone. A log
-/// has its name before it is in service: what began meanwhile stands in the one before, and may have its end nearer by.
+/// Returns the admission that the end of an exchange names, and its log positioned after it; `None` when `end` is not an
+/// end or the admission is gone. A log has its name before it is in service: an exchange that began meanwhile is in the
+/// previous log, and its end may be found first.
 fn find_admission<'a>(
     storage: &'a dyn ReadStorage,
     shard: &Path,
@@ -271,7 +274,7 @@ fn find_admission<'a>(
     Ok(record.map(|record| (log, FoundRecord { dir, seq, record })))
 }
 
-/// When a log was begun, as its first record says, in unix milliseconds; `None` where it has none that can be read.
+/// Returns when a log began, by its first record, in unix milliseconds; `None` when no first record can be read.
 fn start_time(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -291,7 +294,7 @@ fn start_time(
     }
 }
 
-/// The first record of an exchange in one log between two times, with the log behind it.
+/// Returns the first record of an exchange in one log between two times, and the log positioned after it.
 fn find_first<'a>(
     storage: &'a dyn ReadStorage,
     (dir, incarnation): (&Path, Ulid),
@@ -311,37 +314,37 @@ fn find_first<'a>(
     Ok(found.pop().map(|record| (log, record)))
 }
 
-/// The first record of an exchange, and where its others may follow.
+/// The first record of an exchange, and where its other records may follow.
 pub struct ExchangeStart<'a> {
     storage: &'a dyn ReadStorage,
     shard: PathBuf,
-    /// The logs of its shard behind its own.
+    /// The later logs of its shard.
     later_logs: Vec<Ulid>,
     matcher: IdMatcher<'a>,
     time: u64,
-    /// Its log, behind the record.
+    /// Its log, positioned after the record.
     log: LogReader<'a>,
     record: FoundRecord,
 }
 
 impl ExchangeStart<'_> {
-    /// The first record.
+    /// Returns the first record.
     #[must_use]
     pub fn record(&self) -> &FoundRecord {
         &self.record
     }
 
-    /// The first record alone.
+    /// Returns only the first record.
     #[must_use]
     pub fn into_record(self) -> FoundRecord {
         self.record
     }
 
-    /// All records, up to the end of the exchange. This reads all that was recorded until then; while there is no end,
-    /// what was recorded within the longest time that an exchange may take.
+    /// Returns all records up to the end of the exchange. This reads everything recorded until then; without an end,
+    /// everything recorded within the longest duration of an exchange.
     ///
     /// # Errors
-    /// As [`add_finding`].
+    /// As [`find`].
     pub fn into_records(self) -> Result<Vec<FoundRecord>, EvidenceError> {
         let ExchangeStart {
             storage,
@@ -365,7 +368,7 @@ impl ExchangeStart<'_> {
             );
             spoiled.skip_damaged(read)?;
         }
-        // A worker that was killed leaves the end to a later one, which writes it as it starts.
+        // A killed worker leaves the end to a later one, which writes it as it starts.
         if !is_complete(&found) {
             for later in &later {
                 let dir = shard.join(later.to_string());
@@ -386,7 +389,7 @@ impl ExchangeStart<'_> {
             );
             spoiled.skip_damaged(read)?;
         }
-        // Or the log was rotated, and the one that goes on holds the end.
+        // Otherwise the log was rotated, and its successor holds the end.
         for later in &later {
             let dir = shard.join(later.to_string());
             let is_later = later.timestamp_ms() > until
@@ -412,7 +415,7 @@ impl ExchangeStart<'_> {
     }
 }
 
-/// A log from the place of a time on, in unix milliseconds.
+/// Opens a log at the position of a time, in unix milliseconds.
 fn open_log_at<'s>(
     storage: &'s dyn ReadStorage,
     dir: &Path,
@@ -452,12 +455,13 @@ impl<'i> IdMatcher<'i> {
     }
 
     fn matches(&self, payload: &[u8]) -> bool {
-        // An id with an escape in its JSON form does not contain itself; such a record is parsed whatever it holds.
+        // An id that is escaped in JSON does not appear literally; a record with any escape is parsed.
         (self.finder.find(payload).is_some() || memchr::memchr(b'\\', payload).is_some())
             && record::parse(payload).is_ok_and(|record| record.id() == Some(self.id))
     }
 
-    /// Adds the records of the exchange that `log` still holds, up to the time `until` in microseconds, and until `enough`.
+    /// Adds the records of the exchange that `log` still holds, up to the time `until` in microseconds, or until `enough`
+    /// is true.
     fn collect_records(
         &self,
         log: &mut LogReader<'_>,
@@ -491,7 +495,7 @@ impl<'i> IdMatcher<'i> {
         }
     }
 
-    /// Adds what a log says of the exchange as it starts: in the `aborted` records behind its `open`.
+    /// Adds what a log records about the exchange at its start: in the `aborted` records after its `open`.
     fn collect_start_records(
         &self,
         storage: &dyn ReadStorage,
@@ -519,10 +523,11 @@ impl<'i> IdMatcher<'i> {
     }
 }
 
-/// The stored bytes of record `seq` of an incarnation.
+/// Returns the stored bytes of record `seq` of an incarnation.
 ///
 /// # Errors
-/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::RemovedLog`]; [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
+/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::Removed`]; [`EvidenceError::NotALog`] or
+/// [`EvidenceError::Io`].
 pub fn read_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -536,7 +541,7 @@ pub fn read_record(
     if let Some(record) = advance_to_record(&mut log, seq)? {
         return Ok(record);
     }
-    // In a log that is damaged, halves may mislead.
+    // In a damaged log, the binary search may mislead.
     let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
     log.seek(seq);
     match advance_to_record(&mut log, seq)? {
@@ -545,7 +550,7 @@ pub fn read_record(
     }
 }
 
-/// The stored bytes of several records of an incarnation, whose numbers ascend.
+/// Returns the stored bytes of several records of an incarnation; the numbers must be ascending.
 ///
 /// # Errors
 /// As [`read_record`].
@@ -558,7 +563,7 @@ pub fn read_records(
     let mut records = Vec::with_capacity(seqs.len());
     let mut reading: Option<(LogReader<'_>, u64)> = None;
     for seq in seqs {
-        // Reading on costs less than finding the place, as long as it is not far.
+        // Over a short distance, reading on costs less than a new search.
         let mut near = reading
             .take()
             .filter(|(_, next)| (*next..next.saturating_add(MAX_SCAN_GAP)).contains(seq));
@@ -582,7 +587,7 @@ pub fn read_records(
     Ok(records)
 }
 
-/// Reads on up to record `seq`; `None` when it does not come.
+/// Reads up to and including record `seq`; `None` when the log does not hold it.
 fn advance_to_record(log: &mut LogReader<'_>, seq: u64) -> Result<Option<Vec<u8>>, EvidenceError> {
     loop {
         match log.next()? {

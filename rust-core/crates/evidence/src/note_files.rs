@@ -1,4 +1,4 @@
-//! Directories of signed notes beside the shards: one file for each, named by its digest.
+//! Directories of signed notes beside the shards: one file for each note, named by its digest.
 
 use crate::{EvidenceError, ReadStorage, read_full};
 use proofgate_ledger::MAX_STATEMENT_BYTES;
@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How the names of the files end.
+/// Suffix of the file names.
 const SUFFIX: &str = ".note";
 
-/// The SHA-256 of a note, in 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of a note, as 64 lower-case hexadecimal digits.
 #[must_use]
 pub fn digest(note: &str) -> String {
     use std::fmt::Write as _;
@@ -20,23 +20,23 @@ pub fn digest(note: &str) -> String {
     text
 }
 
-/// The name of the file that holds this note: another one for each note.
+/// Returns the name of the file for this note; distinct notes have distinct names.
 #[must_use]
 pub fn file_name(note: &str) -> String {
     file_name_for_digest(&digest(note))
 }
 
-/// The name of the file that holds the note of this digest.
+/// Returns the name of the file for the note with this digest.
 #[must_use]
 pub fn file_name_for_digest(digest: &str) -> String {
     let begin = digest.get(..32).unwrap_or(digest);
     format!("{begin}{SUFFIX}")
 }
 
-/// A file, and the text in it or why there is none.
+/// A file, and its text or the reason why it has none.
 type NoteFile = (PathBuf, Result<String, String>);
 
-/// The names of the notes in a directory, in order; none where it is not there.
+/// Returns the names of the notes in a directory, in order; empty when there is no directory.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than `most` files.
@@ -64,7 +64,7 @@ pub fn list_names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<
     Ok(names)
 }
 
-/// Reads the notes of a directory, by their names; none where it is not there.
+/// Reads the notes of a directory, in the order of their names; empty when there is no directory.
 ///
 /// # Errors
 /// As [`list_names`].
@@ -82,15 +82,15 @@ pub(crate) fn read(
     Ok(notes)
 }
 
-/// The text in a file, or why there is none.
+/// Reads the text of a file; the inner error is the reason why it is not text.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
 pub fn read_text(storage: &dyn ReadStorage, path: &Path) -> Result<Result<String, String>, EvidenceError> {
     match read_note(storage, path) {
         Ok(bytes) => Ok(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())),
-        // Whoever writes the volume may have put it there. What is withheld or lost is no such thing: it may be a note
-        // on which a worker's key ends.
+        // Anyone who can write to the volume may have put it there. A file that is withheld or lost is different: it may
+        // be a note that ends a worker's key.
         Err(EvidenceError::Io { source, .. }) if is_not_a_file(&source) => Ok(Err(source.to_string())),
         Err(error) => Err(error),
     }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_note_that_cannot_be_read_is_not_taken_for_none() {
         let folder = tempfile::tempdir().unwrap();
-        // Its first byte is one that nobody may read.
+        // Its first byte cannot be read.
         std::os::unix::fs::symlink("/proc/self/mem", folder.path().join("0.note")).unwrap();
         let failed = read(&FileStorage, folder.path(), 1).unwrap_err();
         assert_eq!(failed.code(), "ledger_io");

@@ -1,4 +1,5 @@
-//! Stored payloads: the bodies of exchanges beside their log, sealed by whoever may open them. All numbers are little-endian.
+//! Stored payloads: the bodies of exchanges beside their log, encrypted for the holder of the payload key. All numbers
+//! are little-endian.
 //!
 //! ```text
 //! payload-index   16 bytes for each record number, at 16 × seq:  request u64 | response u64
@@ -6,8 +7,8 @@
 //! payloads        frames, in no order:  magic [8] | seq u64 | field u32 | bytes u32 | reserved u32 | crc u32 | sealed bytes
 //! ```
 //!
-//! The CRC32C is of the 28 bytes before it. What stands behind a header are ciphertext and tag of AES-256-GCM (the
-//! `payloads` crate); to a reader without the key it is noise. Bytes of `payloads` that no entry names are the rest of a
+//! The CRC32C covers the 28 bytes before it. A header is followed by the ciphertext and tag of AES-256-GCM (the
+//! `payloads` crate), opaque to a reader without the key. Bytes of `payloads` that no entry points to are the rest of a
 //! frame that a crash cut short.
 
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 /// Name of the file with the frames.
 pub const PAYLOADS_FILE: &str = "payloads";
-/// Name of the file that tells where they are.
+/// Name of the file with their positions.
 pub const PAYLOAD_INDEX_FILE: &str = "payload-index";
 /// Bytes of an entry of the index.
 pub const ENTRY_LEN: usize = 16;
@@ -30,20 +31,20 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"PGPAYLD\x01";
 
-/// Which body of an exchange.
+/// One of the two bodies of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PayloadField {
-    /// What the client sent.
+    /// The body that the client sent.
     Request,
-    /// What it was answered.
+    /// The body of the answer.
     Response,
 }
 
 impl PayloadField {
-    /// Both.
+    /// Both fields.
     pub const ALL: [Self; 2] = [Self::Request, Self::Response];
 
-    /// Its name, which is that of its commitment.
+    /// Returns its name, which is also the name of its commitment.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +62,8 @@ impl PayloadField {
         }
     }
 
-    /// Where its place stands in the index, for the admission of this number; `None` beyond what a file can hold.
+    /// Returns the offset of its entry in the index, for the admission with this number; `None` beyond the largest file
+    /// offset.
     #[must_use]
     pub fn entry_offset(self, seq: u64) -> Option<u64> {
         let entry = seq.checked_mul(ENTRY_LEN as u64)?;
@@ -69,19 +71,19 @@ impl PayloadField {
     }
 }
 
-/// What stands before sealed bytes.
+/// The header before sealed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadHeader {
     /// Number of the admission.
     pub seq: u64,
-    /// Which body of it.
+    /// Which of its bodies.
     pub field: PayloadField,
-    /// Sealed bytes behind the header.
+    /// Number of sealed bytes after the header.
     pub sealed_len: u32,
 }
 
 impl PayloadHeader {
-    /// Its bytes.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
@@ -94,10 +96,10 @@ impl PayloadHeader {
         out
     }
 
-    /// Reads one.
+    /// Decodes a header.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with it.
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Self, &'static str> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[..8] != MAGIC {
@@ -128,16 +130,16 @@ impl PayloadHeader {
     }
 }
 
-/// Where a frame is.
+/// The position of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLocation {
-    /// Where its header begins.
+    /// Offset of its header.
     pub offset: u64,
-    /// Sealed bytes behind it.
+    /// Number of sealed bytes after the header.
     pub sealed_len: u32,
 }
 
-/// The stored payloads of one log, read.
+/// A reader for the stored payloads of one log.
 pub struct PayloadFiles {
     payloads: Arc<dyn ReadFile>,
     index: Arc<dyn ReadFile>,
@@ -146,7 +148,7 @@ pub struct PayloadFiles {
 }
 
 impl PayloadFiles {
-    /// Opens them; `None` where nothing was stored.
+    /// Opens the files; `None` when nothing was stored.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
@@ -159,7 +161,7 @@ impl PayloadFiles {
                 Err(error) => Err(EvidenceError::io("open", &path)(error)),
             }
         };
-        // A writer makes the frames' file first.
+        // A writer creates the file of frames first.
         let (Some((index, index_path)), Some((payloads, path))) =
             (open(PAYLOAD_INDEX_FILE)?, open(PAYLOADS_FILE)?)
         else {
@@ -173,10 +175,10 @@ impl PayloadFiles {
         }))
     }
 
-    /// Where a body of the admission of this number is; `None` when it was not stored.
+    /// Returns the position of a body of the admission with this number; `None` when it was not stored.
     ///
     /// # Errors
-    /// [`EvidenceError::Corruption`] when the index leads to anything else than its frame; [`EvidenceError::Io`].
+    /// [`EvidenceError::Corruption`] when the index points to anything other than its frame; [`EvidenceError::Io`].
     pub fn locate(&self, seq: u64, field: PayloadField) -> Result<Option<FrameLocation>, EvidenceError> {
         let Some(at) = field.entry_offset(seq) else {
             return Ok(None);
@@ -217,7 +219,7 @@ impl PayloadFiles {
         }))
     }
 
-    /// The sealed bytes of a frame.
+    /// Returns the sealed bytes of a frame.
     ///
     /// # Errors
     /// [`EvidenceError::Corruption`] when they are not all there; [`EvidenceError::Io`].
@@ -236,7 +238,7 @@ impl PayloadFiles {
         Ok(sealed)
     }
 
-    /// How many admissions the index has room for.
+    /// Returns the number of admissions that the index has entries for.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].

@@ -1,8 +1,9 @@
-//! Files whose bytes are known by digest from the first moment that they are read: what was verified is what is copied.
+//! Files whose content is pinned by digest at the first read, so that exactly what was verified is copied.
 //!
-//! A file on a volume can change between two reads. Here each is hashed when it is opened, in chunks, and a chunk that later
-//! reads otherwise is an error. Behind the last record of a segment there may be room that its writer prepared and did not
-//! use; when it is given back, the file becomes shorter. So a segment ends here behind its last byte that is not zero.
+//! A file on a volume can change between two reads. Each file is hashed in chunks when it is opened, and a chunk that a
+//! later read finds changed is an error. After the last record of a segment there may be space that its writer allocated
+//! and did not use; when that is released, the file becomes shorter. So a segment is taken to end after its last nonzero
+//! byte.
 
 use crate::segment::{MAX_SEGMENT_BYTES, SegmentName};
 use crate::{ReadFile, ReadStorage, read_full};
@@ -12,9 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that are read, and compared, at once.
+/// Bytes that are read, and compared, at a time.
 const CHUNK_LEN: u64 = 256 << 10;
-/// Frames end at multiples of it.
+/// Frames end at multiples of this many bytes.
 const ALIGNMENT: u64 = 8;
 
 /// A file as it was read.
@@ -22,13 +23,13 @@ const ALIGNMENT: u64 = 8;
 pub struct PinnedFile {
     /// Its path.
     pub path: PathBuf,
-    /// Bytes of it that are meant, from its beginning.
+    /// Number of bytes that count, from its beginning.
     pub len: u64,
     /// Their SHA-256.
     pub sha256: [u8; 32],
 }
 
-/// A storage that remembers what it has read.
+/// A storage that pins what it reads.
 pub(crate) struct PinningStorage<'s> {
     inner: &'s dyn ReadStorage,
     read_files: Mutex<BTreeMap<PathBuf, Arc<Content>>>,
@@ -40,7 +41,7 @@ struct Content {
     chunks: Vec<[u8; 32]>,
 }
 
-/// An open file, and the chunk of it that was read last.
+/// An open file, and its chunk that was read last.
 struct OpenFile {
     inner: Arc<dyn ReadFile>,
     content: Arc<Content>,
@@ -55,7 +56,7 @@ impl<'s> PinningStorage<'s> {
         }
     }
 
-    /// Everything that was opened, by path; empty files are left out, as are segments that hold nothing but zeros.
+    /// Returns every file that was opened, by path; empty files and segments that hold only zeros are left out.
     pub(crate) fn files(self) -> Vec<PinnedFile> {
         let seen = self
             .read_files
@@ -143,7 +144,7 @@ impl Content {
     }
 }
 
-/// A chunk of a file of that length.
+/// Reads one chunk of a file of length `len`.
 fn read_chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>> {
     let start = number * CHUNK_LEN;
     let mut bytes = vec![0; len.saturating_sub(start).min(CHUNK_LEN) as usize];
@@ -153,10 +154,10 @@ fn read_chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>>
     }
 }
 
-/// How much of a file is meant.
+/// Returns how many bytes of a file count.
 fn pinned_len(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
     let len = file.len()?;
-    // Of what is read of a log nothing is longer.
+    // No file of a log is longer.
     if len > MAX_SEGMENT_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
@@ -197,7 +198,7 @@ mod tests {
     use std::path::Path;
     use std::sync::{Arc, Mutex};
 
-    /// One file, which somebody else may write.
+    /// A single file that another process may write.
     #[derive(Clone, Default)]
     struct Volume(Arc<Mutex<Vec<u8>>>);
 
@@ -266,7 +267,7 @@ mod tests {
         }
     }
 
-    /// A file that says that it is longer than any.
+    /// A file that claims to be longer than any real one.
     struct Endless;
 
     impl ReadStorage for Endless {

@@ -1,4 +1,4 @@
-//! Proves records to strangers, from the files alone: the worker that wrote them need not run.
+//! Builds proofs of records for third parties, from the files alone: the worker that wrote them need not run.
 
 use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::layout::{incarnation_of, parse_incarnation};
@@ -14,15 +14,15 @@ use proofgate_ledger::{
 use std::io;
 use std::path::Path;
 
-/// The proof that record `seq` is in the log, under its persisted checkpoint. Nodes come from the tree file, or from the
-/// records where that is missing, short or wrong. The proof has been verified before it is returned, and so has the
-/// checkpoint's signature if `key` is given. It carries the salt of the commitment in the record, if that is there.
+/// Returns the proof that record `seq` is in the log, under its stored checkpoint. Nodes come from the tree file, or from
+/// the records where the tree file is missing, short or wrong. The proof has been verified, and so has the checkpoint's
+/// signature if `key` is given. It includes the salt of the commitment in the record, if that is available.
 ///
 /// # Errors
-/// [`EvidenceError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are covered by
-/// a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::RemovedLog`] when the log was removed by
-/// right, [`EvidenceError::Corruption`] when the records do not lead to the signed root, [`EvidenceError::Ledger`] when the
-/// checkpoint is refused, [`EvidenceError::Io`].
+/// [`EvidenceError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are
+/// covered by a note that its successor signs), [`EvidenceError::NoSuchRecord`], [`EvidenceError::Removed`] when the
+/// retention job removed the log, [`EvidenceError::Corruption`] when the records do not lead to the signed root,
+/// [`EvidenceError::Ledger`] when the checkpoint is refused, [`EvidenceError::Io`].
 pub fn record_proof(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -33,7 +33,7 @@ pub fn record_proof(
     proof_for_record(storage, incarnation_dir, seq, &record, key)
 }
 
-/// As [`record_proof`], of a record whose stored bytes are at hand.
+/// As [`record_proof`], for a record whose stored bytes the caller has.
 ///
 /// # Errors
 /// As [`record_proof`].
@@ -49,21 +49,21 @@ pub fn proof_for_record(
     Ok(proof)
 }
 
-/// What became of the salt of a record's commitment.
+/// Whether a proof includes the salt of the record's commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaltAvailability {
     /// The record commits to no body.
     NotRequired,
-    /// The proof carries it.
+    /// The proof includes it.
     Included,
-    /// It was erased, or is not there.
+    /// It was erased, or is missing.
     Unavailable,
-    /// It needs this key of its tenant, which is not at hand.
+    /// It needs this key of its tenant, which was not provided.
     KeyMissing(ShredKeyId),
 }
 
-/// As [`proof_for_record`], with the keys of tenants, for salts that need one; and what became of the salt, or why it cannot be read:
-/// the proof is there all the same.
+/// As [`proof_for_record`], with the tenants' keys for salts that need one. Also returns what became of the salt, or why
+/// it cannot be read; the proof is returned in either case.
 ///
 /// # Errors
 /// As [`record_proof`].
@@ -120,8 +120,8 @@ pub fn proof_with_keys(
     Ok((proof, salt))
 }
 
-/// The path from the leaf at `seq` to the root of a checkpoint of the log, which the caller believes. Nodes come from the
-/// tree file, or from the records where that is missing, short or wrong. The path has been verified.
+/// Returns the path from the leaf at `seq` to the root of a checkpoint of the log, which the caller trusts. Nodes come
+/// from the tree file, or from the records where that is missing, short or wrong. The path has been verified.
 ///
 /// # Errors
 /// [`EvidenceError::Corruption`] when the records do not lead to the root; [`EvidenceError::NoSuchRecord`];
@@ -137,7 +137,8 @@ pub fn inclusion_path(
     Ok(paths.pop().unwrap_or_default())
 }
 
-/// As [`inclusion_path`], of several leaves. What the tree file lacks is hashed once for all of them, and for whoever asks next.
+/// As [`inclusion_path`], for several leaves. Nodes missing from the tree file are hashed once for all leaves, and cached
+/// for later calls.
 ///
 /// # Errors
 /// As [`inclusion_path`].
@@ -170,7 +171,7 @@ pub fn inclusion_paths(
             if path.is_some() {
                 continue;
             }
-            // Beside records that were all hashed, the tree file has no say.
+            // When all records were hashed, the tree file is not used.
             *path = match inclusion_proof(&nodes, of.0, signed.size) {
                 Err(error) if rebuilt.is_complete() => return Err(error),
                 found => found.ok().filter(|hashes| leads_to_root(of, hashes)),
@@ -191,14 +192,14 @@ pub fn inclusion_paths(
     })
 }
 
-/// The salt of the commitment in a record, or why there is none.
+/// Returns the salt of the commitment in a record, or why there is none.
 fn find_salt(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     record: &[u8],
     shred_keys: Option<&ShredKeys>,
 ) -> Result<Result<[u8; SALT_LEN], SaltAvailability>, EvidenceError> {
-    // Both commitments of an exchange are salted with the salt of its admission.
+    // Both commitments of an exchange use the salt of its admission.
     let (dir, seq) = match record::parse(record) {
         Ok(Record::Completion(completion)) => match &completion.incarnation {
             None => (incarnation_dir.to_owned(), completion.admission),
@@ -225,7 +226,7 @@ fn find_salt(
     let Some(stored) = stored else {
         return Ok(Err(SaltAvailability::Unavailable));
     };
-    // The record of its request names the key, if it is a half.
+    // If the stored salt is a half, the record of its request names the key.
     let begun = match read_record(storage, &dir, seq) {
         Err(error @ EvidenceError::Io { .. }) => return Err(error),
         Err(_) => return Ok(Err(SaltAvailability::Unavailable)),
@@ -244,7 +245,7 @@ fn find_salt(
         .ok_or(SaltAvailability::KeyMissing(id)))
 }
 
-/// The checkpoint that a later incarnation signed for what this one left, if one did.
+/// Returns the checkpoint that a later incarnation signed for what this one left behind, if any did.
 ///
 /// # Errors
 /// [`EvidenceError::Ledger`] when its signature is not by `key`; [`EvidenceError::Io`].
@@ -257,7 +258,7 @@ pub fn successor_checkpoint(
     Ok(note.map(|note| Checkpoint::verify(&note, key)).transpose()?)
 }
 
-/// The checkpoint that a later incarnation signed for what this one left: the largest, if several did. Its signature is not
+/// Returns the largest checkpoint that a later incarnation signed for what this one left behind. Its signature is not
 /// checked.
 ///
 /// # Errors
@@ -277,7 +278,7 @@ pub fn successor_note(
         .filter(|incarnation| *incarnation > own);
     let mut largest: Option<(u64, String)> = None;
     for successor in later {
-        // A note that cannot be read is for `fsck` to tell; another may cover the record.
+        // `fsck` reports a note that cannot be read; another note may cover the record.
         let note =
             match checkpoint_file::read_successor_note(storage, &shard.join(successor.to_string()), own) {
                 Err(error) if error.is_damaged() => continue,

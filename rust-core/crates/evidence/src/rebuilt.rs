@@ -1,11 +1,11 @@
-//! The nodes of a log's tree that its tree file lacks: hashed once from the records, and kept for whoever asks next.
+//! The nodes of a log's tree that its tree file lacks: hashed once from the records, then cached.
 //!
-//! A worker that is killed leaves a tree file without its last nodes, and nobody writes them there: no file has two writers.
-//! They follow from the records behind those that the file covers; if these lead from the stored peaks to the signed root, no
-//! other record is hashed. If not, all are.
+//! A killed worker leaves a tree file without its last nodes, and they are never added: no file has two writers. They
+//! follow from the records after those that the file covers. If these lead from the stored peaks to the signed root, no
+//! other record is hashed; otherwise all are.
 //!
-//! Kept are the nodes over whole blocks of [`BLOCK_RECORDS`] records, about a byte for each record, and those of the last block, which
-//! every proof needs. What lies below other blocks is hashed from their records when it is asked for.
+//! The cache holds the nodes over whole blocks of [`BLOCK_RECORDS`] records, about one byte per record, and those of the
+//! last block, which every proof needs. Nodes below other blocks are hashed from their records on request.
 
 use crate::layout::incarnation_of;
 use crate::log_reader::{LogItem, LogReader};
@@ -20,17 +20,17 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The height of a block: the lowest nodes that are kept.
+/// Height of a block: the level of the lowest cached nodes.
 const BLOCK_LEVEL: u32 = 6;
 /// Records of a block.
 const BLOCK_RECORDS: u64 = 1 << BLOCK_LEVEL;
-/// Bytes of nodes that are kept of all logs together.
+/// Bytes of nodes that are cached for all logs together.
 const MAX_CACHED_BYTES: usize = 32 << 20;
-/// Logs of which nodes are kept.
+/// Number of logs whose nodes are cached.
 const MAX_CACHED_LOGS: usize = 256;
 
-/// Trees by the root that they lead to, the last that was made last. What a root stands for never changes, so it is the same
-/// for every caller and in every copy of a ledger.
+/// Trees by their root, the most recently built last. The tree of a root never changes, so it is the same for every
+/// caller and in every copy of a ledger.
 static CACHE: Mutex<VecDeque<Arc<RebuiltTree>>> = Mutex::new(VecDeque::new());
 
 /// The nodes over whole blocks of a tree, from its block `start` on.
@@ -38,21 +38,21 @@ static CACHE: Mutex<VecDeque<Arc<RebuiltTree>>> = Mutex::new(VecDeque::new());
 pub(crate) struct RebuiltTree {
     size: u64,
     root: Hash,
-    /// The first block that was hashed. Of the blocks before, the tree file has the nodes.
+    /// The first block that was hashed. The tree file holds the nodes of earlier blocks.
     first_block: u64,
-    /// In flat post-order, with a block in the place of a leaf.
+    /// In flat post-order, with blocks as leaves.
     nodes: Vec<Hash>,
     /// The nodes of the last block, if it is not whole, in flat post-order.
     last_block: Vec<Hash>,
 }
 
 impl RebuiltTree {
-    /// Whether no node of it is the tree file's.
+    /// Returns whether none of its nodes come from the tree file.
     pub(crate) fn is_complete(&self) -> bool {
         self.first_block == 0
     }
 
-    /// Hashes the records from a block on; `before` is the range in front of it.
+    /// Hashes the records from a block on; `before` is the range preceding it.
     fn build(
         storage: &dyn ReadStorage,
         dir: &Path,
@@ -81,7 +81,7 @@ impl RebuiltTree {
         })
     }
 
-    /// What the tree file lacks; `None` when it holds no whole block, or what it holds does not lead to the root.
+    /// Builds what the tree file lacks; `None` when the file holds no whole block, or does not lead to the root.
     fn build_after_tree_file(
         storage: &dyn ReadStorage,
         dir: &Path,
@@ -103,13 +103,13 @@ impl RebuiltTree {
     }
 }
 
-/// The nodes of the tree that a checkpoint of the log in `dir` signs, from its records: of all of them if `whole`, otherwise
-/// of those alone that the tree file does not cover, if it is right. What is returned may lead to another root: who asks
-/// verifies what is made of it.
+/// Returns the nodes of the tree that a checkpoint of the log in `dir` signs, built from the records: from all of them if
+/// `whole`, otherwise only from those that the tree file does not cover, if the file is right. The result may lead to
+/// another root: the caller verifies what is made of it.
 ///
 /// # Errors
-/// [`EvidenceError::Corruption`], [`EvidenceError::NoSuchRecord`] or [`EvidenceError::RemovedLog`] when not all records are there;
-/// [`EvidenceError::Io`].
+/// [`EvidenceError::Corruption`], [`EvidenceError::NoSuchRecord`] or [`EvidenceError::Removed`] when not all records are
+/// there; [`EvidenceError::Io`].
 pub(crate) fn rebuild_tree(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -119,7 +119,7 @@ pub(crate) fn rebuild_tree(
     if let Some(kept) = cached_tree(checkpoint, complete) {
         return Ok(kept);
     }
-    // Whatever is wrong with the tree file, or misleads on the way to a record, the records themselves decide.
+    // If the tree file or the search for a record fails in any way, the records themselves decide.
     let behind = match TreeFile::open(storage, dir) {
         Ok(tree) if !complete => RebuiltTree::build_after_tree_file(storage, dir, &tree, checkpoint)
             .ok()
@@ -156,13 +156,13 @@ fn cache_tree(made: &Arc<RebuiltTree>) {
     }
 }
 
-/// Reads nodes of a tree that was rebuilt, those below its blocks from the records.
+/// Reads nodes of a rebuilt tree; nodes below its blocks are hashed from the records.
 pub(crate) struct RebuiltNodeReader<'r> {
     storage: &'r dyn ReadStorage,
     dir: &'r Path,
     rebuilt: &'r RebuiltTree,
     tree: Option<TreeFile>,
-    /// The number and the nodes of the block that was asked for last.
+    /// The number and the nodes of the last requested block.
     cached_block: RefCell<Option<(u64, Vec<Hash>)>>,
 }
 
@@ -178,7 +178,7 @@ impl<'r> RebuiltNodeReader<'r> {
         }
     }
 
-    /// Node `at` below a block, in flat post-order.
+    /// Returns node `at` below a block, in flat post-order.
     fn node_in_block(&self, block: u64, at: u64) -> Result<Option<Hash>, EvidenceError> {
         let find = |nodes: &[Hash]| usize::try_from(at).ok().and_then(|at| nodes.get(at)).copied();
         if block == self.rebuilt.size / BLOCK_RECORDS {
@@ -205,7 +205,7 @@ impl NodeReader for RebuiltNodeReader<'_> {
 
     fn node(&self, position: u64) -> Result<Hash, EvidenceError> {
         let missing = || LedgerError::MissingNode { position }.into();
-        // A node stands behind the last leaf that it covers.
+        // A node is stored after the last leaf that it covers.
         let leaf = complete_leaves(position);
         let level = position - leaf_position(leaf);
         let block = leaf / BLOCK_RECORDS;
@@ -226,7 +226,7 @@ impl NodeReader for RebuiltNodeReader<'_> {
     }
 }
 
-/// How many leaves so many nodes hold whole.
+/// Returns how many leaves are complete within this many nodes.
 fn complete_leaves(nodes: u64) -> u64 {
     let mut leaves = nodes / 2;
     while node_count(leaves + 1) <= nodes {
@@ -235,7 +235,7 @@ fn complete_leaves(nodes: u64) -> u64 {
     leaves
 }
 
-/// Gives the leaf hashes of the records from `first` up to, not with, `behind` to `take`, in order.
+/// Calls `take` with the leaf hashes of the records from `first` up to, but not including, `behind`, in order.
 fn read_leaves(
     storage: &dyn ReadStorage,
     dir: &Path,

@@ -1,14 +1,14 @@
-//! Why something that is stored is not believed.
+//! Why stored data is refused.
 
 use proofgate_ledger::LedgerError;
 use std::fmt;
 
-/// The reason, and whether the key is it.
+/// The reason for a refusal, and whether the key is that reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// In words.
+    /// A description of the reason.
     pub reason: String,
-    /// No signature is by the key that was given. Whether anything was changed is not known then.
+    /// No signature is by the given key. Whether anything was changed is unknown in that case.
     pub wrong_key: bool,
 }
 
@@ -20,7 +20,7 @@ impl Refusal {
         }
     }
 
-    /// The name of a finding that is about the key.
+    /// Returns the code of the finding when the key is the reason.
     pub(crate) fn code(&self) -> Option<&'static str> {
         self.wrong_key.then_some(LedgerError::WRONG_KEY)
     }

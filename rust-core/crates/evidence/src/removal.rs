@@ -1,13 +1,14 @@
-//! Logs that were removed by right: the tombstone that the retention job signed, and what stays of such a log.
+//! Removed logs: the tombstone that the retention job signed, and what is retained of the log.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `tombstone` | the retention job's signed note: how the log ended, and why it was removed |
 //! | `<seq>.record`, `<seq>.tlog-proof` | its `open`, its `takeover`s and its `seal`, under the last checkpoint |
-//! | `<size>.consistency` | that the log as it was at that size is the beginning of what it was at last |
-//! | `checkpoint`, `<incarnation>.checkpoint` | as they were |
+//! | `<size>.consistency` | proof that the log at that size is a prefix of its final state |
+//! | `checkpoint`, `<incarnation>.checkpoint` | unchanged |
 //!
-//! So the chain of the shard goes on through it. Records that are still there are no evidence any more: they are not read.
+//! So the chain of the shard continues through it. Records that are still there are no longer evidence: they are not
+//! read.
 
 use crate::layout::incarnation_of;
 use crate::payloads::{PAYLOAD_INDEX_FILE, PAYLOADS_FILE};
@@ -28,13 +29,13 @@ use ulid::Ulid;
 
 pub use crate::layout::TOMBSTONE_FILE;
 
-/// What the retention job's files are written as before they have their names.
+/// Name of the retention job's files while they are being written.
 pub const TEMPORARY_FILE: &str = "keeping.tmp";
-/// The open record, takeovers and a seal: a log has few of them.
+/// Most retained records (the open record, takeovers and a seal): a log has few of them.
 const MAX_RETAINED_RECORDS: usize = 64;
-/// A tree of 2^63 leaves has no longer proof of consistency.
+/// Largest proof of consistency, in bytes: a tree of 2^63 leaves has no longer one.
 const MAX_CONSISTENCY_BYTES: usize = 45 * 128;
-/// What a writer leaves beside segments, tree and salts.
+/// Files that a writer leaves beside segments, tree and salts.
 const OTHER_FILES: [&str; 8] = [
     PAYLOADS_FILE,
     PAYLOAD_INDEX_FILE,
@@ -46,25 +47,25 @@ const OTHER_FILES: [&str; 8] = [
     TEMPORARY_FILE,
 ];
 
-/// Name of a record that stays.
+/// Returns the name of a retained record.
 #[must_use]
 pub fn record_name(seq: u64) -> String {
     format!("{seq:020}.record")
 }
 
-/// Name of its proof.
+/// Returns the name of its proof.
 #[must_use]
 pub fn proof_name(seq: u64) -> String {
     format!("{seq:020}.tlog-proof")
 }
 
-/// Name of the proof that the log at `size` is the beginning of what it was at last.
+/// Returns the name of the proof that the log at `size` is a prefix of its final state.
 #[must_use]
 pub fn consistency_name(size: u64) -> String {
     format!("{size:020}.consistency")
 }
 
-/// Whether a removal removes a file, by its name.
+/// Returns whether a removal deletes the file with this name.
 #[must_use]
 pub fn is_removable(name: &str) -> bool {
     SegmentName::parse(name).is_some()
@@ -73,31 +74,31 @@ pub fn is_removable(name: &str) -> bool {
         || OTHER_FILES.contains(&name)
 }
 
-/// Whether a file is named as a record that stays, or as its proof.
+/// Returns whether a file name is that of a retained record or of its proof.
 #[must_use]
 pub fn is_retained(name: &str) -> bool {
     name.ends_with(".record") || name.ends_with(".tlog-proof")
 }
 
-/// What stays of a log that was removed, all of it checked.
+/// What is retained of a removed log, all of it checked.
 #[derive(Clone, Debug)]
 pub struct RemovedLog {
-    /// What the retention job signed.
+    /// The tombstone that the retention job signed.
     pub tombstone: Tombstone,
-    /// The same, as it was read.
+    /// The tombstone's note, as it was read.
     pub note: String,
     /// The last checkpoint, as it was signed.
     pub checkpoint: String,
-    /// What the records that stay say. What ends what is not known.
+    /// The state that follows from the retained records. Which record ends which exchange is not known.
     pub tracker: LogTracker,
-    /// Names of files that a removal removes and that are still there.
+    /// Names of files that a removal deletes and that are still there.
     pub leftover_files: Vec<String>,
-    /// Time of the newest record that stays, or that the tombstone speaks of, in unix microseconds.
+    /// Time of the newest record that is retained or that the tombstone mentions, in unix microseconds.
     pub newest_time: u64,
 }
 
 impl RemovedLog {
-    /// The end of the log.
+    /// Returns the final checkpoint of the log.
     #[must_use]
     pub fn head(&self) -> Checkpoint {
         Checkpoint {
@@ -107,25 +108,25 @@ impl RemovedLog {
         }
     }
 
-    /// Whether the tombstone gives a time before records of the log that it replaces.
+    /// Returns whether the tombstone's time is before records of the log that it replaces.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
         self.tombstone.removed_at < self.newest_time
     }
 }
 
-/// What a log's directory says of its removal.
+/// The removal state of a log's directory.
 #[derive(Debug)]
 pub enum RemovalState {
-    /// Nothing.
+    /// There is no tombstone.
     None,
-    /// It was removed.
+    /// The log was removed.
     Done(Box<RemovedLog>),
-    /// There is a tombstone, and it is refused: why.
+    /// There is a tombstone, and it is refused for this reason.
     Refused(Refusal),
 }
 
-/// The stored tombstone; `None` when there is none.
+/// Reads the stored tombstone; `None` when there is none.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
@@ -143,7 +144,7 @@ pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<St
     }
 }
 
-/// What to say of a record that a log does not hold.
+/// Returns the error for a record that a log does not hold.
 ///
 /// # Errors
 /// As [`read_tombstone`].
@@ -159,8 +160,8 @@ pub(crate) fn missing_record_error(
     })
 }
 
-/// Reads what stays of a log that was removed, and checks it: the tombstone against the retention key, the records and
-/// their proofs against the ledger's. A key that is not given is not asked.
+/// Reads and checks what is retained of a removed log: the tombstone against the retention key, the records and their
+/// proofs against the ledger's key. Without a key, its signatures are not checked.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -182,7 +183,7 @@ pub fn read(
     };
     let tombstone = match believed {
         Ok(tombstone) => tombstone,
-        // Whoever gave another key than the retention key may be who forged it: that is no other ledger.
+        // A tombstone signed by another key may be a forgery, so `wrong_key` is not set.
         Err(error) => return Ok(RemovalState::Refused(error.to_string().into())),
     };
     let incarnation = incarnation_of(dir)?;
@@ -206,10 +207,10 @@ pub fn read(
     )
 }
 
-/// The last checkpoint, what the records say, and the time of the newest of them.
+/// The last checkpoint, the state after the retained records, and the time of the newest of them.
 type RetainedSummary = Result<(String, LogTracker, u64), Refusal>;
 
-/// The records that stay, each under the last checkpoint.
+/// Reads the retained records, each under the last checkpoint.
 fn read_retained(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -310,8 +311,7 @@ fn retained_seq(name: &str) -> Option<u64> {
     (record_name(seq) == name).then_some(seq)
 }
 
-/// Whether what a removed log was at `size` is shown to be the beginning of what it was at last; `None` when there is
-/// nothing that shows it.
+/// Returns whether the removed log at `size` is proven to be a prefix of its final state; `None` when there is no proof.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -335,7 +335,7 @@ pub fn extends(
     ))
 }
 
-/// The stored proof from `size` to the end of a removed log; `None` when there is none, or what is there is none.
+/// Reads the stored proof from `size` to the final state of a removed log; `None` when there is no valid one.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -356,7 +356,7 @@ pub fn read_consistency(
     Ok(hashes.collect())
 }
 
-/// The text of a proof of consistency: a hash in each line, in base64.
+/// Returns the text of a proof of consistency: one base64 hash per line.
 #[must_use]
 pub fn consistency_text(hashes: &[Hash]) -> String {
     hashes
@@ -365,7 +365,7 @@ pub fn consistency_text(hashes: &[Hash]) -> String {
         .collect()
 }
 
-/// A file of at most `most` bytes, and one byte more of a longer one; `None` when it is not there.
+/// Reads a file of at most `most` bytes, or `most + 1` bytes of a longer one; `None` when there is no file.
 fn read_bounded(
     storage: &dyn ReadStorage,
     path: &Path,

@@ -5,22 +5,22 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How bad it is; the worst finding decides.
+/// Severity of a finding; the worst finding decides the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything is there and was checked.
+    /// Everything is present and was checked.
     Ok,
-    /// What is there is right, and something could not be checked or ended early.
+    /// What is present is right, but something could not be checked or ended early.
     Incomplete,
-    /// The log is well formed and contradicts a head that was signed or recorded.
+    /// The log is well formed but contradicts a tree head that was signed or recorded.
     Diverged,
     /// Stored bytes are damaged, or a signature or record is refused.
     Invalid,
 }
 
 impl Verdict {
-    /// The process exit code: 0, 10, 30 or 40.
+    /// Returns the process exit code: 0, 10, 30 or 40.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
@@ -32,27 +32,27 @@ impl Verdict {
     }
 }
 
-/// One thing that was found.
+/// One problem that `fsck` found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The file or directory.
     pub file: String,
     /// Byte offset of the frame, node or byte concerned.
     pub offset: u64,
-    /// How bad it is.
+    /// Its severity.
     pub verdict: Verdict,
-    /// The stable name of what concerns a removal or an erasure; none of other findings.
+    /// Stable machine code, for findings that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
-    /// What is wrong, in a sentence.
+    /// A sentence that describes the problem.
     pub message: String,
 }
 
-/// What is known of a checkpoint.
+/// The state of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointState {
-    /// There is none yet.
+    /// There is no checkpoint yet.
     Missing,
     /// It matches the records; without a key its signature was not checked.
     Unverified,
@@ -62,43 +62,43 @@ pub enum CheckpointState {
     Bad,
 }
 
-/// What is known of a tree file. Only a wrong or missing one matters: it can be rebuilt from the records.
+/// The state of a tree file. Only a wrong or missing one matters; it can be rebuilt from the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeState {
     /// It is not there.
     Missing,
-    /// All its nodes are right and some are not there yet.
+    /// All its nodes are right, but some are missing at the end.
     Short,
     /// It holds every node.
     Complete,
-    /// It holds every node, and more behind them.
+    /// It holds every node, and more bytes after them.
     Long,
     /// A node is wrong.
     Bad,
 }
 
-/// That a log was removed, as its tombstone says.
+/// The removal of a log, as its tombstone states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemovedReport {
-    /// When, in unix microseconds.
+    /// When it was removed, in unix microseconds.
     pub time: u64,
-    /// Admissions that it held.
+    /// Number of admissions that it held.
     pub exchanges: u64,
-    /// How long its records had to be kept, in days.
+    /// Retention period of its records, in days.
     pub minimum_days: u64,
     /// Who removed it.
     pub author: String,
-    /// Why.
+    /// The reason for the removal.
     pub reason: String,
-    /// The ticket that asked for it.
+    /// The ticket that requested the removal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
-    /// Whether it was checked that the retention job signed it.
+    /// Whether the signature of the retention job was verified.
     pub verified: bool,
 }
 
-/// What was found of one incarnation.
+/// What `fsck` found about one incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IncarnationReport {
     /// Its directory.
@@ -107,69 +107,69 @@ pub struct IncarnationReport {
     pub incarnation: String,
     /// Its origin, as its `open` record states it.
     pub origin: Option<String>,
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
-    /// Records that are part of the log.
+    /// Number of records that are part of the log.
     pub records: u64,
-    /// Bytes of those records.
+    /// Size of those records in bytes.
     pub bytes: u64,
     /// Root over them, base64; null when records before the end are lost.
     pub root: Option<String>,
     /// Whether the last record is a seal.
     pub sealed: bool,
-    /// The vkey of the ledger's key that signs it, as its `open` record states it.
+    /// The vkey of the ledger key that signs it, as its `open` record states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
-    /// Records it covers.
+    /// Number of records it covers.
     pub checkpoint_size: u64,
     /// The tree file.
     pub tree: TreeState,
     /// Whether the log was cut at a torn tail.
     pub torn: bool,
-    /// Records of kinds that this version does not know.
+    /// Number of records of kinds that this version does not know.
     pub unknown_kinds: u64,
-    /// Admissions whose salt is all zeros: erased on purpose, or lost with the power; and those whose shred key the
-    /// retention job signed to have been destroyed. One of another value is a finding.
+    /// Number of admissions whose salt is all zeros (erased on purpose, or lost in a power failure), or whose shred key
+    /// was destroyed according to the retention job. A salt with any other wrong value is a finding.
     pub erased_salts: u64,
-    /// Admissions whose salt needs a shred key that is not at hand: it was not compared with the id that they name.
+    /// Number of admissions whose salt needs a shred key that was not provided, so the salt was not compared with their
+    /// id.
     pub unchecked_salts: u64,
-    /// That it was removed by right; absent of a log that is there.
+    /// The removal of the log; absent when it was not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<RemovedReport>,
-    /// By which digests its records name configurations, each with the number of the first that does.
+    /// The digests by which its records name configurations, each with the number of the first record that does.
     #[serde(skip)]
     pub configurations: BTreeMap<Hash, u64>,
-    /// Everything that was found, in the order of the log.
+    /// All findings, in the order of the log.
     pub findings: Vec<Finding>,
 }
 
-/// What was found under a path.
+/// What `fsck` found under a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The ledger's directory, where all of it was checked.
+    /// The ledger's directory, when a whole ledger was checked.
     #[serde(skip)]
     pub ledger: Option<PathBuf>,
     /// The worst of all findings.
     pub verdict: Verdict,
-    /// Exit code of the verdict.
+    /// The exit code for the verdict.
     pub exit_code: u8,
-    /// Records in all.
+    /// Total number of records.
     pub records: u64,
-    /// Checkpoints held outside that the logs were compared with.
+    /// Number of held checkpoints that the logs were compared with.
     pub against: u64,
-    /// The ledger's keys that are known, oldest first; none without one.
+    /// The known ledger keys, oldest first; empty without a key.
     pub keys: Vec<KeyReport>,
-    /// Each incarnation, by shard and age.
+    /// The incarnations, by shard and age.
     pub incarnations: Vec<IncarnationReport>,
-    /// What concerns none of them: logs that a checkpoint held outside speaks of and that are not there, and statements about
-    /// keys.
+    /// Findings that belong to no incarnation: missing logs that a held checkpoint names, and statements about keys.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Adds what was found besides, which concerns no log by itself.
+    /// Adds findings that belong to no incarnation.
     pub fn add_findings(&mut self, findings: Vec<Finding>) {
         let worst = findings.iter().map(|finding| finding.verdict).max();
         self.verdict = worst.map_or(self.verdict, |worst| worst.max(self.verdict));
@@ -183,7 +183,7 @@ impl Report {
 pub struct KeyReport {
     /// Its vkey.
     pub vkey: String,
-    /// The last moment at which it may begin a log, in unix microseconds; absent of the newest.
+    /// The last moment at which it may start a log, in unix microseconds; absent for the newest key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }

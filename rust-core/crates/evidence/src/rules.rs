@@ -1,11 +1,11 @@
-//! What a valid log is, record by record: the one definition that recovery and `fsck` share.
+//! The rules for a valid log, record by record: the one definition that recovery and `fsck` share.
 //!
-//! A log begins with its `open` and nothing follows a `seal`. Every record states its own number. Each admission has
-//! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log of
-//! the admission. A completion says what arrived of a body if, and only if, that was still coming when it was admitted. The
-//! admissions of each tenant are numbered from 1 without a gap. How a log ended that was still written when its successor
-//! was opened is stated once, in a `takeover`: by that successor, or by a later log when it did not live to. An `analysis`
-//! refers to an admission before it.
+//! A log starts with its `open`, and nothing follows a `seal`. Every record states its own number. Each admission has
+//! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log
+//! of the admission. A completion states how much of a body arrived if, and only if, the body was still arriving when the
+//! request was admitted. The admissions of each tenant are numbered from 1 without a gap. If a log was still being
+//! written when its successor was opened, its end is stated once, in a `takeover`: by that successor, or by a later log
+//! when the successor did not live long enough. An `analysis` refers to an earlier admission.
 
 use crate::layout::parse_incarnation;
 use proofgate_ledger::Hash;
@@ -13,25 +13,26 @@ use proofgate_ledger::record::{self, Record};
 use std::collections::{BTreeMap, HashMap};
 use ulid::Ulid;
 
-/// What a log's `open` says.
+/// The content of a log's `open` record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogOpening {
     /// `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
-    /// The second part of it.
+    /// The second part of the origin.
     pub shard: u32,
-    /// The vkey of the ledger's key that signs this log; `None` where a version that did not say so wrote.
+    /// The vkey of the ledger key that signs this log; `None` when an older version, which did not record it, wrote the
+    /// log.
     pub key: Option<String>,
-    /// The log before it on the shard.
+    /// The previous log of the shard.
     pub predecessor: Option<Predecessor>,
 }
 
-/// What a log says of the one before it.
+/// What a log states about the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predecessor {
-    /// Which one.
+    /// The incarnation of the previous log.
     pub incarnation: Ulid,
-    /// Its number of records; of a running one, those of its newest checkpoint.
+    /// Its number of records; for a running log, the size of its newest checkpoint.
     pub size: u64,
     /// Its root at that size.
     pub root: Hash,
@@ -46,24 +47,24 @@ pub struct Predecessor {
 pub struct ForeignEnd {
     /// The log of the admission.
     pub incarnation: Ulid,
-    /// Number of the admission there.
+    /// Number of the admission in that log.
     pub admission: u64,
-    /// Number of the record here that ends it.
+    /// Number of the record in this log that ends it.
     pub seq: u64,
-    /// Whether that says what arrived of its body; `None` where it is not for it to say.
+    /// Whether that record states how much of the body arrived; `None` where it is not the record's place to state it.
     pub received: Option<bool>,
 }
 
-/// An admission that has no end yet.
+/// An admission without an end so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OpenAdmission {
     id: String,
-    /// Whether its body was still coming; `None` where that was not read.
+    /// Whether its body was still arriving; `None` when that was not read.
     body_pending: Option<bool>,
 }
 
-/// What is kept of a log's records while they pass. Memory grows with the number of open exchanges and of tenants, not with
-/// the log.
+/// State of a log while its records are processed. Memory grows with the number of open exchanges and of tenants, not
+/// with the log.
 #[derive(Clone, Debug)]
 pub struct LogTracker {
     incarnation: Ulid,
@@ -71,7 +72,7 @@ pub struct LogTracker {
     open_admissions: BTreeMap<u64, OpenAdmission>,
     /// Number of the newest admitted or denied request of each tenant.
     last_request_numbers: HashMap<String, u64>,
-    /// Whether all records of the log have passed.
+    /// Whether all records of the log were processed.
     counted_from_start: bool,
     foreign_ends: Vec<ForeignEnd>,
     takeovers: Vec<(u64, Predecessor)>,
@@ -82,7 +83,7 @@ pub struct LogTracker {
 }
 
 impl LogTracker {
-    /// The rules for the log of an incarnation, before its first record.
+    /// Creates the tracker for the log of an incarnation, before its first record.
     #[must_use]
     pub fn new(incarnation: Ulid) -> Self {
         Self {
@@ -100,8 +101,8 @@ impl LogTracker {
         }
     }
 
-    /// The rules for the rest of a log whose first records somebody has checked: `open` are its own admissions that have no
-    /// end among them, by number, with their request ids.
+    /// Creates the tracker for the rest of a log whose first records were already checked. `open` holds the log's own
+    /// admissions without an end among those records, by number, with their request ids.
     #[must_use]
     pub fn resume(incarnation: Ulid, open: impl IntoIterator<Item = (u64, String)>) -> Self {
         Self {
@@ -122,18 +123,18 @@ impl LogTracker {
         }
     }
 
-    /// What `open` says, once it has passed.
+    /// Returns the content of the `open` record, once it was processed.
     #[must_use]
     pub fn opened(&self) -> Option<&LogOpening> {
         self.opening.as_ref()
     }
 
-    /// Numbers of the admissions that have no end in this log so far.
+    /// Returns the numbers of the admissions that have no end in this log so far.
     pub fn open_exchanges(&self) -> impl Iterator<Item = u64> {
         self.open_admissions.keys().copied()
     }
 
-    /// Request id of an admission that has no end in this log so far.
+    /// Returns the request id of an admission that has no end in this log so far.
     #[must_use]
     pub fn open_request_id(&self, admission: u64) -> Option<&str> {
         self.open_admissions
@@ -141,51 +142,51 @@ impl LogTracker {
             .map(|admitted| admitted.id.as_str())
     }
 
-    /// Whether the body of an admission that has no end in this log was still coming; `None` where that is not known.
+    /// Returns whether the body of an admission without an end was still arriving; `None` when that is unknown.
     #[must_use]
     pub fn is_body_pending(&self, admission: u64) -> Option<bool> {
         self.open_admissions.get(&admission)?.body_pending
     }
 
-    /// Ends of admissions of other logs, in order.
+    /// Returns the ends of other logs' admissions, in order.
     #[must_use]
     pub fn foreign_ends(&self) -> &[ForeignEnd] {
         &self.foreign_ends
     }
 
-    /// What `takeover` records say of the ends of logs before, with the numbers of those records.
+    /// Returns what `takeover` records state about the ends of earlier logs, with the numbers of those records.
     #[must_use]
     pub fn takeovers(&self) -> &[(u64, Predecessor)] {
         &self.takeovers
     }
 
-    /// Whether the last record is a seal.
+    /// Returns whether the last record is a seal.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.sealed
     }
 
-    /// The incarnation that goes on, as the seal says.
+    /// Returns the incarnation that continues the log, as the seal states it.
     #[must_use]
     pub fn successor(&self) -> Option<Ulid> {
         self.successor
     }
 
-    /// The first record that is neither `open`, `takeover` nor `aborted`: from it on the log has served. A log without one holds what
-    /// a start that was cut short left behind.
+    /// Returns the number of the first record that is not `open`, `takeover` or `aborted`: from there on the log has
+    /// served requests. A log without such a record is what an interrupted start left behind.
     #[must_use]
     pub fn served(&self) -> Option<u64> {
         self.first_served
     }
 
-    /// Whether no record was lost, so that what has no end is known.
+    /// Returns whether no record was lost, so that it is known what has no end.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Says that records are missing before the next one: from here on it is not known what ends what, and the next
-    /// request of each tenant may have any number.
+    /// Marks that records are missing before the next one. From here on it is unknown which record ends what, and the
+    /// next request of each tenant may have any number.
     pub fn mark_missing(&mut self) {
         self.complete = false;
         self.open_admissions.clear();
@@ -193,16 +194,16 @@ impl LogTracker {
         self.counted_from_start = false;
     }
 
-    /// Says that no record follows. What only the next one is checked by is given back.
+    /// Marks that no record follows, and releases the state that only the next record needs.
     pub fn finish(&mut self) {
         self.last_request_numbers = HashMap::new();
         self.counted_from_start = false;
     }
 
-    /// Takes the record that stands at `seq`.
+    /// Processes the record at `seq`.
     ///
     /// # Errors
-    /// What is wrong with it, in words. It counts as read all the same.
+    /// A description of what is wrong with it. The record counts as read in any case.
     pub fn process<'a>(&mut self, seq: u64, payload: &'a [u8]) -> Result<Record<'a>, String> {
         let followed_seal = std::mem::take(&mut self.sealed);
         let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
@@ -283,8 +284,8 @@ impl LogTracker {
         }
     }
 
-    /// Whether an analysis names a record before it, or another log. Whether an exchange begins there, only who can read
-    /// that record knows.
+    /// Checks that an analysis names an earlier record or another log. Whether an exchange begins there needs a look at
+    /// that record.
     fn check_reference(&self, seq: u64, analysis: &record::Analysis<'_>) -> Result<(), String> {
         let refers = match &analysis.incarnation {
             None => analysis.admission < seq,
@@ -299,7 +300,7 @@ impl LogTracker {
         }
     }
 
-    /// Counts a denied request, and requires that its record has what belongs together.
+    /// Counts a denied request, and checks that fields of its record that belong together are all present.
     fn count_denied(&mut self, seq: u64, rejection: &record::Rejection<'_>) -> Result<(), String> {
         let Some(number) = rejection.tenant_seq else {
             return match rejection.request {
@@ -451,10 +452,10 @@ impl LogTracker {
     }
 }
 
-/// Whether an end and its admission agree on whether the body was still coming, as far as both are known.
+/// Checks that an end and its admission agree on whether the body was still arriving, as far as both are known.
 ///
 /// # Errors
-/// How they do not, in words.
+/// A description of the disagreement.
 pub(crate) fn check_agreement(
     seq: u64,
     admission: u64,

@@ -8,11 +8,11 @@ pub const SALTS_FILE: &str = "salts";
 /// Bytes of a salt.
 pub const SALT_LEN: usize = 32;
 
-/// What is stored of the salt of record `seq` of an incarnation: the salt itself or, where the admission names a shred key, the
-/// half that the key makes the salt from. `None` when it was never written or has
-/// been erased (all zeros).
+/// Returns what is stored for the salt of record `seq` of an incarnation: the salt itself or, where the admission names a
+/// shred key, the half that the key turns into the salt. `None` when it was never written or has been erased (all zeros).
 ///
 /// # Errors
+/// [`EvidenceError::Io`] when the file cannot be read.
 /// [`EvidenceError::Io`] when the file cannot be read.
 pub fn read_stored_salt(
     storage: &dyn ReadStorage,

@@ -1,37 +1,37 @@
-//! Reads the records of one segment, checksum by checksum. Everything that reads a log reads through it: the ledger
-//! thread behind the writer, and [`LogReader`](crate::log_reader::LogReader) for recovery, `fsck` and proofs.
+//! Reads the records of one segment and verifies their checksums. All readers of a log use it: the ledger thread that
+//! follows the writer, and [`LogReader`](crate::log_reader::LogReader) for recovery, `fsck` and proofs.
 
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader, SEGMENT_HEADER_LEN, SegmentCrc, frame_len, split_tag};
 use crate::{ReadFile, read_full};
 use std::io;
 use std::sync::Arc;
 
-/// Bytes read at once: little at first, as the ledger thread mostly finds a few new records.
+/// Bytes read at once; starts small, as the ledger thread mostly finds a few new records.
 const MIN_READ: usize = 16 << 10;
 const MAX_READ: usize = 256 << 10;
 
-/// What stands at a place in a segment.
+/// The content of a segment at an offset.
 pub enum Slot {
     /// A record whose checksums match.
     Record(StoredRecord),
     /// Zeros, or the end of the file.
     Empty,
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Invalid(&'static str),
 }
 
-/// A record as it is stored; its payload is asked for while it is the last one read.
+/// A stored record; its payload is available while it is the last one read.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredRecord {
     /// Its number.
     pub seq: u64,
     /// Number of records known to be synced when this one was framed.
     pub durable: u64,
-    /// What it says the payload CRC of the record before is.
+    /// The payload CRC of the previous record, as this record states it.
     pub prev_crc: u32,
     /// Its payload CRC.
     pub crc: u32,
-    /// Where its frame starts.
+    /// Offset of its frame.
     pub offset: u64,
     /// Bytes of the payload.
     pub len: usize,
@@ -41,17 +41,17 @@ pub struct StoredRecord {
 pub struct SegmentReader {
     file: Arc<dyn ReadFile>,
     segment_crc: SegmentCrc,
-    /// Where the next frame starts.
+    /// Offset of the next frame.
     pub offset: u64,
     len: u64,
     window: Vec<u8>,
     window_at: u64,
-    /// Bytes that may still be looked through for where a log goes on; what lies behind counts as nothing.
+    /// Bytes that may still be searched for where a log continues; anything after that is treated as absent.
     pub(crate) search_budget: u64,
 }
 
 impl SegmentReader {
-    /// Reads `file`, of `len` bytes, from behind its header.
+    /// Creates a reader for `file`, of `len` bytes, that starts after its header.
     #[must_use]
     pub fn new(file: Arc<dyn ReadFile>, key: SegmentCrc, len: u64) -> Self {
         Self {
@@ -65,20 +65,20 @@ impl SegmentReader {
         }
     }
 
-    /// Bytes of the segment.
+    /// Returns the number of bytes of the segment.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Forgets what was read: the writer may have written there since.
+    /// Discards buffered bytes: the writer may have written there since.
     pub fn refresh(&mut self) {
         self.window.clear();
     }
 
-    /// The frame at `self.offset`; a record moves `self.offset` behind it.
+    /// Reads the frame at `self.offset`; a record moves `self.offset` past it.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     #[expect(
         clippy::should_implement_trait,
         reason = "a step can fail, and lends the payload"
@@ -119,14 +119,14 @@ impl SegmentReader {
         }))
     }
 
-    /// The payload of the record that `next` has just returned.
+    /// Returns the payload of the record that `next` has just returned.
     #[must_use]
     pub fn payload(&self, stored: &StoredRecord) -> &[u8] {
         let start = (stored.offset - self.window_at) as usize + FRAME_HEADER_LEN;
         &self.window[start..start + stored.len]
     }
 
-    /// What the tag of the record that `next` has just returned covers, and the tag.
+    /// Returns the bytes that the tag of the record just returned by `next` covers, and the tag.
     #[must_use]
     pub fn tagged_bytes(&self, stored: &StoredRecord) -> (&[u8], &[u8]) {
         let start = (stored.offset - self.window_at) as usize;
@@ -134,7 +134,7 @@ impl SegmentReader {
         split_tag(&self.window[start..start.saturating_add(len)])
     }
 
-    /// `len` bytes at `at`, or `None` when the file ends before.
+    /// Returns `len` bytes at `at`, or `None` when the file ends before.
     fn read_bytes(&mut self, at: u64, len: usize) -> io::Result<Option<&[u8]>> {
         let end = at.saturating_add(len as u64);
         if end > self.len {
@@ -158,8 +158,8 @@ impl SegmentReader {
         Ok(Some(&self.window[start..start + len]))
     }
 
-    /// Where a search goes on that came to `at`: behind a hole, which costs nothing. `None` when nothing more is there, or
-    /// has been looked for long enough.
+    /// Returns where a search that reached `at` continues: after a hole, which costs nothing. `None` when there is
+    /// nothing more, or the search budget is used up.
     fn next_search_offset(&mut self, at: u64) -> io::Result<Option<u64>> {
         if self.search_budget == 0 || at >= self.len {
             return Ok(None);
@@ -171,10 +171,10 @@ impl SegmentReader {
         Ok(next.map(|next| next.max(at)))
     }
 
-    /// The first byte from `from` on that is not zero.
+    /// Returns the offset of the first nonzero byte at or after `from`.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     pub fn first_nonzero(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
         while let Some(next) = self.next_search_offset(at)? {
@@ -191,15 +191,15 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// The first whole record from `from` on, in steps of 8 bytes, whose number is at least `seq`.
+    /// Finds the first whole record at or after `from`, in steps of 8 bytes, whose number is at least `seq`.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     pub fn resync(&mut self, from: u64, seq: u64) -> io::Result<Option<(u64, u64)>> {
         self.resync_within(from, seq, u64::MAX)
     }
 
-    /// As [`Self::resync`], and gives up when no record begins in the first `bytes` bytes.
+    /// As [`Self::resync`], but gives up when no record starts in the first `bytes` bytes.
     pub(crate) fn resync_within(
         &mut self,
         from: u64,
@@ -215,7 +215,7 @@ impl SegmentReader {
                 let Some(next) = self.next_search_offset(at)? else {
                     break;
                 };
-                // No frame begins with eight zeros.
+                // No frame starts with eight zeros.
                 at = at.max(next & !7);
                 piece_end = at.saturating_add(MAX_READ as u64);
                 continue;

@@ -1,4 +1,4 @@
-//! The segments of an incarnation's directory: in which order they come, and opening one.
+//! The segments of an incarnation's directory: their order, and how one is opened.
 
 use crate::frame::{SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader};
 use crate::segment::{MAX_SEGMENT_BYTES, SegmentName, prepared_name, segment_name};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// How often a directory is listed anew because a file of the listing was gone when it was opened.
+/// Most repeated listings of a directory because a listed file was gone when it was opened.
 pub(crate) const MAX_LISTINGS: u32 = 16;
 
-/// Most segments that are prepared: a writer keeps a few ahead.
+/// Most prepared segments: a writer keeps a few ahead.
 pub(crate) const MAX_PREPARED: usize = 64;
 
-/// The path of a segment.
+/// Returns the path of a segment.
 pub(crate) fn segment_path(dir: &Path, name: SegmentName) -> PathBuf {
     dir.join(match name {
         SegmentName::First(first) => segment_name(first),
@@ -24,14 +24,14 @@ pub(crate) fn segment_path(dir: &Path, name: SegmentName) -> PathBuf {
     })
 }
 
-/// Whether an error says that a file is not there (any more): the ledger thread of a live log renames a prepared segment
-/// when it enters it.
+/// Returns whether an error means that a file does not exist (any more): the ledger thread of a live log renames a
+/// prepared segment when it enters it.
 pub(crate) fn is_not_found(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { call: "open", source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// The segments of a directory in the order of their records. File names tell where most of them belong; of a prepared
-/// one, only its header does, and one that is not in use yet comes last.
+/// Lists the segments of a directory in the order of their records. File names give the position of most of them; for a
+/// prepared one, only its header does, and one that is not in use yet comes last.
 pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<SegmentName>, EvidenceError> {
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     let names: Vec<SegmentName> = names.iter().filter_map(|name| SegmentName::parse(name)).collect();
@@ -63,12 +63,12 @@ pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<Seg
     Ok(placed.into_iter().map(|(_, name)| name).collect())
 }
 
-/// A segment that is open, with what its header says.
+/// An open segment and its header.
 pub(crate) struct OpenSegment {
     pub(crate) name: SegmentName,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn ReadFile>,
-    /// Bytes of it that are read.
+    /// Number of its bytes that are read.
     pub(crate) len: u64,
     pub(crate) header: Result<SegmentHeader, &'static str>,
     is_blank: bool,
@@ -105,8 +105,8 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Whether anything was written to it, as far as `search` more bytes tell. The writer may have begun it since the header
-    /// was read, which is then read again.
+    /// Returns whether anything was written to it, as far as `search` more bytes show. The writer may have started it
+    /// since the header was read, so the header is then read again.
     pub(crate) fn is_in_use(&mut self, search: &mut u64) -> Result<bool, EvidenceError> {
         if !self.is_blank {
             return Ok(true);
@@ -123,17 +123,19 @@ impl OpenSegment {
         Ok(written.is_some())
     }
 
-    /// Reads its frames as those of segment `ordinal` of an incarnation.
+    /// Returns a reader for its frames as segment `ordinal` of an incarnation.
     pub(crate) fn reader(&self, incarnation: Ulid, ordinal: u64) -> SegmentReader {
         let key = SegmentCrc::new(incarnation, ordinal);
         SegmentReader::new(Arc::clone(&self.file), key, self.len)
     }
 }
 
-/// What the writer of a log that has ended allocated and did not use: for each such segment, from where on it holds
-/// nothing but zeros, 0 for one that was never begun. A segment with anything behind its last record is left out.
+/// Returns the space that the writer of an ended log allocated and did not use: for each such segment, the offset after
+/// which it holds only zeros, 0 for one that was never started. A segment with other bytes after its last record is left
+/// out.
 ///
 /// # Errors
+/// [`EvidenceError::Io`].
 /// [`EvidenceError::Io`].
 pub fn unused_segments(
     storage: &dyn ReadStorage,

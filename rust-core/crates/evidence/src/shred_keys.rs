@@ -1,7 +1,8 @@
-//! Shred keys of tenants as a folder holds them: one file for each tenant, and never on the ledger's volume.
+//! Shred keys of tenants in a folder: one file for each tenant, never on the ledger's volume.
 //!
-//! A file is named as its tenant; that of `<namespace>/<name>` is `_<namespace>_<name>`, because the entry of a Secret has no
-//! slash. What begins with a dot is passed over: a mount keeps its own there, and a file that is being written.
+//! A file is named by its tenant; for `<namespace>/<name>` it is `_<namespace>_<name>`, because a key of a Secret must
+//! not contain a slash. Names that start with a dot are skipped: a mount keeps its own files there, and so are files that
+//! are being written.
 
 use crate::{EvidenceError, ReadStorage, read_full};
 use proofgate_ledger::{MAX_SHRED_KEYS, ShredKey, ShredKeyId};
@@ -11,10 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// A line of base64 and its newline.
+/// Length of a line of base64 and its newline.
 const LINE_LEN: usize = 45;
 
-/// The keys of tenants. `Debug` shows no secret.
+/// The shred keys of tenants. `Debug` shows no secret.
 #[derive(Debug, Default)]
 pub struct ShredKeys {
     tenants: HashMap<Box<str>, Box<[Arc<ShredKey>]>>,
@@ -24,7 +25,7 @@ impl ShredKeys {
     /// Reads a folder.
     ///
     /// # Errors
-    /// [`EvidenceError::ShredKeys`] for a file that holds no keys, or more than may be; [`EvidenceError::Io`].
+    /// [`EvidenceError::ShredKeys`] for a file that holds no keys, or more than allowed; [`EvidenceError::Io`].
     pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Self, EvidenceError> {
         let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
         let files = names
@@ -35,19 +36,19 @@ impl ShredKeys {
             .collect()
     }
 
-    /// The key of a tenant's new exchanges.
+    /// Returns the key for a tenant's new exchanges.
     #[must_use]
     pub fn current_key(&self, tenant: &str) -> Option<&Arc<ShredKey>> {
         self.tenants.get(tenant)?.first()
     }
 
-    /// The key of a tenant that has this id.
+    /// Returns the key of a tenant with this id.
     #[must_use]
     pub fn find(&self, tenant: &str, id: ShredKeyId) -> Option<&Arc<ShredKey>> {
         self.tenants.get(tenant)?.iter().find(|key| key.id() == id)
     }
 
-    /// Each tenant with the ids of its keys, the newest first; the tenants in no order.
+    /// Returns each tenant with the ids of its keys, newest first; the tenants are in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ShredKeyId>)> {
         let tenants = self.tenants.iter();
         tenants.map(|(tenant, keys)| (&**tenant, keys.iter().map(|key| key.id())))
@@ -55,7 +56,7 @@ impl ShredKeys {
 }
 
 impl FromIterator<(String, Vec<Arc<ShredKey>>)> for ShredKeys {
-    /// Of tenants, each with its keys, the newest first.
+    /// Collects tenants, each with its keys, newest first.
     fn from_iter<I: IntoIterator<Item = (String, Vec<Arc<ShredKey>>)>>(tenants: I) -> Self {
         let tenants = tenants.into_iter();
         Self {
@@ -66,7 +67,7 @@ impl FromIterator<(String, Vec<Arc<ShredKey>>)> for ShredKeys {
     }
 }
 
-/// The name of a tenant's file.
+/// Returns the name of a tenant's file.
 #[must_use]
 pub fn tenant_file(tenant: &str) -> Cow<'_, str> {
     match tenant.split_once('/') {
@@ -75,7 +76,7 @@ pub fn tenant_file(tenant: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whose file this is; `None` for one that is nobody's.
+/// Returns the tenant that a file belongs to; `None` when it belongs to no tenant.
 fn tenant_from_file(file: &str) -> Option<Cow<'_, str>> {
     let is_name = |name: &str| {
         name.starts_with(|first: char| first.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! The few things a reader asks of a file system, as a trait, so that faults and moments can be injected.
+//! The file system operations that a reader needs, as a trait, so that tests can inject faults and timing.
 
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -8,49 +8,50 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file system that is only read.
+/// A read-only file system.
 pub trait ReadStorage: Send + Sync {
-    /// Opens an existing file for reading. Whoever writes the volume may have put something else there: nobody waits for
-    /// the writer of a pipe.
+    /// Opens an existing file for reading. Anyone who can write to the volume may have put something else there, so
+    /// opening a pipe does not wait for its writer.
     ///
     /// # Errors
-    /// What the system says; `InvalidData` for what is no regular file, and for a link that leads to none.
+    /// Those of the file system; `InvalidData` for anything that is not a regular file, and for a link that leads to
+    /// none.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
-    /// Names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     ///
     /// # Errors
-    /// What the system says; `NotADirectory` for whatever else has the name, also for a link that leads nowhere.
+    /// Those of the file system; `NotADirectory` for anything else with that name, also for a dangling link.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
 
-/// An open file. It has no cursor: every read names its place.
+/// An open file. It has no cursor: every read states its offset.
 pub trait ReadFile: Send + Sync {
-    /// One positioned read; 0 at the end of the file.
+    /// Makes one positioned read; returns 0 at the end of the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     fn len(&self) -> io::Result<u64>;
 
-    /// The first place from `from` on where something may have been written; `None` when the file reads as zeros from there
-    /// to its end. Where that is not known it is `from`.
+    /// Returns the first offset at or after `from` that may have been written; `None` when the file reads as zeros from
+    /// there to its end. Where this is not known, it is `from`.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     fn next_data(&self, from: u64) -> io::Result<Option<u64>> {
         Ok(Some(from))
     }
 
-    /// Whether the length is 0.
+    /// Returns whether the length is 0.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the file system.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -66,7 +67,7 @@ impl ReadStorage for FileStorage {
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path);
-        // With the flag, a regular file is read as without it.
+        // For a regular file, the flag changes nothing.
         let leads_nowhere = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && path.is_symlink();
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
@@ -88,7 +89,7 @@ impl ReadStorage for FileStorage {
             }
         })?;
         for entry in entries {
-            // A name that is not UTF-8 is none of ours.
+            // The ledger has no file names that are not UTF-8.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -98,8 +99,8 @@ impl ReadStorage for FileStorage {
     }
 }
 
-/// Whether what has the name can be opened by nobody: links in a circle or to an impossible name, a socket, or a device that
-/// is not there.
+/// Returns whether nobody can open what has this name: links in a circle or to an impossible name, a socket, or a missing
+/// device.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -109,7 +110,7 @@ fn is_unopenable(error: &io::Error) -> bool {
 
 impl ReadFile for File {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        // No file reaches so far. The call would refuse it, and who asks has the number from what strangers may have written.
+        // No file is this long. The call would fail, and the offset may come from untrusted data.
         if i64::try_from(offset.saturating_add(into.len() as u64)).is_err() {
             return Ok(0);
         }
@@ -129,16 +130,16 @@ impl ReadFile for File {
         match rustix::fs::seek(self, SeekFrom::Data(from)) {
             Ok(at) => Ok(Some(at.max(from))),
             Err(Errno::NXIO) => Ok(None),
-            // A file system that cannot tell.
+            // The file system does not support the query.
             Err(_) => Ok(Some(from)),
         }
     }
 }
 
-/// Reads until `into` is full or the file ends; returns the bytes read.
+/// Reads until `into` is full or the file ends; returns the number of bytes read.
 ///
 /// # Errors
-/// What the system says.
+/// Those of the file system.
 pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {

@@ -1,8 +1,8 @@
-//! Finds the place of a time, or of a number, in a log without reading it: by halves, over the first records of segments,
-//! and then within one.
+//! Finds the position of a time, or of a record number, in a log without reading it all: a binary search over the first
+//! records of segments, and then within one.
 //!
-//! Records stand about in the order of their times. Where a clock was set back they do not, and the place found is one of
-//! several; whoever must be certain reads everything.
+//! Records are roughly in the order of their times. Where a clock was set back they are not, and the position found is
+//! one of several; a caller that must be certain reads everything.
 
 use crate::segment::SegmentName;
 use crate::segment_reader::{SegmentReader, Slot};
@@ -13,12 +13,12 @@ use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Halving stops at this many bytes: reading them costs less than another seek.
+/// The binary search stops at this many bytes: reading them costs less than another seek.
 const MIN_SEARCH_BYTES: u64 = 64 << 10;
-/// In use, no stretch of this many bytes is without the beginning of a frame.
+/// In a segment in use, every range of this many bytes contains the start of a frame.
 const MAX_FRAME_GAP: u64 = 2 * (record::MAX_RECORD_BYTES as u64 + 64);
 
-/// Where to begin to read.
+/// Where to start reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartPosition {
     pub(crate) segment: SegmentName,
@@ -26,7 +26,7 @@ pub(crate) struct StartPosition {
     pub(crate) seq: u64,
 }
 
-/// A place before which all records are older than `micros`; `None` for the beginning of the log.
+/// Returns a position before which all records are older than `micros`; `None` for the start of the log.
 pub(crate) fn find_start(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -48,7 +48,7 @@ pub(crate) fn find_start(
                 found = Some((segments[middle], reader, seq));
                 from = middle + 1;
             }
-            // One that is not in use yet, or cannot be read, is as if it came later.
+            // A segment that is not in use yet, or cannot be read, is treated as later.
             _ => to = middle,
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn find_start(
 
 type FirstRecord = (u64, SegmentReader, u64);
 
-/// Time and number of a segment's first record.
+/// Returns the time of a segment's first record, a reader for the segment, and the record's number.
 fn first_record(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<FirstRecord>, EvidenceError> {
     let Ok(header) = &segment.header else {
         return Ok(None);
@@ -81,8 +81,8 @@ fn first_record(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<First
     Ok(first.map(|(ts, seq)| (ts, reader, seq)))
 }
 
-/// A place no further than record `seq`, near it, in the segment that holds it; `None` when file names do not tell which
-/// one that is.
+/// Returns a position at or shortly before record `seq`, in the segment that holds it; `None` when file names do not show
+/// which segment that is.
 pub(crate) fn find_record_position(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -110,8 +110,8 @@ pub(crate) fn find_record_position(
     }))
 }
 
-/// The offset and number of a record of one segment that is `before` (by time in microseconds and number) what is looked
-/// for, near the first that is not.
+/// Returns the offset and number of a record of one segment for which `before` (of time in microseconds and number)
+/// holds, near the first for which it does not.
 fn find_in_segment(
     reader: &mut SegmentReader,
     before: impl Fn(u64, u64) -> bool,
@@ -146,7 +146,7 @@ fn find_in_segment(
     Ok(found)
 }
 
-/// The time in a request id, unix milliseconds: those of Proofgate are UUIDs of version 7 behind `req_` (RFC 9562 section
+/// Returns the time in a request id, in unix milliseconds: those of Proofgate are UUIDv7 after `req_` (RFC 9562 section
 /// 5.7). `None` for any other.
 pub(crate) fn request_time(request_id: &str) -> Option<u64> {
     let hex = request_id.strip_prefix("req_").unwrap_or(request_id);
@@ -155,8 +155,8 @@ pub(crate) fn request_time(request_id: &str) -> Option<u64> {
     version7.then(|| u64::from_str_radix(digits.get(..12)?, 16).ok())?
 }
 
-/// The incarnations of a shard that may hold records from `from` milliseconds on, oldest first: the newest that began
-/// before, and all later ones.
+/// Returns the incarnations of a shard that may hold records from `from` milliseconds on, oldest first: the newest one
+/// that began before, and all later ones.
 pub(crate) fn incarnations_from(incarnations: &[Ulid], from: u64) -> &[Ulid] {
     let later = incarnations.partition_point(|incarnation| incarnation.timestamp_ms() <= from);
     &incarnations[later.saturating_sub(1)..]

@@ -1,6 +1,6 @@
-//! The `tree` file: node hashes of the range in flat post-order, 32 bytes each. Leaf n stands at `2n - popcount(n)`.
+//! The `tree` file: node hashes of the range in flat post-order, 32 bytes each. Leaf n is at `2n - popcount(n)`.
 //!
-//! It is derived from the records: a missing or short tree file costs time and loses nothing.
+//! It is derived from the records: if it is missing or short, only time is lost.
 
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use proofgate_ledger::{Hash, LedgerError, NodeReader};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 /// Name of the file.
 pub const TREE_FILE: &str = "tree";
-/// Bytes of a node.
+/// Bytes per node.
 pub const NODE_LEN: usize = 32;
 
-/// Reads nodes of a stored tree, also while the ledger thread appends to it.
+/// Reads nodes of a stored tree, even while the ledger thread appends to it.
 #[derive(Clone)]
 pub struct TreeFile {
     file: Arc<dyn ReadFile>,
@@ -36,13 +36,13 @@ impl TreeFile {
         Ok(Self { file, path })
     }
 
-    /// The tree in `file`, which is open already; `path` is for messages.
+    /// Wraps `file`, the tree file, which is already open; `path` is for messages.
     #[must_use]
     pub fn new(file: Arc<dyn ReadFile>, path: PathBuf) -> Self {
         Self { file, path }
     }
 
-    /// Number of whole nodes stored.
+    /// Returns the number of whole nodes stored.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].

@@ -54,7 +54,7 @@ fn an_analysis_that_refers_to_nothing_of_its_tenant_is_told() {
         ("one", "acme", 3, None, Verdict::Invalid),
         ("one", "acme", u64::MAX, None, Verdict::Invalid),
         ("one", "acme", 1, Some("no-log"), Verdict::Invalid),
-        // Of a log that is not there nothing can be said.
+        // Nothing can be said about a log that is missing.
         ("one", "acme", 1, Some(other), Verdict::Ok),
     ] {
         let (disk, mut worker) = fresh();

@@ -1,4 +1,4 @@
-//! Bodies that were still coming when they were admitted: what the completion must say of them, and what it commits to.
+//! Bodies that were still arriving when their request was admitted: what the completion must state and commit to.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! The configurations that the records of a ledger name are looked for beside its logs.
+//! The configurations that the records of a ledger name are expected beside its logs.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use proofgate_evidence::configurations::{archive_path, check};
@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Two logs of one configuration.
+/// Two logs with one configuration.
 fn two_logs() -> SimulatedDisk {
     let (disk, mut worker) = filled();
     worker.seal().unwrap();
@@ -74,7 +74,7 @@ fn beside_a_log_or_a_shard_alone_there_are_none() {
     }
 }
 
-/// A disk of which a file cannot be opened, or not be read.
+/// A disk with a file that cannot be opened or read.
 struct Faulty {
     disk: SimulatedDisk,
     open: io::ErrorKind,

@@ -1,4 +1,4 @@
-//! Damage and tampering: what `fsck` says of it, and what recovery refuses. Invariants I5, I7 and I8.
+//! Damage and tampering: what `fsck` reports, and what recovery refuses. Invariants I5, I7 and I8.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -47,7 +47,7 @@ fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
     let (disk, worker) = sealed();
     let path = segment(&worker);
     let whole = disk.read(&path).unwrap();
-    // Where each frame starts, by the lengths in the file; the header stands before.
+    // Where each frame starts, by the lengths in the file; the header comes first.
     let mut frames = vec![0, 128];
     while let Some(at) = frames.last().copied().filter(|at| *at < whole.len()) {
         let len = u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
@@ -248,7 +248,7 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
 
-    // A zombie of the former incarnation goes on.
+    // A zombie of the former incarnation continues to write.
     worker.admit("zombie", 1).unwrap();
     worker.flush().unwrap();
     let report = check(&disk);
@@ -260,7 +260,7 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
             .any(|found| found.message.contains("were written after"))
     );
 
-    // The tail that only the successor vouches for is cut.
+    // The tail that only the successor's note covers is cut off.
     disk.corrupt(&segment(&worker), |bytes| bytes[4000..].fill(0));
     assert!(check(&disk).verdict >= Verdict::Diverged);
 }

@@ -1,4 +1,4 @@
-//! Denied requests: their salts and their numbers are checked as those of admissions are.
+//! Denied requests: their salts and their numbers are checked like those of admissions.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ fn cover(worker: &mut Worker) {
     worker.checkpoint().unwrap();
 }
 
-/// A log in which a denied request stands between two that were admitted.
+/// A log with a denied request between two admitted ones.
 fn denied_between() -> (SimulatedDisk, Worker, usize) {
     let (disk, mut worker) = filled();
     let seq = worker.deny("denied").unwrap();
@@ -45,7 +45,7 @@ fn admitted_and_denied_requests_are_numbered_together() {
 #[test]
 fn a_denied_request_that_was_left_out_is_a_gap() {
     let (disk, mut worker) = filled();
-    // As if the one before had never been written.
+    // As if the previous request had never been written.
     worker.deny_as("second", worker.admitted + 2).unwrap();
     cover(&mut worker);
     let report = check(&disk);

@@ -1,4 +1,4 @@
-//! Where logs are looked for: beside what a file system keeps on its volume, and never past what may not be read.
+//! Which directories are searched for logs: the file system's own are skipped, unreadable ones are errors.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

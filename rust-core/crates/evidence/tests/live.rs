@@ -1,4 +1,5 @@
-//! Reading a log while it is being written: whatever moves between two calls of a reader, nothing is called damage.
+//! Reading a log while it is being written: whatever changes between two calls of a reader, nothing is reported as
+//! damage.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
-/// A call of a reader, which has just returned.
+/// A reader's call that has just returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Call {
     Open(PathBuf),
@@ -26,7 +27,7 @@ enum Call {
 
 type Move = Box<dyn FnMut(&Call) + Send>;
 
-/// A disk on which the writer moves after a reader's call and before its next.
+/// A disk on which the writer acts between two calls of a reader.
 struct Moving {
     disk: SimulatedDisk,
     after: Arc<Mutex<Move>>,
@@ -81,7 +82,7 @@ impl ReadFile for MovingFile {
     }
 }
 
-/// One exchange, written, followed, durable and signed.
+/// Serves one exchange: written, followed, durable and signed.
 fn serve(worker: &mut Worker, number: usize) {
     let id = format!("req-{number}");
     let admission = worker.admit(&id, 2000).unwrap();
@@ -95,7 +96,7 @@ fn serve(worker: &mut Worker, number: usize) {
     worker.checkpoint().unwrap();
 }
 
-/// A live log may hold records that no checkpoint covers yet, and nothing worse.
+/// Expects nothing worse than records that no checkpoint covers yet, which a live log may hold.
 fn expect_sound(report: &Report) {
     for finding in report.incarnations.iter().flat_map(|log| &log.findings) {
         assert_eq!(finding.verdict, Verdict::Incomplete, "{report:#?}");
@@ -107,7 +108,7 @@ fn expect_sound(report: &Report) {
     }
 }
 
-/// The writer serves `exchanges` after the reader's call number `at`, of those that `which` picks.
+/// The writer serves `exchanges` after the reader's call number `at`, counting the calls that `which` selects.
 fn fsck_while(exchanges: usize, at: usize, which: impl Fn(&Call) -> bool + Send + 'static) -> (Report, bool) {
     let (disk, mut worker) = fresh();
     for number in 0..3 {
@@ -207,7 +208,7 @@ fn a_log_of_many_segments_is_read_with_two_files_open() {
     assert_eq!(opened.lock().unwrap().1, 2);
 }
 
-/// A disk that counts the files that are open, and the most that were at once.
+/// A disk that counts the open files, and the most that were open at once.
 struct Counting {
     disk: SimulatedDisk,
     open: Arc<Mutex<(usize, usize)>>,
@@ -251,7 +252,7 @@ impl Drop for CountedFile {
     }
 }
 
-/// On real files: a writer and a ledger thread extend a log, and begin new segments, while it is checked again and again.
+/// On real files: a writer and a ledger thread extend a log, and start new segments, while it is checked again and again.
 #[test]
 fn a_log_that_two_threads_extend_is_never_called_damaged() {
     let volume = tempfile::tempdir().unwrap();
@@ -293,7 +294,7 @@ fn a_log_that_two_threads_extend_is_never_called_damaged() {
                     ..Rejection::default()
                 };
                 for _ in 0..8 {
-                    // Without a segment at hand the ledger thread is behind, and the next turn finds one.
+                    // Without a free segment, the ledger thread is behind; the next iteration finds one.
                     let _ = writer.append(|seq, out| rejection(seq).encode_into(out));
                 }
                 writer.flush().unwrap();

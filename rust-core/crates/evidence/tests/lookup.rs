@@ -1,4 +1,4 @@
-//! An exchange is found by the time in its id, and little is read for it.
+//! An exchange is found by the time in its id, and few bytes are read for that.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -127,7 +127,7 @@ impl Log {
     }
 }
 
-/// A disk that counts the bytes read, and notes the files opened.
+/// A disk that counts the bytes read and records the files opened.
 struct Counting(SimulatedDisk, Arc<AtomicU64>, Mutex<Vec<PathBuf>>);
 
 impl Counting {
@@ -170,7 +170,7 @@ fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
     (found, read)
 }
 
-/// What is found by time, with the bytes read and the files opened for it.
+/// Returns what is found by time, with the bytes read and the files opened.
 fn observed(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64, Vec<PathBuf>) {
     let counting = Counting::new(disk);
     let found = find(&counting, Path::new("/"), id, SearchMode::ByTime).unwrap();
@@ -239,9 +239,9 @@ fn the_beginning_of_an_exchange_is_found_without_reading_what_came_behind_it() {
         .unwrap();
     assert_eq!(beginning.record().seq, admission);
     let read = counting.read();
-    // Of 6 MiB; most of it is the search for the place by halves.
+    // Out of 6 MiB; most of it is the binary search.
     assert!(read < 192 << 10, "{read} bytes");
-    // Its end is looked for in all that came.
+    // Its end is searched in everything after it.
     assert_eq!(beginning.into_records().unwrap().len(), 1);
     assert!(counting.read() > 5 << 20, "{} bytes", counting.read());
 }
@@ -307,7 +307,7 @@ fn an_exchange_whose_clock_was_set_is_found_by_a_scan() {
     for number in 0..400 {
         log.admit(START + number * 1000, 1);
     }
-    // The clock is set back by an hour.
+    // The clock is set back by one hour.
     let late = log.admit(START - 3_600_000, 7);
     log.complete(START - 3_600_000, 7, late, 5, None);
     let wanted = id(START - 3_600_000, 7);
@@ -345,7 +345,7 @@ fn near_by_an_exchange_that_was_long_judged_is_found_and_one_far_from_its_time_i
 /// Fifteen years, in milliseconds.
 const YEARS: u64 = 15 * 365 * 86_400_000;
 
-/// Ends a log as its worker does that is told to.
+/// Ends a log as its worker does at shutdown.
 fn end(disk: &SimulatedDisk, log: Log) {
     drop(log);
     disk.restart();
@@ -373,7 +373,7 @@ fn a_folder_that_is_named_for_a_time_to_come_and_signed_by_nobody_is_passed_over
 fn logs_that_are_named_behind_one_of_a_wrong_clock_are_in_order_and_what_they_hold_is_found() {
     let disk = SimulatedDisk::new();
     end(&disk, Log::begin(&disk, START, None));
-    // A worker's clock is years ahead, and is right at its next start.
+    // A worker's clock is years ahead, and correct at its next start.
     let ahead = Log::begin(&disk, START + YEARS, None);
     let mut before = ahead.ulid;
     end(&disk, ahead);

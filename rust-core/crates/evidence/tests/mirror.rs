@@ -1,4 +1,4 @@
-//! What is copied of a log is what was verified, and passes for what a mirror holds.
+//! A mirror copies what was verified, and the copy passes the check of a mirror.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,7 +36,7 @@ fn pinned(disk: &SimulatedDisk, worker: &Worker) -> (Verdict, Vec<PinnedFile>) {
     (report.verdict, files)
 }
 
-/// What a mirror makes of the files.
+/// Returns the copy that a mirror makes of the files.
 fn copied(disk: &SimulatedDisk, files: &[PinnedFile]) -> SimulatedDisk {
     let copy = SimulatedDisk::new();
     for file in files {
@@ -69,7 +69,7 @@ fn the_files_that_were_verified_are_a_ledger_without_salts_and_tree() {
     let copy = copied(&disk, &files);
     let report = fsck_mirror(&copy, Path::new("/"), Some(&vkey()), &[held(&worker)]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
-    // As a ledger of its own it lacks them.
+    // As a full ledger, it lacks them.
     let report = fsck(&copy, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Invalid);
 }
@@ -89,7 +89,7 @@ fn a_log_that_was_changed_or_cut_is_none_to_copy() {
     assert!(pinned(&disk, &worker).0 > Verdict::Incomplete);
 }
 
-/// What was verified, on a file system.
+/// The verified files, on a real file system.
 struct Volume {
     ledger: tempfile::TempDir,
     log: PathBuf,

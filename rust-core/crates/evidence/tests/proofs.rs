@@ -89,7 +89,7 @@ fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
     assert!(report.exit_code <= Verdict::Incomplete.exit_code(), "{report:?}");
 }
 
-/// A disk that counts the bytes that are read of it.
+/// A disk that counts the bytes read from it.
 struct Counted<'d>(&'d SimulatedDisk, Arc<AtomicU64>);
 
 struct CountedFile(Arc<dyn ReadFile>, Arc<AtomicU64>);
@@ -117,10 +117,10 @@ impl ReadFile for CountedFile {
     }
 }
 
-/// What becomes of a tree file.
+/// A change to a tree file.
 type Change = fn(&mut Vec<u8>);
 
-/// A log of 4,001 records that was killed and whose tree lacks the last nodes, what was promised of it, and the checkpoint
+/// Returns a killed log of 4,001 records whose tree lacks the last nodes, what was promised for it, and the checkpoint
 /// that its successor signed for it.
 fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, Promised, Checkpoint) {
     let disk = SimulatedDisk::new();

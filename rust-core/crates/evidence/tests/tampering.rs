@@ -1,4 +1,4 @@
-//! What `fsck` says of a log that was changed by somebody who can write the volume and does not hold the key.
+//! What `fsck` reports for a log changed by someone who can write to the volume and does not hold the key.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,7 +34,7 @@ fn remove_incarnation(disk: &SimulatedDisk, dir: &Path) {
     }
 }
 
-/// Two lives: the first was killed with an exchange open and its last records under no checkpoint of its own.
+/// Two incarnations: the first was killed with an exchange open and its last records under no checkpoint of its own.
 fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     let (disk, mut first) = filled();
     first.admit("orphan", 1).unwrap();
@@ -100,7 +100,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
         );
         disk.corrupt(&salts, |bytes| bytes.clone_from(&stored));
     }
-    // Admissions are every second record: two of them with each other's salt.
+    // Every second record is an admission: swap the salts of two of them.
     disk.corrupt(&salts, |bytes| {
         let (first, second) = (bytes[32..64].to_vec(), bytes[96..128].to_vec());
         bytes[32..64].clone_from_slice(&second);
@@ -194,7 +194,7 @@ fn append_aborted(worker: &mut Worker, of: &Worker, admission: u64) {
 #[test]
 fn an_exchange_with_two_ends_is_told() {
     for admission in [81, 1] {
-        // The orphan was aborted when the second life began; record 1 was completed in the first.
+        // The orphan was aborted when the second incarnation began; record 1 was completed in the first.
         let (disk, first, mut second) = two_lives();
         append_aborted(&mut second, &first, admission);
         expect(&check(&disk), Verdict::Invalid, "that exchange has already ended");
@@ -380,7 +380,7 @@ fn a_checkpoint_held_outside_tells_a_rollback() {
     let against = |disk: &SimulatedDisk| fsck(disk, Path::new("/"), Some(&vkey()), &kept).unwrap();
     let report = against(&disk);
     assert_eq!((report.verdict, report.against), (Verdict::Ok, 2), "{report:#?}");
-    // The whole volume as it was earlier, checkpoint and all, contradicts nothing in itself.
+    // An earlier copy of the whole volume, checkpoint included, is consistent in itself.
     assert_eq!(check(&before).verdict, Verdict::Ok);
     expect(
         &against(&before),
@@ -400,7 +400,7 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
     expect(&report, Verdict::Diverged, "but that log is not under");
 }
 
-/// Two shards of one gateway, 3 and 4, each with a log that was served and sealed; the notes are the last ones of both.
+/// Two shards of one gateway, 3 and 4, each with a log that served and was sealed; the notes are the last ones of both.
 fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
     let (disk, mut worker) = filled();
     worker.seal().unwrap();
@@ -419,7 +419,7 @@ fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
     (disk, dirs, kept)
 }
 
-/// Moves the directory of a log to another shard's, as `mv` does; returns where it is now.
+/// Moves the directory of a log into another shard's, as `mv` does; returns its new path.
 fn move_to_shard(disk: &SimulatedDisk, dir: &Path, shard: &str) -> PathBuf {
     let to = Path::new(shard).join(dir.file_name().unwrap());
     disk.create_dir(&to).unwrap();

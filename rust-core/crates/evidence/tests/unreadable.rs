@@ -1,4 +1,4 @@
-//! What `fsck` says when something of a ledger cannot be read: it tells of that, and checks the rest.
+//! What `fsck` reports when part of a ledger cannot be read: it reports that part, and checks the rest.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,16 +14,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is wrong with one name.
+/// The fault of one file or directory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     /// A block of the file is lost.
     BadSector,
-    /// A pipe, a folder or a device stands in its place.
+    /// A pipe, a directory or a device has its name.
     NoFile,
-    /// Nobody may open it.
+    /// Opening it is not permitted.
     Forbidden,
-    /// The storage does not answer.
+    /// The storage does not respond.
     Away,
 }
 
@@ -80,7 +80,7 @@ impl ReadFile for BadFile {
     }
 }
 
-/// Three lives, each with its folder; the last one runs.
+/// Three incarnations, each with its directory; the last one is running.
 fn three_lives() -> (SimulatedDisk, Vec<PathBuf>) {
     let (disk, mut first) = filled();
     first.seal().unwrap();
@@ -106,7 +106,7 @@ fn check(storage: &dyn ReadStorage) -> Report {
     fsck(storage, Path::new("/"), Some(&vkey()), &[]).unwrap()
 }
 
-/// What is found of each log that is not the one that cannot be read.
+/// Returns the findings of every log except the unreadable one.
 fn others<'r>(report: &'r Report, dir: &Path) -> Vec<&'r str> {
     let others = report.incarnations.iter();
     let others = others.filter(|log| log.dir != dir.display().to_string());
@@ -140,7 +140,7 @@ fn whatever_of_a_log_cannot_be_read_is_a_finding_of_it_and_the_rest_is_checked()
                     .filter(|found| found.code == Some("unreadable"))
                     .collect();
                 let Some(found) = found.first() else {
-                    // What nobody reads.
+                    // A file that is never read.
                     assert_eq!(report.verdict, Verdict::Ok, "{at:?} {fault:?}: {report:#?}");
                     continue;
                 };
@@ -148,7 +148,7 @@ fn whatever_of_a_log_cannot_be_read_is_a_finding_of_it_and_the_rest_is_checked()
                 assert_eq!(found.file, at.display().to_string(), "{fault:?}");
                 let expected = match fault {
                     Fault::Away => Verdict::Incomplete,
-                    // Of a folder that cannot be listed, nothing is known to be lost.
+                    // For a directory that cannot be listed, it is unknown whether anything is lost.
                     Fault::BadSector if at == *dir => Verdict::Incomplete,
                     _ => Verdict::Invalid,
                 };

@@ -1,4 +1,4 @@
-//! Each analysis refers to an exchange of its tenant that began before it.
+//! Checks that each analysis refers to an earlier exchange of the same tenant.
 
 use super::scanned::{AnalysisRef, ScannedLog};
 use super::unreadable;
@@ -8,8 +8,8 @@ use crate::{EvidenceError, ReadStorage};
 use std::collections::BTreeMap;
 use ulid::Ulid;
 
-/// Reads the admissions that the analyses of a shard's logs refer to. Of a log that is not there, was removed or is not
-/// whole, nothing is said here: others say it.
+/// Reads the admissions that the analyses of a shard's logs refer to. A log that is missing, removed or incomplete gives
+/// no finding here; other checks report it.
 pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [ScannedLog]) -> Result<(), EvidenceError> {
     let index: BTreeMap<Ulid, usize> = logs
         .iter()

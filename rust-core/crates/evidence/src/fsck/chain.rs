@@ -1,4 +1,4 @@
-//! The logs of one shard against each other: every log but the first names the one before it.
+//! Checks the logs of one shard against each other: every log but the first names its predecessor.
 
 use super::held::{self, HeldCheckpoints};
 use super::scan::scan;
@@ -17,20 +17,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use ulid::Ulid;
 
-/// What a later log says of one before it.
+/// What a later log states about an earlier one.
 struct Claim {
-    /// Index of the log that says so.
+    /// Index of the log that states it.
     source: usize,
-    /// Its `open`.
+    /// The predecessor in its `open`.
     predecessor: Predecessor,
-    /// The end that is stated: in its `open`, or in a `takeover` of it or of a later log.
+    /// The stated end: from its `open`, or from a `takeover` in it or in a later log.
     end: Option<StatedEnd>,
 }
 
-/// How a log ended, as another says.
+/// How a log ended, as another log states it.
 #[derive(Clone, Copy)]
 struct StatedEnd {
-    /// Index of the log that says so, and the number of the record there.
+    /// Index of the log that states it, and the number of the record there.
     source: usize,
     seq: u64,
     predecessor: Predecessor,
@@ -45,7 +45,7 @@ pub(super) fn check(
 ) -> Result<(), EvidenceError> {
     let mirror = of != Scope::Ledger;
     let mut past: Vec<IncarnationReport> = Vec::new();
-    // Newest first: what a log says of the one before it is known when that one is read.
+    // Newest first: what a log states about its predecessor is known before the predecessor is read.
     let mut logs: Vec<ScannedLog> = Vec::with_capacity(shard.incarnations.len());
     let mut heads: BTreeMap<Ulid, Vec<Head>> = BTreeMap::new();
     for incarnation in shard.incarnations.iter().rev() {
@@ -97,7 +97,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Tells of a log that stands in the directory of another shard than its own: a worker of that one would take it for its
+/// Reports a log in the directory of another shard than its own: a worker of that shard would take it for its
 /// predecessor.
 fn check_shard(log: &mut ScannedLog, shard: &Shard) {
     let Some((opened, name)) = log.tracker.opened().zip(shard.name.as_ref()) else {
@@ -110,7 +110,7 @@ fn check_shard(log: &mut ScannedLog, shard: &Shard) {
     }
 }
 
-/// Notes the heads that a log, and the notes that it keeps, state of logs before it.
+/// Collects the heads that a log, and the notes that it keeps, state for earlier logs.
 fn collect_heads(
     storage: &dyn ReadStorage,
     log: &mut ScannedLog,
@@ -176,7 +176,7 @@ fn collect_heads(
     Ok(())
 }
 
-/// What later logs say of each.
+/// Returns what later logs state about each log.
 fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
     let index: BTreeMap<Ulid, usize> = logs
         .iter()
@@ -202,7 +202,7 @@ fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
             });
         }
     }
-    // What a start that was cut short tells is told again by the next one, and only that is signed for.
+    // What an interrupted start states is stated again by the next one, and only that is signed.
     let (cut, begun): (Vec<_>, Vec<_>) = logs.iter().enumerate().partition(|(_, log)| log.never_served());
     for (by, log) in begun.into_iter().chain(cut) {
         for (seq, said) in log.tracker.takeovers() {
@@ -220,14 +220,14 @@ fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
     claims
 }
 
-/// Finds the log that goes on behind each; two of them are a fork. What a start that was cut short says does not count
-/// beside another.
+/// Finds the log that continues each log; two of them are a fork. An interrupted start does not count if there is another
+/// successor.
 fn find_successors(
     logs: &mut [ScannedLog],
     claims: &[Vec<Claim>],
     unreadable: &[IncarnationReport],
 ) -> (Vec<Option<usize>>, BTreeSet<Ulid>) {
-    // Incarnations without a record left nothing to follow.
+    // Incarnations without a record left nothing to continue.
     let newest = logs.iter().rposition(|log| log.report.records > 0);
     let mut next = Vec::with_capacity(logs.len());
     let mut forked = BTreeSet::new();
@@ -254,7 +254,7 @@ fn find_successors(
             && logs[at].report.records > 0
             && !logs[at].never_served()
             && newest.is_some_and(|newest| at < newest)
-            // One that cannot be read may name it.
+            // A log that cannot be read may name it.
             && unreadable.iter().all(|report| report.incarnation < logs[at].report.incarnation)
         {
             let message = "no later incarnation names it as its predecessor".to_owned();
@@ -265,7 +265,7 @@ fn find_successors(
     (next, forked)
 }
 
-/// Compares the end of each log with what its successors say; returns the logs that went on behind it.
+/// Compares the end of each log with what its successors state; returns the logs that were written to after that end.
 fn compare_ends(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u64> {
     let mut zombies = BTreeMap::new();
     for (at, claims) in claims.iter().enumerate() {
@@ -299,7 +299,7 @@ fn compare_ends(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) -> BTreeMap<Ulid
     zombies
 }
 
-/// Looks for the logs that others name and that are not there.
+/// Finds logs that others name and that are missing.
 fn find_missing_logs(
     storage: &dyn ReadStorage,
     shard: &Shard,
@@ -307,7 +307,7 @@ fn find_missing_logs(
     logs: &mut [ScannedLog],
 ) -> Result<(), EvidenceError> {
     if shard.single {
-        // A check of one incarnation alone cannot tell.
+        // A check of a single incarnation cannot know.
         return Ok(());
     }
     let there: BTreeSet<Ulid> = shard.incarnations.iter().copied().collect();
@@ -350,10 +350,10 @@ fn find_missing_logs(
             continue;
         };
         if is_mirror && Some(log.incarnation) == newest {
-            // It goes on, and has its place in a mirror when it has ended.
+            // The successor is still running; it joins the mirror when it has ended.
             continue;
         }
-        // It may have been made since the shard was listed.
+        // It may have been created since the shard was listed.
         let dir = &shard.dir;
         let now = match storage.list(dir).map_err(EvidenceError::io("list", dir)) {
             Ok(now) => now,
@@ -372,8 +372,8 @@ fn find_missing_logs(
     Ok(())
 }
 
-/// Tells of records that no checkpoint covers: neither the log's own nor, through what its `open` states, a later one's;
-/// and of those that are covered, and cannot be proved because the note over them is gone.
+/// Reports records that no checkpoint covers: neither the log's own nor, through what its `open` states, a later one's.
+/// Also reports records that are covered but cannot be proved because the note that covers them is missing.
 fn check_coverage(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) {
     for (at, claims) in claims.iter().enumerate() {
         if logs[at].never_served() || logs[at].report.records == 0 {

@@ -1,4 +1,4 @@
-//! Salts that are zero against the erasures that the retention job signed.
+//! Checks the zero salts against the erasures that the retention job signed.
 
 use super::hold_check::STATEMENT_BACKDATED;
 use super::salt_check::SaltState;
@@ -9,35 +9,35 @@ use proofgate_ledger::{Erasure, ErasureScope, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A salt that is zero, and no erasure says so.
+/// Finding code: a salt is zero, and no erasure accounts for it.
 const SALT_ERASED_UNEXPLAINED: &str = "salt_erased_unexplained";
-/// An erasure was signed, and salts of it are still there.
+/// Finding code: an erasure was signed, but some of its salts still exist.
 const ERASURE_UNFINISHED: &str = "erasure_unfinished";
-/// An erasure that is none, is not by the retention key, or of another log, or is not so.
+/// Finding code: an erasure is invalid, not signed by the retention key, for another log, or untrue.
 const ERASURE_REFUSED: &str = "erasure_refused";
 
-/// An admission, as far as erasures are about it.
+/// The fields of an admission that erasures refer to.
 struct Admission {
     seq: u64,
     tenant: usize,
     ts: u64,
 }
 
-/// The admission of this number among some that are in order, if it is there.
+/// Finds the admission with this number in an ordered list.
 fn find_admission(of: &[Admission], seq: u64) -> Vec<&Admission> {
     let found = of.binary_search_by_key(&seq, |one| one.seq);
     found.ok().and_then(|at| of.get(at)).into_iter().collect()
 }
 
-/// What is kept of a log's admissions until its size is known: those whose salt is zero, and those of which an erasure
-/// could be.
+/// Admissions of a log that are kept until its size is known: those whose salt is zero, and those that an erasure may
+/// cover.
 pub(super) struct ErasureCheck {
     text: Result<String, String>,
     retention_key: VerifyingKey,
     tenants: Vec<String>,
-    /// Their salt is zero, or its key was destroyed.
+    /// Admissions whose salt is zero, or whose key was destroyed.
     erased: Vec<Admission>,
-    /// Numbers of those of the latter.
+    /// Numbers of the admissions whose key was destroyed.
     shredded: BTreeSet<u64>,
     present: Vec<Admission>,
 }
@@ -64,9 +64,9 @@ impl ErasureCheck {
         })
     }
 
-    /// Takes a request that was admitted or denied, and what became of its salt.
+    /// Adds a request that was admitted or denied, and the state of its salt.
     pub(super) fn add_request(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltState) {
-        // Of a log without erasures, only what is zero matters.
+        // If a log has no erasures, only zero salts matter.
         if salt != SaltState::Zero && self.text.as_ref().is_ok_and(String::is_empty) {
             return;
         }
@@ -85,7 +85,7 @@ impl ErasureCheck {
         }
     }
 
-    /// What is to be said of the log.
+    /// Returns the findings for the log.
     pub(super) fn findings(&self, origin: &str, size: u64) -> Vec<(&'static str, Verdict, String)> {
         let mut found = Vec::new();
         let mut refuse = |why: String| found.push((ERASURE_REFUSED, Verdict::Invalid, why));
@@ -106,7 +106,7 @@ impl ErasureCheck {
         let about = |erasure: &Erasure, admission: &Admission| {
             erasure.covers(admission.seq, &self.tenants[admission.tenant], admission.ts)
         };
-        // Of many erasures, most are of one admission each.
+        // When there are many erasures, most cover one admission each.
         let (ones, tenants): (Vec<_>, Vec<_>) = signed
             .iter()
             .partition(|erasure| matches!(erasure.scope, ErasureScope::Single(_)));

@@ -1,4 +1,4 @@
-//! Each admission has exactly one end, in its own log or in a later one.
+//! Checks that each admission has exactly one end, in its own log or in a later one.
 
 use super::scanned::ScannedLog;
 use crate::report::Verdict;
@@ -6,9 +6,9 @@ use crate::rules::check_agreement;
 use std::collections::{BTreeMap, BTreeSet};
 use ulid::Ulid;
 
-/// Joins the ends that the logs of a shard state of each other's admissions. `logs` are by age; `next` tells which log
-/// goes on behind each, by index; `zombies` were still writing when a successor recorded this many records of theirs,
-/// `forked` have several successors.
+/// Matches the ends in each log of a shard with the admissions in the other logs. `logs` are ordered by age; `next` gives
+/// the index of the log that continues each. `zombies` were still being written when a successor recorded this many of
+/// their records; `forked` have several successors.
 pub(super) fn check(
     logs: &mut [ScannedLog],
     next: &[Option<usize>],
@@ -24,7 +24,7 @@ pub(super) fn check(
         .enumerate()
         .map(|(at, log)| (log.incarnation, at))
         .collect();
-    // What a start that was cut short ended may be ended again by the next one.
+    // An exchange that an interrupted start ended may be ended again by the next start.
     let (cut, begun): (Vec<usize>, Vec<usize>) = (0..logs.len()).partition(|at| logs[*at].never_served());
     for (by, twice_allowed) in begun
         .into_iter()
@@ -51,8 +51,8 @@ pub(super) fn check(
             {
                 continue;
             }
-            // A worker that was taken for dead may have gone on for a while, and two successors close the same exchanges:
-            // either is told as such.
+            // A worker that was presumed dead may have continued for a while, and two successors may close the same
+            // exchanges. Both have their own finding.
             let verdict = match zombies.contains_key(&end.incarnation) || forked.contains(&end.incarnation) {
                 true => Verdict::Incomplete,
                 false => Verdict::Invalid,
@@ -65,7 +65,7 @@ pub(super) fn check(
         }
     }
     for at in 0..logs.len() {
-        // What was admitted after a successor had recorded the end is nobody's to close.
+        // An exchange that was admitted after a successor had recorded the end has no one to close it.
         if let Some(end) = zombies.get(&logs[at].incarnation) {
             open[at].retain(|admission| admission < end);
         }
@@ -82,7 +82,7 @@ pub(super) fn check(
     }
 }
 
-/// Whether the exchanges of a log must have ended, and how bad it is that one has not.
+/// Returns the verdict and the reason if the exchanges of a log must have ended; `None` if they may still be open.
 fn unfinished_verdict(
     logs: &[ScannedLog],
     next: &[Option<usize>],

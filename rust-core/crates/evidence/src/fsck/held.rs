@@ -1,4 +1,4 @@
-//! Checkpoints that somebody kept outside of the volume.
+//! Checkpoints that were kept outside the volume.
 
 use super::scanned::Head;
 use crate::HeldCheckpoint;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use ulid::Ulid;
 
-/// What a checkpoint demands of its log.
+/// Returns the head that a held checkpoint requires of its log.
 pub(super) fn required_head(held: &HeldCheckpoint) -> Head {
     Head {
         size: held.checkpoint.size,
@@ -21,7 +21,7 @@ pub(super) fn required_head(held: &HeldCheckpoint) -> Head {
     }
 }
 
-/// Held checkpoints by the incarnation that they are of, and which of them have met their log.
+/// Held checkpoints by incarnation, without those already matched to a log.
 pub(super) struct HeldCheckpoints<'h> {
     by_incarnation: BTreeMap<String, Vec<&'h HeldCheckpoint>>,
     count: u64,
@@ -49,14 +49,14 @@ impl<'h> HeldCheckpoints<'h> {
         self.count
     }
 
-    /// Those that are of an incarnation, which is there.
+    /// Removes and returns those of an incarnation that is present.
     pub(super) fn match_incarnation(&mut self, incarnation: Ulid) -> Vec<&'h HeldCheckpoint> {
         self.by_incarnation
             .remove(&incarnation.to_string())
             .unwrap_or_default()
     }
 
-    /// What is to be said of those that met no log under `path`.
+    /// Returns findings for those whose log is not under `path`.
     pub(super) fn unmatched(&self, path: &Path) -> Vec<Finding> {
         let unmet = self.by_incarnation.values().flatten();
         unmet

@@ -1,4 +1,4 @@
-//! What the retention job signed of holds and their releases.
+//! Checks what the retention job signed about holds and their releases.
 
 use super::scope::FsckKeys;
 use crate::hold_statements;
@@ -6,9 +6,9 @@ use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
-/// A file among the hold statements that is none, is not by the retention key, or of another ledger.
+/// Finding code: a file among the hold statements is invalid, not signed by the retention key, or of another ledger.
 const HOLD_STATEMENT_REFUSED: &str = "hold_statement_refused";
-/// A statement that gives a time before what it speaks of.
+/// Finding code: the time of a statement is before the events that it refers to.
 pub(super) const STATEMENT_BACKDATED: &str = "statement_backdated";
 
 /// Checks the statements about holds; nothing without the retention key and the ledger's.

@@ -1,4 +1,4 @@
-//! Which key of the ledger speaks for which log.
+//! Checks which key of the ledger may sign which log.
 
 use super::scanned::ScannedLog;
 use crate::key_successions::{self, KEY_SUCCESSIONS_DIR};
@@ -7,16 +7,16 @@ use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::VerifyingKey;
 use std::path::Path;
 
-/// A file that stands among the statements of succession and is none that both of its keys signed.
+/// Finding code: a file among the statements of key succession is not one that both of its keys signed.
 const KEY_SUCCESSION_REFUSED: &str = "key_succession_refused";
-/// Statements that contradict each other.
+/// Finding code: statements contradict each other.
 const KEY_LINEAGE_FORKED: &str = "key_line_forked";
-/// A log is signed by another key than the one that its `open` names.
+/// Finding code: a log is signed by another key than the one that its `open` names.
 const KEY_DIFFERS: &str = "key_differs";
-/// A log is signed by an older key than a log before it on its shard.
+/// Finding code: a log is signed by an older key than an earlier log of its shard.
 const KEY_OUT_OF_ORDER: &str = "key_out_of_turn";
 
-/// The keys of a line, oldest first.
+/// Returns the keys of a lineage, oldest first.
 pub(super) fn key_reports(key: Option<&VerifyingKey>) -> Vec<KeyReport> {
     let line = key.into_iter().flat_map(VerifyingKey::lineage);
     line.map(|member| KeyReport {
@@ -26,8 +26,8 @@ pub(super) fn key_reports(key: Option<&VerifyingKey>) -> Vec<KeyReport> {
     .collect()
 }
 
-/// The key with those of its line that the ledger's statements lead to; what is wrong with them is told, and then they
-/// lead nowhere.
+/// Extends the key by its lineage from the ledger's statements. Statements that are wrong are reported; if they
+/// contradict each other, the lineage is not extended.
 pub(super) fn follow_successions(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -65,7 +65,7 @@ pub(super) fn follow_successions(
     }
 }
 
-/// Holds the key that signed a log against the one that its `open` names.
+/// Compares the key that signed a log with the one that its `open` names.
 pub(super) fn check_signer(log: &mut ScannedLog) {
     let named = log.tracker.opened().and_then(|opened| opened.key.as_ref());
     let Some((named, signer)) = named.zip(log.signer.as_ref()) else {
@@ -78,8 +78,8 @@ pub(super) fn check_signer(log: &mut ScannedLog) {
     }
 }
 
-/// Tells of logs of a shard, oldest first, that are signed by an older key than one before: from the first log of a new key
-/// on, the shard is that one's.
+/// Reports logs of a shard, ordered from oldest, that are signed by an older key than an earlier log: from the first log
+/// signed by a new key on, the shard belongs to that key.
 pub(super) fn check_key_order(logs: &mut [ScannedLog], key: Option<&VerifyingKey>) {
     let Some(key) = key else { return };
     let mut newest = 0;

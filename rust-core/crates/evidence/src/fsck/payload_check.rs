@@ -1,4 +1,4 @@
-//! What completions say is stored against what is there.
+//! Checks the stored bodies that completions state.
 
 use crate::layout::parse_incarnation;
 use crate::payloads::{PAYLOADS_FILE, PayloadField, PayloadFiles};
@@ -7,26 +7,26 @@ use crate::{EvidenceError, ReadStorage, read_stored_salt};
 use proofgate_ledger::record::{Completion, PayloadOutcome};
 use std::path::{Path, PathBuf};
 
-/// A completion says that a body is stored, and it is not there.
+/// Finding code: a completion states that a body is stored, but it is missing.
 const PAYLOAD_MISSING: &str = "payload_missing";
-/// The index leads to something else than the body's frame.
+/// Finding code: the index points to something other than the body's frame.
 const PAYLOAD_DAMAGED: &str = "payload_damaged";
 
-/// What is wrong with bodies of one log, in one way.
+/// Problems of one kind with the bodies of one log.
 #[derive(Default)]
 struct Problems {
     count: u64,
-    /// The first of it: the file, and why.
+    /// The first of them: the file and the reason.
     first: Option<(PathBuf, String)>,
-    /// Whether a checkpoint covers one of the records that speak of it.
+    /// Whether a checkpoint covers one of the records that state the body.
     covered: bool,
 }
 
-/// Follows the completions of one log.
+/// Checks the completions of one log.
 pub(super) struct PayloadCheck<'s> {
     storage: &'s dyn ReadStorage,
     dir: PathBuf,
-    /// The files of the log that was looked into last; of most completions it is the same.
+    /// The payload files of the log that was used last; most completions use the same one.
     files: Option<(PathBuf, Option<PayloadFiles>)>,
     missing: Problems,
     damaged: Problems,
@@ -43,7 +43,7 @@ impl<'s> PayloadCheck<'s> {
         }
     }
 
-    /// Looks for the bodies that a completion says are stored.
+    /// Checks the bodies that a completion states are stored.
     pub(super) fn check_completion(
         &mut self,
         completion: &Completion<'_>,
@@ -97,7 +97,7 @@ impl<'s> PayloadCheck<'s> {
             Err(EvidenceError::Corruption { reason, .. }) => (&mut self.damaged, reason),
             Err(error) => return Err(error),
         };
-        // What was erased or removed by right is gone, too.
+        // After an erasure or a removal, the body is gone too.
         if !matches!(read_stored_salt(self.storage, dir, seq), Ok(Some(_))) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl<'s> PayloadCheck<'s> {
         Ok(())
     }
 
-    /// What is to be said: file, code, verdict and a sentence.
+    /// Returns the findings: file, code, verdict and message.
     pub(super) fn into_findings(self) -> Vec<(PathBuf, &'static str, Verdict, String)> {
         let said = [
             (
@@ -119,7 +119,7 @@ impl<'s> PayloadCheck<'s> {
         ];
         let told = said.into_iter().filter_map(|(code, wrong, what)| {
             let (file, first) = wrong.first?;
-            // What is stored is synced before a checkpoint covers the record that says so.
+            // A stored body is synced before a checkpoint covers the record that states it.
             let verdict = match wrong.covered {
                 true => Verdict::Invalid,
                 false => Verdict::Incomplete,

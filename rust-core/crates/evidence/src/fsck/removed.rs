@@ -1,4 +1,4 @@
-//! A log that was removed by right: what stays of it takes its place in the chain.
+//! Checks a removed log: what is retained of it takes its place in the chain.
 
 use super::hold_check::STATEMENT_BACKDATED;
 use super::scanned::{Head, ScannedLog, empty_report, verify_note};
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use ulid::Ulid;
 
-/// A tombstone that is none, is not by the retention key, or of another log, or contradicts what is known of the log.
+/// Finding code: a tombstone is invalid, not signed by the retention key, for another log, or contradicts known facts.
 const TOMBSTONE_REFUSED: &str = "tombstone_refused";
-/// There is a tombstone, and no key to check it with.
+/// Finding code: there is a tombstone, but no key to check it with.
 const TOMBSTONE_UNCHECKED: &str = "tombstone_unchecked";
-/// Files of the log are left.
+/// Finding code: files of the removed log are left.
 const REMOVAL_UNFINISHED: &str = "removal_unfinished";
-/// A head that was stated of the log, and nothing shows any more that it was one of its.
+/// Finding code: nothing proves any more that a stated head belonged to the log.
 const HEAD_UNPROVEN: &str = "head_not_shown";
 
-/// Checks what stays of a log against the heads that others stated of it.
+/// Checks what is retained of a log against the heads that others stated for it.
 pub(super) fn check(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -111,7 +111,7 @@ pub(super) fn check(
     Ok(log)
 }
 
-/// The log's own newest checkpoint, which stays; a successor may have signed for more.
+/// Returns the log's own newest checkpoint, which is retained; a successor may have signed for more records.
 fn own_head(
     storage: &dyn ReadStorage,
     log: &mut ScannedLog,
@@ -145,7 +145,7 @@ fn own_head(
     }))
 }
 
-/// Says of a log that is read as if it had no tombstone why its tombstone is refused.
+/// Reports, for a log that is read as if it had no tombstone, why its tombstone is refused.
 pub(super) fn report_refused_tombstone(log: &mut ScannedLog, refusal: &Refusal) {
     let message = format!("its {TOMBSTONE_FILE} is refused: {refusal}");
     log.add_finding_with_code(
@@ -155,7 +155,7 @@ pub(super) fn report_refused_tombstone(log: &mut ScannedLog, refusal: &Refusal) 
     );
 }
 
-/// Only a log that has ended, as a later one says, may be removed.
+/// Requires that a removed log has ended, as a later log states: only then may it be removed.
 pub(super) fn require_end(logs: &mut [ScannedLog], next: &[Option<usize>]) {
     for (log, next) in logs.iter_mut().zip(next) {
         if log.report.removed.is_some() && next.is_none() {

@@ -1,4 +1,4 @@
-//! The `salts` file against what it has salts for: admissions, and denied requests.
+//! Checks the `salts` file against the requests that need a salt: admitted and denied ones.
 
 use crate::key_destructions::{DestroyedKeys, KEY_USE_GRACE};
 use crate::salts::{SALT_LEN, SALTS_FILE};
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// What became of the salt of a request.
+/// State of the salt of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SaltState {
     Present,
-    /// It is zero.
+    /// The salt is zero.
     Zero,
-    /// The key that it needs was destroyed, as the retention job signed.
+    /// The key that the salt needs was destroyed, as the retention job signed.
     Shredded,
 }
 
@@ -28,19 +28,19 @@ pub(super) struct SaltCheck<'k> {
     path: PathBuf,
     window: Vec<u8>,
     window_at: u64,
-    /// Salts that are zero: erased on purpose; and those whose key was destroyed.
+    /// Number of salts that were erased on purpose (zero), or whose key was destroyed.
     pub(super) erased: u64,
-    /// Salts that need a key which is not at hand, and the first admission of which it should be.
+    /// Number of salts that need a key that was not provided, and the first admission whose key should be there.
     pub(super) unchecked: u64,
     pub(super) first_unchecked: Option<u64>,
-    /// Salts that are not there, and the first and the last admission without one.
+    /// Number of missing salts, and the first admission without one.
     pub(super) missing: u64,
     pub(super) first_missing: Option<u64>,
-    /// Salts that are others than the admissions name, and the first admission whose salt is.
+    /// Number of salts that differ from what the admissions name, and the first such admission.
     pub(super) changed: u64,
     pub(super) first_changed: Option<u64>,
-    /// The first admission that came under a key so long after that was destroyed, as was signed, that no worker had it by
-    /// right.
+    /// The first admission under a key that was signed as destroyed so long before that no worker could still
+    /// legitimately have it.
     pub(super) first_after_destruction: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ impl<'k> SaltCheck<'k> {
         })
     }
 
-    /// Looks at the salt of a request, whose record names it by its id. Numbers only grow.
+    /// Checks the salt of a request, whose record names it by its id. Calls must be in ascending order of `seq`.
     pub(super) fn check_request(
         &mut self,
         seq: u64,
@@ -126,7 +126,7 @@ impl<'k> SaltCheck<'k> {
         Ok(SaltState::Present)
     }
 
-    /// What is stored of a salt; `None` when it is not there.
+    /// Reads what is stored for a salt; `None` when it is missing.
     fn read_salt(&mut self, seq: u64) -> io::Result<Option<[u8; SALT_LEN]>> {
         let (Some(file), Some(at)) = (&self.file, seq.checked_mul(SALT_LEN as u64)) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! One incarnation under the eye of `fsck`.
+//! Checks one incarnation.
 
 use super::erasure_check::ErasureCheck;
 use super::hold_check::STATEMENT_BACKDATED;
@@ -27,10 +27,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// A salt needs a shred key that is neither among those that were given nor destroyed as was signed.
+/// Finding code: a salt needs a shred key that was neither provided nor signed as destroyed.
 const SHRED_KEY_MISSING: &str = "shred_key_missing";
 
-/// Checks one incarnation against itself, its checkpoint and the heads that others stated of it.
+/// Checks one incarnation against itself, its checkpoint and the heads that others stated for it.
 pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -50,7 +50,7 @@ pub(super) fn scan(
     if let Some(keeping) = by.retention.filter(|_| !mirror) {
         scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
     }
-    // Before the records: those of a log that is being written only grow.
+    // Read before the records: a log that is being written only grows.
     let signed = scan.read_checkpoint(storage, dir, key)?;
     if let Some(signed) = &signed {
         heads.push(Head {
@@ -103,13 +103,13 @@ struct Scan<'k> {
     incarnation: Ulid,
     tracker: LogTracker,
     mmr: Mmr,
-    /// Neither is in a mirror.
+    /// A mirror has neither a tree nor salts.
     tree: TreeCheck,
     salts: Option<SaltCheck<'k>>,
     is_mirror: bool,
     /// A mirror holds no payloads.
     payloads: Option<PayloadCheck<'k>>,
-    /// Where a retention key is known.
+    /// `None` without a retention key.
     erasures: Option<ErasureCheck>,
     signer: Option<VerifyingKey>,
     /// Flaws, each with the largest durable count that a later record states.
@@ -186,8 +186,8 @@ impl<'k> Scan<'k> {
         }
     }
 
-    /// A worker signs what it writes as it starts before it serves; a log that was begun since the checkpoint was looked for
-    /// has one by now.
+    /// Checks that a log that served requests has a checkpoint. A worker signs what it writes at its start before it
+    /// serves, so a log that was started after the first look for a checkpoint has one by now.
     fn check_first_checkpoint(
         &mut self,
         storage: &dyn ReadStorage,
@@ -195,7 +195,7 @@ impl<'k> Scan<'k> {
     ) -> Result<(), EvidenceError> {
         let dir = self.dir.clone();
         let found = self.read_checkpoint(storage, &dir, key)?;
-        // It may cover more than was read.
+        // The checkpoint may cover more than was read.
         self.report.checkpoint_size = self.report.checkpoint_size.min(self.mmr.size());
         if found.is_none() && self.report.checkpoint == CheckpointState::Missing {
             let message = "it served requests without a checkpoint, or its checkpoint was removed".to_owned();
@@ -211,7 +211,7 @@ impl<'k> Scan<'k> {
         covered: u64,
     ) -> Result<(), EvidenceError> {
         for (flaw, durable) in &mut self.flaws {
-            // A record that takes the expected place shows that nothing was lost before it.
+            // A record at the expected position shows that nothing was lost before it.
             if !(flaw.residue && stored.seq == flaw.seq) {
                 *durable = (*durable).max(stored.durable);
             }
@@ -253,14 +253,14 @@ impl<'k> Scan<'k> {
         Ok(())
     }
 
-    /// Adds a record to the range and compares the nodes that it makes with the tree file.
+    /// Adds a record to the range and compares the new nodes with the tree file.
     fn push(&mut self, stored: &StoredRecord, payload: &[u8], covered: u64) -> Result<(), EvidenceError> {
         let wrong_before = self.tree.mismatch;
         if let Some(position) = self.tree.push(&mut self.mmr, leaf_hash(payload))? {
             let path = self.dir.join(TREE_FILE);
             let offset = position * NODE_LEN as u64;
             let what = format!("node {position} does not match the records");
-            // Nodes are synced before a checkpoint over them is signed; later ones can be lost legally.
+            // Nodes are synced before a checkpoint that covers them is signed; later ones may be lost in a crash.
             if stored.seq < covered {
                 self.add_finding(&path, offset, Verdict::Invalid, what);
             } else if !wrong_before {
@@ -273,7 +273,7 @@ impl<'k> Scan<'k> {
         Ok(())
     }
 
-    /// Compares the root with a head stated at this size.
+    /// Compares the root with a head that was stated for this size.
     fn compare_root(&mut self, head: &Head) {
         if head.size != self.mmr.size() || head.root == self.mmr.root() {
             return;
@@ -338,8 +338,8 @@ impl<'k> Scan<'k> {
         Ok(scanned)
     }
 
-    /// Says of each flaw whether it is a torn tail or damage; whether all records up to the end are there. `known` is the
-    /// largest size that anybody stated.
+    /// Classifies each flaw as a torn tail or damage; returns whether all records up to the end are present. `known` is
+    /// the largest size that was stated.
     fn classify_flaws(&mut self, known: u64) -> bool {
         let size = self.mmr.size();
         let mut whole = true;
@@ -368,7 +368,7 @@ impl<'k> Scan<'k> {
             self.add_finding(&path, 0, Verdict::Incomplete, message);
         }
         if self.report.tree == TreeState::Long {
-            // Without a seal, a loss of power may have taken records that were hashed and not yet synced.
+            // Without a seal, a power failure may have taken records that were hashed but not yet synced.
             let verdict = match self.report.sealed {
                 true => Verdict::Diverged,
                 false => Verdict::Incomplete,
@@ -409,7 +409,7 @@ impl<'k> Scan<'k> {
             });
         }
         if let Some(first) = first_missing {
-            // Salts are synced with the records that they are for.
+            // Salts are synced with their records.
             let verdict = match first < covered {
                 true => Verdict::Invalid,
                 false => Verdict::Incomplete,
@@ -428,7 +428,7 @@ impl<'k> Scan<'k> {
         }
     }
 
-    /// The segments, the open record and the checkpoint must speak of one origin.
+    /// Checks that the segments, the open record and the checkpoint name one origin.
     fn compare_origins(&mut self, signed: Option<&Checkpoint>, origin: Option<[u8; 32]>) {
         let dir = self.dir.clone();
         let digest = |text: &str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };

@@ -1,4 +1,4 @@
-//! What was found of one log, and what the checks of others need to know of it.
+//! The result of checking one log, and what other checks need to know about it.
 
 use crate::Refusal;
 use crate::layout::parse_incarnation;
@@ -10,32 +10,32 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// A size and root that somebody stated of a log.
+/// A size and root that were stated for a log.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) size: u64,
     pub(super) root: Hash,
-    /// Where it is stated.
+    /// The file that states it.
     pub(super) file: PathBuf,
-    /// Who states it, as in "… says".
+    /// What states it, for use in messages.
     pub(super) source: String,
-    /// The log's own checkpoint.
+    /// Whether it is the log's own checkpoint.
     pub(super) own: bool,
 }
 
-/// What was found of one incarnation, and what others need to know of it.
+/// The result of checking one incarnation, and what other checks need to know about it.
 pub(super) struct ScannedLog {
     pub(super) report: IncarnationReport,
     pub(super) dir: PathBuf,
     pub(super) incarnation: Ulid,
     pub(super) tracker: LogTracker,
-    /// Whether every record up to its end is there.
+    /// Whether every record up to its end is present.
     pub(super) complete: bool,
-    /// Records of logs before it that the notes which it keeps cover.
+    /// For each earlier log, the number of its records that notes kept by this log cover.
     pub(super) note_coverage: BTreeMap<Ulid, u64>,
-    /// The ledger's key that signed its checkpoint, if that was checked.
+    /// The ledger key that signed its checkpoint, if that was verified.
     pub(super) signer: Option<VerifyingKey>,
-    /// What its analyses refer to.
+    /// References in its analyses.
     pub(super) analyses: Vec<AnalysisRef>,
 }
 
@@ -49,12 +49,12 @@ impl ScannedLog {
         self.report.findings.push(finding(file, 0, verdict, message));
     }
 
-    /// Finds that a file is refused.
+    /// Adds a finding that a file is refused.
     pub(super) fn add_refusal(&mut self, file: &Path, refusal: Refusal) {
         self.report.findings.push(refusal_finding(file, refusal));
     }
 
-    /// Finds what has a name.
+    /// Adds a finding with a machine code.
     pub(super) fn add_finding_with_code(&mut self, code: &'static str, verdict: Verdict, message: String) {
         let found = finding(&self.dir, 0, verdict, message);
         self.report.findings.push(Finding {
@@ -63,13 +63,14 @@ impl ScannedLog {
         });
     }
 
-    /// Whether it holds nothing but what a start writes, and nothing was signed: it never served, and nothing rests on it.
+    /// Returns whether it holds only what a start writes, and nothing was signed: it never served, and nothing depends on
+    /// it.
     pub(super) fn never_served(&self) -> bool {
         self.tracker.served().is_none() && self.report.checkpoint == CheckpointState::Missing
     }
 }
 
-/// A file that is refused; by its name, whether the key is why.
+/// Returns the finding for a refused file; its code shows whether the key is the reason.
 pub(super) fn refusal_finding(file: &Path, refusal: Refusal) -> Finding {
     let code = refusal.code();
     Finding {
@@ -88,7 +89,7 @@ pub(super) fn finding(file: &Path, offset: u64, verdict: Verdict, message: Strin
     }
 }
 
-/// What is to be said of an incarnation before it is read.
+/// Returns the report of an incarnation before it is read.
 pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
     IncarnationReport {
         dir: dir.display().to_string(),
@@ -113,10 +114,10 @@ pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
     }
 }
 
-/// What an analysis refers to.
+/// The reference in an analysis.
 pub(super) struct AnalysisRef {
     pub(super) seq: u64,
-    /// The log of the admission; none when it is the same.
+    /// The log of the admission; `None` when it is the same log.
     pub(super) incarnation: Option<Ulid>,
     pub(super) admission: u64,
     pub(super) exchange: String,
@@ -140,7 +141,7 @@ impl AnalysisRef {
     }
 }
 
-/// Reads a note, and checks its signature if there is a key to do it with; then also who of its line signed.
+/// Reads a note. With a key, also verifies its signature and returns which key of the lineage signed it.
 pub(super) fn verify_note(
     note: &str,
     key: Option<&VerifyingKey>,

@@ -1,14 +1,14 @@
-//! What `fsck` checks, and by which keys.
+//! The scope of an `fsck` run, and the keys that it uses.
 
 use crate::ShredKeys;
 use proofgate_ledger::VerifyingKey;
 
-/// Whose signatures are checked.
+/// The keys for checking signatures and salts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FsckKeys<'k> {
     /// The ledger's key.
     pub ledger: Option<&'k VerifyingKey>,
-    /// The key of whoever may remove logs.
+    /// The key of the retention job, which may remove logs.
     pub retention: Option<&'k VerifyingKey>,
     /// The keys of tenants, for salts that need one.
     pub shred: Option<&'k ShredKeys>,
@@ -23,12 +23,12 @@ impl<'k> From<Option<&'k VerifyingKey>> for FsckKeys<'k> {
     }
 }
 
-/// What is checked.
+/// What an `fsck` run checks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Ledger,
-    /// A copy that leaves out what a mirror does.
+    /// A copy without what a mirror leaves out.
     Mirror,
-    /// One log of a ledger that is to be mirrored.
+    /// One log of a ledger, before it is mirrored.
     SingleLog,
 }

@@ -1,4 +1,4 @@
-//! What the retention job signed of shred keys that were destroyed, and whether they are.
+//! Checks the destruction of shred keys that the retention job signed.
 
 use super::scope::FsckKeys;
 use crate::key_destructions::{self, DestroyedKeys, KEY_DESTRUCTIONS_DIR};
@@ -6,13 +6,13 @@ use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
-/// A file that stands among the destructions and is none, is not by the retention key, or of another ledger.
+/// Finding code: a file among the key destructions is invalid, not signed by the retention key, or of another ledger.
 const KEY_DESTRUCTION_REFUSED: &str = "key_destruction_refused";
-/// A destruction was signed, and the key is still there.
+/// Finding code: a destruction was signed, but the key still exists.
 const KEY_DESTRUCTION_UNFINISHED: &str = "key_destruction_unfinished";
 
-/// Reads the destructions that the retention job signed; none without the retention key and the ledger's, or where
-/// salts are not `wanted`.
+/// Reads the destructions that the retention job signed; returns none without the ledger key and the retention key, or
+/// when salts are not `wanted`.
 pub(super) fn read(
     storage: &dyn ReadStorage,
     ledger: &Path,

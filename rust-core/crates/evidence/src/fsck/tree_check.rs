@@ -1,4 +1,4 @@
-//! The `tree` file against the records.
+//! Checks the `tree` file against the records.
 
 use crate::report::TreeState;
 use crate::tree_file::{NODE_LEN, TREE_FILE};
@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Compares a tree file with the nodes of the records as they pass.
+/// Compares a tree file with the nodes of the records as they are read.
 pub(super) struct TreeCheck {
     path: PathBuf,
     file: Option<Arc<dyn ReadFile>>,
@@ -20,7 +20,7 @@ pub(super) struct TreeCheck {
 }
 
 impl TreeCheck {
-    /// There is no tree file to be looked for.
+    /// Creates the check for a log that has no tree file by design.
     pub(super) fn without_file() -> Self {
         Self {
             path: PathBuf::new(),
@@ -52,7 +52,7 @@ impl TreeCheck {
         })
     }
 
-    /// Pushes a leaf and compares the nodes it makes; returns the position of the first wrong one.
+    /// Pushes a leaf and compares the nodes it completes; returns the position of the first wrong one.
     pub(super) fn push(&mut self, mmr: &mut Mmr, leaf: Hash) -> Result<Option<u64>, EvidenceError> {
         let mut wrong = Ok(None);
         mmr.push(leaf, &mut |node| match self.matches_stored(&node) {

@@ -1,4 +1,4 @@
-//! What cannot be read is told, and everything else is checked.
+//! Reports what cannot be read, and checks everything else.
 
 use super::scan::scan;
 use super::scanned::{Head, ScannedLog, empty_report};
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// A file or folder cannot be read.
+/// Finding code: a file or directory cannot be read.
 const UNREADABLE: &str = "unreadable";
 
-/// What is to be said of a read that failed.
+/// Returns the finding for a failed read.
 ///
 /// # Errors
-/// What is none: what was asked for cannot be.
+/// The given error, when it is no finding: the check itself failed.
 pub(super) fn unreadable_finding(error: EvidenceError, besides: &str) -> Result<Finding, EvidenceError> {
     let (path, offset) = match &error {
         EvidenceError::Io { path, .. } => (path, 0),
@@ -37,14 +37,14 @@ pub(super) fn unreadable_finding(error: EvidenceError, besides: &str) -> Result<
     })
 }
 
-/// A log as far as it can be read.
+/// The result of checking a log, as far as it can be read.
 pub(super) enum LogScan {
     Readable(Box<ScannedLog>),
-    /// A segment of it, or its directory, cannot be read.
+    /// A segment of the log, or its directory, cannot be read.
     Unreadable(Box<IncarnationReport>),
 }
 
-/// Checks a log as [`scan`] does. A file beside its records that cannot be read is told, and counts as one that is not there.
+/// Checks a log as [`scan`] does. Another file of the log that cannot be read is reported, and treated as missing.
 pub(super) fn scan_readable(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -81,14 +81,14 @@ pub(super) fn scan_readable(
     }
 }
 
-/// A storage in which some files are not there.
+/// A storage that hides some files.
 struct HidingStorage<'s> {
     storage: &'s dyn ReadStorage,
     hidden: Vec<PathBuf>,
 }
 
 impl HidingStorage<'_> {
-    /// Whether a file of a log is none of its records, and was not hidden before.
+    /// Returns whether a file of a log holds no records and is not hidden yet.
     fn can_hide(&self, dir: &Path, path: &Path) -> bool {
         let name = path.strip_prefix(dir).ok().and_then(Path::to_str);
         name.is_some_and(|name| !name.is_empty() && SegmentName::parse(name).is_none())
