@@ -1,4 +1,5 @@
-//! Makes a ledger of many exchanges of several tenants, models and days, and tells how fast they are made rows of.
+//! Creates a ledger of many exchanges with several tenants, models and days, and measures how fast they are turned into
+//! rows.
 //!
 //! ```text
 //! index_speed make DIR --exchanges N [--days D] [--from DAY] [--shard S]
@@ -29,9 +30,9 @@ const START: u64 = 1_735_689_600_000_000;
 const DAY: u64 = 86_400_000_000;
 const TENANTS: u64 = 50;
 const MODELS: u64 = 12;
-/// One exchange in so many has a rule or a model that no other has, or costs as much as no other does.
+/// One exchange in this many has a unique rule or model, or the highest cost.
 const RARE: u64 = 200_000;
-/// Nanodollars.
+/// The highest cost, in nanodollars.
 const DEAR: u64 = 50_000_000_000;
 /// Exchanges in flight at any time.
 const IN_FLIGHT: usize = 64;

@@ -1,49 +1,50 @@
-//! What the analysis of answers found, as an index keeps it.
+//! Results of the analysis of answers, as an index stores them.
 
 use crate::exchange::{RequestId, to_index_number, to_index_time};
 use crate::names::TextInterner;
 use proofgate_ledger::record::{AnalysedFeature, Analysis};
 
-/// What one record of the analysis says: of a window of answers, or of one answer that was flagged. Numbers of texts and
-/// lists are those of its day in the batch; those of the record are integers in the units of the record.
+/// One analysis record: about a window of answers, or about one answer that was flagged. Text and list numbers refer to
+/// the batch's day; other numbers are integers in the units of the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalysisRow {
     /// When it was recorded, in unix microseconds.
     pub ts: i64,
     /// Number of the record in its log.
     pub seq: i64,
-    /// The exchange that it was found with.
+    /// The exchange in which it was found.
     pub exchange: RequestId,
-    /// Whose answers, a text.
+    /// The tenant of the answers, a text.
     pub tenant: u32,
-    /// The model that was asked for, a text.
+    /// The requested model, a text.
     pub model: u32,
-    /// A list: the flags of an answer, or the features of a window that differ.
+    /// A list: the flags of an answer, or the features in which a window differs.
     pub findings: Option<u32>,
-    /// Mean entropy of tokens, in thousandths of a bit.
+    /// Mean entropy per token, in thousandths of a bit.
     pub entropy: Option<i64>,
-    /// Share of repeated groups of words, in thousandths.
+    /// Proportion of repeated word groups, in thousandths.
     pub repetition: Option<i64>,
-    /// Of an answer: the share of its longest stretch of one block, in thousandths.
+    /// For an answer: proportion of its longest run of one block, in thousandths.
     pub stretch: Option<i64>,
-    /// What only a window has.
+    /// Fields that only a window has.
     pub window: Option<AnalysisWindow>,
 }
 
-/// The numbers that only a window of answers has.
+/// The fields that only a window of answers has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnalysisWindow {
-    /// Which one it is of its tenant and model since the worker started, from 1.
+    /// Number of the window for its tenant and model since the worker started, from 1.
     pub number: i64,
-    /// Answers in it.
+    /// Number of answers in it.
     pub answers: i64,
     /// Mean length in thousandths of a token.
     pub length: Option<i64>,
-    /// Share of refusals, in thousandths.
+    /// Proportion of refusals, in thousandths.
     pub refusal: i64,
-    /// Share of answers that ended for their length, in thousandths.
+    /// Proportion of answers that were cut off at the length limit, in thousandths.
     pub cut: i64,
-    /// Each feature against the reference, as the record has it, as a JSON list; empty where the window became that.
+    /// The test of each feature against the reference, as in the record, as a JSON list; empty if the window became the
+    /// reference.
     pub tests: String,
 }
 
@@ -81,7 +82,7 @@ impl AnalysisRow {
 }
 
 fn tests_json(tests: &[AnalysedFeature<'_>]) -> String {
-    // Texts and numbers are always JSON.
+    // Texts and numbers always serialize to JSON.
     serde_json::to_string(tests).unwrap_or_else(|_| "[]".to_owned())
 }
 

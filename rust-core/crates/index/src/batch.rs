@@ -1,4 +1,4 @@
-//! Joins the records of a stretch of one log to exchanges.
+//! Builds exchanges from a range of one log's records.
 
 use crate::analysed::AnalysisRow;
 use crate::exchange::{
@@ -12,7 +12,7 @@ use proofgate_ledger::record::{self, Admission, Completion, PolicyNote, Record, 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-/// The exchanges of a day in a batch, and what the analysis of answers found on it.
+/// The exchanges of a day in a batch, and the analyses recorded on that day.
 #[derive(Clone, Debug, Default)]
 pub struct Day {
     interner: TextInterner,
@@ -22,48 +22,48 @@ pub struct Day {
     pub analyses: Vec<AnalysisRow>,
 }
 
-/// Since when a configuration is in force in a log, and the SHA-256 under which it is archived.
+/// When a configuration came into force in a log, and the SHA-256 under which it is archived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigurationChange {
-    /// Unix microseconds.
+    /// Time in unix microseconds.
     pub ts: i64,
-    /// Of what the configuration's file says.
+    /// Digest of the content of the configuration file.
     pub digest: Hash,
 }
 
 impl Day {
-    /// The texts that they name, by number.
+    /// Returns the texts of the day; the index is the text's number.
     #[must_use]
     pub fn texts(&self) -> &[String] {
         self.interner.texts()
     }
 
-    /// The lists of texts that they name, by number.
+    /// Returns the lists of texts of the day; the index is the list's number.
     #[must_use]
     pub fn lists(&self) -> &[Vec<u32>] {
         self.interner.lists()
     }
 }
 
-/// What a stretch of a log says.
+/// The content of a range of a log.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The place behind it.
+    /// The position after it.
     pub cursor: LogCursor,
-    /// The exchanges that begin in it, by the days since 1970-01-01 (UTC) at which they do.
+    /// The exchanges that begin in it, by the day on which they do, counted from 1970-01-01 (UTC).
     pub days: BTreeMap<i64, Day>,
-    /// What it says of others, in the order of the records.
+    /// Records about other exchanges, in the order of the log.
     pub late_records: Vec<LateRecord>,
-    /// Its last record is a seal.
+    /// Whether its last record is a seal.
     pub sealed: bool,
-    /// With how many records other logs ended, as it says: incarnation and number.
+    /// The final sizes of other logs that it states: incarnation and number of records.
     pub ended_logs: Vec<(String, u64)>,
-    /// The configuration that it tells of last; none where it tells of none, and the one before goes on.
+    /// The last configuration change in it; `None` if the configuration stays the same.
     pub configuration: Option<ConfigurationChange>,
 }
 
 impl Batch {
-    /// The admissions in it that have no end in it: number and time.
+    /// Returns the number and time of each admission in it that has no end in it.
     pub fn open_admissions(&self) -> impl Iterator<Item = (i64, i64)> {
         let exchanges = self.days.values().flat_map(|day| &day.exchanges);
         exchanges
@@ -72,11 +72,11 @@ impl Batch {
     }
 }
 
-/// Takes the records of a batch one by one.
+/// Builds a batch, record by record.
 #[derive(Debug, Default)]
 pub(crate) struct BatchBuilder {
     days: BTreeMap<i64, Day>,
-    /// Where the admissions that have no end yet stand, by number.
+    /// Positions of the admissions that have no end yet, by number.
     open_positions: HashMap<u64, (i64, usize)>,
     late_records: Vec<LateRecord>,
     sealed: bool,
@@ -85,10 +85,10 @@ pub(crate) struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Takes a record. What this version does not know, or what belongs to no exchange, adds nothing.
+    /// Processes a record. A record that this version does not know, or that belongs to no exchange, adds nothing.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with it.
     pub(crate) fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
         let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
         if record.seq() != seq {
@@ -196,7 +196,7 @@ impl BatchBuilder {
         of.exchanges.push(exchange);
     }
 
-    /// The exchange of this batch that an admission of this log began, if it is of this id and has no end.
+    /// Returns the exchange of this batch that an admission of this log started, if it has this id and no end.
     fn find_started(
         &mut self,
         incarnation: Option<&Cow<'_, str>>,
@@ -334,7 +334,7 @@ impl BatchBuilder {
             bytes: None,
             duration: None,
         };
-        // Files and batches have none.
+        // Requests for files and batches have no model.
         let model = rejection.model.as_ref().filter(|model| !model.is_empty());
         let model = model.map(|model| names.intern_text(model));
         let said = rejection.attribution.as_ref();

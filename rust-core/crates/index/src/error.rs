@@ -1,13 +1,13 @@
-//! Why the records of a log cannot be made rows of.
+//! Errors of reading a log into rows.
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
 
-/// Why a log cannot be read on. What was handed out of it before stays right.
+/// Why a log cannot be read further. What was returned before stays valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The records do not lead to the root that was signed, or do not reach the signed size.
+    /// The records do not lead to the signed root, or do not reach the signed size.
     #[error("{origin}: {reason}")]
     Inconsistent {
         /// The log.
@@ -15,7 +15,7 @@ pub enum IndexError {
         /// What contradicts what.
         reason: String,
     },
-    /// The directory is another log's than the checkpoint.
+    /// The directory belongs to another log than the checkpoint.
     #[error("the checkpoint is for {signed}, but {directory} is not the directory of that log")]
     WrongLog {
         /// The log of the checkpoint.
@@ -23,7 +23,7 @@ pub enum IndexError {
         /// The directory.
         directory: String,
     },
-    /// The place to go on from is none.
+    /// The cursor to resume from is invalid.
     #[error("the position to resume from is not valid: {0}")]
     InvalidCursor(&'static str),
     /// A checkpoint or a key was refused.

@@ -1,15 +1,15 @@
-//! What is known of one exchange, as the records say.
+//! The row of one exchange, built from its records.
 
 use crate::names::TextInterner;
 use proofgate_ledger::record::{Attribution, Completion, Outcome, PolicyNote};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Times behind the year 9999 stand at its end: no calendar has them.
+/// Largest time, the end of the year 9999: later times are set to it, as no calendar has them.
 const MAX_TIME: i64 = 253_402_300_799_999_999;
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// What became of an exchange under the rules, in the order of how much they did.
+/// The outcome of an exchange under the rules, in ascending order of their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "u8")]
 #[repr(u8)]
@@ -55,7 +55,7 @@ impl Verdict {
 /// A request id: the gateway's own in 16 bytes, any other as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestId {
-    /// What stands behind `req_`, 32 lower-case hexadecimal digits.
+    /// The 32 lower-case hexadecimal digits after `req_`, decoded.
     Gateway([u8; 16]),
     /// Any other.
     Other(String),
@@ -83,7 +83,7 @@ impl From<&str> for RequestId {
     }
 }
 
-/// One exchange. Numbers of texts and lists are those of its day in the batch; times are unix microseconds.
+/// One exchange. Text and list numbers refer to the batch's day; times are unix microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// When it was admitted or refused.
@@ -94,46 +94,46 @@ pub struct Exchange {
     pub id: RequestId,
     /// Its tenant, as far as it is known.
     pub tenant: Option<u32>,
-    /// Which one of its tenant's admitted and denied requests in this log it is; none of another refusal.
+    /// Sequence number among its tenant's admitted and denied requests in this log; `None` for other refusals.
     pub tenant_seq: Option<i64>,
-    /// The key's id.
+    /// The key's id, a text.
     pub key: Option<u32>,
-    /// What the configuration called the key, where the record has it: a text.
+    /// The name of the key in the configuration, if the record has it: a text.
     pub key_name: Option<u32>,
-    /// Model asked for; none where there is none.
+    /// The requested model, a text; `None` if there is none.
     pub model: Option<u32>,
-    /// A list: the providers that it was sent to, in that order.
+    /// A list: the providers that it was sent to, in order.
     pub providers: Option<u32>,
-    /// Endpoint.
+    /// The endpoint, a text.
     pub endpoint: Option<u32>,
-    /// What became of it under the rules.
+    /// Its outcome under the rules.
     pub verdict: Verdict,
-    /// A list: the rules that matched, in the request or the answer, by name.
+    /// A list: the names of the rules that matched in the request or the answer.
     pub rules: Option<u32>,
-    /// Bytes of the request's body.
+    /// Size of the request's body in bytes.
     pub bytes: i64,
-    /// What its client says of its session and its end user.
+    /// What its client states about its session and its end user.
     pub attribution: AttributionRow,
-    /// The address that its client connected from, where the record has it: a text.
+    /// The address that its client connected from, if the record has it: a text.
     pub client_address: Option<u32>,
-    /// Attempts after the first, of those in this batch.
+    /// Attempts after the first, as far as they are in this batch.
     pub attempts: Vec<Attempt>,
-    /// How it ended, if it has in this batch.
+    /// Its end, if it is in this batch.
     pub end: Option<ExchangeEnd>,
 }
 
-/// What a client says of its session and its end user: texts, but for the trace.
+/// What a client states about its session and its end user; all fields but the trace id are texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttributionRow {
     /// The session.
     pub session: Option<u32>,
     /// The end user's pseudonym, in hex.
     pub end_user: Option<u32>,
-    /// The end user's name, where the record has it.
+    /// The end user's name, if the record has it.
     pub end_user_name: Option<u32>,
-    /// The agent that asks.
+    /// The agent that sends the request.
     pub agent: Option<u32>,
-    /// The agent that began it.
+    /// The agent that started that agent.
     pub parent_agent: Option<u32>,
     /// The trace's id.
     pub trace_id: Option<[u8; 16]>,
@@ -153,7 +153,7 @@ impl AttributionRow {
     }
 }
 
-/// One more attempt of an exchange.
+/// A further attempt of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Number of the record.
@@ -169,39 +169,39 @@ pub struct Attempt {
 pub struct ExchangeEnd {
     /// Number of the record.
     pub seq: i64,
-    /// Status that the client was sent; none where nobody knows.
+    /// Status that was sent to the client; `None` when it is unknown.
     pub status: Option<u16>,
     /// The outcome, `aborted`, or the code of a refusal: a text.
     pub outcome: u32,
-    /// Tokens of the prompt, where the provider told them.
+    /// Number of prompt tokens, if the provider reported it.
     pub prompt_tokens: Option<i64>,
-    /// Tokens of the answer.
+    /// Number of completion tokens, if the provider reported it.
     pub completion_tokens: Option<i64>,
-    /// Cost in nanodollars, where it is known.
+    /// Cost in nanodollars, if it is known.
     pub cost: Option<i64>,
-    /// Bytes of the answer's body.
+    /// Size of the answer's body in bytes.
     pub bytes: Option<i64>,
     /// Microseconds from admission to end.
     pub duration: Option<i64>,
 }
 
-/// What a record adds to an exchange that was admitted before the batch, or in another log.
+/// A record about an exchange that was admitted before the batch, or in another log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LateRecord {
-    /// The log that admitted it; none when it is the same.
+    /// The log that admitted it; `None` when it is the same log.
     pub incarnation: Option<String>,
-    /// Number of the admission there.
+    /// Number of the admission in that log.
     pub admission: i64,
     /// Request id.
     pub id: String,
-    /// Number of the record that says so.
+    /// Number of this record.
     pub seq: i64,
-    /// What it says.
+    /// The content of this record.
     #[serde(flatten)]
     pub kind: LateKind,
 }
 
-/// What a late record says.
+/// The content of a late record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(
@@ -226,17 +226,17 @@ pub enum LateKind {
     },
 }
 
-/// A number of a record, as an index keeps it: what is larger than any there can be stands at the most.
+/// Converts a record number for an index; a number above the largest possible one is set to that.
 pub(crate) fn to_index_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A time of a record.
+/// Converts the time of a record.
 pub(crate) fn to_index_time(micros: u64) -> i64 {
     to_index_number(micros).min(MAX_TIME)
 }
 
-/// The days between 1970-01-01 and a time, UTC.
+/// Returns the number of days between 1970-01-01 (UTC) and a time.
 pub(crate) fn day_number(ts: i64) -> i64 {
     ts.div_euclid(DAY_MICROS)
 }

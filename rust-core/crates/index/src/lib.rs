@@ -1,16 +1,16 @@
-//! Exchanges as rows, out of the signed records of logs: what an index of a ledger is made of.
+//! Turns the signed records of logs into rows of exchanges, from which an index of a ledger is built.
 //!
 //! | what | where |
 //! |---|---|
-//! | which logs have been signed further than is known | `signed` |
-//! | reading one of them on, in batches, none of which goes beyond what was signed | `reader`, `place` |
-//! | the records of one exchange as one row | `batch`, `exchange`, `names` |
-//! | what each minute holds | `minutes` |
-//! | what the analysis of answers found | `analysed` |
+//! | logs that are signed beyond the known size | `signed` |
+//! | reading a log in batches, never beyond what was signed | `reader`, `place` |
+//! | one row from the records of one exchange | `batch`, `exchange`, `names` |
+//! | the values in each minute | `minutes` |
+//! | the results of answer analysis | `analysed` |
 //!
-//! Only what a verified checkpoint covers is handed out: a batch ends where the log's root is known to lead to the signed
-//! one. The volume is only read. Whoever keeps the rows keeps the [`LogCursor`] of the batch with them, or after them, and goes
-//! on from there.
+//! Only records that a verified checkpoint covers are returned: a batch ends at a size whose root is proven to lead to
+//! the signed one. The volume is only read. The caller stores the [`LogCursor`] of a batch with its rows, or after them,
+//! and resumes from there.
 #![forbid(unsafe_code)]
 
 mod analysed;

@@ -1,5 +1,4 @@
-//! What each minute of a day holds, and each hour of a tenant, so that a question passes over the times that have nothing
-//! for it.
+//! The values in each minute of a day, and in each hour of a tenant, so that a query skips the times without a match.
 
 use crate::batch::Day;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,39 +6,40 @@ use std::collections::{BTreeMap, BTreeSet};
 const MINUTE_MICROS: i64 = 60_000_000;
 const HOUR_MICROS: i64 = 60 * MINUTE_MICROS;
 
-/// A column of an exchange whose values are known by minute, and but for the key by a tenant's hour. An index has the number.
+/// A column of an exchange whose values are indexed by minute and, except for the key's id, by a tenant's hour. An index
+/// stores the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum IndexedColumn {
     /// The id of the API key, a text.
     Key = 0,
-    /// The model that was asked for, a text.
+    /// The requested model, a text.
     Model = 1,
     /// The providers that it was sent to, a list.
     Providers = 2,
-    /// How it ended, a text.
+    /// Its outcome, a text.
     Outcome = 3,
     /// The rules that matched, a list.
     Rules = 4,
-    /// What the configuration called the API key, a text.
+    /// The name of the API key in the configuration, a text.
     KeyName = 5,
 }
 
-/// What the minutes of a day hold, and its tenants' hours, each numbered from 1970-01-01 (UTC).
+/// The values in the minutes of a day and in its tenants' hours, both numbered from 1970-01-01 (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MinuteIndex {
-    /// A column, the number of a text or list of the day, and a minute with an exchange that has it there.
+    /// Entries of a column, the number of a text or list of the day, and a minute with an exchange that has this value.
     pub values: BTreeSet<(IndexedColumn, u32, i64)>,
-    /// The most that an exchange of a minute cost, in nanodollars, where a cost is known.
+    /// The highest cost of an exchange in a minute, in nanodollars, if any cost is known.
     pub max_costs: BTreeMap<i64, i64>,
-    /// The number of a tenant, and as in `held` what it has in an hour. Keys are left out: a key has one tenant.
+    /// As `values`, for the number of a tenant and an hour. Keys are left out: a key has one tenant.
     pub tenant_values: BTreeSet<(u32, IndexedColumn, u32, i64)>,
-    /// As in `costs`, for a tenant and an hour.
+    /// As `max_costs`, for a tenant and an hour.
     pub tenant_max_costs: BTreeMap<(u32, i64), i64>,
 }
 
 impl Day {
-    /// What its minutes hold, and its tenants' hours.
+    /// Returns the values in its minutes and in its tenants' hours.
     #[must_use]
     pub fn minute_index(&self) -> MinuteIndex {
         let mut minutes = MinuteIndex::default();

@@ -1,8 +1,8 @@
-//! Texts and lists of texts, each once, with a number.
+//! Interns texts and lists of texts: each is stored once and has a number.
 
 use std::collections::HashMap;
 
-/// The texts that the rows of a day name, and the lists of them.
+/// The texts and lists of texts that the rows of a day refer to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextInterner {
     texts: HashMap<String, u32>,
@@ -12,7 +12,7 @@ pub(crate) struct TextInterner {
 }
 
 impl TextInterner {
-    /// The number of a text.
+    /// Returns the number of a text.
     pub(crate) fn intern_text(&mut self, text: &str) -> u32 {
         if let Some(number) = self.texts.get(text) {
             return *number;
@@ -23,7 +23,7 @@ impl TextInterner {
         number
     }
 
-    /// The number of a list of texts; `None` for an empty one.
+    /// Returns the number of a list of texts; `None` for an empty list.
     pub(crate) fn intern_list(&mut self, texts: &[u32]) -> Option<u32> {
         if texts.is_empty() {
             return None;
@@ -37,7 +37,7 @@ impl TextInterner {
         Some(number)
     }
 
-    /// A list of names, in their order, each once, as a list.
+    /// Returns the number of a list of names, in their order and without duplicates.
     pub(crate) fn intern_unique<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Option<u32> {
         let mut names: Vec<&str> = names.collect();
         names.sort_unstable();
@@ -46,7 +46,7 @@ impl TextInterner {
         self.intern_list(&texts)
     }
 
-    /// The names of a list.
+    /// Returns the names in a list.
     pub(crate) fn list_texts(&self, list: Option<u32>) -> impl Iterator<Item = &str> {
         let texts = list.map_or(&[][..], |list| &self.ordered_lists[list as usize][..]);
         texts

@@ -1,12 +1,12 @@
-//! A place between two records of a log, and what the records before it come to.
+//! A position between two records of a log, with the state of the records before it.
 
 use crate::IndexError;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_evidence::log_reader::ResumePosition;
 use proofgate_ledger::{Hash, Mmr};
 
-/// Where a reading of a log stands. Its text is one line: records, segment, offset and chain in decimal, and the peaks of
-/// the range in base64, the oldest first.
+/// The position of a reader in a log. Its text is one line: records, segment, offset and chain in decimal, and the peaks
+/// of the range in base64, oldest first.
 #[derive(Clone, Debug)]
 pub struct LogCursor {
     pub(crate) mmr: Mmr,
@@ -14,13 +14,13 @@ pub struct LogCursor {
 }
 
 impl LogCursor {
-    /// The records before it.
+    /// Returns the number of records before it.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.mmr.size()
     }
 
-    /// Its text.
+    /// Returns its text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let ResumePosition {
@@ -33,7 +33,7 @@ impl LogCursor {
         format!("{seq} {segment} {offset} {chain} {peaks}")
     }
 
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
     /// [`IndexError::InvalidCursor`] for anything that [`Self::to_text`] would not write.

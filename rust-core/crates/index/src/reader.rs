@@ -1,9 +1,9 @@
-//! Reads a log on from where it was left, in batches, up to a checkpoint and never beyond it.
+//! Reads a log in batches from a cursor, up to a checkpoint and never beyond it.
 //!
-//! The checkpoint signs one root, that of all records that it covers. A batch ends before: what it ends with is compared
-//! with the signed root by the proof of consistency that the log's `tree` holds (RFC 9162 section 2.1.4). That file is
-//! derived and may be missing or wrong; then everything up to the checkpoint is hashed once before the next batch is
-//! handed out, and the roots on the way are kept.
+//! The checkpoint signs only the root of all records that it covers. A batch ends earlier, so its root is compared with
+//! the signed root by a consistency proof from the log's `tree` (RFC 9162 section 2.1.4). That file is derived and may be
+//! missing or wrong; then everything up to the checkpoint is hashed once before the next batch is returned, and the roots
+//! on the way are kept.
 
 use crate::IndexError;
 use crate::batch::{Batch, BatchBuilder};
@@ -18,12 +18,12 @@ use proofgate_ledger::{
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// How much one batch holds at most.
+/// Largest size of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// Records.
+    /// Number of records.
     pub records: u64,
-    /// Bytes of their payloads, except for the last one.
+    /// Size of their payloads in bytes, not counting the last record.
     pub bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl BatchLimits {
     }
 }
 
-/// A reading of one log.
+/// A reader of one log.
 pub struct BatchReader<'s> {
     storage: &'s dyn ReadStorage,
     dir: PathBuf,
@@ -51,16 +51,16 @@ pub struct BatchReader<'s> {
     limits: BatchLimits,
     log: LogReader<'s>,
     mmr: Mmr,
-    /// Sizes at which batches end and the roots there, of a log whose tree does not tell them.
+    /// Batch ends and their roots, for a log whose tree file does not provide them.
     roots: VecDeque<(u64, Hash)>,
 }
 
 impl<'s> BatchReader<'s> {
-    /// Goes on from a place, or begins, with the log in `dir` up to the checkpoint in `note`.
+    /// Opens the log in `dir` up to the checkpoint in `note`, at a cursor or at the beginning.
     ///
     /// # Errors
-    /// [`IndexError::Ledger`] when `key` did not sign the note; [`IndexError::WrongLog`]; [`IndexError::Inconsistent`] when
-    /// the log's files do not hold the place; [`IndexError::Evidence`].
+    /// [`IndexError::Ledger`] when `key` did not sign the note; [`IndexError::WrongLog`]; [`IndexError::Inconsistent`]
+    /// when the log's files do not contain the cursor's position; [`IndexError::Evidence`].
     pub fn open(
         storage: &'s dyn ReadStorage,
         dir: &Path,
@@ -100,22 +100,22 @@ impl<'s> BatchReader<'s> {
         Ok(reader)
     }
 
-    /// The log.
+    /// Returns the origin of the log.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.checkpoint.origin
     }
 
-    /// Records under the checkpoint.
+    /// Returns the number of records under the checkpoint.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.checkpoint.size
     }
 
-    /// The next batch; `None` at the checkpoint. After an error nothing more is to be read here.
+    /// Returns the next batch; `None` at the checkpoint. After an error, the reader must not be used again.
     ///
     /// # Errors
-    /// [`IndexError::Inconsistent`] when the records do not lead to what was signed, or are no records of this log;
+    /// [`IndexError::Inconsistent`] when the records do not lead to the signed root, or are not records of this log;
     /// [`IndexError::Evidence`] when they cannot be read.
     #[expect(
         clippy::should_implement_trait,
@@ -127,11 +127,11 @@ impl<'s> BatchReader<'s> {
         Ok(place.map(|place| batch.finish(place)))
     }
 
-    /// Gives the records of the next stretch to `take`, each with its number, and returns the place behind it; `None` at the
-    /// checkpoint. What was taken is to be believed once this has returned without an error, and not before.
+    /// Passes the records of the next batch to `take`, each with its number, and returns the position after it; `None` at
+    /// the checkpoint. The records are verified only once this has returned without an error.
     ///
     /// # Errors
-    /// As for [`next`](BatchReader::next); what `take` says is wrong with a record contradicts the checkpoint.
+    /// As for [`next`](BatchReader::next); an error that `take` returns for a record contradicts the checkpoint.
     pub fn read_batch(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
@@ -162,7 +162,7 @@ impl<'s> BatchReader<'s> {
         Ok(Some(place))
     }
 
-    /// Requires that what was read so far leads to what was signed.
+    /// Requires that the records read so far lead to the signed root.
     fn require_signed(&mut self, place: &LogCursor) -> Result<(), IndexError> {
         let (size, root) = (self.mmr.size(), self.mmr.root());
         let unlike = || {
@@ -199,8 +199,8 @@ impl<'s> BatchReader<'s> {
         })
     }
 
-    /// Hashes what follows a place up to the checkpoint, and returns the roots at which batches will end. That it leads to
-    /// the signed root also shows that what stands before the place does.
+    /// Hashes the records from a position up to the checkpoint, and returns the roots at which batches will end. As they
+    /// lead to the signed root, the records before the position are verified too.
     fn read_ahead(&self, place: &LogCursor) -> Result<VecDeque<(u64, Hash)>, IndexError> {
         let mut log = self.open_log_at(place)?;
         let mut mmr = place.mmr.clone();
@@ -269,7 +269,7 @@ fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<StoredRec
     }
 }
 
-/// Requires that a log begins by saying that it is the one that was signed.
+/// Requires that a log's first record names the signed log.
 fn require_origin(payload: &[u8], signed: &Checkpoint) -> Result<(), IndexError> {
     let stated = match record::parse(payload) {
         Ok(record::Record::Open(open)) => format!("{}/{}/{}", open.ledger, open.shard, open.incarnation),

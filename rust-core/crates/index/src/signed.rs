@@ -1,4 +1,4 @@
-//! Which logs of a ledger have been signed, and how far: by themselves, or by a successor.
+//! Finds the logs of a ledger that have been signed, by themselves or by a successor, and how far.
 
 use crate::IndexError;
 use proofgate_evidence::layout::{Shard, shards};
@@ -8,7 +8,7 @@ use proofgate_ledger::{Checkpoint, LedgerError, VerifyingKey};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A log, with the newest checkpoint of it.
+/// A log with its newest checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedLog {
     /// Its directory.
@@ -17,9 +17,9 @@ pub struct SignedLog {
     pub note: String,
 }
 
-/// The logs under a ledger's directory that were signed beyond what is `known` of them (records, by origin), the oldest of
-/// each shard first, and what is wrong with the checkpoints of others, in words. A log that is known to have ended is
-/// passed over: its number is `u64::MAX`. So is one that was removed by right, which only the `keeping` key can tell.
+/// Returns the logs under a ledger's directory that are signed beyond their `known` size (records, by origin), oldest of
+/// each shard first; also describes what is wrong with the checkpoints of others. A log known to have ended, with the
+/// size `u64::MAX`, is skipped. So is a log that the retention job removed, which only the `keeping` key can verify.
 ///
 /// # Errors
 /// [`IndexError::Evidence`] when the directory cannot be listed.
@@ -57,8 +57,8 @@ pub fn signed_logs(
     Ok((logs, problems))
 }
 
-/// Whether the retention job has removed a log. A tombstone that is not by the retention key, or of which nobody can
-/// say whose it is, hides no log: it is what is wrong with it.
+/// Returns whether the retention job has removed a log. A tombstone that is not signed by the retention key, or cannot be
+/// verified, does not hide a log: it is a problem to report.
 fn was_removed(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -79,7 +79,7 @@ fn was_removed(
     }
 }
 
-/// The newest note of a log that covers more than `size` records.
+/// Returns the newest note of a log that covers more than `size` records.
 fn newest_note(
     storage: &dyn ReadStorage,
     shard: &Shard,
@@ -91,7 +91,7 @@ fn newest_note(
     let mut consider = |note: Option<String>| -> Result<(), String> {
         let Some(note) = note else { return Ok(()) };
         let wrong = |error: LedgerError| format!("its checkpoint is refused: {error} [{}]", error.code());
-        // Most are known: nothing is believed of them, so nothing has to be checked.
+        // The sizes of most notes are already known, so nothing has to be verified.
         let least = newest.as_ref().map_or(size, |(size, _)| *size);
         if Checkpoint::parse_unverified(&note).map_err(wrong)?.size <= least {
             return Ok(());
@@ -106,7 +106,7 @@ fn newest_note(
     let unread = |error: EvidenceError| error.to_string();
     let own = shard.dir.join(incarnation.to_string());
     consider(checkpoint_file::read(storage, &own).map_err(unread)?)?;
-    // A worker that was killed leaves its last records to its successor, who signs for them.
+    // A killed worker leaves its last records to its successor, which signs for them.
     let later = shard.incarnations.iter().filter(|later| **later > incarnation);
     for successor in later {
         let dir = shard.dir.join(successor.to_string());

@@ -1,32 +1,33 @@
-//! What the exchanges of a day add up to, by tenant and model and time, so that nobody who asks for a month adds them up.
+//! Sums over the exchanges of a day, by tenant, model and time, so that a query over a month does not add up every
+//! exchange.
 
 use crate::batch::Day;
 use crate::exchange::{Exchange, Verdict};
 use std::collections::BTreeMap;
 
-/// The shortest time that is added up, in microseconds.
+/// The time span of one sum, in microseconds.
 const SPAN_MICROS: i64 = 5 * 60_000_000;
 
 /// Sums over exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExchangeSums {
-    /// How many there are.
+    /// Number of exchanges.
     pub exchanges: i64,
-    /// Of these, how many were refused.
+    /// Number of refused ones.
     pub refused: i64,
-    /// Of these, how many answers were denied.
+    /// Number of those whose answer was denied.
     pub blocked: i64,
-    /// Of these, how many have no end.
+    /// Number of those without an end.
     pub open: i64,
-    /// Tokens of their prompts. Whatever a provider says of tokens is added: whole numbers would overflow.
+    /// Prompt tokens. A float, as any number that a provider reports is added and an integer could overflow.
     pub prompt_tokens: f64,
-    /// Tokens of their answers.
+    /// Completion tokens.
     pub completion_tokens: f64,
-    /// Nanodollars.
+    /// Cost in nanodollars.
     pub cost: f64,
-    /// How many were admitted and ended without a known cost.
+    /// Number of those that were admitted and ended without a known cost.
     pub unpriced: i64,
-    /// When the newest of those that were admitted was, in unix microseconds; `None` when none was.
+    /// Time of the newest admitted one, in unix microseconds; `None` when none was admitted.
     pub newest: Option<i64>,
 }
 
@@ -51,11 +52,11 @@ impl ExchangeSums {
     }
 }
 
-/// Five minutes, numbered from 1970-01-01 (UTC), and the numbers of a tenant and a model.
+/// Number of a five-minute span, counted from 1970-01-01 (UTC), and the numbers of a tenant and a model.
 pub type SumsKey = (i64, Option<u32>, Option<u32>);
 
 impl Day {
-    /// What its exchanges add up to.
+    /// Returns the sums over its exchanges.
     #[must_use]
     pub fn sums(&self) -> BTreeMap<SumsKey, ExchangeSums> {
         let mut sums: BTreeMap<SumsKey, ExchangeSums> = BTreeMap::new();
@@ -70,7 +71,7 @@ impl Day {
         sums
     }
 
-    /// The first and the last number of each tenant's requests among its exchanges.
+    /// Returns the first and the last request number of each tenant among its exchanges.
     #[must_use]
     pub fn request_number_ranges(&self) -> BTreeMap<u32, (i64, i64)> {
         let mut numbered = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is made of a log's records, and that nothing is made of what is not signed.
+//! The rows made from a log's records; unsigned records give none.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,7 +40,7 @@ fn read(disk: &SimulatedDisk, log: &SignedLog) -> Result<Vec<Batch>, IndexError>
     Ok(batches)
 }
 
-/// Admissions with the ends that batches give them, at once or later, by id.
+/// Joins admissions with their ends, whether in the same batch or a later one, by id.
 fn joined(batches: &[Batch]) -> BTreeMap<String, Vec<Option<i64>>> {
     let mut found: BTreeMap<i64, (String, Vec<Option<i64>>)> = BTreeMap::new();
     for batch in batches {
@@ -108,7 +108,7 @@ fn a_reading_goes_on_from_the_text_of_any_place() {
     let whole = read(&disk, log).unwrap();
     let mut place: Option<LogCursor> = None;
     let mut batches = Vec::new();
-    // A reader for each batch, as if the process was killed behind each.
+    // Use a new reader for each batch, as if the process was killed after each.
     while let Some(batch) = open(&disk, log, place.as_ref()).next().unwrap() {
         place = Some(LogCursor::parse(&batch.cursor.to_text()).unwrap());
         batches.push(batch);

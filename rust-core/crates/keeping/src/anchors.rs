@@ -1,4 +1,5 @@
-//! What the auditor's log has of this retention job's statements: where that is asked for, nothing is destroyed before.
+//! The retention job's statements that are in the auditor's log. Where anchoring is required, nothing is destroyed before
+//! its statement is there.
 
 use crate::RetentionError;
 use crate::reason::{RetentionReason, reason};
@@ -10,17 +11,17 @@ use proofgate_ledger::{HoldChange, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The SHA-256 of each statement that is in the auditor's log, in 64 lower-case hexadecimal digits; of tombstones, too.
-/// Whoever reads them has verified that log.
+/// The SHA-256 of each statement in the auditor's log, in 64 lower-case hexadecimal digits, tombstones included. The
+/// caller has verified that log.
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
     digests: BTreeSet<String>,
-    /// As files beside the shards are named.
+    /// The same digests as names of files beside the shards.
     file_names: BTreeSet<String>,
 }
 
 impl Anchors {
-    /// Those of these digests.
+    /// Creates the set from these digests.
     #[must_use]
     pub fn new(digests: BTreeSet<String>) -> Self {
         let names = digests
@@ -37,14 +38,14 @@ impl Anchors {
         self.digests.contains(&digest(note))
     }
 
-    /// Whether it has the statement in a file that is named by its digest.
+    /// Returns whether the statement in a file named by its digest is anchored.
     pub(crate) fn contains_file(&self, path: &Path) -> bool {
         let name = path.file_name().map(|name| name.to_string_lossy());
         name.is_some_and(|name| self.file_names.contains(&*name))
     }
 }
 
-/// Numbers of the holds whose release is stated at a path, and among `anchors`.
+/// Returns the numbers of the holds whose release is stated at a path and is among `anchors`.
 pub(crate) fn anchored_releases(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -58,7 +59,7 @@ pub(crate) fn anchored_releases(
     Ok(releases.map(|read| read.hold).collect())
 }
 
-/// Why what this note says is not carried out yet; `None` where there is none.
+/// Returns the reason why what this note states is not carried out yet; `None` when there is no note.
 pub(crate) fn not_anchored_reason(note: Option<&str>) -> RetentionReason {
     let text = "it is signed but not yet in the auditor's log: run this again";
     RetentionReason {

@@ -1,5 +1,5 @@
-//! Where exchanges ended that their log left open: in a later one. While nobody can read that one, a hold may touch what it
-//! holds of them.
+//! The later logs in which exchanges ended that their own log left open. While such a log cannot be read, a hold may
+//! apply to its records of these exchanges.
 
 use crate::hold::Hold;
 use crate::reason::{RetentionReason, reason};
@@ -9,26 +9,27 @@ use proofgate_evidence::rules::LogTracker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// What is known of a log that somebody has signed for.
+/// A log and what is known about it.
 pub(crate) struct SignedLog<'r> {
     pub(crate) incarnation: Ulid,
-    /// What it says; `None` where it was not read.
+    /// Its state; `None` when the log was not read.
     pub(crate) tracker: Option<&'r LogTracker>,
-    /// Nobody knows what it holds.
+    /// Whether its content is unknown.
     pub(crate) is_doubtful: bool,
 }
 
-/// The ends of exchanges in other logs than the one that admitted them.
+/// The ends of exchanges that are in another log than the admission.
 #[derive(Default)]
 pub(crate) struct ExchangeEnds {
-    /// The log of each, by the log and the number of the admission.
+    /// The log that holds each end, by the log and the number of the admission.
     ending_logs: BTreeMap<(Ulid, u64), Ulid>,
-    /// Logs of which nobody knows what they hold, or held.
+    /// Logs whose present or former content is unknown.
     doubtful: BTreeSet<Ulid>,
 }
 
 impl ExchangeEnds {
-    /// Of the logs of a shard, the oldest first. One that others name, and that is not among them, is in doubt.
+    /// Collects the ends from the logs of a shard, oldest first. A log that others name but that is missing counts as
+    /// unknown.
     pub(crate) fn from_logs<'r>(logs: impl Iterator<Item = SignedLog<'r>>) -> Self {
         let (mut ends, mut there, mut named) = (Self::default(), BTreeSet::new(), BTreeSet::new());
         for log in logs {
@@ -46,8 +47,8 @@ impl ExchangeEnds {
         ends
     }
 
-    /// Why exchanges that a log left open may be held: by their tenants and ids the holds can be about them, and before they
-    /// ended comes a log in doubt.
+    /// Returns the reasons why exchanges that a log left open may be held: a hold may apply to them by tenant and id, and
+    /// a log with unknown content comes before their end.
     pub(crate) fn hold_reasons<'h>(
         &self,
         of: Ulid,
@@ -82,7 +83,7 @@ impl ExchangeEnds {
     }
 }
 
-/// The other logs that one names: the one before it, those whose end it tells, and the one that goes on.
+/// Returns the other logs that a log names: its predecessor, those whose end it states, and its successor.
 pub(crate) fn referenced_logs(rules: &LogTracker) -> BTreeSet<Ulid> {
     let before = rules.opened().and_then(|opened| opened.predecessor);
     let before = before.map(|before| before.incarnation);

@@ -1,5 +1,5 @@
-//! Erasure: the salts of admissions are destroyed, so that their commitments tell nothing any more. What is to be destroyed
-//! is signed first: whatever cuts this short leaves an erasure that is not finished, and that is done again.
+//! Erasure: destroys the salts of admissions, so that their commitments reveal nothing any more. A statement of what will
+//! be destroyed is signed first: an interruption leaves an unfinished erasure, which the next run repeats.
 
 use crate::anchors::not_anchored_reason;
 use crate::ends::ExchangeEnds;
@@ -25,53 +25,53 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What is to be forgotten.
+/// What to erase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErasureTarget {
-    /// An exchange, by its request id.
+    /// One exchange, by its request id.
     Exchange(String),
     /// All exchanges of a tenant up to a time, in unix microseconds.
     Tenant {
         /// Its name.
         name: String,
-        /// The time; `None` for all so far.
+        /// The time; `None` for all exchanges so far.
         until: Option<u64>,
     },
 }
 
-/// What an erasure is made of.
+/// The inputs of an erasure.
 #[derive(Clone, Copy, Debug)]
 pub struct ErasureRequest<'p> {
     /// The ledger's directory.
     pub ledger: &'p Path,
     /// The ledger's key.
     pub key: &'p VerifyingKey,
-    /// The holds.
+    /// The retention job's state, with the holds.
     pub retention: &'p RetentionState,
-    /// What is to be forgotten.
+    /// What to erase.
     pub target: &'p ErasureTarget,
-    /// How long records must be kept; `None` where that was overridden.
+    /// How long records must be kept; `None` when that was overridden.
     pub policy: Option<&'p RetentionPolicy>,
-    /// Who asked for it, and why, for what is signed.
+    /// Who requested it and why, for the signed statement.
     pub justification: &'p Justification,
-    /// In unix microseconds.
+    /// The current time in unix microseconds.
     pub now: u64,
-    /// When `now` was, so that what is signed says when that was done; `None` for `now`.
+    /// The instant of `now`, so that statements carry the time of signing; `None` to use `now`.
     pub started_at: Option<Instant>,
 }
 
-/// What is to become of the salts in a log.
+/// What happens to the salts in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaltAction {
     /// They are destroyed.
     Erase,
-    /// They were before, as was signed.
+    /// They were already destroyed, as signed.
     AlreadyErased,
-    /// They stay.
+    /// They are retained.
     Retain(Vec<RetentionReason>),
 }
 
-/// A log that holds something of what is to be forgotten.
+/// A log with admissions to erase.
 #[derive(Clone, Debug)]
 pub struct PlannedErasure {
     /// Its directory.
@@ -80,22 +80,23 @@ pub struct PlannedErasure {
     pub shard: String,
     /// Its incarnation.
     pub incarnation: Ulid,
-    /// Its records.
+    /// Number of its records.
     pub records: u64,
-    /// Numbers of the admissions concerned. None where nobody knows which they are: such a log stays.
+    /// Numbers of the affected admissions. Empty when they are unknown: the salts of such a log are retained.
     pub admissions: Vec<u64>,
-    /// What is to become of their salts.
+    /// What happens to their salts.
     pub action: SaltAction,
-    /// What is signed; `None` where it was before.
+    /// The statement to sign; `None` when it was signed before.
     statement: Option<Erasure>,
-    /// What was signed of it before.
+    /// Statements that were signed for them before.
     signed_notes: Vec<String>,
 }
 
-/// Plans what is destroyed, by shard and age. Nothing is changed.
+/// Plans which salts are destroyed, by shard and age. Nothing is changed.
 ///
 /// # Errors
-/// [`RetentionError::InvalidRequest`] for an exchange that is not there; [`RetentionError::Wal`] when the ledger cannot be read.
+/// [`RetentionError::InvalidRequest`] for an exchange that does not exist; [`RetentionError::Wal`] when the ledger cannot
+/// be read.
 pub fn plan_erasure(
     storage: &dyn ReadStorage,
     retention_key: &VerifyingKey,
@@ -109,14 +110,14 @@ pub fn plan_erasure(
     let mut planned = Vec::new();
     for mut shard in shards(storage, request.ledger)? {
         if let Some(located) = &exchange {
-            // Its logs, and those behind them, which tell of their ends.
+            // The logs of the exchange, and the later ones, which state how it ended.
             let dirs = located.keys().filter(|dir| dir.parent() == Some(&shard.dir));
             let Some(first) = dirs.filter_map(|dir| incarnation_of(dir).ok()).min() else {
                 continue;
             };
             shard.incarnations.retain(|log| *log >= first);
         }
-        // Of an exchange, no other logs than those are asked for it.
+        // For a single exchange, no other logs are checked for it.
         let begin = |log: Ulid| match &exchange {
             None => Some(AffectedAdmissions::default()),
             Some(at) => at
@@ -151,11 +152,11 @@ pub fn plan_erasure(
     Ok(planned)
 }
 
-/// Plans, and destroys; what was cut short before is finished. Returns the plan as it was carried out.
+/// Plans and carries out an erasure; also finishes an interrupted one. Returns the plan as it was carried out.
 ///
 /// # Errors
-/// As [`plan_erasure`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state is not of this ledger and
-/// this key.
+/// As [`plan_erasure`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not
+/// belong to this ledger and this key.
 pub fn erase(
     storage: &dyn Storage,
     request: &ErasureRequest<'_>,
@@ -182,7 +183,7 @@ pub fn erase(
     Ok(planned)
 }
 
-/// Destroys what is planned of a log; or says why it stays.
+/// Carries out the plan for a log, or returns why its salts are retained.
 fn execute(
     storage: &dyn Storage,
     request: &ErasureRequest<'_>,
@@ -213,7 +214,8 @@ fn execute(
 
 type LocatedAdmissions = BTreeMap<PathBuf, BTreeSet<u64>>;
 
-/// Where the admissions of an exchange stand, or the record of a denied request. What nobody has signed is not taken for all that there is.
+/// Returns the admissions of an exchange, or the record of a denied request. Records without a valid signature are not
+/// taken as complete: everything is searched then.
 fn locate(
     storage: &dyn ReadStorage,
     request: &ErasureRequest<'_>,
@@ -245,22 +247,22 @@ fn locate(
     }
 }
 
-/// What a log holds of what is to be forgotten.
+/// The affected admissions of a log.
 #[derive(Default)]
 struct AffectedAdmissions {
-    /// In order, as they are the most of what is kept of a ledger at once.
+    /// In order. They are most of the memory that a plan uses.
     admissions: Vec<u64>,
-    /// Whose they are: all of them are of one tenant.
+    /// Their tenant: all of them belong to the same one.
     tenant: String,
-    /// The youngest of them that must still be kept, and for how many days.
+    /// The last of them that must still be kept, and for how many days.
     too_young: Option<(u64, u64)>,
-    /// One that is of the future.
+    /// An admission with a time in the future.
     future: Option<u64>,
     held_by: BTreeSet<u64>,
 }
 
 impl AffectedAdmissions {
-    /// Begins with the admissions that are known to be concerned.
+    /// Starts with the admissions that are known to be affected.
     fn from_admissions(wanted: &BTreeSet<u64>) -> Self {
         Self {
             admissions: wanted.iter().copied().collect(),
@@ -269,7 +271,7 @@ impl AffectedAdmissions {
     }
 
     fn add(&mut self, seq: u64) {
-        // A vector that doubles would keep as much again for nothing.
+        // Doubling the vector would waste as much memory again.
         if self.admissions.len() == self.admissions.capacity() {
             self.admissions.reserve_exact(self.admissions.len() / 8 + 64);
         }
@@ -280,7 +282,7 @@ impl AffectedAdmissions {
         self.admissions.binary_search(&admission).is_ok()
     }
 
-    /// Takes a record, which may be of an exchange that is concerned.
+    /// Processes a record, which may belong to an affected exchange.
     fn process(&mut self, seq: u64, record: &Record<'_>, request: &ErasureRequest<'_>, holds: &[&Hold]) {
         let committed = record.committed_request();
         if let (ErasureTarget::Tenant { name, until }, Some(committed)) = (request.target, committed)
@@ -320,7 +322,7 @@ impl AffectedAdmissions {
 }
 
 impl PlannedErasure {
-    /// Of a log, while nothing is known of its admissions.
+    /// Creates the entry of a log while its affected admissions are unknown.
     fn for_log(log: &Log, fate: SaltAction) -> Self {
         let records = match &log.presence {
             LogPresence::Removed(removed) => removed.tombstone.size,
@@ -340,7 +342,7 @@ impl PlannedErasure {
     }
 }
 
-/// What is to become of the salts in a log; `None` where it holds nothing that is concerned.
+/// Plans what happens to the salts in a log; `None` when the log has nothing to erase.
 fn plan_log(
     storage: &dyn ReadStorage,
     retention_key: &VerifyingKey,
@@ -365,7 +367,7 @@ fn plan_log(
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {
-        // Where nobody knows what a log held, it may have been that.
+        // If the content of a log is unknown, it may have held the exchange.
         let stays = !why.is_empty();
         return Ok(stays.then(|| PlannedErasure::for_log(log, SaltAction::Retain(why))));
     }
@@ -436,7 +438,7 @@ fn plan_log(
     }))
 }
 
-/// Why what is left of a removed log stays; `None` where nothing is left that tells anything.
+/// Returns why the leftover files of a removed log are retained; `None` when none of them reveals anything.
 fn leftover_reasons(retention: &RetentionState, removed: &RemovedLog) -> Option<Vec<RetentionReason>> {
     let tells = |name: &String| name == SALTS_FILE || name == PAYLOADS_FILE;
     if !removed.leftover_files.iter().any(tells) {
@@ -450,16 +452,16 @@ fn leftover_reasons(retention: &RetentionState, removed: &RemovedLog) -> Option<
     Some(if held.is_empty() { unfinished() } else { held })
 }
 
-/// What was done before.
+/// The state of an earlier erasure.
 #[derive(Default)]
 struct PriorErasure {
-    /// It was signed that these are erased.
+    /// Whether a statement of this erasure was signed.
     is_stated: bool,
-    /// The notes that say so.
+    /// The notes with that statement.
     signed_notes: Vec<String>,
-    /// Nothing is left of them.
+    /// Whether the salts and bodies are destroyed.
     is_zeroed: bool,
-    /// No more can be signed of the log.
+    /// Whether the log's file of statements is full.
     is_full: bool,
 }
 
@@ -478,8 +480,8 @@ impl PriorErasure {
             .flat_map(|end| erasures::read(&text, &end.origin, end.size, keeping));
         let says_so = |erasure: &Erasure| match (what, &erasure.scope) {
             (ErasureTarget::Exchange(_), ErasureScope::Single(seq)) => admissions == [*seq],
-            // Of a tenant, what is of a time is also of every later one: as many are the same, or more. So an erasure that is
-            // asked for each night is signed once.
+            // A tenant's erasure up to one time also covers that of an earlier time, if it covers as many admissions or
+            // more. So an erasure that is requested every night is signed once.
             (ErasureTarget::Tenant { name, .. }, ErasureScope::Tenant { name: of, .. }) => {
                 name == of && erasure.exchanges >= admissions.len() as u64
             }
@@ -498,7 +500,7 @@ impl PriorErasure {
     }
 }
 
-/// Writes what is to be destroyed, behind what was written before.
+/// Appends the statement of what will be destroyed to the earlier ones.
 fn write_statement(
     storage: &dyn Storage,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! Everything that keeps the retention job from its work. That a log stays is no error but a [`RetentionReason`](crate::RetentionReason).
+//! Errors of the retention job. A log that is retained is not an error but a [`RetentionReason`](crate::RetentionReason).
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
@@ -12,25 +12,25 @@ pub enum RetentionError {
     /// A call on the retention job's own state failed.
     #[error("{call} {name} in the retention job's state: {source}")]
     State {
-        /// What was attempted: `read`, `write`.
+        /// The call: `read` or `write`.
         call: &'static str,
-        /// The file, by its name in the state.
+        /// The name of the file in the state.
         name: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Somebody else works on this state.
+    /// Another process uses this state.
     #[error("another command has locked this state: try again when it has finished")]
     Locked,
-    /// There is no state.
+    /// The state does not exist.
     #[error(
         "the retention job's state is missing: it may have contained holds, so nothing is removed or erased. Restore it; `hold begin` is for the first time only"
     )]
     NoState,
-    /// A state was to be begun where there is one.
+    /// A state was to be created where one exists.
     #[error("the retention job already has a state")]
     StateExists,
-    /// The state contradicts itself, or is another retention job's.
+    /// The state contradicts itself, or belongs to another retention job.
     #[error("the retention job's state is not valid, so nothing is removed or erased: {name}: {reason}")]
     StateCorrupt {
         /// The file.
@@ -38,18 +38,18 @@ pub enum RetentionError {
         /// What contradicts what.
         reason: String,
     },
-    /// The state does not have a hold that its retention job stated, by this number.
+    /// The retention job signed a statement about this hold, but its state does not contain it.
     #[error(
         "the retention job signed a statement of hold {0}, but the hold is not in its state: the state was rolled back, so nothing is removed or erased. Restore the newest state"
     )]
     StateRolledBack(u64),
-    /// The key must not be a retention job's.
+    /// The key is not allowed as a retention key.
     #[error("{0}")]
     InvalidKey(String),
-    /// There is no such hold, or it was released before.
+    /// There is no such hold, or it was already released.
     #[error("hold {0} does not exist or was already released")]
     NoSuchHold(u64),
-    /// What was asked for cannot be; the text says why.
+    /// The request cannot be met; the text says why.
     #[error("{0}")]
     InvalidRequest(String),
     /// The ledger cannot be read or written.
@@ -79,11 +79,11 @@ impl RetentionError {
         }
     }
 
-    /// What is wrong with a log of which something is [spoiled](EvidenceError::is_spoiled): that is said of this log, and keeps
-    /// nobody from others.
+    /// Returns what is wrong with a log that [is damaged](EvidenceError::is_damaged). It is reported for that log, and
+    /// does not stop work on others.
     ///
     /// # Errors
-    /// A failure of the storage, or of anything else, as it is.
+    /// Any other error, such as a failure of the storage, unchanged.
     pub(crate) fn into_damage(self) -> Result<String, Self> {
         match &self {
             Self::Wal(WalError::Evidence(error)) if error.is_damaged() => Ok(self.to_string()),

@@ -1,8 +1,8 @@
-//! Holds: what must stay, whatever a policy or a request says.
+//! Holds: records that must be retained, whatever a policy or a request says.
 
 use serde::{Deserialize, Serialize};
 
-/// What a hold is about: records that are all of what is given. One that gives nothing is about everything.
+/// The scope of a hold: records that match every given field. Without any field, it covers everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldScope {
@@ -21,7 +21,7 @@ pub struct HoldScope {
 }
 
 impl HoldScope {
-    /// Whether a record is one of these: of that tenant and that exchange, if it is of any, and of that time.
+    /// Returns whether a record is in the scope: by its tenant and exchange, if it has any, and by its time.
     #[must_use]
     pub fn matches(&self, tenant: Option<&str>, exchange: Option<&str>, ts: u64) -> bool {
         self.matches_ignoring_time(tenant, exchange)
@@ -29,7 +29,7 @@ impl HoldScope {
             && self.until.is_none_or(|until| ts <= until)
     }
 
-    /// Whether a record of that tenant and that exchange is one of these at some time.
+    /// Returns whether a record with this tenant and exchange is in the scope at some time.
     pub(crate) fn matches_ignoring_time(&self, tenant: Option<&str>, exchange: Option<&str>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
@@ -38,50 +38,50 @@ impl HoldScope {
     }
 }
 
-/// That a hold is over.
+/// The release of a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HoldRelease {
-    /// When, in unix microseconds.
+    /// The time in unix microseconds.
     pub at: u64,
-    /// Who released it; absent where an older version did not ask.
+    /// Who released it; absent where an older version did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// The ticket that asked for it.
+    /// The ticket that requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
 
-/// One hold. It stays in the list when it is over.
+/// A hold. It stays in the list after its release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hold {
     /// Its number, from 1.
     pub id: u64,
-    /// The name by which a plan knows it; no other that holds has it. Absent of one that no plan made.
+    /// The name by which a plan refers to it, unique among active holds. Absent when no plan created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is about.
+    /// Its scope.
     pub scope: HoldScope,
-    /// Who placed it; absent where an older version did not ask.
+    /// Who placed it; absent where an older version did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The case or ticket that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "reference")]
     pub ticket: Option<String>,
     /// When it was added, in unix microseconds.
     pub added: u64,
-    /// That it is over; absent while it holds.
+    /// Its release; absent while it is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<HoldRelease>,
 }
 
 impl Hold {
-    /// Whether it holds.
+    /// Returns whether it is active.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.released.is_none()

@@ -1,21 +1,21 @@
-//! Keeping and forgetting: what must stay of a ledger, and what may go.
+//! Retention and erasure: which parts of a ledger must be kept, and which may be deleted.
 //!
 //! | what | where |
 //! |---|---|
-//! | what must not go, whatever else says that it may | [`Hold`], [`HoldScope`] |
-//! | whose state that is, and whose key signs what goes | [`RetentionState`] |
-//! | what a log holds, of whom and from when | `survey` |
-//! | which logs a shard has, and of which nobody knows what they held | `logs` |
-//! | which exchanges ended in a log that nobody can read | `ends` |
-//! | which logs may go, and why the others stay | [`PlanRequest`] |
-//! | how one goes: its tombstone first | `remove` |
-//! | salts that are destroyed, signed first | [`erase`] |
-//! | keys of tenants that are destroyed, signed first | [`shred`] |
-//! | what is stated of holds beside the shards | [`write_hold_statements`] |
-//! | what has to be in the auditor's log before | [`Anchors`] |
+//! | what must be kept, whatever other rules allow | [`Hold`], [`HoldScope`] |
+//! | the retention job's state and the key that signs deletions | [`RetentionState`] |
+//! | the content of a log, by tenant and time | `survey` |
+//! | the logs of a shard, and those whose content is unknown | `logs` |
+//! | exchanges that ended in a log that cannot be read | `ends` |
+//! | which logs may be removed, and why others are retained | [`PlanRequest`] |
+//! | removing a log: its tombstone first | `remove` |
+//! | destroying salts, signed first | [`erase`] |
+//! | destroying tenants' keys, signed first | [`shred`] |
+//! | statements about holds, beside the shards | [`write_hold_statements`] |
+//! | statements that must be in the auditor's log first | [`Anchors`] |
 //!
-//! Whoever deletes is not whoever signs records: the retention key is one of its own, and its state lies apart from the
-//! ledger. A state that is not there, or cannot be read, stops every deletion: it could have held anything.
+//! Deleting and signing records are separate duties: the retention key is a key of its own, and its state is stored apart
+//! from the ledger. A state that is missing or unreadable stops every deletion, because it may have contained any hold.
 #![forbid(unsafe_code)]
 
 mod anchors;

@@ -1,4 +1,4 @@
-//! The lock that the writer of a log holds while it lives.
+//! The lock that the writer of a log holds while it runs.
 
 use crate::RetentionError;
 use crate::reason::{RetentionReason, damage_reason, reason};
@@ -9,14 +9,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What shows that no writer of a log lives.
+/// Evidence that no writer of a log is running.
 pub(crate) enum WriterLock {
     Held(#[expect(dead_code, reason = "it is held until it is dropped")] Arc<dyn StoredFile>),
-    /// The file that writers lock is gone.
+    /// The file that writers lock is missing.
     Missing,
 }
 
-/// Takes the lock that the writer of a log holds while it lives; or says why it cannot be had.
+/// Takes the lock that the writer of a log holds while it runs, or returns why that is not possible.
 pub(crate) fn try_lock_log(
     storage: &dyn Storage,
     dir: &Path,

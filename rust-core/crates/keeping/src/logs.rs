@@ -1,5 +1,5 @@
-//! The logs of a shard, each read from its beginning, and why of one nobody knows what it held. Whoever writes the volume
-//! without a key can put others in the place of records that no checkpoint covers, and take logs away.
+//! The logs of a shard, each read from its beginning, and why the content of a log may be unknown. Someone who can write
+//! to the volume but has no key can replace records that no checkpoint covers, and delete logs.
 
 use crate::ends::{ExchangeEnds, SignedLog, referenced_logs};
 use crate::reason::{RetentionReason, reason};
@@ -22,14 +22,14 @@ pub(crate) struct Log {
 }
 
 pub(crate) enum LogPresence {
-    /// A retention job has removed it.
+    /// The retention job has removed it.
     Removed(Box<RemovedLog>),
-    /// It is there; and why its tombstone is refused, if it has one.
+    /// It is present; if it has a tombstone, the reason why that is refused.
     Present(Box<LogSurvey>, Option<String>),
 }
 
 impl Log {
-    /// What it says, where somebody has signed for it.
+    /// Returns its state, if it was removed or has a verified checkpoint of its own.
     fn tracker(&self) -> Option<&LogTracker> {
         match &self.presence {
             LogPresence::Removed(removed) => Some(&removed.tracker),
@@ -37,7 +37,7 @@ impl Log {
         }
     }
 
-    /// Whether it was removed, or somebody has signed for it.
+    /// Returns whether it was removed, or a checkpoint covers it.
     fn is_known(&self) -> bool {
         match &self.presence {
             LogPresence::Removed(_) => true,
@@ -53,11 +53,11 @@ impl Log {
     }
 }
 
-/// How often a shard is listed for what came while it was read. What a worker begins meanwhile is less each time.
+/// Most listings of a shard for logs created while it was read. Each pass finds fewer new ones.
 const MAX_LISTINGS: usize = 64;
 
-/// Reads the logs of a shard, the oldest first, and then those that a worker begins while they are read; `visit` sees every
-/// record of those that were not removed, once, with its log and its number.
+/// Reads the logs of a shard, oldest first, and then those that a worker creates meanwhile. `visit` is called once for
+/// every record of a log that was not removed, with the log and the record's number.
 pub(crate) fn read(
     storage: &dyn ReadStorage,
     shard: &Shard,
@@ -70,14 +70,14 @@ pub(crate) fn read(
         let mut there = |refused| {
             let mut visit = |seq, record: &Record<'_>| visit(incarnation, seq, record);
             let mut read = survey_log(storage, &dir, (incarnation, seen), key, holds, &mut visit)?;
-            // All logs of a shard are kept at once, and none of them is removed by this.
+            // All logs of a shard are in memory at once, and none of them is removed here, so this data is dropped.
             (read.tenants, read.retained_records) = (BTreeSet::new(), Vec::new());
             Ok::<_, RetentionError>(LogPresence::Present(Box::new(read), refused))
         };
         let is = match read_removal(storage, &dir, key, keeping)? {
             RemovalState::Done(removed) => LogPresence::Removed(removed),
             RemovalState::None => there(None)?,
-            // A tombstone that is not by the retention key hides no log.
+            // A tombstone that is not signed by the retention key hides no log.
             RemovalState::Refused(refusal) => there(Some(refusal.reason))?,
         };
         Ok::<_, RetentionError>(Log {
@@ -97,7 +97,7 @@ pub(crate) fn read(
             break;
         }
     }
-    // A log is judged by those behind it.
+    // Later logs show whether a log was extended.
     for at in (0..logs.len()).rev() {
         if let Some(seen) = end_if_extended(&logs, at) {
             logs[at] = read_log(logs[at].incarnation, Some(&seen))?;
@@ -106,7 +106,7 @@ pub(crate) fn read(
     Ok(logs)
 }
 
-/// The logs behind the newest one that was read. One that is begun sorts behind all names that are there.
+/// Returns the logs after the newest one that was read. The name of a new log sorts after all existing ones.
 fn new_logs(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Vec<Ulid>, RetentionError> {
     let Some(newest) = logs.last().filter(|_| !shard.single) else {
         return Ok(Vec::new());
@@ -119,8 +119,8 @@ fn new_logs(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Ve
     Ok(since)
 }
 
-/// How far a log was read that may have been written since: it has ended, and no checkpoint that was there covers it, or
-/// later logs tell more of it.
+/// Returns how far a log was read that may have been extended since: it has ended, but no checkpoint found then covers
+/// it, or later logs state a larger size.
 fn end_if_extended(logs: &[Log], at: usize) -> Option<Checkpoint> {
     let read = logs[at].survey().filter(|read| read.damage.is_none())?;
     let claims = collect_claims(
@@ -133,7 +133,7 @@ fn end_if_extended(logs: &[Log], at: usize) -> Option<Checkpoint> {
     read.end.clone().filter(|_| may_have)
 }
 
-/// What a log's directory says of its removal.
+/// Reads the removal state of a log's directory.
 pub(crate) fn read_removal(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -148,15 +148,15 @@ pub(crate) fn read_removal(
     }
 }
 
-/// How a log stands among those of its shard.
+/// The state of a log among the others of its shard.
 pub(crate) struct LogState {
-    /// It is sealed, or a later log has recorded its end.
+    /// Whether it is sealed, or a later log has recorded its end.
     pub(crate) ended: bool,
-    /// Why nobody knows what it holds, or held.
+    /// Why its present or former content is unknown.
     pub(crate) doubts: Vec<RetentionReason>,
 }
 
-/// How the log at a position stands.
+/// Returns the state of the log at a position.
 pub(crate) fn log_state(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState {
     let LogPresence::Present(read, refused) = &logs[at].presence else {
         return LogState {
@@ -177,8 +177,8 @@ pub(crate) fn log_state(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState
     standing
 }
 
-/// How a log stands of which later ones make these claims. Of one that is still written, the newest records are under no
-/// checkpoint yet; any other must be covered as a whole.
+/// Returns the state of a log for which later ones make these claims. The newest records of a log that is being written
+/// are under no checkpoint yet; any other log must be covered as a whole.
 pub(crate) fn state_from_claims(
     survey: &LogSurvey,
     claims: &[(Predecessor, bool)],
@@ -187,7 +187,7 @@ pub(crate) fn state_from_claims(
 ) -> LogState {
     let mut doubts = Vec::new();
     let ended = survey.tracker.is_sealed() || claims.iter().any(|(_, ended)| *ended);
-    // All else would follow from it.
+    // Everything else would follow from it.
     if let Some(damage) = &survey.damage {
         doubts.push(reason("damaged", format!("{damage}: run fsck")));
         return LogState { ended, doubts };
@@ -198,7 +198,7 @@ pub(crate) fn state_from_claims(
     }
     doubts.extend(contradiction(claims, survey.end.as_ref()));
     let is_written = !ended && survey.own_checkpoint.is_some() && (is_newest || !claims.is_empty());
-    // A start that was cut short before it was signed has served nobody.
+    // A start that was interrupted before it was signed has not served any request.
     let has_served = survey.own_checkpoint.is_some() || survey.tracker.served().is_some();
     if survey.final_note.is_none() && has_served && !is_written {
         doubts.push(reason(
@@ -209,7 +209,7 @@ pub(crate) fn state_from_claims(
     LogState { ended, doubts }
 }
 
-/// Where the exchanges of these logs ended, of which these are known how they stand.
+/// Returns where the exchanges of these logs ended, given the state of each log.
 pub(crate) fn exchange_ends(logs: &[Log], standings: &[LogState]) -> ExchangeEnds {
     let known = logs.iter().zip(standings).filter(|(log, _)| log.is_known());
     ExchangeEnds::from_logs(known.map(|(log, standing)| SignedLog {
@@ -219,7 +219,7 @@ pub(crate) fn exchange_ends(logs: &[Log], standings: &[LogState]) -> ExchangeEnd
     }))
 }
 
-/// Why logs which others name may have been taken away.
+/// Returns why logs that others name may have been deleted.
 pub(crate) fn missing_log_reasons(logs: &[Log]) -> Vec<RetentionReason> {
     let known = logs.iter().filter(|log| log.is_known());
     let known: BTreeSet<Ulid> = known.map(|log| log.incarnation).collect();
@@ -233,7 +233,7 @@ pub(crate) fn missing_log_reasons(logs: &[Log]) -> Vec<RetentionReason> {
     why
 }
 
-/// What later logs say of one, with whether it is of its end.
+/// Returns what later logs state about a log, each with whether it is the log's end.
 pub(crate) fn collect_claims<'r>(
     of: Ulid,
     later: impl Iterator<Item = &'r LogTracker>,
@@ -252,7 +252,7 @@ pub(crate) fn collect_claims<'r>(
     claims
 }
 
-/// How what is there of a log is not what later logs say of it.
+/// Describes how the content of a log contradicts what later logs state.
 pub(crate) fn contradiction(
     claims: &[(Predecessor, bool)],
     there: Option<&Checkpoint>,
@@ -270,7 +270,7 @@ pub(crate) fn contradiction(
     Some(reason("damaged", text))
 }
 
-/// The ends of a log's exchanges in later ones that holds may touch.
+/// Returns the ends of a log's exchanges in later logs to which holds may apply.
 pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEnd> {
     let ends = later
         .iter()
@@ -279,7 +279,8 @@ pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEn
     ends.filter(move |end| end.incarnation == of)
 }
 
-/// The holds that keep what is left of a removed log: they came after its tombstone was signed.
+/// Returns the reasons of holds that keep the leftover files of a removed log: they were placed after its tombstone was
+/// signed.
 pub(crate) fn late_hold_reasons(retention: &RetentionState, removed: &RemovedLog) -> Vec<RetentionReason> {
     let since = retention
         .active_holds()

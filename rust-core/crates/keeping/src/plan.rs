@@ -1,4 +1,4 @@
-//! Which logs may go, and why the others stay. Nothing is changed here.
+//! Plans which logs may be removed, and why others are retained. Nothing is changed here.
 
 mod later_logs;
 
@@ -22,12 +22,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A worker that starts reads the newest log of its shard, and asks for the one before.
+/// A worker that starts reads the newest log of its shard, and may need the previous one.
 const RECOVERY_LOGS: usize = 2;
-/// How many logs behind one are asked how it ended.
+/// How many later logs are searched for how a log ended.
 const MAX_SUCCESSORS: usize = 2;
 
-/// What a plan is made of.
+/// The inputs of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRequest<'p> {
     /// The ledger's directory.
@@ -36,45 +36,45 @@ pub struct PlanRequest<'p> {
     pub key: &'p VerifyingKey,
     /// The retention key.
     pub retention_key: &'p VerifyingKey,
-    /// The holds.
+    /// The retention job's state, with the holds.
     pub retention: &'p RetentionState,
     /// How long records must be kept.
     pub policy: &'p RetentionPolicy,
-    /// Who lets logs go, and why, for their tombstones.
+    /// Who approves the removal and why, for the tombstones.
     pub justification: &'p Justification,
-    /// Checkpoints that somebody holds: that they are of a log stays provable when it goes.
+    /// Checkpoints held outside. That they belong to a log stays provable after its removal.
     pub held_checkpoints: &'p [HeldCheckpoint],
-    /// In unix microseconds.
+    /// The current time in unix microseconds.
     pub now: u64,
-    /// When `now` was, so that a tombstone says when it was signed; `None` for `now`.
+    /// The instant of `now`, so that a tombstone carries the time of signing; `None` to use `now`.
     pub started_at: Option<Instant>,
 }
 
-/// A log that may go: its tombstone, not signed yet, and the files that stay of it, by name.
+/// A log that may be removed: its tombstone, not signed yet, and its retained files, by name.
 #[derive(Clone, Debug)]
 pub struct RemovableLog {
-    /// What is to be signed.
+    /// The tombstone to sign.
     pub tombstone: Tombstone,
-    /// What is written before.
+    /// The files to write before the tombstone.
     pub files: Vec<(String, Vec<u8>)>,
-    /// Logs of whose exchanges it holds ends: it goes after them.
+    /// Logs whose exchanges end in this one: this log is removed after them.
     pub(crate) ends_exchanges_of: BTreeSet<Ulid>,
 }
 
-/// What is to become of a log.
+/// What happens to a log.
 #[derive(Clone, Debug)]
 pub enum RemovalAction {
-    /// It may go.
+    /// It may be removed.
     Remove(Box<RemovableLog>),
-    /// It has its tombstone, and these files of it are left.
+    /// It has a tombstone, but these files of it are left.
     Finish(Vec<String>),
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It stays.
+    /// It is retained.
     Retain(Vec<RetentionReason>),
 }
 
-/// A log, and what is to become of it.
+/// A log and its planned action.
 #[derive(Clone, Debug)]
 pub struct PlannedLog {
     /// Its directory.
@@ -83,20 +83,20 @@ pub struct PlannedLog {
     pub shard: String,
     /// Its incarnation.
     pub incarnation: Ulid,
-    /// Its records, where it was read.
+    /// Number of its records, if it was read.
     pub records: u64,
-    /// Its admissions, where it was read.
+    /// Number of its admissions, if it was read.
     pub exchanges: u64,
-    /// Bytes of its records, where it was read.
+    /// Size of its records in bytes, if it was read.
     pub bytes: u64,
-    /// Time of its newest record in unix microseconds, where it was read.
+    /// Time of its newest record in unix microseconds, if it was read.
     pub newest_time: u64,
-    /// What is to become of it.
+    /// What happens to it.
     pub action: RemovalAction,
 }
 
-/// Plans what may go of a ledger, by shard and age. Logs that may be old enough are read, and verified, from their
-/// beginning.
+/// Plans which logs of a ledger may be removed, by shard and age. Logs that may be old enough are read and verified from
+/// their beginning.
 ///
 /// # Errors
 /// [`RetentionError::Wal`] when the ledger cannot be read.
@@ -117,16 +117,16 @@ pub fn plan(storage: &dyn ReadStorage, plan: &PlanRequest<'_>) -> Result<Vec<Pla
 enum KnownLog {
     /// It was removed.
     Removed(Box<removal::RemovedLog>),
-    /// Its tombstone is refused, and why; what is not signed either may be no log at all.
+    /// Its tombstone is refused for this reason; without a valid signature, it may not be a log at all.
     Refused(String, SignatureState),
-    /// Nobody has signed it.
+    /// It has no checkpoint.
     Unsigned,
-    /// It is too young, or needed, whatever it holds.
+    /// It is too young, or needed whatever it contains.
     NotRead,
     Read(Box<LogSurvey>),
 }
 
-/// Whether the ledger's key has signed a log's checkpoint.
+/// Whether the ledger's key has signed the checkpoint of a log.
 enum SignatureState {
     Yes,
     No,
@@ -204,7 +204,7 @@ impl<'p> ShardPlan<'p> {
         }
         let signed = logs.iter().enumerate();
         let signed: Vec<usize> = signed
-            // What has a tombstone that is refused may be no log at all.
+            // A directory whose tombstone is refused may not be a log at all.
             .filter(|(_, (_, known))| !matches!(known, KnownLog::Unsigned | KnownLog::Refused(..)))
             .map(|(at, _)| at)
             .collect();
@@ -229,8 +229,8 @@ impl<'p> ShardPlan<'p> {
         Ok(this)
     }
 
-    /// Whether a log may be old enough, as its name tells, and is not needed. A name of the future tells nothing: its
-    /// records do.
+    /// Returns whether a log may be old enough by its name, and is not needed. A name with a future time shows nothing:
+    /// the records decide.
     fn is_candidate(&self, at: usize) -> bool {
         let (incarnation, known) = &self.logs[at];
         let begun = incarnation.timestamp_ms();
@@ -333,7 +333,7 @@ impl<'p> ShardPlan<'p> {
         Ok(RemovalAction::Retain(reasons))
     }
 
-    /// A removal that was cut short goes on, unless something was held since.
+    /// Continues an interrupted removal, unless a hold was placed since.
     fn finish_removal(&self, at: usize, removed: &removal::RemovedLog) -> RemovalAction {
         if removed.leftover_files.is_empty() {
             return RemovalAction::Removed;
@@ -349,7 +349,7 @@ impl<'p> ShardPlan<'p> {
         }
     }
 
-    /// How long a log must be kept, in days.
+    /// Returns how long a log must be kept, in days.
     fn minimum_days(&self, read: &LogSurvey) -> u64 {
         let policy = self.request.policy;
         match read.ends_exchanges_of.is_empty() {
@@ -357,7 +357,7 @@ impl<'p> ShardPlan<'p> {
                 .tenants
                 .iter()
                 .fold(policy.days(), |most, tenant| most.max(policy.days_for(tenant))),
-            // Of whom those exchanges were, it does not say.
+            // The log does not state the tenants of those exchanges.
             false => policy.max_days(),
         }
     }
@@ -375,7 +375,8 @@ impl<'p> ShardPlan<'p> {
         Some(reason("young", text))
     }
 
-    /// The holds that touch records of a log, or ends of its exchanges in later ones: without the log, their salts are gone.
+    /// Returns the reasons of holds that apply to records of a log, or to ends of its exchanges in later logs: without
+    /// the log, their salts are gone.
     fn hold_reasons(&self, at: usize, read: &LogSurvey) -> Vec<RetentionReason> {
         let of = self.logs[at].0;
         let here = read.held_ends.iter();
@@ -405,7 +406,7 @@ impl<'p> ShardPlan<'p> {
             .collect()
     }
 
-    /// What later logs say of one, with whether it is of its end.
+    /// Returns what later logs state about a log, each with whether it is the log's end.
     fn claims(&self, at: usize) -> Vec<(Predecessor, bool)> {
         let later = self.logs[at + 1..]
             .iter()
@@ -413,7 +414,8 @@ impl<'p> ShardPlan<'p> {
         collect_claims(self.logs[at].0, later)
     }
 
-    /// The signed end of a log that has ended and goes on in another; or why it has not, or cannot be shown.
+    /// Returns the signed end of a log that has ended and continues in another; or why it has not ended or cannot be
+    /// proven.
     fn signed_end<'r>(
         &self,
         at: usize,
@@ -473,7 +475,7 @@ impl<'p> ShardPlan<'p> {
         }
     }
 
-    /// What is written of a log that may go; or why it cannot be shown to be what is said of it.
+    /// Returns what is written for a log that may be removed, or why its stated heads cannot be proven.
     fn build_removable(
         &self,
         at: usize,
@@ -523,7 +525,7 @@ impl<'p> ShardPlan<'p> {
         }))
     }
 
-    /// The heads before the last one that somebody states of a log: each must stay provable.
+    /// Returns the stated heads of a log before its last one: each must stay provable.
     fn stated_heads(
         &self,
         at: usize,

@@ -1,17 +1,17 @@
-//! Why a log stays, or a salt, or a key.
+//! Why a log, a salt or a key is retained.
 
 use crate::RetentionError;
 use proofgate_evidence::Ulid;
 use serde::Serialize;
 
-/// Why a log stays.
+/// A reason why a log, a salt or a key is retained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RetentionReason {
-    /// Its stable name.
+    /// Stable machine code.
     pub code: &'static str,
-    /// In a sentence.
+    /// The reason as a sentence.
     pub text: String,
-    /// Of `not_anchored`: the SHA-256 of the signed note that the auditor's log has to have, in 64 lower-case hexadecimal
+    /// For `not_anchored`: the SHA-256 of the signed note that must be in the auditor's log, in 64 lower-case hexadecimal
     /// digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) fn reason(code: &'static str, text: impl Into<String>) -> RetentionRe
     }
 }
 
-/// Why a log stays of which a file is not what it should be.
+/// Returns the reason for retaining a log with a damaged file.
 pub(crate) fn damage_reason(error: RetentionError) -> Result<RetentionReason, RetentionError> {
     Ok(reason("damaged", format!("{}: run fsck", error.into_damage()?)))
 }

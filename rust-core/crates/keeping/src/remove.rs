@@ -1,5 +1,5 @@
-//! How a log goes. What stays of it is written first, then its tombstone, and only then is anything removed: whatever cuts
-//! this short leaves a whole log, or one that was removed and of which files are left.
+//! Removes a log. The retained files are written first, then the tombstone, and only then are files deleted: an
+//! interruption leaves either a whole log, or a removed one with leftover files.
 
 use crate::RetentionError;
 use crate::anchors::not_anchored_reason;
@@ -18,11 +18,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Plans, and removes what may go; what was cut short before is finished. Returns the plan as it was carried out.
+/// Plans and carries out the removal of logs; also finishes interrupted removals. Returns the plan as it was carried out.
 ///
 /// # Errors
-/// [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state is not of this ledger and this key;
-/// [`RetentionError::Wal`]: what was begun is finished by doing it again.
+/// [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not belong to this ledger and
+/// this key; [`RetentionError::Wal`], after which another run finishes what was started.
 pub fn prune(
     storage: &dyn Storage,
     what: &PlanRequest<'_>,
@@ -52,8 +52,8 @@ pub fn prune(
     Ok(planned)
 }
 
-/// Removes a log, or finishes that; or says why it, or something of it, stays. `staying` are those that were to go and have
-/// no tombstone.
+/// Removes a log or finishes its removal; or returns why the log or a file of it is retained. `staying` are logs that
+/// were to be removed and have no tombstone.
 fn execute(
     storage: &dyn Storage,
     what: &PlanRequest<'_>,
@@ -92,7 +92,7 @@ fn execute(
     remove_files(storage, &log.dir)
 }
 
-/// Why what was written does not stand for a log, of which nothing was removed yet.
+/// Returns why the written files cannot replace a log of which nothing was deleted yet.
 fn refusal_reason(
     storage: &dyn Storage,
     what: &PlanRequest<'_>,
@@ -108,7 +108,7 @@ fn refusal_reason(
     Ok(Some(reason("tombstone_refused", text)))
 }
 
-/// Writes what stays of a log, and its tombstone last.
+/// Writes the retained files of a log, and its tombstone last.
 fn write_tombstone(
     storage: &dyn Storage,
     what: &PlanRequest<'_>,
@@ -119,7 +119,7 @@ fn write_tombstone(
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
     let write =
         |name: &str, bytes: &[u8]| replace_file(storage, &*directory, dir, (TEMPORARY_FILE, name), bytes);
-    // What somebody put there under such a name would be taken for a part of it.
+    // A foreign file under such a name would be taken for one of them.
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     for name in names.iter().filter(|name| is_retained(name)) {
         let path = dir.join(name);
@@ -138,10 +138,11 @@ fn write_tombstone(
     Ok(())
 }
 
-/// Removes what goes of a log that has its tombstone; and says why something of that stays, which is no file.
+/// Deletes the files of a log that has its tombstone; returns the reason if an entry is retained because it is not a
+/// file.
 fn remove_files(storage: &dyn Storage, dir: &Path) -> Result<Option<RetentionReason>, RetentionError> {
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
-    // As the disk has it: a tombstone that was read may not be on it yet.
+    // Sync first: the tombstone that was read may not be on the disk yet.
     directory.sync().map_err(EvidenceError::io("sync", dir))?;
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     let mut stays = None;

@@ -1,5 +1,5 @@
-//! The retention job's state: whose it is, and the holds. Nothing else knows them, so a state that cannot be read holds
-//! everything.
+//! The retention job's state: its identity and the holds. They are stored nowhere else, so a state that cannot be read
+//! blocks every deletion.
 
 use crate::RetentionError;
 use crate::anchors::{Anchors, anchored_releases};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whose state it is; written last.
+/// Name of the file with the state's identity; written last.
 const IDENTITY_FILE: &str = "retention";
 const HOLDS_FILE: &str = "holds";
 const VERSION: u32 = 1;
@@ -34,14 +34,14 @@ struct Holds {
     holds: Vec<Hold>,
 }
 
-/// Keeps the holds of one ledger.
+/// The state of the retention job of one ledger.
 pub struct RetentionState {
     state: Arc<dyn StateStorage>,
     identity: Identity,
     holds: Holds,
-    /// What the auditor's log has; `None` where nothing waits for that.
+    /// The statements in the auditor's log; `None` when anchoring is not required.
     anchors: Option<Anchors>,
-    /// Numbers of holds whose release it does not have: they hold on.
+    /// Numbers of holds whose release is not anchored: they are still active.
     unanchored: BTreeSet<u64>,
 }
 
@@ -55,18 +55,18 @@ impl std::fmt::Debug for RetentionState {
 }
 
 impl RetentionState {
-    /// Begins with an empty state, for a ledger and the key that is to sign what goes of it.
+    /// Creates an empty state for a ledger and the key that will sign deletions.
     ///
     /// # Errors
-    /// [`RetentionError::InvalidKey`] when either key could speak for the other's names; [`RetentionError::StateExists`];
-    /// [`RetentionError::State`].
+    /// [`RetentionError::InvalidKey`] when either key could sign under the other's names;
+    /// [`RetentionError::StateExists`]; [`RetentionError::State`].
     pub fn create(
         state: Arc<dyn StateStorage>,
         ledger: &VerifyingKey,
         keeping: &VerifyingKey,
     ) -> Result<Self, RetentionError> {
         require_independent(ledger, keeping)?;
-        // A first time that was cut short leaves a list without a hold; any other list is somebody's.
+        // An interrupted first start leaves a list without a hold; any other list is in use.
         let held = match read(&*state, HOLDS_FILE)? {
             Some(bytes) => !decode::<Holds>(HOLDS_FILE, &bytes)?.holds.is_empty(),
             None => false,
@@ -93,11 +93,11 @@ impl RetentionState {
         Ok(retention)
     }
 
-    /// Goes on with a state.
+    /// Opens an existing state.
     ///
     /// # Errors
-    /// [`RetentionError::NoState`] when it is not there; [`RetentionError::StateCorrupt`] when a part of it is not, or is none;
-    /// [`RetentionError::State`].
+    /// [`RetentionError::NoState`] when it does not exist; [`RetentionError::StateCorrupt`] when a part of it is missing
+    /// or invalid; [`RetentionError::State`].
     pub fn open(state: Arc<dyn StateStorage>) -> Result<Self, RetentionError> {
         let Some(identity) = read(&*state, IDENTITY_FILE)? else {
             return Err(RetentionError::NoState);
@@ -129,8 +129,8 @@ impl RetentionState {
         })
     }
 
-    /// Refuses the state of another ledger or of another retention job; a key that follows the one with which it was
-    /// begun is the same retention job's.
+    /// Refuses the state of another ledger or of another retention job. A successor of the key that created the state
+    /// belongs to the same retention job.
     ///
     /// # Errors
     /// [`RetentionError::StateCorrupt`]; [`RetentionError::InvalidKey`].
@@ -157,23 +157,23 @@ impl RetentionState {
         ))
     }
 
-    /// All holds, the oldest first, those that are over among them.
+    /// Returns all holds, oldest first, released ones included.
     #[must_use]
     pub fn holds(&self) -> &[Hold] {
         &self.holds.holds
     }
 
-    /// The holds that hold: also those whose release waits for the auditor's log.
+    /// Returns the active holds, including those whose release is not anchored yet.
     pub fn active_holds(&self) -> impl Iterator<Item = &Hold> {
         let holds = self.holds.holds.iter();
         holds.filter(|hold| hold.is_active() || self.unanchored.contains(&hold.id))
     }
 
-    /// From now on nothing is removed or destroyed, and no hold counts as released, before the statement of that is among
-    /// `anchors`, those in the auditor's log.
+    /// Requires anchoring from now on: nothing is removed or destroyed, and no hold counts as released, before its
+    /// statement is among `anchors`, the statements in the auditor's log.
     ///
     /// # Errors
-    /// [`RetentionError::Wal`] when what is stated on the ledger at a path cannot be read.
+    /// [`RetentionError::Wal`] when the statements of the ledger at a path cannot be read.
     pub fn require_anchors(
         &mut self,
         anchors: Anchors,
@@ -195,10 +195,10 @@ impl RetentionState {
         self.anchors.as_ref()
     }
 
-    /// Adds a hold; it is on the disk when this returns. `name` is that of a plan's hold. `now` is in unix microseconds.
+    /// Adds a hold, which is on the disk when this returns. `name` is the name in a plan. `now` is in unix microseconds.
     ///
     /// # Errors
-    /// [`RetentionError::InvalidRequest`], also when one of this name holds already; [`RetentionError::State`].
+    /// [`RetentionError::InvalidRequest`], also when an active hold has this name; [`RetentionError::State`].
     pub fn add(
         &mut self,
         name: Option<&str>,
@@ -247,7 +247,7 @@ impl RetentionState {
         Ok(hold)
     }
 
-    /// Ends a hold.
+    /// Releases a hold.
     ///
     /// # Errors
     /// [`RetentionError::NoSuchHold`]; [`RetentionError::InvalidRequest`], also for a time before the hold was placed;
@@ -287,7 +287,7 @@ impl RetentionState {
     }
 }
 
-/// Neither key may be able to speak for the other's names.
+/// Requires that neither key can sign under the other's names.
 fn require_independent(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<(), RetentionError> {
     match ledger.is_independent_of(keeping) {
         true => Ok(()),
@@ -299,7 +299,7 @@ fn require_independent(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<
     }
 }
 
-/// Refuses who answers, and why, where a part is not one line.
+/// Refuses an author, a reason or a ticket that is not a single line.
 pub(crate) fn check_justification(why: &Justification) -> Result<(), RetentionError> {
     why.check()
         .map_err(|error| RetentionError::InvalidRequest(error.to_string()))

@@ -1,5 +1,5 @@
-//! Shredding: a tenant's key is destroyed, so that no salt which needs it can be had any more, wherever copies of the ledger
-//! lie. That it is destroyed is signed first. The keys themselves lie elsewhere: whoever asked for this removes them then.
+//! Shredding: destroys a tenant's key, so that the salts which need it are lost in every copy of the ledger. The
+//! destruction is signed first. The keys themselves are stored elsewhere: the caller deletes them afterwards.
 
 use crate::anchors::not_anchored_reason;
 use crate::logs::{self, LogPresence, late_hold_reasons, log_state, missing_log_reasons};
@@ -20,67 +20,67 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
-/// What a shredding is made of.
+/// The inputs of a shredding.
 #[derive(Clone, Copy, Debug)]
 pub struct ShredRequest<'p> {
     /// The ledger's directory.
     pub ledger: &'p Path,
     /// The ledger's key.
     pub key: &'p VerifyingKey,
-    /// The holds.
+    /// The retention job's state, with the holds.
     pub retention: &'p RetentionState,
-    /// Whose keys.
+    /// The tenant whose keys are destroyed.
     pub tenant: &'p str,
-    /// Which of them; `None` for all that its admissions name and all that are there.
+    /// The keys to destroy; `None` for all that its admissions name and all that exist.
     pub requested_keys: Option<&'p BTreeSet<ShredKeyId>>,
-    /// Those of its keys that are still there, as far as that is known.
+    /// The tenant's keys that still exist, as far as that is known.
     pub existing_keys: &'p BTreeSet<ShredKeyId>,
-    /// How long records must be kept; `None` where that was overridden.
+    /// How long records must be kept; `None` when that was overridden.
     pub policy: Option<&'p RetentionPolicy>,
-    /// Who asked for it, and why, for what is signed.
+    /// Who requested it and why, for the signed statement.
     pub justification: &'p Justification,
-    /// In unix microseconds.
+    /// The current time in unix microseconds.
     pub now: u64,
-    /// When `now` was, so that what is signed says when that was done; `None` for `now`.
+    /// The instant of `now`, so that statements carry the time of signing; `None` to use `now`.
     pub started_at: Option<Instant>,
 }
 
-/// What is to become of a key.
+/// What happens to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyAction {
     /// It is destroyed.
     Destroy,
-    /// It was before, as was signed.
+    /// It was already destroyed, as signed.
     AlreadyDestroyed,
-    /// It stays.
+    /// It is retained.
     Retain(Vec<RetentionReason>),
 }
 
-/// A key that is to be destroyed.
+/// A key of a shredding plan.
 #[derive(Clone, Debug)]
 pub struct PlannedShred {
     /// The key.
     pub key: ShredKeyId,
-    /// Admissions that name it.
+    /// Number of admissions that name it.
     pub exchanges: u64,
-    /// What is to become of it.
+    /// What happens to it.
     pub action: KeyAction,
-    /// What is signed; `None` where it was before.
+    /// The statement to sign; `None` when it was signed before.
     statement: Option<KeyDestruction>,
 }
 
-/// What is known of a key's exchanges.
+/// What is known about a key's exchanges.
 #[derive(Default)]
 struct AffectedExchanges {
     exchanges: u64,
-    /// One that must still be kept, and for how many days.
+    /// An exchange that must still be kept, and for how many days.
     too_young: Option<(String, u64)>,
-    /// One that is of the future.
+    /// An exchange with a time in the future.
     future: Option<String>,
     held_by: BTreeSet<u64>,
 }
 
-/// Plans which keys are destroyed, by their ids; none where none of the tenant's is known. Nothing is changed.
+/// Plans which keys are destroyed, by their ids; empty when no key of the tenant is known. Nothing is changed.
 ///
 /// # Errors
 /// [`RetentionError::Wal`] when the ledger cannot be read.
@@ -96,9 +96,9 @@ pub fn plan_shred(
         .map(|key| (*key, AffectedExchanges::default()))
         .collect();
     let mut why = Vec::new();
-    // By records of which only another log tells whose they are, or that are of an exchange of any key.
+    // Holds on records whose tenant is stated only in another log, or whose exchange may have any key.
     let mut held_elsewhere = BTreeSet::new();
-    // Those keep every key, whatever is there to be read.
+    // These holds retain every key, whatever the logs contain.
     let keeps_all = |hold: &&Hold| {
         hold.scope == HoldScope::default() || hold.scope.tenant.as_deref() == Some(request.tenant)
     };
@@ -107,14 +107,15 @@ pub fn plan_shred(
         let about = hold.scope.tenant.as_ref().map_or("everything", |_| "this tenant");
         reason("held", format!("hold {} covers {about}", hold.id))
     }));
-    // Which keys the exchanges have that holds name.
+    // The keys of the exchanges that holds name.
     let named = holds.iter().filter_map(|hold| hold.scope.exchange.as_deref());
     let mut keys_of: BTreeMap<&str, BTreeSet<Option<ShredKeyId>>> =
         named.map(|id| (id, BTreeSet::new())).collect();
-    // Where neither a hold nor a minimum is asked for, what is not there keeps nothing: logs are moved away by right, too.
+    // Without a hold or a retention period, a missing log retains nothing: logs may also have been moved away
+    // legitimately.
     let asks = !holds.is_empty() || request.policy.is_some();
     for shard in shards(storage, request.ledger)? {
-        // Which key the exchange of an admission has that is open in its log.
+        // The keys of admissions that are open in their log.
         let mut open = BTreeMap::new();
         let read = (request.key, retention_key);
         let logs = logs::read(storage, &shard, read, &[], &mut |log, seq, record| {
@@ -174,7 +175,7 @@ pub fn plan_shred(
             }
             concerned.held_by.extend(touching());
         })?;
-        // What cannot be read, or believed, or is not there, may be held.
+        // A log that is unreadable, unsigned or missing may contain held records.
         for (at, log) in logs.iter().enumerate() {
             let doubts = match &log.presence {
                 LogPresence::Removed(removed)
@@ -239,12 +240,13 @@ pub fn plan_shred(
     Ok(planned.collect())
 }
 
-/// Plans, and signs that the keys are destroyed which may be; they are on the disk then. Returns the plan as it was carried
-/// out: what it says to be destroyed is to be removed now, wherever it is.
+/// Plans a shredding and signs the destruction of the keys that may be destroyed; the statements are on the disk when
+/// this returns. Returns the plan as it was carried out: the caller must now delete the keys that it lists as destroyed,
+/// wherever they are stored.
 ///
 /// # Errors
-/// As [`plan_shred`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state is not of this ledger and this
-/// key.
+/// As [`plan_shred`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not belong
+/// to this ledger and this key.
 pub fn shred(
     storage: &dyn Storage,
     request: &ShredRequest<'_>,

@@ -1,5 +1,5 @@
-//! Statements beside the shards: of keys that were destroyed, and of holds, so that they are known outside the
-//! retention job's state.
+//! Statements beside the shards about destroyed keys and about holds, so that they are known outside the retention job's
+//! state.
 
 use crate::hold::{Hold, HoldRelease};
 use crate::{RetentionError, RetentionState};
@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Stands for an author that an older version did not ask for.
+/// Placeholder for an author that an older version did not record.
 const UNKNOWN_AUTHOR: &str = "not recorded";
 
-/// Writes what the state says of holds, and the ledger at a path does not, as signed statements. They are on the disk when this
-/// returns. Whatever removes or destroys something does this first. `now` is in unix microseconds.
+/// Writes signed statements for what the state knows about holds and the ledger at a path does not state yet. They are on
+/// the disk when this returns. Every removal or destruction does this first. `now` is in unix microseconds.
 ///
 /// # Errors
-/// [`RetentionError::StateRolledBack`] when a hold was stated that the state does not have; [`RetentionError::StateCorrupt`] and
-/// [`RetentionError::InvalidKey`] when the state is not of this ledger and this key; [`RetentionError::Wal`].
+/// [`RetentionError::StateRolledBack`] when a stated hold is not in the state; [`RetentionError::StateCorrupt`] and
+/// [`RetentionError::InvalidKey`] when the state does not belong to this ledger and this key; [`RetentionError::Wal`].
 pub fn write_hold_statements(
     storage: &dyn Storage,
     path: &Path,
@@ -34,7 +34,7 @@ pub fn write_hold_statements(
     let ledger = ledger_directory(storage, path)?;
     let mut stated = BTreeSet::new();
     for (_, read) in hold_statements::read(storage, &ledger, key.name(), &signing.verifying_key())? {
-        // What is refused there is for fsck and the auditor to tell.
+        // `fsck` and the auditor report refused statements.
         let Ok(statement) = read else { continue };
         let of = |hold: &Hold| (hold.id, hold.added) == (statement.hold, statement.placed_at);
         if !retention.holds().iter().any(of) {
@@ -60,7 +60,7 @@ pub fn write_hold_statements(
     Ok(written)
 }
 
-/// What is to be stated of a hold.
+/// Returns the statements for a hold.
 fn build_hold_statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<HoldStatement>, RetentionError> {
     let scope =
         serde_json::to_string(&hold.scope).map_err(|error| RetentionError::corrupt("holds", error))?;
@@ -78,7 +78,7 @@ fn build_hold_statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<Hold
             signed_at: now,
             justification: why,
         };
-        // By a clock that is behind, too: a hold is stated whatever the time is.
+        // A hold is stated even if the clock is behind.
         statement.signed_at = now.max(statement.time());
         statement
     };
@@ -92,7 +92,7 @@ fn build_hold_statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<Hold
     }) = &hold.released
     {
         found.push(of(
-            // By a clock that was set back, where an older version did not refuse it.
+            // The clock may have been set back, where an older version did not refuse that.
             HoldChange::Released {
                 at: (*at).max(hold.added),
             },
@@ -102,7 +102,7 @@ fn build_hold_statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<Hold
     Ok(found)
 }
 
-/// Keeps a note in a directory beside the shards.
+/// Writes a note to a directory beside the shards.
 pub(crate) fn write_note(storage: &dyn Storage, dir: &Path, note: &str) -> Result<(), RetentionError> {
     match storage.create_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

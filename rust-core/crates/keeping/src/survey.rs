@@ -1,4 +1,4 @@
-//! What a log holds: read once from its beginning, and verified.
+//! Reads and verifies the content of a log once, from its beginning.
 
 use crate::RetentionError;
 use crate::hold::Hold;
@@ -13,40 +13,40 @@ use proofgate_ledger::{Checkpoint, Hash, Mmr, VerifyingKey, leaf_hash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A log that was read to its end.
+/// The content of a log that was read to its end.
 pub(crate) struct LogSurvey {
     pub(crate) dir: PathBuf,
     pub(crate) tracker: LogTracker,
-    /// All its records, as they are.
+    /// Size and root of all its records.
     pub(crate) end: Option<Checkpoint>,
     /// Its own newest checkpoint, verified.
     pub(crate) own_checkpoint: Option<Checkpoint>,
-    /// The note over all of it, its own or a successor's, verified; `None` when there is none.
+    /// The verified note that covers all of it, its own or a successor's; `None` when there is none.
     pub(crate) final_note: Option<(Checkpoint, String)>,
     /// Time of its newest record, in unix microseconds.
     pub(crate) newest_time: u64,
-    /// Bytes of its records, as they are stored.
+    /// Size of its stored records in bytes.
     pub(crate) bytes: u64,
     pub(crate) exchanges: u64,
     pub(crate) tenants: BTreeSet<String>,
-    /// Logs of which exchanges go on or end here.
+    /// Logs whose exchanges continue or end here.
     pub(crate) ends_exchanges_of: BTreeSet<Ulid>,
-    /// Tenants of its exchanges that have no end in it, by the number of their admission.
+    /// Tenants of its exchanges without an end, by the number of the admission.
     pub(crate) open: BTreeMap<u64, String>,
-    /// Numbers of the holds that touch a record of it.
+    /// Numbers of the holds that apply to one of its records.
     pub(crate) held_by: BTreeSet<u64>,
-    /// Records of exchanges of other logs that holds may touch.
+    /// Records of other logs' exchanges to which holds may apply.
     pub(crate) held_ends: BTreeSet<HeldEnd>,
-    /// Records of kinds that this version does not know.
+    /// Number of records of kinds that this version does not know.
     pub(crate) unknown: u64,
-    /// Why it is not what it should be.
+    /// Why it is damaged.
     pub(crate) damage: Option<String>,
-    /// Numbers and bytes of the records that stay.
+    /// Numbers and bytes of the records that a removal retains.
     pub(crate) retained_records: Vec<(u64, Vec<u8>)>,
 }
 
-/// That a hold touches a record of an exchange which another log admitted, if the exchange is of its tenant: of whom it is,
-/// only that log says.
+/// A record to which a hold applies if its exchange, admitted in another log, belongs to the hold's tenant: only that log
+/// states the tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeldEnd {
     /// The log of the admission.
@@ -58,7 +58,7 @@ pub(crate) struct HeldEnd {
 }
 
 impl HeldEnd {
-    /// The hold, if it is one of these and may be about this tenant's; `None` is an unknown one.
+    /// Returns whether the hold is among these and may cover this tenant; `None` stands for an unknown tenant.
     pub(crate) fn find_hold<'h>(
         &self,
         holds: impl IntoIterator<Item = &'h Hold>,
@@ -72,7 +72,7 @@ impl HeldEnd {
     }
 }
 
-/// The request id of the exchange that a record is about: its own, or that of which an analysis tells.
+/// Returns the request id of the exchange that a record belongs to: its own, or the one that an analysis refers to.
 pub(crate) fn exchange_id<'r>(record: &'r Record<'_>) -> Option<&'r str> {
     match record {
         Record::Analysis(analysis) => Some(&analysis.exchange),
@@ -80,8 +80,8 @@ pub(crate) fn exchange_id<'r>(record: &'r Record<'_>) -> Option<&'r str> {
     }
 }
 
-/// Reads a log; `holds` are those that hold, and `visit` sees every record with its number. Of one that was read before, up
-/// to `seen`, it sees those behind that; the others must be as they were.
+/// Reads a log. `holds` are the active ones, and `visit` is called for every record with its number. If the log was read
+/// before, up to `seen`, `visit` is called only for later records; the earlier ones must be unchanged.
 pub(crate) fn survey_log(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -114,7 +114,7 @@ pub(crate) fn survey_log(
         damage: None,
         retained_records: Vec::new(),
     };
-    // Before the records, which only grow.
+    // Read before the records, which only grow.
     let own = match checkpoint_file::read(storage, dir) {
         Ok(note) => note,
         Err(error) => {
@@ -162,12 +162,12 @@ pub(crate) fn survey_log(
 }
 
 impl LogSurvey {
-    /// Whether somebody has signed for it.
+    /// Returns whether a checkpoint covers it.
     pub(crate) fn is_signed(&self) -> bool {
         self.own_checkpoint.is_some() || self.final_note.is_some()
     }
 
-    /// Takes all records of the log, up to what is wrong with one.
+    /// Processes all records of the log, up to the first that is wrong.
     fn read_records(
         &mut self,
         storage: &dyn ReadStorage,
@@ -217,7 +217,7 @@ impl LogSurvey {
         }
     }
 
-    /// Takes a record.
+    /// Processes a record.
     fn process(
         &mut self,
         seq: u64,
@@ -228,7 +228,7 @@ impl LogSurvey {
         let record = self.tracker.process(seq, payload)?;
         visit(seq, &record);
         self.newest_time = self.newest_time.max(record.ts());
-        // Log and admission of an exchange of another log.
+        // Log and admission number, if the exchange belongs to another log.
         let mut elsewhere = None;
         let tenant: Option<String> = match &record {
             Record::Admission(admission) => {
@@ -275,7 +275,7 @@ impl LogSurvey {
             self.ends_exchanges_of.extend(elsewhere.map(|(log, _)| log));
         }
         for hold in holds {
-            // Of whom an exchange of another log is, its end does not say.
+            // The end of another log's exchange does not state its tenant.
             let unsaid = elsewhere.and(hold.scope.tenant.as_deref());
             let whose = tenant.as_deref().or(unsaid);
             if !hold.scope.matches(whose, exchange_id(&record), record.ts()) {
@@ -299,7 +299,7 @@ impl LogSurvey {
         Ok(())
     }
 
-    /// Finds the note over the end of the log.
+    /// Finds the note that covers the end of the log.
     fn find_final_note(
         &mut self,
         storage: &dyn ReadStorage,

@@ -1,4 +1,4 @@
-//! Zeros in the place of salts.
+//! Overwriting salts with zeros.
 
 use crate::RetentionError;
 use proofgate_evidence::salts::{SALT_LEN, SALTS_FILE};
@@ -7,10 +7,10 @@ use proofgate_wal::{Storage, StoredFile};
 use std::io;
 use std::path::Path;
 
-/// Salts that are zeroed in one call.
+/// Number of salts that are zeroed in one call.
 const CHUNK_SALTS: usize = 4096;
 
-/// Whether nothing is left of the salts of these admissions.
+/// Returns whether nothing is left of the salts of these admissions.
 pub(crate) fn are_zeroed(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -19,7 +19,7 @@ pub(crate) fn are_zeroed(
     let path = dir.join(SALTS_FILE);
     let file = match storage.open(&path) {
         Ok(file) => file,
-        // What is not there tells nothing.
+        // A missing file reveals nothing.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(EvidenceError::io("open", &path)(error).into()),
     };
@@ -34,7 +34,7 @@ pub(crate) fn are_zeroed(
     Ok(true)
 }
 
-/// Overwrites the salts of these admissions, in order, with zeros.
+/// Overwrites the salts of these admissions with zeros; the admissions are in order.
 pub(crate) fn destroy_salts(
     storage: &dyn Storage,
     dir: &Path,
@@ -56,7 +56,7 @@ pub(crate) fn destroy_salts(
             .take_while(|(seq, expected)| *seq == expected)
             .count();
         let offset = first.saturating_mul(SALT_LEN as u64);
-        // Never longer than it is: what was not there is not there.
+        // Never extend the file: a missing salt needs no zeros.
         let bytes =
             (run * SALT_LEN).min(usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX));
         write_zeros(&*file, offset, bytes).map_err(EvidenceError::io("write", &path))?;

@@ -1,4 +1,4 @@
-//! Tombstones that somebody who writes the volume puts there.
+//! Tombstones forged by someone who can write to the volume.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
@@ -89,7 +89,7 @@ fn the_tombstone_of_another_log_is_refused() {
     let other = disk.read(&dir(&workers[1]).join(TOMBSTONE_FILE)).unwrap();
     put(&disk, &dir(&workers[0]).join(TOMBSTONE_FILE), &other);
     has(&disk, "tombstone_refused", Verdict::Invalid);
-    // Also with all that belongs to it.
+    // The same with everything that belongs to it.
     let (disk, workers) = four_lives();
     Keep::of(&disk).prune();
     for name in disk.list(&dir(&workers[1])).unwrap() {
@@ -104,7 +104,7 @@ fn a_tombstone_on_a_log_that_nobody_recorded_the_end_of_is_refused() {
     let (disk, workers) = four_lives();
     let newest = workers.last().unwrap();
     let keep = Keep::of(&disk);
-    // The retention job itself cannot be made to: what stays of the log is put there by hand.
+    // The retention job itself refuses to do this, so the retained files are written by hand.
     let proof = proofgate_evidence::prove::record_proof(&disk, &dir(newest), 0, None).unwrap();
     let record = proofgate_evidence::read_record(&disk, &dir(newest), 0).unwrap();
     put(&disk, &dir(newest).join(record_name(0)), &record);
@@ -151,7 +151,7 @@ fn a_change_of_anything_that_stays_is_found() {
             disk.corrupt(&path, |bytes| bytes[at] ^= 1);
             assert_ne!(check(&disk).verdict, Verdict::Ok, "{name}, byte {at}");
         }
-        // The log's own checkpoint is repeated in what its successor signed.
+        // The log's own checkpoint is also contained in what its successor signed.
         if name != "checkpoint" && !name.ends_with(".consistency") {
             let disk = disk.snapshot();
             disk.remove(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Salts that are destroyed: what was said tells nothing any more, and everything else is as it was.
+//! Destroyed salts: commitments reveal nothing any more, and everything else is unchanged.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -169,7 +169,7 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
     let (disk, workers) = four_lives();
     let keep = Keep::of(&disk);
     assert_eq!(done(&keep, &tenant("globex", DAY)), [""; 0]);
-    // The newest log is still written.
+    // The newest log is still being written.
     let all = ["erase 41", "erased 1", "erased 1", "not_ended"];
     assert_eq!(
         done(&keep, &tenant("acme", 11)),
@@ -203,7 +203,7 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
         notes.len() < 1000,
         "it grows with what was asked for, not with the exchanges"
     );
-    // And it may be removed after.
+    // It may be removed afterwards.
     assert_eq!(keep.prune()[..2], ["remove", "remove"]);
     assert_eq!(keep.check().verdict, Verdict::Ok);
 }
@@ -232,7 +232,7 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
             exchange: Some("req-1".to_owned()),
             ..HoldScope::default()
         },
-        // Its admission is of 4, its end of 5.
+        // Its admission has time 4, its end time 5.
         HoldScope {
             since: Some(5),
             until: Some(5),
@@ -289,7 +289,7 @@ fn a_tombstone_that_is_not_by_the_retention_key_hides_no_log() {
         ["erase 41", "tombstone_refused", "erase 1", "not_ended"]
     );
     assert!(salts(&disk, &workers[1]).iter().all(Option::is_some));
-    // Also where nothing of it can be read any more.
+    // The same when none of its records can be read any more.
     take_away(&disk, &workers[1], |name| name.ends_with(".seg"));
     let fates = done(&keep, &tenant("acme", DAY));
     assert!(fates[1].starts_with("tombstone_refused damaged"), "{fates:?}");
@@ -317,11 +317,11 @@ fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished")[1..]);
 }
 
-/// An exchange's id that tells the first millisecond of 1970, when all records of the tests are of.
+/// A request id with the first millisecond of 1970, the time of all records in the tests.
 const TIMED: &str = "req_00000000000070008000000000000001";
 const OTHER: &str = "req_00000000000070008000000000000002";
 
-/// A log of two exchanges that has ended, and one that goes on.
+/// A log of two exchanges that has ended, and one that is still running.
 fn two_lives() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = testkit::fresh();
     worker.complete_one(TIMED);
@@ -347,7 +347,7 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
         ("uncovered", &|disk| {
             take_away(disk, &worker, |name| name == "checkpoint")
         }),
-        // What it ended with, a later log says.
+        // A later log states its last records.
         ("damaged", &|disk| {
             set_back(disk, &worker, 1);
             forge(disk, &worker, &worker.promised.appended[..3]);
@@ -364,7 +364,7 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
         assert_eq!(done(&keep, &exchange(TIMED)), [codes]);
         let fates = done(&keep, &tenant("acme", DAY));
         assert!(fates[0].starts_with(codes), "{fates:?}");
-        // Of a tenant that has nothing in it, nobody can tell.
+        // Whether the log has records of this tenant is unknown.
         assert_eq!(done(&keep, &tenant("globex", DAY)), [codes]);
         assert!(disk.read(&dir(&worker).join(ERASURES_FILE)).is_none());
     }
@@ -398,7 +398,7 @@ fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
 fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
     let (disk, _workers) = four_lives();
     let mut keep = Keep::of(&disk);
-    // When the second log ended what the first had left open.
+    // The time when the second log ended what the first had left open.
     let then = |tenant: Option<&str>| HoldScope {
         tenant: tenant.map(str::to_owned),
         since: Some(1),
@@ -459,7 +459,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
         ("held_unknown", &|disk| {
             take_away(disk, second, |name| name.ends_with(".seg"));
         }),
-        // What it says of the end is there to be read.
+        // What it states about the end can still be read.
         ("held", &|disk| {
             take_away(disk, second, |name| name == "checkpoint")
         }),
@@ -483,7 +483,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
             "erase 1",
             "{at}: it ended before"
         );
-        // What it cannot be about by its tenant or its id, it does not keep, and nothing does once it is released.
+        // A hold does not retain what it cannot cover by tenant or id, and retains nothing once it is released.
         keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
         let of = |tenant: Option<&str>, exchange: Option<&str>| HoldScope {
             tenant: tenant.map(str::to_owned),
@@ -549,7 +549,7 @@ fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
             "{at}"
         );
     }
-    // Of records that cannot be read, what they say of other logs is unknown, too.
+    // If records cannot be read, what they state about other logs is unknown too.
     let segment = dir(&workers[2]).join("00000000000000000000.seg");
     whole.remove(&segment).unwrap();
     whole.create_dir(&segment).unwrap();
@@ -559,7 +559,7 @@ fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
     );
 }
 
-/// The calls of an erasure, from the last ones of its plan on: what comes before only reads.
+/// The calls of an erasure, from the last ones of its plan on: the earlier ones only read.
 fn calls(disk: &SimulatedDisk) -> std::ops::Range<u64> {
     let (planned, erased) = (disk.snapshot(), disk.snapshot());
     run(&Keep::of(&planned), &tenant("acme", 11), None, false).unwrap();
@@ -629,7 +629,7 @@ fn store(disk: &SimulatedDisk, worker: &Worker, seq: u64) {
     stored.unwrap();
 }
 
-/// The stored body of the exchange, and of the other one.
+/// Returns whether the body of the exchange and that of the other one are still stored.
 fn stored(disk: &SimulatedDisk, worker: &Worker) -> (bool, bool) {
     let is_there = |seq| !is_punched(disk, &dir(worker), &[seq]).unwrap();
     (is_there(3), is_there(1))
@@ -690,13 +690,13 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
         let codes: Vec<_> = found(&report).into_iter().map(|(code, _)| code).collect();
         assert!(codes.contains(&Some(code)), "{codes:?}");
     };
-    // Of another log.
+    // A statement for another log.
     let other = disk.snapshot();
     let elsewhere = dir(&workers[1]).join(ERASURES_FILE);
     other.create(&elsewhere).unwrap();
     other.corrupt(&elsewhere, |bytes| *bytes = note.clone());
     has(&other, "erasure_refused");
-    // By another key.
+    // A statement signed by another key.
     let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
     let forged = proofgate_ledger::Erasure {
         origin: format!("{}/3/{}", testkit::LEDGER, ulid(&workers[0])),
@@ -710,7 +710,7 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
     another.corrupt(&path, |bytes| *bytes = forged.sign(&forger).unwrap().into_bytes());
     has(&another, "erasure_refused");
     has(&another, "salt_erased_unexplained");
-    // One that was left out.
+    // A statement that was left out.
     disk.remove(&path).unwrap();
     has(&disk, "salt_erased_unexplained");
 }

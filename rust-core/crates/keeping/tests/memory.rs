@@ -1,4 +1,4 @@
-//! What a plan keeps of a ledger at once: some bytes of each exchange that is asked for, and little of each log.
+//! Memory use of a plan: a few bytes for each affected exchange, and little for each log.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
@@ -21,7 +21,7 @@ thread_local! {
     static MOST: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system allocator.
 #[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that are held at once.
+/// Returns the most bytes that are allocated at once.
 fn held<T>(act: impl FnOnce() -> T) -> usize {
     HELD.set(0);
     MOST.set(0);
@@ -48,7 +48,7 @@ fn held<T>(act: impl FnOnce() -> T) -> usize {
     MOST.get()
 }
 
-/// What an erasure of a tenant holds.
+/// Returns the memory that an erasure of a tenant needs.
 fn erasing(disk: &SimulatedDisk, tenant: &str) -> usize {
     let (keep, key, keeping) = (Keep::of(disk), vkey(), keeping_key().verifying_key());
     let what = ErasureTarget::Tenant {
@@ -68,7 +68,7 @@ fn erasing(disk: &SimulatedDisk, tenant: &str) -> usize {
     held(|| plan_erasure(disk, &keeping, &request).unwrap())
 }
 
-/// What a shredding holds.
+/// Returns the memory that a shredding needs.
 fn shredding(disk: &SimulatedDisk) -> usize {
     let (keep, key, keeping) = (Keep::of(disk), vkey(), keeping_key().verifying_key());
     let request = ShredRequest {
@@ -108,7 +108,7 @@ fn an_erasure_holds_a_few_bytes_of_each_exchange() {
     assert!(each <= 16, "{each} bytes of each exchange: {none}, {all}");
 }
 
-/// An exchange of a tenant that stays open.
+/// Admits an exchange of a tenant that stays open.
 fn admit_for(worker: &mut Worker, tenant: &str) {
     worker
         .append(|seq, out| {

@@ -1,4 +1,4 @@
-//! Logs that may go, go; what stays of them keeps the ledger whole.
+//! Logs that may be removed are removed; their retained files keep the ledger complete.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The first two of four lives may go, the newest two stay.
+/// The first two of four logs may be removed; the newest two are retained.
 const DONE: [&str; 4] = ["removed", "removed", "newest", "newest"];
 
 #[test]
@@ -136,12 +136,12 @@ fn of_checkpoints_held_outside_it_is_said_what_can_still_be_shown() {
         judge(&disk, longer),
         (Verdict::Diverged, Some("tombstone_refused"))
     );
-    // Given to the retention job before, it stays provable.
+    // A checkpoint given to the retention job beforehand stays provable.
     let mut keep = Keep::of(&other);
     keep.held = vec![held(0)];
     keep.prune();
     assert_eq!(judge(&other, held(0)), (Verdict::Ok, None));
-    // And one that is not of this log keeps it.
+    // A held checkpoint that is not of this log retains the log.
     let (disk, _) = four_lives();
     let mut keep = Keep::of(&disk);
     let mut forged = held(0);
@@ -151,7 +151,7 @@ fn of_checkpoints_held_outside_it_is_said_what_can_still_be_shown() {
     assert_eq!(keep.prune()[0], "damaged");
 }
 
-/// The calls of a run on a disk, from the last ones of its plan on: what comes before only reads.
+/// The calls of a run on a disk, from the last ones of its plan on: the earlier ones only read.
 fn calls(disk: &SimulatedDisk) -> std::ops::Range<u64> {
     let (planned, pruned) = (disk.snapshot(), disk.snapshot());
     Keep::of(&planned).plan();
@@ -215,7 +215,7 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
             },
             ["held", "ends_kept"],
         ),
-        // Its end stands in the second log.
+        // Its end is in the second log.
         (
             HoldScope {
                 exchange: Some("orphan".to_owned()),
@@ -238,7 +238,7 @@ fn a_hold_keeps_every_log_that_it_touches_and_its_release_lets_them_go() {
             },
             ["held", "ends_kept"],
         ),
-        // When the second ended what the first had left open, of which the second does not say whose it was.
+        // The time when the second log ended what the first had left open, without stating the tenant.
         (
             HoldScope {
                 tenant: Some("acme".to_owned()),
@@ -293,7 +293,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read() {
     assert_eq!(keep.fates()[0], "held");
     flip(&disk, &workers[1]);
     assert_eq!(keep.fates()[0], "held_unknown");
-    // What ends that, where the log cannot be put back.
+    // What ends this state when the log cannot be restored.
     keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
     keep.hold(HoldScope {
         tenant: Some("globex".to_owned()),
@@ -326,7 +326,7 @@ fn an_end_that_a_log_of_nobodys_tells_is_none() {
     for _ in 0..2 {
         last = rotate_at(&disk, &mut last, 100 * DAY);
     }
-    // Before the log that it went on in stands one that nobody signed, in which it is said to have ended.
+    // An unsigned log, which states that the exchange ended there, comes before the log in which it continued.
     let mut planted = beside(&disk, &last, 100 * DAY);
     planted
         .complete_in(Some(ulid(&first)), "across", admission)
@@ -396,7 +396,7 @@ fn a_log_waits_for_the_longest_minimum_of_the_tenants_in_it() {
     let mut keep = Keep::of(&disk);
     keep.policy = RetentionPolicy::new(180, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
     assert_eq!(keep.fates()[..2], ["young", "young ends_kept"]);
-    // The second ends an exchange of the first: of whom that was, it does not say.
+    // The second log ends an exchange of the first without stating its tenant.
     keep.policy = RetentionPolicy::new(180, BTreeMap::from([("globex".to_owned(), 201)])).unwrap();
     assert_eq!(keep.fates()[..2], ["remove", "young"]);
     keep.now = 202 * DAY;
@@ -415,7 +415,7 @@ fn a_clock_that_is_wrong_removes_nothing() {
     assert!(fates[0].contains("future"), "{fates:?}");
     keep.policy = RetentionPolicy::new(180, BTreeMap::new()).unwrap();
     keep.now = 10 * DAY;
-    // The second one's name may be of the first millisecond, too: then it is also told what else keeps it.
+    // The name of the second log may be in the first millisecond too: then the other reasons are reported as well.
     let fates = keep.fates();
     assert!(
         fates[..2].iter().all(|fate| fate.starts_with("young")),
@@ -426,7 +426,7 @@ fn a_clock_that_is_wrong_removes_nothing() {
 #[test]
 fn a_log_that_is_named_for_a_time_to_come_goes_when_its_records_are_old() {
     let (disk, mut worker) = filled();
-    // One worker's clock was years ahead, and all logs behind its own are named behind that.
+    // One worker's clock was years ahead, and the names of all later logs sort after its own.
     for now in [NOW + 5000 * DAY, 1, 1, 1, 1] {
         worker = rotate_at(&disk, &mut worker, now);
         worker.complete_one("one");
@@ -454,7 +454,7 @@ fn a_log_stays_while_its_worker_lives_and_while_nobody_goes_on_behind_it() {
     let (disk, _worker) = filled();
     assert_eq!(Keep::of(&disk).fates(), ["newest"]);
 
-    // Of a folder in the place of the file, nobody knows.
+    // If a directory has the file's name, the content is unknown.
     let (disk, workers) = four_lives();
     let salts = dir(&workers[0]).join("salts");
     disk.remove(&salts).unwrap();
@@ -478,7 +478,7 @@ fn a_log_that_is_not_what_was_signed_stays() {
         assert!(fates[0].contains("damaged"), "{fates:?}");
         assert!(disk.read(&dir(&workers[0]).join("tombstone")).is_none());
     }
-    // A note over the end of the first that is gone leaves nothing that covers it.
+    // Without the note that covers the end of the first log, nothing covers it.
     let cover = dir(&workers[1]).join(format!("{}.checkpoint", ulid(&workers[0])));
     disk.remove(&cover).unwrap();
     assert!(Keep::of(&disk).prune()[0].contains("uncovered"));
@@ -532,7 +532,7 @@ fn names_that_are_no_log_and_no_cover_keep_no_log_from_going_and_count_as_none_o
     let stray = Ulid(ulid(&workers[3]).0 - 1).to_string();
     disk.create(&dir(&workers[3]).parent().unwrap().join(stray))
         .unwrap();
-    // The killed log's good cover is in the second.
+    // The good covering note of the killed log is in the second.
     let cover = format!("{}.checkpoint", ulid(&workers[0]));
     folder(&disk, &dir(&workers[2]).join(cover));
     let fates = ["remove", "remove", "newest", "tombstone_refused", "newest"];

@@ -1,4 +1,4 @@
-//! Keys of tenants that are destroyed: no copy of the ledger opens what was said, and everything else is as it was.
+//! Destroyed tenant keys: no copy of the ledger reveals what was sent, and everything else is unchanged.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,7 +35,7 @@ fn key(seed: u8) -> ShredKey {
     ShredKey::new([seed; 32])
 }
 
-/// The tenant's keys of these seeds, as a folder has them.
+/// The tenant's keys from these seeds, as a folder holds them.
 fn folder(seeds: &[u8]) -> ShredKeys {
     let keys = seeds.iter().map(|seed| Arc::new(key(*seed))).collect();
     [("acme".to_owned(), keys)].into_iter().collect()
@@ -45,7 +45,7 @@ fn ids(seeds: &[u8]) -> BTreeSet<ShredKeyId> {
     seeds.iter().map(|seed| key(*seed).id()).collect()
 }
 
-/// Three lives of a shard: without a shred key, with one, and with another; the last goes on.
+/// Three logs of a shard: without a shred key, with one, and with another; the last is still running.
 fn three_lives() -> (SimulatedDisk, Vec<Worker>) {
     let disk = SimulatedDisk::new();
     disk.create_dir(Path::new(testkit::SHARD)).unwrap();
@@ -63,7 +63,7 @@ fn three_lives() -> (SimulatedDisk, Vec<Worker>) {
     (disk, workers)
 }
 
-/// What is to become of the keys, by their order in `seeds`, of which `there` are still there.
+/// Returns what happens to the keys, in the order of `seeds`; the keys of `there` still exist.
 fn run(
     keep: &Keep,
     there: &[u8],
@@ -116,13 +116,13 @@ fn check(disk: &SimulatedDisk, shred: Option<&ShredKeys>) -> Report {
     fsck(disk, Path::new("/"), keys, &[]).unwrap()
 }
 
-/// Erased and unchecked salts of each log.
+/// Returns the number of erased and of unchecked salts of each log.
 fn salts(report: &Report) -> Vec<(u64, u64)> {
     let logs = report.incarnations.iter();
     logs.map(|log| (log.erased_salts, log.unchecked_salts)).collect()
 }
 
-/// What became of the salts of an exchange's records; what is carried opens the bodies.
+/// Returns the availability of the salts of an exchange's records; an included salt opens the bodies.
 fn proved(disk: &SimulatedDisk, id: &str, keys: Option<&ShredKeys>) -> Vec<SaltAvailability> {
     let found = find(disk, Path::new("/"), id, SearchMode::Scan).unwrap();
     let prove = |FoundRecord { dir, seq, record }: FoundRecord| {
@@ -205,7 +205,7 @@ fn a_destroyed_key_closes_every_copy_of_the_volume_and_is_explained() {
         (found(&unfinished).len(), unfinished.verdict),
         (2, Verdict::Incomplete)
     );
-    // The keys go; a new one comes.
+    // The keys are deleted, and a new one is created.
     for disk in [&disk, &copy] {
         assert!(matches!(
             proved(disk, "old", Some(&folder(&[3])))[..],
@@ -407,7 +407,7 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
     let id = keep.hold(one("new"));
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged"]);
     assert!(find_notes(&disk).is_empty());
-    // Where nothing asks for it, it may have been moved away by right.
+    // If nothing requires it, the log may have been moved away legitimately.
     keep.retention.release(id, &why("closed"), 2).unwrap();
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
 }
@@ -578,7 +578,7 @@ fn whatever_call_fails_or_kills_the_retention_job_the_same_command_finishes_it()
     assert!(Keep::of(&disk).now > DAY);
 }
 
-/// The statements beside the shards of which keys were destroyed.
+/// Returns the statements of key destruction beside the shards.
 fn destructions(disk: &SimulatedDisk) -> Vec<(PathBuf, String)> {
     let folder = Path::new("/").join(KEY_DESTRUCTIONS_DIR);
     let names = disk.list(&folder).unwrap().into_iter();

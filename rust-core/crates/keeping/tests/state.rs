@@ -1,4 +1,4 @@
-//! The retention job's state: what is held is known there and nowhere else.
+//! The retention job's state: it is the only record of the holds.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
@@ -66,7 +66,7 @@ fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
             assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
         }
     }
-    // Holds whose owner was removed are not forgotten.
+    // Holds are kept when their identity file was removed.
     let state = MemoryStorage::default();
     begin(&state)
         .unwrap()

@@ -1,5 +1,5 @@
-//! What the retention job signs of holds, erasures, keys and logs: by whom, why, and never with a time before what it
-//! speaks of.
+//! What the retention job signs about holds, erasures, keys and logs: by whom, why, and never with a time before the
+//! events that it states.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod keep;
@@ -113,7 +113,7 @@ fn a_tombstone_that_is_dated_before_its_log_ended_is_found() {
     };
     put(&disk, &path, &early.sign(&keeping_key()).unwrap());
     assert_eq!(codes(&disk), ["statement_backdated"]);
-    // It says of its newest record what is not so: one that stays is newer.
+    // It gives a false time for its newest record: a retained one is newer.
     let lies = Tombstone {
         removed_at: 0,
         newest_time: 0,

@@ -1,4 +1,4 @@
-//! What a plan asks of the logs behind those that may go.
+//! Reads the logs after those that may be removed, as far as a plan needs them.
 
 use super::{KnownLog, ShardPlan, SignatureState};
 use crate::RetentionError;
@@ -8,7 +8,7 @@ use proofgate_evidence::rules::LogTracker;
 use std::collections::BTreeSet;
 
 impl ShardPlan<'_> {
-    /// Reads on until all exchanges have ended that logs which may go left open: a hold may touch their ends.
+    /// Reads on until all exchanges have ended that removable logs left open: a hold may apply to their ends.
     pub(super) fn read_later_logs(&mut self, until: usize) -> Result<(), RetentionError> {
         if self.request.retention.active_holds().next().is_none() {
             return Ok(());
@@ -31,7 +31,7 @@ impl ShardPlan<'_> {
                 self.survey_until(at)?;
             }
             let rules = match &self.logs[at].1 {
-                // Whoever writes the volume may have put it there.
+                // Anyone who can write to the volume may have put it there.
                 KnownLog::Read(read) if !read.is_signed() => None,
                 known => known.tracker(),
             };
@@ -42,7 +42,7 @@ impl ShardPlan<'_> {
         Ok(())
     }
 
-    /// Where exchanges ended, as far as the logs were read.
+    /// Returns where exchanges ended, as far as the logs were read.
     pub(super) fn exchange_ends(&self) -> ExchangeEnds {
         let told = self
             .logs

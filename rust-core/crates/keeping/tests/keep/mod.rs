@@ -1,4 +1,4 @@
-//! A shard of several lives on a simulated disk, and its retention job.
+//! A shard with several logs on a simulated disk, and its retention job.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proofgate_evidence::{FsckKeys, HeldCheckpoint, ReadStorage, Report, Ulid, fsck};
@@ -17,14 +17,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub const DAY: u64 = 86_400_000_000;
-/// All records of the tests are of the first moments of 1970.
+/// All records in the tests have times in the first moments of 1970.
 pub const NOW: u64 = 200 * DAY;
 
 pub fn keeping_key() -> SigningKey {
     SigningKey::generate("ledger.example/keeping", [5; 32]).unwrap()
 }
 
-/// An officer's reason.
+/// Returns a justification with this reason.
 pub fn why(reason: &str) -> Justification {
     Justification {
         author: "officer".to_owned(),
@@ -33,7 +33,7 @@ pub fn why(reason: &str) -> Justification {
     }
 }
 
-/// A shard, and who keeps it.
+/// A shard and its retention job.
 pub struct Keep {
     pub disk: SimulatedDisk,
     pub state: MemoryStorage,
@@ -93,7 +93,7 @@ impl Keep {
         fates(&self.try_prune().unwrap())
     }
 
-    /// What is to become of the logs, the oldest first: `remove`, or the codes of why each stays.
+    /// Returns what happens to the logs, oldest first: `remove`, or the codes of the reasons to retain each.
     pub fn fates(&self) -> Vec<String> {
         fates(&self.plan())
     }
@@ -129,7 +129,7 @@ pub fn check(disk: &SimulatedDisk) -> Report {
     fsck(disk, Path::new("/"), keys, &[]).unwrap()
 }
 
-/// Codes and messages of what was found.
+/// Returns codes and messages of the findings.
 pub fn found(report: &Report) -> Vec<(Option<&'static str>, String)> {
     let logs = report.incarnations.iter().flat_map(|log| &log.findings);
     logs.chain(&report.findings)
@@ -137,16 +137,16 @@ pub fn found(report: &Report) -> Vec<(Option<&'static str>, String)> {
         .collect()
 }
 
-/// What somebody does to a disk, with the codes that are told of it.
+/// A change to a disk, with the codes that are reported for it.
 pub type Attack<'a> = (&'static str, &'a dyn Fn(&SimulatedDisk));
 
-/// Puts a folder where a file was, or nothing.
+/// Replaces a file by a directory, or creates the directory.
 pub fn folder(disk: &SimulatedDisk, path: &Path) {
     let _ = disk.remove(path);
     disk.create_dir(path).unwrap();
 }
 
-/// Adds what the analysis of an exchange's answer told, which another log admitted.
+/// Adds an analysis of the answer of an exchange that another log admitted.
 pub fn analyse(worker: &mut Worker, exchange: &str, (log, admission): (Ulid, u64), ts: u64) {
     let log = log.to_string();
     let analysis = |seq, out: &mut Vec<u8>| {
@@ -168,7 +168,7 @@ pub fn analyse(worker: &mut Worker, exchange: &str, (log, admission): (Ulid, u64
     worker.append(analysis).unwrap();
 }
 
-/// What a hold says that touches the end of `across` alone.
+/// Returns a scope that covers only the end of `across`.
 pub fn its_end() -> HoldScope {
     HoldScope {
         since: Some(60),
