@@ -1,8 +1,8 @@
-//! Prints how many records of about 512 bytes an auditor verifies in a second of one core, from the page cache, and what
-//! the parts of that cost alone: reading with checksums, and hashing. Medians of several runs, with the least and the most.
-//! Seconds are those that the thread had the processor, so that what else runs does not count.
+//! Prints how many records of about 512 bytes an auditor verifies per second of one core, from the page cache, and the
+//! cost of the parts alone: reading with checksums, and hashing. Values are medians of several runs, with minimum and
+//! maximum. Time is the thread's CPU time, so that other processes do not count.
 //!
-//! A log whose worker was killed, and for which its successor signed, is verified besides.
+//! A log whose worker was killed, and for which its successor signed, is verified as well.
 //!
 //! `cargo run --release -p proofgate-auditor --example verify_speed -- [directory [records]]`
 #![expect(
@@ -22,12 +22,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const RUNS: usize = 5;
-/// Records of a log, unless the second argument says otherwise.
+/// Number of records in a log, unless the second argument sets it.
 const RECORDS: u64 = 400_000;
-/// Of these, in a log whose worker was killed, how many are under no checkpoint of its own and in no tree.
+/// In a log whose worker was killed, the number of records under no checkpoint of its own and in no tree.
 const LEFT: u64 = 1024;
 
-/// Polls in which all is verified.
+/// Number of polls in which everything is verified.
 const POLLS: u64 = 5;
 
 /// How a log ends.
@@ -35,7 +35,8 @@ const POLLS: u64 = 5;
 enum Ending {
     /// Under a checkpoint; its records are admissions.
     Signed,
-    /// In the middle of its work, and a successor signs for it. The second half of its records are the ends of the first,
+    /// While it was serving, so a successor signs for it. The second half of its records are the ends of the first half;
+    /// otherwise the successor would have to write them.
     /// or that one would have to write them.
     Killed,
 }
@@ -82,7 +83,7 @@ fn main() {
     std::fs::remove_dir_all(&root).unwrap();
 }
 
-/// How many records the log has.
+/// Returns the number of records in the log.
 fn records() -> u64 {
     let given = std::env::args().nth(2).and_then(|text| text.parse().ok());
     given.unwrap_or(RECORDS)
@@ -103,7 +104,7 @@ fn tell(what: &str, rates: &[f64]) {
     );
 }
 
-/// Seconds that this thread has had the processor.
+/// Returns the CPU time of this thread in seconds.
 fn busy() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -199,7 +200,7 @@ fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
     (log.incarnation, bytes)
 }
 
-/// Lets the ledger thread follow every 64 records, up to as many as it follows at all.
+/// Lets the ledger thread follow every 64 records, up to the limit.
 fn follow(log: &mut Incarnation, number: u64, followed: u64) {
     if number % 64 != 63 {
         return;
@@ -258,7 +259,7 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
     Auditor::create(Arc::new(FileStorage), state, own, settings).unwrap()
 }
 
-/// Polls until all is verified, and returns how much was: a successor's note is read behind the log's own.
+/// Polls until everything is verified, and returns how much was: a successor's note is read after the log's own.
 fn verify_all(auditor: &mut Auditor, records: u64) -> u64 {
     let mut verified = 0;
     for now in 1..=POLLS {

@@ -1,10 +1,11 @@
 //! The aggregate log: an append-only tree of entries, stored as tiles (c2sp.org/tlog-tiles) and signed with the
 //! auditor's own key.
 //!
-//! An append writes bundles and tiles, then `signed`, the note over them, then `checkpoint`, the same note for everybody;
-//! where the policy asks for cosignatures that is written once witnesses have given them ([`CosigningCoordinator`](crate::CosigningCoordinator)).
-//! `signed` is what this auditor has committed itself to. After a crash, or a call that failed, the log is what `signed`
-//! says: whatever tiles lie behind it were never under a signature and are written anew. So no size ever gets two roots.
+//! An append writes bundles and tiles, then `signed`, the note that covers them, then `checkpoint`, the same note for
+//! readers. Where the policy requires cosignatures, `checkpoint` is written once witnesses have given them
+//! ([`CosigningCoordinator`](crate::CosigningCoordinator)). `signed` is what this auditor has committed to. After a crash
+//! or a failed call, the log is what `signed` states: any tiles after it were never signed and are written again. So no
+//! size ever gets two roots.
 
 use crate::files::{CHECKPOINT_FILE, LENGTH_PREFIX_LEN, read, write};
 use crate::published::{PublishedLog, tile_hashes};
@@ -13,7 +14,7 @@ use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash};
 use std::sync::Arc;
 
-/// The note that was committed to; never behind [`CHECKPOINT_FILE`]. Witnesses are asked for it.
+/// The note that the auditor has committed to; never older than [`CHECKPOINT_FILE`]. Witnesses are asked to cosign it.
 const SIGNED_FILE: &str = "signed";
 /// The writer of an aggregate log.
 pub struct AggregateWriter {
@@ -21,17 +22,17 @@ pub struct AggregateWriter {
     key: SigningKey,
     edge: Edge,
     published: Arc<PublishedLog>,
-    /// A call failed while something was appended: the state says what holds.
+    /// An append failed: the log must be recovered from the state.
     needs_recovery: bool,
 }
 
-/// What an append starts from: the tiles at the right edge of the tree.
+/// The state that an append starts from: the tiles at the right edge of the tree.
 #[derive(Clone, Default)]
 struct Edge {
     size: u64,
-    /// Hashes of the last tile of each level, when that is not full.
+    /// Hashes of the last tile of each level, if it is not full.
     levels: Vec<Vec<Hash>>,
-    /// The last bundle, when that is not full.
+    /// The last bundle, if it is not full.
     bundle: Vec<u8>,
 }
 
@@ -90,7 +91,7 @@ impl Edge {
         Ok(Mmr::from_peaks(self.size, peaks)?.root())
     }
 
-    /// The tiles and the bundle that are not full, with their bytes.
+    /// Returns the bundle and the tiles that are not full, with their bytes.
     fn partial_tiles(&self) -> Vec<(Tile, Vec<u8>)> {
         let levels = std::iter::once(None).chain((0..LEVELS).map(Some));
         let edges = levels.filter_map(|level| Tile::edge(level, self.size));
@@ -104,7 +105,8 @@ impl Edge {
 }
 
 impl AggregateWriter {
-    /// Begins a log, and signs that it is empty. `policy` says what has to be cosigned before it is published.
+    /// Creates a log and signs a checkpoint of its empty tree. `policy` states who must cosign a checkpoint before
+    /// publication.
     ///
     /// # Errors
     /// [`AuditorError::StateExists`]; [`AuditorError::State`].
@@ -130,7 +132,7 @@ impl AggregateWriter {
         })
     }
 
-    /// Goes on with a log.
+    /// Opens an existing log.
     ///
     /// # Errors
     /// [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`] when the tiles do not lead to what was signed;
@@ -151,35 +153,37 @@ impl AggregateWriter {
         })
     }
 
-    /// What readers have of it, without waiting for the writer.
+    /// Returns the published part of the log; its readers never wait for the writer.
     #[must_use]
     pub fn published(&self) -> Arc<PublishedLog> {
         Arc::clone(&self.published)
     }
 
-    /// Its name.
+    /// Returns the log's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.key.name()
     }
 
-    /// A signed note of a log whose name lies below this one's.
+    /// Signs a checkpoint of a log whose name is below this one's.
     pub(crate) fn sign_for_sublog(&self, checkpoint: &Checkpoint) -> Result<String, AuditorError> {
         Ok(checkpoint.sign(&self.key)?)
     }
 
-    /// Entries in it.
+    /// Returns the number of entries.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.edge.size
     }
 
-    /// Appends entries, durably, and signs a checkpoint over them, which is published where no cosignature is needed.
+    /// Appends entries durably and signs a checkpoint that covers them, which is published where no cosignature is
+    /// needed.
     ///
-    /// After an error it is not known whether they were appended, until [`Self::recover`] returns.
+    /// After an error it is unknown whether they were appended, until [`Self::recover`] returns.
     ///
     /// # Errors
-    /// [`AuditorError::EntryTooLarge`], and nothing was appended; [`AuditorError::State`]; [`AuditorError::StateCorrupt`].
+    /// [`AuditorError::EntryTooLarge`], and nothing was appended; [`AuditorError::State`];
+    /// [`AuditorError::StateCorrupt`].
     pub fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), AuditorError> {
         self.recover()?;
         if let Some(large) = entries.iter().find(|entry| entry.len() > usize::from(u16::MAX)) {
@@ -204,13 +208,13 @@ impl AggregateWriter {
         self.edge = edge;
         self.needs_recovery = false;
         for (tile, _) in before.iter().filter(|tile| !partial.contains(tile)) {
-            // What is not removed takes room, and no more.
+            // A file that is not removed only takes space.
             let _ = self.state.remove(&tile.path());
         }
         Ok(())
     }
 
-    /// Finds out what holds after an append failed.
+    /// Restores the log from the state after a failed append.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -222,7 +226,7 @@ impl AggregateWriter {
         Ok(())
     }
 
-    /// The entries from `from` on.
+    /// Returns the entries from `from` on.
     ///
     /// # Errors
     /// [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
@@ -244,7 +248,7 @@ impl AggregateWriter {
     }
 }
 
-/// Reads what was committed to, checks the edge of the tree against it, and makes sure that it is durable and, where no
+/// Reads the committed note, checks the edge of the tree against it, and makes sure that it is durable and, where no
 /// cosignature is needed, published.
 fn recover(
     state: &dyn StateStorage,
@@ -276,7 +280,7 @@ fn recover(
         ));
     }
     if checkpoint.as_ref().is_none_or(|(_, public)| *public != signed) {
-        // It may have been renamed and not synced.
+        // It may have been renamed but not synced.
         write(state, SIGNED_FILE, note.as_bytes())?;
     }
     published.restore((edge.size, note), checkpoint)?;
@@ -343,7 +347,7 @@ fn sign_checkpoint(key: &SigningKey, edge: &Edge) -> Result<String, AuditorError
     Ok(checkpoint.sign(key)?)
 }
 
-/// The entries of a bundle.
+/// Splits a bundle into its entries.
 fn split_bundle<'b>(name: &str, bundle: &'b [u8]) -> Result<Vec<&'b [u8]>, AuditorError> {
     let mut entries = Vec::new();
     let mut rest = bundle;

@@ -1,4 +1,4 @@
-//! The auditor: one poll after the other, each in the order listing, checkpoints, records, chains, state, aggregate log.
+//! The auditor. Each poll runs in this order: listing, checkpoints, records, chains, state, aggregate log.
 
 use crate::aggregate::AggregateWriter;
 use crate::catalogue;
@@ -30,56 +30,57 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Logs that have ended and are glanced at in one poll: files and checkpoint, not records.
+/// Number of ended logs that get a quick check in one poll: of files and checkpoint, not of records.
 const MAX_QUICK_CHECKS: usize = 256;
 
-/// What a poll did.
+/// The result of a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PollSummary {
-    /// Records verified for the first time.
+    /// Number of records verified for the first time.
     pub records: u64,
-    /// Their bytes, as they are stored.
+    /// Stored size of those records in bytes.
     pub bytes: u64,
-    /// Records verified again.
+    /// Number of records verified again.
     pub scrubbed_records: u64,
-    /// Their bytes.
+    /// Stored size of those records in bytes.
     pub scrubbed_bytes: u64,
     /// How often all logs have been verified again.
     pub scrub_rounds: u64,
-    /// Entries appended to the aggregate log.
+    /// Number of entries appended to the aggregate log.
     pub appended: u64,
-    /// Entries in it.
+    /// Number of entries in it.
     pub entries: u64,
-    /// Signed records that are not read yet.
+    /// Number of signed records that are not read yet.
     pub behind: u64,
-    /// Logs that were removed by right.
+    /// Number of logs that the retention job removed.
     pub removed: u64,
-    /// Whether something looks wrong and has to be looked at again.
+    /// Whether something looks wrong and must be checked again.
     pub suspicious: bool,
-    /// Whether there are findings that were not there before, or some are gone.
+    /// Whether findings were added or resolved.
     pub changed: bool,
 }
 
-/// A shard as it stands.
+/// The state of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShardHead {
     /// Name of its directory.
     pub shard: String,
-    /// Logs known.
+    /// Number of known logs.
     pub logs: u64,
-    /// Of the newest log that was accepted.
+    /// Origin of the newest accepted log.
     pub origin: String,
-    /// Its records.
+    /// Number of its records.
     pub size: u64,
     /// When its head was accepted, in unix microseconds.
     pub time: u64,
     /// Whether it has ended.
     pub ended: bool,
-    /// Microseconds since the oldest checkpoint of the shard was seen that is not reached yet; 0 when all are.
+    /// Microseconds since the oldest checkpoint of the shard that is not reached yet was first seen; 0 when all are
+    /// reached.
     pub lag: u64,
     /// The signed checkpoint, as it was read.
     pub checkpoint: String,
-    /// How its worker stands, where each serves its own shard.
+    /// The state of its worker, where each worker serves its own shard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerState>,
 }
@@ -101,21 +102,21 @@ pub struct Auditor {
     scrub: Scrub,
     configurations: ConfigurationChecks,
     last_beat: u64,
-    /// The time of the last poll; before the first one it is later than any: what is stored may be of a wrong clock.
+    /// The time of the last poll; `u64::MAX` before the first one, as stored times may come from a wrong clock.
     polled: u64,
-    /// The ended log that was glanced at last.
+    /// The ended log that was checked last.
     glanced: Option<(String, Ulid)>,
-    /// Where each worker serves its own shard: how they stand.
+    /// Whether the workers answer, where each serves its own shard.
     workers: Option<Workers>,
-    /// Shards of which nothing can be judged in this poll.
+    /// Shards that cannot be judged in this poll.
     away: BTreeSet<String>,
 }
 
 impl Auditor {
-    /// Begins with an empty state.
+    /// Creates an auditor with an empty state.
     ///
     /// # Errors
-    /// [`AuditorError::InvalidKey`] when the key could speak for the ledger, or the ledger's for the aggregate log;
+    /// [`AuditorError::InvalidKey`] when the key could sign for the ledger, or the ledger's key for the aggregate log;
     /// [`AuditorError::StateExists`]; [`AuditorError::State`].
     pub fn create(
         volume: Arc<dyn ReadStorage>,
@@ -127,7 +128,7 @@ impl Auditor {
         require_known(&settings.policy, &signing)?;
         let policy = || Arc::clone(&settings.policy);
         match catalogue::initialize(&*state, &identity) {
-            // A first start that was cut short.
+            // A first start that was interrupted.
             Err(AuditorError::StateExists)
                 if AggregateWriter::open(Arc::clone(&state), signing.clone(), policy())
                     .is_err_and(|error| matches!(error, AuditorError::NoState)) =>
@@ -141,7 +142,7 @@ impl Auditor {
         Self::open(volume, state, signing, settings)
     }
 
-    /// Goes on with a state.
+    /// Opens an auditor with an existing state.
     ///
     /// # Errors
     /// [`AuditorError::InvalidKey`]; [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`]; [`AuditorError::State`].
@@ -151,7 +152,7 @@ impl Auditor {
         signing: SigningKey,
         mut settings: Settings,
     ) -> Result<Self, AuditorError> {
-        // What is wrong with them, the polls tell.
+        // The polls report what is wrong with the statements.
         if let Ok(line) = key_successions::follow_successions(&*volume, &settings.ledger, &settings.key) {
             settings.key = line;
         }
@@ -195,57 +196,58 @@ impl Auditor {
         })
     }
 
-    /// Takes how the workers stand that each serve their own shard: the volume has what the answering ones serve. Told
-    /// before each poll.
+    /// Sets the state of the workers, where each serves its own shard: the volume contains what the workers that answer
+    /// serve. Must be called before each poll.
     pub fn set_workers(&mut self, workers: Workers) {
         self.workers = Some(workers);
     }
 
-    /// What readers have of the aggregate log.
+    /// Returns the published part of the aggregate log.
     #[must_use]
     pub fn published(&self) -> Arc<PublishedLog> {
         self.aggregate.published()
     }
 
-    /// Asks witnesses, without waiting for a poll.
+    /// Returns the coordinator that asks witnesses, independently of polls.
     #[must_use]
     pub fn cosigning(&self) -> Arc<CosigningCoordinator> {
         Arc::clone(&self.cosigning)
     }
 
-    /// Everything that was found, the oldest first.
+    /// Returns all findings, oldest first.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         self.findings.all()
     }
 
-    /// Findings beyond those that are kept.
+    /// Returns the number of findings that were not kept.
     #[must_use]
     pub fn omitted_finding_count(&self) -> u64 {
         self.findings.omitted_count()
     }
 
-    /// The newest head of an access log that was reported.
+    /// Returns the newest reported head of an access log.
     #[must_use]
     pub fn reported_access_head(&self) -> Option<&AccessLogHead> {
         self.reads.reported_head()
     }
 
-    /// Takes how the access log stands; the next poll reports it. One that is not what was reported before is a finding.
+    /// Sets the head of the access log, which the next poll reports. A head that contradicts the reported one is a
+    /// finding.
     pub fn set_access_head(&mut self, head: AccessLogHead) {
         self.reads.set_head(head);
     }
 
-    /// Takes that the access log is not what was reported of it, and why; the next poll finds it.
+    /// Reports that the access log differs from what was reported, and why; the next poll adds the finding.
     pub fn report_access_log_change(&mut self, why: String) {
         self.reads.report_change(why);
     }
 
-    /// Looks at the ledger once: reads up to `budget` bytes of what is new and `scrub` bytes of what is not. `now` is in
-    /// unix microseconds. Where it is before that of the last poll, the clock had been wrong: what has begun begins anew.
+    /// Checks the ledger once: reads up to `budget` bytes of new records and `scrub` bytes of old ones. `now` is in unix
+    /// microseconds. If it is before the last poll's, the clock was wrong, and all delays start again.
     ///
     /// # Errors
-    /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]: what was seen is not lost, the next poll writes it.
+    /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]: nothing is lost, the next poll writes it.
     pub fn poll(&mut self, now: u64, budget: u64, scrub: u64) -> Result<PollSummary, AuditorError> {
         if now < self.polled {
             self.clamp_times(now);
@@ -270,7 +272,7 @@ impl Auditor {
                 now,
                 stall_timeout: self.settings.stall_timeout,
             };
-            // Workers that serve their folders serve none of these.
+            // Workers that serve their own shards serve no statements.
             if self.workers.is_none() {
                 self.statements.check(&view, &self.settings.ledger, &mut raised);
             }
@@ -321,7 +323,7 @@ impl Auditor {
         Ok(poll)
     }
 
-    /// How each shard stands.
+    /// Returns the state of each shard.
     #[must_use]
     pub fn heads(&self, now: u64) -> Vec<ShardHead> {
         let shards = self.catalogue.iter();
@@ -350,8 +352,8 @@ impl Auditor {
         heads.collect()
     }
 
-    /// The logs whose heads were accepted at a time or later (unix microseconds, as polls were told): their directories and
-    /// the signed notes.
+    /// Returns the logs whose heads were accepted at or after a time (unix microseconds, by the polls' clock): their
+    /// directories and the signed notes.
     pub fn accepted_since(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
         let heads = self.logs().filter_map(|log| Some((log, log.row.head.as_ref()?)));
         heads
@@ -363,14 +365,14 @@ impl Auditor {
         self.catalogue.values().flat_map(BTreeMap::values)
     }
 
-    /// Lists the ledger, notes what is new and tells what is gone; `None` when it cannot be listed.
+    /// Lists the ledger, adds new logs and reports missing ones; `None` when it cannot be listed.
     fn list_ledger(&mut self, raised: &mut RaisedFindings) -> Option<ListedLogs> {
         let ledger = self.settings.key.name().to_owned();
         let shards = match layout::shards(&*self.volume, &self.settings.ledger) {
             Ok(shards) => shards,
             Err(EvidenceError::NotALog(_)) => Vec::new(),
             Err(error) => {
-                // What was suspected stays so.
+                // All suspicions stay open.
                 raised.unsettled(&self.cosigning.origin());
                 for log in self.catalogue.values().flat_map(BTreeMap::values) {
                     raised.unsettled(&log.origin);
@@ -391,9 +393,7 @@ impl Auditor {
         ))
     }
 
-    /// Looks at every log that goes on or is suspected of something, the newest of each shard first, and at some of the
-    /// others.
-    /// Lets no pause last until a time that the clock had been wrong about: of what is waited for, nothing has passed.
+    /// Limits all stored times to `now`, so that no pause lasts until a time from a wrong clock; all waits start again.
     fn clamp_times(&mut self, now: u64) {
         self.last_beat = self.last_beat.min(now);
         self.suspected.clamp_times(now);
@@ -404,6 +404,7 @@ impl Auditor {
         }
     }
 
+    /// Checks every log that is running or under suspicion, the newest of each shard first, and some of the others.
     fn check_logs(
         &mut self,
         now: u64,
@@ -430,7 +431,7 @@ impl Auditor {
                 let place = (shard.clone(), *incarnation);
                 match log.row.ended && !self.suspected.is_suspected(&log.origin) {
                     true => ended.push(place),
-                    // Those that nobody signed come last, and by turns: anybody can make them.
+                    // Unsigned logs come last and in turn, since anyone can create them.
                     false => due.push(((back > 1, log.priority(), place.1), place)),
                 }
             }
@@ -463,7 +464,7 @@ impl Auditor {
                 false => budget.is_exhausted() && !self.suspected.is_suspected(&log.origin),
             };
             if old && waits {
-                // Of many that were never read, those behind wait for their turn.
+                // When many were never read, the older ones wait for their turn.
                 raised.unsettled(&log.origin);
                 continue;
             }
@@ -475,13 +476,13 @@ impl Auditor {
             };
             if let Some(log) = logs.get_mut(&place.1) {
                 check_log(&view, log, &successors, budget, raised);
-                // One that was accepted just now may name others.
+                // If it was just accepted, it may name others.
                 named.entry(place.0).or_default().add(log);
             }
         }
     }
 
-    /// Whether some were never looked at.
+    /// Checks archived configurations; returns whether some were never checked.
     fn check_configurations(&mut self, raised: &mut RaisedFindings) -> bool {
         if !self.settings.check_configurations {
             return false;
@@ -493,7 +494,7 @@ impl Auditor {
     }
 
     fn scrub_logs(&mut self, now: u64, budget: &mut ReadBudget, raised: &mut RaisedFindings) {
-        // At most once around in one poll.
+        // At most one round per poll.
         for _ in 0..=self.logs().count() {
             if budget.is_exhausted() || self.scrub.is_retry_pending(now) {
                 return;
@@ -518,7 +519,7 @@ impl Auditor {
                 now,
                 stall_timeout: self.settings.stall_timeout,
             };
-            // It may have been removed since it was looked at. A directory that is gone is for the next listing to tell.
+            // It may have been removed since the last check. The next listing reports a missing directory.
             if removal::check_removal(&view, log, raised).unwrap_or(true) {
                 self.scrub.skip(place);
                 continue;
@@ -528,8 +529,7 @@ impl Auditor {
         }
     }
 
-    /// Leaves logs alone for a while whose records were found not to verify, and passes over such as nobody signed and whose
-    /// checkpoint is refused.
+    /// Pauses logs whose records were found not to verify, and skips unsigned logs whose checkpoint is refused.
     fn back_off_failed(&mut self, now: u64) {
         let found = self.findings.keys();
         let (mut of_records, mut of_checkpoints) = (BTreeSet::new(), BTreeSet::new());
@@ -557,7 +557,7 @@ impl Auditor {
         }
     }
 
-    /// Writes what changed: findings and rows first, so that whatever the aggregate log says the state knows.
+    /// Writes what changed: findings and rows first, so that the state knows everything that the aggregate log states.
     fn report_changes(&mut self, now: u64) -> Result<u64, AuditorError> {
         if self.unsaved_findings {
             catalogue::save_findings(&*self.state, &self.findings)?;
@@ -573,7 +573,8 @@ impl Auditor {
         if !beat && entries.is_empty() && statements.is_empty() && reads.is_none() {
             return Ok(0);
         }
-        // Before the rows: behind the newest that they know of, entries about others are looked for at the next start.
+        // Before the rows: at the next start, entries of other kinds are searched only after the newest entry that rows
+        // know.
         self.reads.save(&*self.state)?;
         self.statements.save(&*self.state, &self.catalogue, beat)?;
         catalogue::save(&*self.state, &mut self.catalogue)?;

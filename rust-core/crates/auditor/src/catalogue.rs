@@ -1,4 +1,4 @@
-//! What the auditor keeps in its state beside the aggregate log: whose it is, a row for each log, and the findings.
+//! The auditor's state beside the aggregate log: its identity, a row for each log, and the findings.
 
 use crate::aggregate::AggregateWriter;
 use crate::entry::{Entry, EntryKind};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whose state it is; written first.
+/// Name of the file with the state's identity; written first.
 const IDENTITY_FILE: &str = "auditor";
 const FINDINGS_FILE: &str = "findings";
 const LOGS: &str = "logs";
@@ -25,11 +25,11 @@ pub(crate) struct Identity {
     pub(crate) v: u32,
     /// The ledger's verifying key.
     pub(crate) ledger: String,
-    /// The auditor's.
+    /// The auditor's verifying key.
     pub(crate) auditor: String,
 }
 
-/// Says in an empty state whose it is.
+/// Writes the identity to an empty state.
 pub(crate) fn initialize(state: &dyn StateStorage, identity: &Identity) -> Result<(), AuditorError> {
     if read(state, IDENTITY_FILE)?.is_some() || !list(state, LOGS)?.is_empty() {
         return Err(AuditorError::StateExists);
@@ -37,7 +37,7 @@ pub(crate) fn initialize(state: &dyn StateStorage, identity: &Identity) -> Resul
     write(state, IDENTITY_FILE, &encode(IDENTITY_FILE, identity)?)
 }
 
-/// Refuses a state of another ledger or another auditor; `keys` are the ledger's and the auditor's, with their lines.
+/// Refuses a state of another ledger or another auditor; `keys` are the ledger's and the auditor's, with their lineages.
 pub(crate) fn verify_identity(
     state: &dyn StateStorage,
     identity: &Identity,
@@ -47,7 +47,7 @@ pub(crate) fn verify_identity(
         return Err(AuditorError::NoState);
     };
     let found: Identity = decode(IDENTITY_FILE, &bytes)?;
-    // A key that follows the one with which the state was begun is the same party's.
+    // A successor of the key that created the state belongs to the same party.
     let is_of = |text: &str, line: &VerifyingKey| {
         VerifyingKey::from_text(text)
             .is_ok_and(|key| key.name() == line.name() && line.position_of(&key).is_some())
@@ -64,8 +64,8 @@ pub(crate) fn verify_identity(
     }
 }
 
-/// Reads all rows, and what the newest entries of the aggregate log say that they do not; and the newest of those about
-/// the access log. Entries about statements beside the shards are for `statements`.
+/// Loads all rows, updated by newer entries of the aggregate log, and the newest entry about the access log. Entries
+/// about statements beside the shards are passed to `statements`.
 pub(crate) fn load(
     state: &dyn StateStorage,
     volume: &Path,
@@ -132,7 +132,7 @@ fn find<'c>(catalogue: &'c mut Catalogue, ledger: &str, origin: &str) -> Option<
 /// Writes the rows that have changed.
 pub(crate) fn save(state: &dyn StateStorage, catalogue: &mut Catalogue) -> Result<(), AuditorError> {
     for log in catalogue.values_mut().flat_map(BTreeMap::values_mut) {
-        // A log of which nothing was accepted is found again.
+        // A log without an accepted head is found again by listing.
         if log.dirty && log.row.head.is_some() {
             write(state, &log.row_file(), &encode(&log.origin, &log.row)?)?;
             log.dirty = false;

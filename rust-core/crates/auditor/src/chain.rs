@@ -1,4 +1,4 @@
-//! The logs of a shard against each other, as far as they were accepted.
+//! Checks the logs of a shard against each other, as far as they were accepted.
 
 use crate::facts::LogReference;
 use crate::finding::{FindingCode, RaisedFindings};
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 /// The logs that name another one, in an `open` or a `takeover`.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
-    /// Their directories, where notes over its end are kept.
+    /// Their directories, which hold the notes that cover its end.
     pub(crate) dirs: Vec<PathBuf>,
-    /// One of them has served: the log itself goes on no more.
+    /// Whether one of them has served: then the log itself does not continue.
     pub(crate) served: bool,
 }
 
-/// Raises what logs say of their workers' clocks that go on, or that one follows which goes on: behind a clock that had been
-/// wrong another log is begun.
+/// Raises clock steps that running logs record, and those of logs whose successor is running: after a wrong clock, a new
+/// log is started.
 pub(crate) fn raise_clock_steps(logs: &Logs, raised: &mut RaisedFindings) {
     let goes_on = |log: &Log| !log.row.ended;
     let is_followed = |log: &Log| {
@@ -38,7 +38,7 @@ pub(crate) fn raise_clock_steps(logs: &Logs, raised: &mut RaisedFindings) {
     }
 }
 
-/// Which logs of a shard name which others.
+/// For each log of a shard, the logs that name it.
 #[derive(Debug, Default)]
 pub(crate) struct SuccessionGraph(BTreeMap<Ulid, BTreeSet<Ulid>>);
 
@@ -49,7 +49,7 @@ impl SuccessionGraph {
         all
     }
 
-    /// Notes what a log names.
+    /// Adds what a log names.
     pub(crate) fn add(&mut self, log: &Log) {
         let facts = &log.row.facts;
         for named in facts.predecessor.iter().chain(&facts.takeovers) {
@@ -58,7 +58,7 @@ impl SuccessionGraph {
         }
     }
 
-    /// The logs that name `incarnation`. They came after it.
+    /// Returns the later logs that name `incarnation`.
     pub(crate) fn successors_of(&self, logs: &Logs, incarnation: Ulid) -> Successors {
         let mut found = Successors::default();
         let by = self.0.get(&incarnation).into_iter();
@@ -72,7 +72,7 @@ impl SuccessionGraph {
     }
 }
 
-/// Compares the logs of a shard; `there` are the directories that were listed.
+/// Compares the logs of a shard; `there` holds the incarnations that were listed.
 pub(crate) fn check_chain(
     storage: &dyn ReadStorage,
     logs: &mut Logs,
@@ -102,7 +102,7 @@ pub(crate) fn check_chain(
     }
 }
 
-/// Two logs that served and name one predecessor; and more than one that names none.
+/// Raises two logs that served and name one predecessor, and several logs that name none.
 fn check_forks(logs: &Logs, raised: &mut RaisedFindings) {
     let mut next: BTreeMap<Option<Ulid>, Vec<&Log>> = BTreeMap::new();
     for log in logs.values().filter(|log| log.row.facts.served) {
@@ -132,7 +132,7 @@ fn check_forks(logs: &Logs, raised: &mut RaisedFindings) {
     }
 }
 
-/// Logs that are named and not there, and such as nobody names.
+/// Raises logs that are named but missing, and logs that no later one names.
 fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings) {
     let newest = logs
         .values()
@@ -184,7 +184,7 @@ fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings)
     }
 }
 
-/// Compares what log `by` says of another one with what was accepted of that.
+/// Compares what log `by` states about another log with what was accepted of that log.
 fn check_agreement(
     storage: &dyn ReadStorage,
     logs: &mut Logs,
@@ -254,7 +254,7 @@ fn check_agreement(
     }
 }
 
-/// Marks the logs that have ended: sealed ones, and such whose end a successor recorded as it is.
+/// Marks the logs that have ended: sealed ones, and those whose current end a successor recorded.
 pub(crate) fn mark_ended(logs: &mut Logs) {
     let ends: Vec<LogReference> = logs
         .values()

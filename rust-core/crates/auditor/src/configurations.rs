@@ -1,5 +1,5 @@
-//! The configurations that accepted records name, in turn and within a budget: which rules decided is evidence, and lies
-//! beside the logs.
+//! Checks the archived configurations that accepted records name, in turn and within a budget. They are stored beside the
+//! logs, as the rules that led to a verdict are evidence too.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
@@ -11,25 +11,26 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
-/// How much of them one poll looks at, beside those that were not as they should be: how many, and how many bytes, except for
-/// those of the last one.
+/// Limits of one poll, not counting those with known problems: number of configurations, and bytes, which the last one
+/// may exceed.
 const POLL_LIMITS: (usize, u64) = (8, 16 << 20);
-/// The same until all were looked at once.
+/// The same limits until all were checked once.
 const FIRST_PASS_LIMITS: (usize, u64) = (1024, 1 << 30);
 
-/// What is known of them.
+/// What is known about the archived configurations.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigurationChecks {
-    /// The one that was looked at last in its turn.
+    /// The one that was checked last in its turn.
     last_checked: Option<Hash>,
-    /// What was wrong with them when they were looked at last.
+    /// The problems found at their last check.
     problems: BTreeMap<Hash, (FindingCode, String)>,
-    /// Whether the turns came round to the end.
+    /// Whether all were checked once.
     pub(crate) pass_completed: bool,
 }
 
 impl ConfigurationChecks {
-    /// Looks at some, those first that were not as they should be, and raises what is wrong, of the first log that names each.
+    /// Checks some configurations, those with known problems first, and raises each problem for the first log that names
+    /// it.
     pub(crate) fn check<'l>(
         &mut self,
         volume: &dyn ReadStorage,
@@ -83,7 +84,7 @@ impl ConfigurationChecks {
         }
     }
 
-    /// Looks at one; the bytes that were read.
+    /// Checks one configuration; returns the number of bytes read.
     fn check_one(&mut self, volume: &dyn ReadStorage, ledger: &Path, digest: &Hash) -> u64 {
         let path = configurations::archive_path(ledger, digest);
         let (wrong, read) = match configurations::check_archived(volume, ledger, digest) {
@@ -96,7 +97,7 @@ impl ConfigurationChecks {
                 let message = format!("a record names {}, but {why}", path.display());
                 (Some((FindingCode::ConfigurationChanged, message)), read)
             }
-            // What was known of it stays so.
+            // A known problem stays open.
             Err(error) if is_unreachable(&error) => return 0,
             Err(error) => (Some((FindingCode::Unreadable, error.to_string())), 0),
         };

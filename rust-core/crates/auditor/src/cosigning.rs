@@ -1,11 +1,12 @@
-//! Asking witnesses to cosign the aggregate log (c2sp.org/tlog-witness), and publishing what a quorum of them has cosigned.
+//! Requests witness cosignatures for the aggregate log (c2sp.org/tlog-witness), and publishes what a quorum has cosigned.
 //!
-//! Whoever has a connection takes a [`WitnessRequest`], asks, and brings the [`WitnessResponse`]; nothing here waits for a network, and a
-//! poll waits for nothing here but a write of the state. All witnesses are asked for one checkpoint, the target, so that their cosignatures come
-//! together under one text. The target moves on to the newest once each has cosigned it, or has failed and waits for its
-//! next turn: one that is down or lies holds up nobody else.
+//! The caller owns the connections: it takes a [`WitnessRequest`], sends it, and passes back the [`WitnessResponse`].
+//! Nothing here waits for a network, and a poll waits here only for a write of the state. All witnesses are asked to
+//! cosign one checkpoint, the target, so that their cosignatures are under one text. The target moves to the newest
+//! checkpoint once each witness has cosigned it, or has failed and waits for a retry: one that is down or lies does not
+//! delay the others.
 //!
-//! What each witness has cosigned last, and what it has said against this log, is kept in the state.
+//! The state keeps what each witness has cosigned last, and its claims against this log.
 
 use crate::files::{read, write};
 use crate::finding::{FindingCode, RaisedFindings};
@@ -16,22 +17,22 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the witnesses have cosigned and said.
+/// Name of the file with the witnesses' cosignatures and claims.
 const COSIGNATURES_FILE: &str = "cosignatures";
-/// Microseconds until a witness that failed is asked again, doubled with each failure up to the second.
+/// Microseconds until a witness that failed is asked again, doubled with each failure up to `MAX_RETRY_DELAY`.
 const MIN_RETRY_DELAY: u64 = 1_000_000;
 const MAX_RETRY_DELAY: u64 = 300_000_000;
-/// Microseconds after which one that is being asked is not waited for by the others: a name server may not answer.
+/// Microseconds after which the others no longer wait for a witness that was asked: a name server may not answer.
 const SLOW_WITNESS_TIMEOUT: u64 = 10_000_000;
-/// Seconds that a witness's clock may be ahead.
+/// Seconds by which a witness's clock may be ahead.
 const MAX_CLOCK_SKEW_SECONDS: u64 = 300;
-/// The media type of the size in a 409.
+/// The media type of the size in a 409 response.
 const SIZE_TYPE: &str = "text/x.tlog.size";
 
-/// What to ask a witness.
+/// A request to a witness.
 #[derive(Clone, Debug)]
 pub struct WitnessRequest {
-    /// Its place in the policy.
+    /// Index of the witness in the policy.
     pub witness: usize,
     /// The body of the request to `<url>/add-checkpoint`.
     pub body: String,
@@ -40,55 +41,55 @@ pub struct WitnessRequest {
     text: String,
 }
 
-/// What came of it.
+/// The outcome of a request to a witness.
 #[derive(Clone, Copy, Debug)]
 pub enum WitnessResponse<'a> {
-    /// An answer of HTTP, whose body is bounded and whole.
+    /// An HTTP response, with a complete body of limited size.
     Http {
-        /// Its status.
+        /// The status code.
         status: u16,
-        /// Its `Content-Type`; empty when it has none.
+        /// The `Content-Type`; empty when there is none.
         media_type: &'a str,
-        /// Its body.
+        /// The body.
         body: &'a [u8],
     },
-    /// There was none: `unreachable`, `timeout`, `tls`, `redirect`, `too_large`, or `bad_answer`.
+    /// No response: `unreachable`, `timeout`, `tls`, `redirect`, `too_large`, or `bad_answer`.
     None(&'a str),
 }
 
-/// How a witness stands.
+/// The status of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WitnessStatus {
     /// Its name in the policy.
     pub name: String,
-    /// Whether the policy says where it is, so that it is asked.
+    /// Whether the policy has a URL for it, so that it is asked.
     pub asked: bool,
-    /// Entries of the newest checkpoint that it has cosigned for this auditor.
+    /// Number of entries under the newest checkpoint that it has cosigned for this auditor.
     pub size: u64,
-    /// When it did, in unix seconds by its clock; 0 when it never has.
+    /// Time of that cosignature, in unix seconds by the witness's clock; 0 when there is none.
     pub time: u64,
-    /// How its last request ended; empty before the first.
+    /// Result of its last request; empty before the first.
     pub last: String,
-    /// How many requests ended in which way.
+    /// Number of requests by result.
     pub results: BTreeMap<&'static str, u64>,
 }
 
-/// What a witness says against this log.
+/// A witness's claim against this log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WitnessClaim {
-    /// It has cosigned this many entries, and there are fewer.
+    /// It has cosigned this many entries, but the log is smaller.
     Ahead(u64),
-    /// It has cosigned this many entries with another root.
+    /// It has cosigned a different root for this many entries.
     Other(u64),
 }
 
-/// What is kept of a witness.
+/// The stored state of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WitnessState {
     /// Its verifying key.
     witness: String,
-    /// Entries that it has cosigned last, as far as it has said.
+    /// Number of entries that it has cosigned last, as far as it has reported.
     known: u64,
     claim: Option<WitnessClaim>,
     /// Its newest cosignature.
@@ -107,9 +108,9 @@ struct StoredCosignature {
 
 struct WitnessRow {
     kept: WitnessState,
-    /// Since when it is being asked.
+    /// When the pending request was sent.
     asking: Option<u64>,
-    /// Conflicts since a request ended otherwise.
+    /// Number of conflicts since a request ended with another result.
     conflicts: u32,
     failures: u32,
     not_before: u64,
@@ -127,11 +128,11 @@ struct Target {
 struct CosigningState {
     rows: Vec<WitnessRow>,
     target: Option<Target>,
-    /// A quorum has cosigned, and that could not be written.
+    /// Whether a quorum may have cosigned without a publication so far.
     unpublished: bool,
 }
 
-/// Asks the witnesses of a policy.
+/// Coordinates the requests to the witnesses of a policy.
 pub struct CosigningCoordinator {
     state: Arc<dyn StateStorage>,
     published: Arc<PublishedLog>,
@@ -140,7 +141,7 @@ pub struct CosigningCoordinator {
 }
 
 impl CosigningCoordinator {
-    /// Goes on with what the state holds. Of witnesses that the policy does not name any more nothing is kept.
+    /// Opens the stored state. The state of witnesses that the policy no longer names is dropped.
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
@@ -193,8 +194,9 @@ impl CosigningCoordinator {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to ask a witness now, by its place in the policy; `None` when there is nothing to ask or it is not its turn.
-    /// Whoever takes a question brings its answer. `now` is in microseconds of a clock that never goes back.
+    /// Returns the next request to a witness, by its index in the policy; `None` when there is nothing to ask or its
+    /// retry is not due. The caller must pass the outcome to [`Self::handle_response`]. `now` is in microseconds of a
+    /// monotonic clock.
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
@@ -234,11 +236,11 @@ impl CosigningCoordinator {
         }))
     }
 
-    /// Takes the answer to a question and returns how it ended, as [`WitnessStatus::last`] tells it. `now` as in
-    /// [`Self::next_request`], `seconds` in unix seconds.
+    /// Handles the outcome of a request and returns its result, as in [`WitnessStatus::last`]. `now` is as in
+    /// [`Self::next_request`], `seconds` is in unix seconds.
     ///
     /// # Errors
-    /// [`AuditorError::State`]: what was answered is lost, and asked for again.
+    /// [`AuditorError::State`]: the response is lost, and the witness is asked again.
     pub fn handle_response(
         &self,
         question: &WitnessRequest,
@@ -299,7 +301,7 @@ impl CosigningCoordinator {
             WitnessResponse::Http { .. } => "refused",
         };
         if result == "conflict" && row.kept.known > question.size {
-            // It has cosigned a newer one, whose cosignature was lost.
+            // The witness has cosigned a newer checkpoint, and that cosignature was lost.
             held.target = None;
         }
         let changed = row.kept != before;
@@ -319,7 +321,7 @@ impl CosigningCoordinator {
         ended
     }
 
-    /// How the witnesses stand, in the order of the policy.
+    /// Returns the status of the witnesses, in the order of the policy.
     #[must_use]
     pub fn witness_statuses(&self) -> Vec<WitnessStatus> {
         let held = self.held();
@@ -336,13 +338,13 @@ impl CosigningCoordinator {
             .collect()
     }
 
-    /// The origin of the aggregate log.
+    /// Returns the origin of the aggregate log.
     pub(crate) fn origin(&self) -> String {
         let (_, note) = self.published.signed();
         note.lines().next().unwrap_or_default().to_owned()
     }
 
-    /// Says what witnesses say against this log.
+    /// Raises the witnesses' claims against this log.
     pub(crate) fn raise_claims(&self, raised: &mut RaisedFindings) {
         let (origin, (signed, _)) = (self.origin(), self.published.signed());
         let held = self.held();
@@ -370,7 +372,7 @@ impl CosigningCoordinator {
         }
     }
 
-    /// Chooses what all are asked for.
+    /// Selects the checkpoint that all witnesses are asked to cosign.
     fn select_target(&self, held: &mut CosigningState, now: u64) -> Result<(), AuditorError> {
         let (size, note) = self.published.signed();
         if let Some(target) = &held.target {
@@ -391,7 +393,7 @@ impl CosigningCoordinator {
         Ok(())
     }
 
-    /// Publishes the target with its cosignatures, if they are a quorum.
+    /// Publishes the target with its cosignatures, if they form a quorum.
     fn publish(&self, held: &mut CosigningState) -> Result<(), AuditorError> {
         let Some(target) = &held.target else {
             return Ok(());
@@ -423,7 +425,7 @@ impl WitnessRow {
         cosigned.is_some_and(|cosigned| cosigned.text == target.text)
     }
 
-    /// What a 409 says, of a witness that has cosigned so many entries while so many are signed here.
+    /// Handles a 409 with the size that the witness reports; `signed` is the size that is signed here.
     fn handle_conflict(&mut self, question: &WitnessRequest, size: Option<u64>, signed: u64) -> &'static str {
         match size {
             Some(size) if size > signed => {
@@ -435,7 +437,7 @@ impl WitnessRow {
                 self.kept.known = size;
                 "conflict"
             }
-            // It is where it was said to be, and yet they do not agree.
+            // The witness is at the requested old size, but does not accept the checkpoint.
             Some(_) | None if question.old_size == question.size => {
                 self.kept.claim = Some(WitnessClaim::Other(question.old_size));
                 "fork"
@@ -449,7 +451,7 @@ impl WitnessRow {
         self.last = result;
         match result {
             "cosigned" => (self.failures, self.conflicts) = (0, 0),
-            // It has told where it stands, and is asked from there at once; not again and again.
+            // The witness has reported its size, and is asked again at once from there, but only once.
             "conflict" if self.conflicts == 0 => self.conflicts = 1,
             _ => {
                 self.conflicts = 0;
@@ -461,7 +463,7 @@ impl WitnessRow {
     }
 }
 
-/// The size that a witness tells in a 409.
+/// Parses the size in a 409 response.
 fn parse_conflict_size(media_type: &str, body: &[u8]) -> Option<u64> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case(SIZE_TYPE) {
@@ -472,7 +474,7 @@ fn parse_conflict_size(media_type: &str, body: &[u8]) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// A reason that there was no answer, as metrics name it.
+/// Returns the metrics label of the reason why there was no response.
 fn failure_label(why: &str) -> &'static str {
     const KNOWN: [&str; 5] = ["timeout", "tls", "redirect", "too_large", "bad_answer"];
     KNOWN

@@ -5,57 +5,56 @@ use crate::log::{AggregatedLog, Log};
 use crate::statement::Statement;
 use serde::{Deserialize, Serialize};
 
-/// Why a head is told.
+/// Why an entry is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// The first that was accepted of a log.
+    /// The first accepted head of a log.
     Open,
-    /// A newer one.
+    /// A newer head.
     Head,
-    /// The last one: the log is sealed, or its successor has recorded its end.
+    /// The last head: the log is sealed, or its successor has recorded its end.
     End,
-    /// It was removed by right, and is read no more. It has ended.
+    /// The log has ended and was removed by the retention job; it is no longer read.
     Removed,
-    /// A head of the log of who read what, signed with the aggregate log's key.
+    /// A head of an access log, signed with the aggregate log's key.
     Access,
-    /// Something that the retention job signed. It has no checkpoint.
+    /// A statement that the retention job signed. It has no checkpoint.
     Statement,
 }
 
-/// One entry: a head of a log that the auditor has verified, or of the log of who read what, or what the retention job
-/// signed.
+/// An entry: a head of a log that the auditor has verified, a head of an access log, or a statement of the retention job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of the format: 1.
     pub v: u32,
-    /// Why it is told.
+    /// Why the entry was written.
     pub kind: EntryKind,
     /// When the head was accepted, in unix microseconds, by the auditor's clock.
     pub time: u64,
-    /// The log.
+    /// The log's origin.
     pub origin: String,
-    /// Its records.
+    /// Number of its records.
     pub size: u64,
-    /// The log before it, as its `open` says.
+    /// The log's predecessor, as its `open` states it.
     pub predecessor: Option<String>,
-    /// The log that goes on, as its seal says.
+    /// The log's successor, as its seal states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
-    /// The signed checkpoint, with the line of the ledger's key alone; empty of a statement.
+    /// The signed checkpoint, with only the signature line of the ledger's key; empty for a statement.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub checkpoint: String,
-    /// The tombstone of a log that was removed, with the line of the retention key alone.
+    /// The tombstone of a removed log, with only the signature line of the retention key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tombstone: Option<String>,
-    /// What the retention job signed.
+    /// The statement that the retention job signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<Statement>,
 }
 
 impl Entry {
-    /// What is to be told of a log that has a head; `None` when the newest entry says it already. Of a log that goes on,
-    /// heads after the first wait for the `beat`.
+    /// Returns the entry that is due for a log with a head; `None` when its newest entry already states that. For a
+    /// running log, heads after the first wait for the `beat`.
     pub(crate) fn for_log_if_due(log: &Log, beat: bool) -> Option<Self> {
         let head = log.row.head.as_ref()?;
         let kind = match log.row.told {
@@ -97,7 +96,7 @@ impl Entry {
         serde_json::to_vec(self).map_err(|error| AuditorError::corrupt(&self.origin, error.to_string()))
     }
 
-    /// Reads an entry.
+    /// Decodes an entry.
     ///
     /// # Errors
     /// [`AuditorError::StateCorrupt`].
@@ -108,7 +107,7 @@ impl Entry {
 }
 
 impl Statement {
-    /// The entry that tells it, about a log or about the ledger.
+    /// Wraps the statement in an entry, for a log or for the ledger.
     pub(crate) fn into_entry(self, origin: &str, size: u64, now: u64) -> Entry {
         Entry {
             v: 1,

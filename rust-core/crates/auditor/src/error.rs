@@ -1,5 +1,4 @@
-//! Everything that keeps an auditor from its work. What it finds wrong with a ledger is no error but a
-//! [`Finding`](crate::Finding).
+//! Errors of the auditor. What it finds wrong with a ledger is not an error but a [`Finding`](crate::Finding).
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
@@ -12,25 +11,25 @@ pub enum AuditorError {
     /// A call on the auditor's own state failed.
     #[error("{call} {name} in the auditor's state: {source}")]
     State {
-        /// What was attempted: `read`, `write`, `list`.
+        /// The call: `read`, `write` or `list`.
         call: &'static str,
-        /// The file, by its name in the state.
+        /// The name of the file in the state.
         name: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Another auditor works on this state.
+    /// Another auditor uses this state.
     #[error("another auditor has locked this state: only one may write an aggregate log")]
     Locked,
-    /// There is no state.
+    /// The state does not exist.
     #[error(
         "the auditor's state is empty. If an aggregate log was kept here before, its state is lost: restore it, or start another aggregate log under a key with another name. Otherwise holders of older checkpoints find two histories. The first start, and the start of another log, need --new-aggregate"
     )]
     NoState,
-    /// A new aggregate log was asked for where there is one.
+    /// A new aggregate log was requested where one exists.
     #[error("the auditor's state already contains an aggregate log: start without --new-aggregate")]
     StateExists,
-    /// The state contradicts itself, or is another auditor's.
+    /// The state contradicts itself, or belongs to another auditor.
     #[error("the auditor's state is not valid: {name}: {reason}")]
     StateCorrupt {
         /// The file.
@@ -38,31 +37,31 @@ pub enum AuditorError {
         /// What contradicts what.
         reason: String,
     },
-    /// The state is empty, and so many entries of its aggregate log are known elsewhere.
+    /// The state is empty, but this many entries of its aggregate log are known elsewhere.
     #[error(
         "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore it from a backup, or start another aggregate log under a key with another name"
     )]
     StateLost(u64),
-    /// The state does not contain what is known of its aggregate log elsewhere.
+    /// The state does not contain what is known elsewhere about its aggregate log.
     #[error(
         "the auditor's state was rolled back, or another auditor continues the log elsewhere: a held checkpoint covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
     )]
     StateRolledBack(String),
-    /// What is held of the aggregate log is not of this one.
+    /// The held checkpoint does not belong to this aggregate log.
     #[error(
         "the held checkpoint does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
     )]
     HeldCheckpointRefused(String),
-    /// The signing key must not be an auditor's.
+    /// The key is not allowed as an auditor's signing key.
     #[error("{0}")]
     InvalidKey(String),
-    /// The trust policy is not one for this aggregate log.
+    /// The trust policy is not valid for this aggregate log.
     #[error("the trust policy: {0}")]
     InvalidPolicy(String),
     /// An entry does not fit into a bundle.
     #[error("an entry of {0} bytes is larger than the limit of 65,535")]
     EntryTooLarge(usize),
-    /// What was asked for is not in the aggregate log.
+    /// The request is beyond the aggregate log.
     #[error("{0}")]
     OutOfRange(String),
     /// A key, note, or proof was refused.

@@ -1,7 +1,7 @@
-//! What the records of a log say of its place in the chain.
+//! The facts in a log's records that define its position in the chain.
 //!
-//! Only `open`, `config`, `takeover`, `seal` and gaps in time are read as JSON; of the others the kind is enough, which a worker writes
-//! first.
+//! Only `open`, `config`, `takeover`, `seal` and gaps in time are parsed as JSON; for other records the kind is enough,
+//! which a worker writes first.
 
 use proofgate_evidence::Ulid;
 use proofgate_evidence::configurations;
@@ -10,47 +10,47 @@ use proofgate_ledger::Hash;
 use proofgate_ledger::record::{self, Record};
 use serde::{Deserialize, Serialize};
 
-/// What a log says of another one.
+/// What a log states about another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogReference {
     pub(crate) incarnation: Ulid,
     pub(crate) size: u64,
     #[serde(with = "crate::text::hash")]
     pub(crate) root: Hash,
-    /// It was still being written: size and root are those of its newest checkpoint then.
+    /// Whether it was still being written: size and root are then those of its newest checkpoint.
     pub(crate) running: bool,
 }
 
-/// What was read of a log's records so far.
+/// The facts of the records that were read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogFacts {
     /// The origin that `open` states.
     pub(crate) origin: Option<String>,
     pub(crate) predecessor: Option<LogReference>,
-    /// What `takeover` records say.
+    /// The statements in `takeover` records.
     pub(crate) takeovers: Vec<LogReference>,
-    /// The last record is a seal.
+    /// Whether the last record is a seal.
     pub(crate) sealed: bool,
-    /// The log that goes on, as the seal says.
+    /// The successor that the seal names.
     pub(crate) successor: Option<Ulid>,
-    /// There is another record than `open`, `takeover` and `aborted`.
+    /// Whether there is a record other than `open`, `takeover` and `aborted`.
     pub(crate) served: bool,
-    /// The largest step of its worker's clock, where one was of a minute or more.
+    /// The largest step of its worker's clock, if one was a minute or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<ClockStep>,
-    /// By which digests `open` and `config` records name configurations.
+    /// The digests by which `open` and `config` records name configurations.
     #[serde(default, with = "crate::text::hashes", skip_serializing_if = "Vec::is_empty")]
     pub(crate) configurations: Vec<Hash>,
 }
 
-/// A `gap` in the times of records: the worker's clock was set.
+/// A clock step, recorded as a `gap` in the times of records: the worker's clock was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClockStep {
     /// Number of the record.
     pub(crate) seq: u64,
-    /// Where the clock would have stood, in unix microseconds.
+    /// The time without the step, in unix microseconds.
     pub(crate) from: u64,
-    /// Where it stood.
+    /// The time after the step.
     pub(crate) to: u64,
 }
 
@@ -64,22 +64,22 @@ impl ClockStep {
     }
 }
 
-/// Smaller steps are as a machine's clock is kept.
+/// Smaller steps are normal clock adjustments.
 const MIN_STEP_SECONDS: u64 = 60;
-/// What such a gap says; in a text it would stand with escapes.
+/// The reason in such a gap record; within a text, its quotes would be escaped.
 const CLOCK_STEP: &str = "clock_step";
 const CLOCK_STEP_JSON: &[u8] = b"\"reason\":\"clock_step\"";
 
-/// Configurations of one log that are known; of more, a look at its files tells.
+/// Most configurations that are kept of one log; a check of its files covers the rest.
 const MAX_CONFIGURATIONS: usize = 1024;
-/// What every record begins with, before its kind.
+/// The start of every record, before its kind.
 const KIND_PREFIX: &[u8] = b"{\"v\":1,\"kind\":\"";
 
 impl LogFacts {
-    /// Takes record `seq`.
+    /// Processes record `seq`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of what is wrong with it.
     pub(crate) fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
         if self.sealed {
             return Err(format!("record {seq} follows a seal"));
@@ -114,7 +114,7 @@ impl LogFacts {
         }
     }
 
-    /// Notes the step of a clock, if that is what a gap is of.
+    /// Records a clock step, if the gap is one.
     fn record_clock_step(&mut self, payload: &[u8]) {
         let says_step = payload
             .windows(CLOCK_STEP_JSON.len())
@@ -174,7 +174,7 @@ impl LogFacts {
         Ok(())
     }
 
-    /// How other logs ended, as this one says.
+    /// Returns the ends of other logs that this one states.
     pub(crate) fn stated_ends(&self) -> impl Iterator<Item = &LogReference> {
         self.predecessor
             .iter()
@@ -183,7 +183,7 @@ impl LogFacts {
     }
 }
 
-/// The kind of a record that is written as a worker writes it.
+/// Returns the kind of a record in a worker's encoding.
 fn kind(payload: &[u8]) -> Option<&[u8]> {
     let rest = payload.strip_prefix(KIND_PREFIX)?;
     let end = rest.iter().take(32).position(|byte| *byte == b'"')?;

@@ -1,13 +1,13 @@
-//! Files of the auditor's state, and what a bundle of entries looks like in one.
+//! Files of the auditor's state, and the format of an entry bundle.
 
 use crate::{AuditorError, StateStorage};
 
-/// The note that everybody may have.
+/// The note that is published to readers.
 pub const CHECKPOINT_FILE: &str = "checkpoint";
-/// Bytes of the length before an entry in a bundle.
+/// Bytes of the length prefix of an entry in a bundle.
 pub(crate) const LENGTH_PREFIX_LEN: usize = 2;
 
-/// The bytes of the first `width` entries of a bundle; `None` when it holds fewer.
+/// Returns the bytes of the first `width` entries of a bundle; `None` when it holds fewer.
 pub(crate) fn first_entries(bundle: &[u8], width: u64) -> Option<&[u8]> {
     let mut at = 0usize;
     for _ in 0..width {

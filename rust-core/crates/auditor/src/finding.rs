@@ -1,90 +1,91 @@
-//! What an auditor has found.
+//! Findings of an auditor.
 
 use proofgate_evidence::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Findings that are kept; more of them are counted.
+/// Most findings that are kept; further ones are only counted.
 const MAX_FINDINGS: usize = 1000;
-/// Of so many more it is known which they are, so that none is counted twice.
+/// Most omitted findings whose keys are kept, so that none is counted twice.
 const MAX_OMITTED: usize = 10_000;
-/// Characters of a message.
+/// Most characters of a message.
 const MAX_MESSAGE_CHARS: usize = 512;
 
-/// What kind of thing is wrong.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
-    /// A shard that had logs is not there.
+    /// A shard that had logs is missing.
     ShardMissing,
-    /// A log that was accepted, or is named by one that was, is not there.
+    /// A log that was accepted, or that an accepted log names, is missing.
     LogMissing,
-    /// The checkpoint of a log that had one is gone.
+    /// The checkpoint of a log that had one is missing.
     CheckpointMissing,
-    /// A checkpoint is no checkpoint, or nobody with the ledger's key signed it.
+    /// A checkpoint is invalid, or not signed by the ledger's key.
     CheckpointRefused,
-    /// A checkpoint, or the beginning of a log, is another log's.
+    /// A checkpoint, or the start of a log, belongs to another log.
     CheckpointForeign,
     /// A checkpoint covers less than one that was accepted.
     Rollback,
-    /// One size of a log was signed with two roots.
+    /// One size of a log was signed with two different roots.
     Equivocation,
-    /// A log grew behind its seal.
+    /// A log grew after its seal.
     SealedLogGrew,
-    /// The records do not lead to the root that was signed.
+    /// The records do not lead to the signed root.
     RecordsChanged,
-    /// Bytes of covered records are damaged, or some of them are missing.
+    /// Covered records are damaged or missing.
     RecordsDamaged,
-    /// A log ends before what was signed, or what its successor recorded.
+    /// A log ends before its signed size, or before the end that its successor recorded.
     Truncated,
-    /// A log that served and that nobody signed.
+    /// A log served requests but has no valid checkpoint.
     PlantedLog,
-    /// A tombstone that is none, is not by the retention key, or names another head than the one that was accepted.
+    /// A tombstone is invalid, not signed by the retention key, or names another head than the accepted one.
     TombstoneRefused,
-    /// A statement of a hold, an erasure or a destroyed key that is none, or is not by the retention key.
+    /// A statement of a hold, an erasure or a destroyed key is invalid, or not signed by the retention key.
     StatementRefused,
-    /// A statement gives a time before what it speaks of, or was not there when the auditor looked later than that.
+    /// A statement's time is before the events that it refers to, or before a check at which it was not there yet.
     StatementBackdated,
-    /// A statement gives a time ahead of the auditor's clock.
+    /// A statement's time is ahead of the auditor's clock.
     StatementPostdated,
-    /// A statement that was told is not there, or others are.
+    /// A reported statement is missing or was replaced.
     StatementMissing,
-    /// A file among the ledger's statements of key succession is none that both keys signed, or they contradict each other.
+    /// A file among the ledger's statements of key succession was not signed by both keys, or statements contradict each
+    /// other.
     KeySuccessionRefused,
-    /// A record names a configuration by its digest that is not there.
+    /// The configuration that a record names by its digest is missing.
     ConfigurationMissing,
-    /// What stands in the place of a configuration that a record names is not what the digest is of.
+    /// The file of a configuration that a record names does not match the digest.
     ConfigurationChanged,
-    /// What a log says of the one before is not so.
+    /// What a log states about its predecessor is not true.
     BrokenChain,
     /// Two logs that served name one predecessor.
     Fork,
-    /// A log went on behind the end that its successor recorded.
+    /// A log was written to after the end that its successor recorded.
     TwoWriters,
     /// A log names a predecessor that the auditor has never seen.
     PredecessorMissing,
-    /// A log ended and none names it, though later ones are there.
+    /// A log ended and no log names it, although later ones exist.
     NoSuccessor,
-    /// There are more logs of which none was accepted than are looked at.
+    /// There are too many logs without an accepted head to check them all.
     TooManyLogs,
-    /// The clock of a worker was set by a minute or more: times of its records jump.
+    /// The clock of a worker was set by a minute or more: the times of its records jump.
     ClockStep,
     /// Records wait for a checkpoint.
     Stalled,
     /// A file or directory cannot be read.
     Unreadable,
-    /// A worker that serves its shard itself does not answer, or is gone without a seal.
+    /// A worker that serves its own shard does not answer, or is gone without a seal.
     WorkerUnreachable,
-    /// The log of who read what is not the one that was told.
+    /// The access log is not the one that was reported.
     AccessLogChanged,
-    /// A witness has cosigned more of the aggregate log than there is.
+    /// A witness has cosigned more entries of the aggregate log than exist.
     AggregateRollback,
     /// A witness has cosigned another history of the aggregate log.
     AggregateFork,
 }
 
 impl FindingCode {
-    /// How bad it is.
+    /// Returns its severity.
     #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
@@ -111,8 +112,8 @@ impl FindingCode {
         }
     }
 
-    /// What it counts where there is room for some findings only. What anybody brings about who makes directories and files
-    /// of his own counts less than what became of logs that were accepted.
+    /// Returns its priority when not all findings can be kept. Findings that anyone who can create files could cause rank
+    /// below findings about accepted logs.
     fn weight(self) -> u8 {
         match self {
             Self::PlantedLog
@@ -126,29 +127,29 @@ impl FindingCode {
         }
     }
 
-    /// Whether it is a state that may end. All else is evidence: it happened, whatever is there later. What a witness says is
-    /// its word, and stands for as long as it says so.
+    /// Returns whether it is a state that may end. All other findings are evidence of something that happened, whatever
+    /// is there later. A witness's claim stands for as long as the witness makes it.
     #[must_use]
     pub fn is_transient(self) -> bool {
         self.verdict() == Verdict::Incomplete || matches!(self, Self::AggregateRollback | Self::AggregateFork)
     }
 }
 
-/// What a finding is about: a log's origin, or a shard as `<ledger>/<shard>`.
+/// The key of a finding: its code, and a log's origin or a shard as `<ledger>/<shard>`.
 pub(crate) type FindingKey = (FindingCode, String);
 
-/// One thing that is wrong.
+/// One problem that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of the problem.
     pub code: FindingCode,
     /// The origin of the log, or of the shard.
     pub origin: String,
-    /// The shard: the name of its directory.
+    /// Name of the shard's directory.
     pub shard: String,
     /// When it was first seen, in unix microseconds.
     pub since: u64,
-    /// What is wrong, in a sentence.
+    /// A sentence that describes the problem.
     pub message: String,
 }
 
@@ -158,24 +159,24 @@ impl Finding {
     }
 }
 
-/// All that is known to be wrong.
+/// All findings.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Findings {
     kept: Vec<Finding>,
-    /// Of a state from before their keys were kept: those that found no room.
+    /// Number of omitted findings in a state from before their keys were kept.
     uncounted: u64,
-    /// Those that found no room.
+    /// Keys of omitted findings.
     #[serde(default)]
     left_out: BTreeSet<FindingKey>,
     #[serde(skip)]
     index: BTreeSet<FindingKey>,
-    /// The least weight of those that are kept.
+    /// The lowest weight among the kept findings.
     #[serde(skip)]
     lightest: u8,
 }
 
 impl Findings {
-    /// Makes what is not stored.
+    /// Rebuilds the fields that are not stored.
     pub(crate) fn rebuild_index(mut self) -> Self {
         self.index = self.kept.iter().map(Finding::key).collect();
         self.update_lightest();
@@ -190,7 +191,7 @@ impl Findings {
         self.uncounted.saturating_add(self.left_out.len() as u64)
     }
 
-    /// What all are about, also those that found no room.
+    /// Returns the keys of all findings, omitted ones included.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &FindingKey> {
         self.index.iter().chain(&self.left_out)
     }
@@ -204,12 +205,12 @@ impl Findings {
         self.kept.len() < MAX_FINDINGS || self.lightest < code.weight()
     }
 
-    /// Whether nothing would change if it was found again.
+    /// Returns whether adding this finding again would change nothing.
     fn contains(&self, key: &FindingKey) -> bool {
         self.index.contains(key) || self.left_out.contains(key) && !self.has_capacity(key.0)
     }
 
-    /// Takes a finding; whether anything changed.
+    /// Adds a finding; returns whether anything changed.
     fn add(&mut self, finding: Finding) -> bool {
         let key = finding.key();
         if !self.has_capacity(finding.code) {
@@ -236,7 +237,7 @@ impl Findings {
         self.left_out.len() < MAX_OMITTED && self.left_out.insert(key)
     }
 
-    /// Forgets states that have ended; whether there were any.
+    /// Removes states that have ended; returns whether there were any.
     fn remove_resolved(&mut self, stays: impl Fn(&FindingKey) -> bool) -> bool {
         let before = self.index.len() + self.left_out.len();
         let keeps = |key: &FindingKey| !key.0.is_transient() || stays(key);
@@ -252,9 +253,9 @@ impl Findings {
 #[derive(Debug, Default)]
 pub(crate) struct RaisedFindings {
     seen: BTreeMap<FindingKey, (String, String)>,
-    /// Logs of which this poll cannot tell everything, so that what was suspected of them stays so.
+    /// Logs that this poll could not fully check, so that suspicions about them stay open.
     inconclusive: BTreeSet<String>,
-    /// Suspicions that a second look has confirmed already.
+    /// Suspicions that are already confirmed by a second check.
     confirmed: BTreeSet<FindingKey>,
 }
 
@@ -265,7 +266,7 @@ impl RaisedFindings {
             .or_insert_with(|| (shard.to_owned(), truncate_message(message)));
     }
 
-    /// As `raise`, of what needs no second look.
+    /// As `raise`, for a problem that needs no second check.
     pub(crate) fn raise_confirmed(&mut self, code: FindingCode, origin: &str, shard: &str, message: String) {
         self.raise(code, origin, shard, message);
         self.confirmed.insert((code, origin.to_owned()));
@@ -278,7 +279,7 @@ impl RaisedFindings {
     }
 }
 
-/// A message without what is too long: it may repeat what somebody wrote who has no key.
+/// Truncates a message that is too long: it may contain text from someone who has no key.
 fn truncate_message(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS)
         && let Some((last, _)) = message[..end].char_indices().next_back()
@@ -293,7 +294,7 @@ fn truncate_message(mut message: String) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct SuspectedFindings {
     first_seen: BTreeMap<FindingKey, u64>,
-    /// What they are about.
+    /// The origins that the suspicions are about.
     origins: BTreeSet<String>,
 }
 
@@ -302,20 +303,20 @@ impl SuspectedFindings {
         self.first_seen.is_empty()
     }
 
-    /// Whether anything is suspected of a log.
+    /// Returns whether there is a suspicion about a log.
     pub(crate) fn is_suspected(&self, origin: &str) -> bool {
         self.origins.contains(origin)
     }
 
-    /// Nothing is suspected since a time behind `now`.
+    /// Limits the times of suspicions to `now`.
     pub(crate) fn clamp_times(&mut self, now: u64) {
         for since in self.first_seen.values_mut() {
             *since = now.min(*since);
         }
     }
 
-    /// Takes what a poll has raised: what still looks wrong `delay` microseconds after it first did is found, and what
-    /// looks right again is forgotten. Whether the findings changed.
+    /// Processes what a poll has raised: what still looks wrong `delay` microseconds after the first time becomes a
+    /// finding, and what looks right again is dropped. Returns whether the findings changed.
     pub(crate) fn update_findings(
         &mut self,
         raised: &RaisedFindings,
@@ -351,7 +352,7 @@ impl SuspectedFindings {
 mod tests {
     use super::{FindingCode, Findings, MAX_FINDINGS, MAX_MESSAGE_CHARS, RaisedFindings, SuspectedFindings};
 
-    /// As many findings as are kept, of logs that somebody planted; and the suspicions from which they came.
+    /// Returns the largest number of kept findings, about logs that an attacker created, and the suspicions behind them.
     fn full() -> (SuspectedFindings, Findings) {
         let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
         let mut planted = RaisedFindings::default();
@@ -412,7 +413,7 @@ mod tests {
                 && !worse(FindingCode::Stalled)
         );
         assert_eq!(findings.all().len(), MAX_FINDINGS);
-        // The state that found no room has ended.
+        // The state that was omitted has ended.
         suspected.update_findings(&RaisedFindings::default(), &mut findings, 2, 0);
         assert_eq!(findings.omitted_count(), 2);
     }

@@ -1,4 +1,5 @@
-//! What somebody else holds of the aggregate log: with it, a state that was lost or set back is told from a beginning.
+//! Checkpoints of the aggregate log that are held elsewhere: they show that a state was lost or rolled back, and is not
+//! new.
 
 use crate::{Auditor, AuditorError, Settings, StateStorage};
 use proofgate_evidence::ReadStorage;
@@ -6,12 +7,13 @@ use proofgate_ledger::{Checkpoint, SigningKey, verify_consistency};
 use std::sync::Arc;
 
 impl Auditor {
-    /// Goes on with a state that contains what is held of its aggregate log: `held`, the signed note of an older
-    /// checkpoint. Where nothing is held, an empty state is begun.
+    /// Opens a state that contains `held`, the signed note of an older checkpoint of its aggregate log. Without a held
+    /// checkpoint, an empty state is initialized.
     ///
     /// # Errors
-    /// [`AuditorError::HeldCheckpointRefused`] for a note that is not of this aggregate log; [`AuditorError::StateLost`] and
-    /// [`AuditorError::StateRolledBack`] for a state that does not contain it; as [`Self::open`] and [`Self::create`].
+    /// [`AuditorError::HeldCheckpointRefused`] for a note that is not of this aggregate log; [`AuditorError::StateLost`]
+    /// and [`AuditorError::StateRolledBack`] for a state that does not contain it; as [`Self::open`] and
+    /// [`Self::create`].
     pub fn resume(
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,
@@ -41,14 +43,14 @@ impl Auditor {
 
     fn check_contains(&self, held: &Checkpoint, signing: &SigningKey) -> Result<(), AuditorError> {
         let published = self.published();
-        // What it has signed, which no quorum may have cosigned so far.
+        // The newest signed checkpoint, which may have no quorum yet.
         let own = verify_note(&published.signed().1, signing)?;
         let set_back =
             |found: &str| AuditorError::StateRolledBack(format!("{} entries, but {found}", held.size));
         if own.size < held.size {
             return Err(set_back(&format!("the state has {}", own.size)));
         }
-        // Every log goes on from the empty one.
+        // Every log is an extension of the empty one.
         if held.size == 0 {
             return Ok(());
         }

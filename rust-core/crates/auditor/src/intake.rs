@@ -1,5 +1,5 @@
-//! Which of the logs that lie on a volume are looked at: all that were accepted, and of the others no more than a ledger has
-//! that is read for the first time. Whoever writes the volume can make as many directories as it holds.
+//! Selects the logs on a volume that are checked: all accepted ones, and of the others no more than a ledger has that is
+//! read for the first time. Anyone who can write to the volume can create as many directories as it holds.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Catalogue, Log};
@@ -7,15 +7,15 @@ use proofgate_evidence::Ulid;
 use proofgate_evidence::layout::Shard;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Shards of which no log was accepted.
+/// Most shards without an accepted log.
 const MAX_UNACCEPTED_SHARDS: usize = 1024;
-/// Logs that were not accepted, of all shards together.
+/// Most logs without an accepted head, of all shards together.
 const MAX_UNACCEPTED_LOGS: usize = 32_768;
 
 /// The logs that were listed, by shard.
 pub(crate) type ListedLogs = BTreeMap<String, BTreeSet<Ulid>>;
 
-/// Notes what is new of the shards that were listed, and tells what is gone. Nothing is judged of those that are `away`.
+/// Adds new logs of the listed shards to the catalogue and reports missing ones. Shards in `away` are not judged.
 pub(crate) fn update_catalogue(
     shards: Vec<Shard>,
     catalogue: &mut Catalogue,
@@ -46,7 +46,7 @@ pub(crate) fn update_catalogue(
     there
 }
 
-/// Takes what is new into the catalogue, and out of it what was never accepted and is gone, or finds no room any more.
+/// Adds new logs to the catalogue, and removes those that were never accepted and are gone or exceed the limits.
 fn update_shard(
     mut shards: Vec<Shard>,
     catalogue: &mut Catalogue,
@@ -54,7 +54,7 @@ fn update_shard(
     away: &BTreeSet<String>,
     raised: &mut RaisedFindings,
 ) -> ListedLogs {
-    // A ledger's own shards have the smallest numbers.
+    // The ledger's own shards have the smallest numbers.
     shards.sort_by_key(|shard| {
         let name = shard.name.as_deref().unwrap_or_default();
         let number = name.bytes().all(|digit| digit.is_ascii_digit());
@@ -81,7 +81,7 @@ fn update_shard(
             }
         }
         let unknown = shard.incarnations.iter().rev().filter(|log| !accepted(log));
-        // The newest of each shard first: a worker makes its log behind all that it finds.
+        // The newest log of each shard first: a worker's new log sorts after all existing ones.
         new.extend(
             unknown
                 .enumerate()
@@ -100,7 +100,7 @@ fn update_shard(
     }
     let taken: BTreeSet<(&String, Ulid)> = new.iter().map(|(_, name, log, _)| (*name, *log)).collect();
     for (shard, logs) in catalogue.iter_mut().filter(|(shard, _)| !away.contains(*shard)) {
-        // Of a log that was never accepted nothing is known that could be missed.
+        // A log that was never accepted cannot be reported as missing.
         logs.retain(|incarnation, log| log.row.head.is_some() || taken.contains(&(shard, *incarnation)));
     }
     for (_, name, incarnation, dir) in &new {

@@ -1,4 +1,4 @@
-//! The line of the ledger's keys, as the statements on the volume lead along it.
+//! The lineage of the ledger's keys, from the statements on the volume.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::reach::is_unreachable;
@@ -6,8 +6,8 @@ use proofgate_evidence::{ReadStorage, key_successions};
 use proofgate_ledger::VerifyingKey;
 use std::path::Path;
 
-/// Adds to `key` what the statements of the ledger at a path say of its line. What was accepted stays, whatever becomes of
-/// its statement.
+/// Extends `key` by its lineage from the statements of the ledger at a path. Accepted keys stay, even if their statement
+/// is removed.
 pub(crate) fn follow_successions(
     volume: &dyn ReadStorage,
     ledger: &Path,

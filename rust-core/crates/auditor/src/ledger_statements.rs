@@ -1,4 +1,4 @@
-//! Statements beside the shards: of holds, and of shred keys that were destroyed. Each is told once.
+//! Statements beside the shards: of holds, and of destroyed shred keys. Each is reported once.
 
 use crate::AuditorError;
 use crate::entry::Entry;
@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Files that were told, as `<folder>/<name>`.
+/// Name of the file that lists the reported files, as `<folder>/<name>`.
 const REPORTED_FILE: &str = "statements";
-/// When what was looked for last.
+/// Name of the file with the times of the last checks.
 const CHECK_TIMES_FILE: &str = "visited";
-/// New files that are read in one look.
+/// Most new files that are read in one check.
 const MAX_FILES_PER_PASS: usize = 256;
 const FOLDERS: [(&str, usize); 2] = [
     (HOLD_STATEMENTS_DIR, hold_statements::MAX_FILES),
@@ -33,27 +33,27 @@ const FOLDERS: [(&str, usize); 2] = [
 /// Times in unix microseconds; 0 for never.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct CheckTimes {
-    /// When statements beside the shards were looked for last.
+    /// Time of the last check for statements beside the shards.
     ledger: u64,
-    /// The same of the erasures of each shard: of its log that was looked at least lately.
+    /// Time of the last check for erasures, by shard: that of its least recently checked log.
     shards: BTreeMap<String, u64>,
 }
 
-/// What is known of the statements beside the shards.
+/// What is known about the statements beside the shards.
 #[derive(Debug, Default)]
 pub(crate) struct StatementTracker {
     reported: BTreeSet<String>,
-    /// `told` is not in the state yet.
+    /// Whether `reported` has changes that are not in the state yet.
     unsaved: bool,
     check_times: CheckTimes,
-    /// Files that are no statements, and why.
+    /// Files that are not valid statements, and why.
     refused: BTreeMap<String, String>,
-    /// What waits to be told, with its file.
+    /// Statements that wait to be reported, with their files.
     pending: Vec<(String, Statement)>,
 }
 
 impl StatementTracker {
-    /// Goes on with what the state says.
+    /// Opens the stored state.
     pub(crate) fn open(state: &dyn StateStorage) -> Result<Self, AuditorError> {
         Ok(Self {
             reported: load(state, REPORTED_FILE)?,
@@ -62,17 +62,17 @@ impl StatementTracker {
         })
     }
 
-    /// When the erasures of a shard were looked for last.
+    /// Returns when the erasures of a shard were checked last.
     pub(crate) fn visited(&self, shard: &str) -> u64 {
         self.check_times.shards.get(shard).copied().unwrap_or(0)
     }
 
-    /// Takes an entry that the state may not know.
+    /// Replays an entry that the state may not contain.
     pub(crate) fn replay(&mut self, statement: &Statement) {
         self.unsaved |= self.reported.insert(statement_file(statement));
     }
 
-    /// Looks for statements beside the shards of the ledger at a path.
+    /// Checks the statements beside the shards of the ledger at a path.
     pub(crate) fn check(&mut self, view: &CheckContext<'_>, ledger: &Path, raised: &mut RaisedFindings) {
         let Some(keeping) = view.retention_key else { return };
         match self.try_check(view, ledger, keeping, raised) {
@@ -100,7 +100,7 @@ impl StatementTracker {
             raised.raise(FindingCode::StatementMissing, origin, "", message);
         }
         self.refused.retain(|file, _| there.contains(file));
-        // One that was refused is looked at again, by turns of one.
+        // One refused statement is checked again each time, in turn.
         let again = self.refused.keys().next().cloned();
         let known = |file: &&String| {
             self.reported.contains(*file)
@@ -142,7 +142,7 @@ impl StatementTracker {
         Ok(())
     }
 
-    /// The entries that are to be told, about the ledger of this name.
+    /// Returns the entries to report, for the ledger with this name.
     pub(crate) fn pending_entries(&self, ledger: &str, now: u64) -> Vec<Entry> {
         let waiting = self.pending.iter();
         waiting
@@ -150,14 +150,14 @@ impl StatementTracker {
             .collect()
     }
 
-    /// What waited was appended.
+    /// Marks the waiting statements as reported: their entries were appended.
     pub(crate) fn told(&mut self) {
         for (file, _) in self.pending.drain(..) {
             self.unsaved |= self.reported.insert(file);
         }
     }
 
-    /// Writes what changed; on the beat, also when what was looked at last.
+    /// Writes what changed; on the beat, also the times of the last checks.
     pub(crate) fn save(
         &mut self,
         state: &dyn StateStorage,
@@ -211,7 +211,7 @@ fn statement_file(statement: &Statement) -> String {
     format!("{folder}/{}", file_name_for_digest(&statement.sha256))
 }
 
-/// Reads a statement, and what is wrong with its times taken alone; or says why it is none.
+/// Verifies a statement, and returns a problem with its time alone; or returns why it is invalid.
 fn verify_statement(
     view: &CheckContext<'_>,
     retention_key: &VerifyingKey,

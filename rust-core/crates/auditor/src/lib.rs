@@ -2,23 +2,23 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a look at one log: its checkpoint first, then its records up to that | `look`, `tail`, `facts` |
-//! | the logs of a shard against each other | `chain` |
-//! | which logs are looked at | `intake` |
-//! | what is wrong, once a second look has confirmed it | `finding` |
-//! | reading again what was verified before | `scrub` |
-//! | logs that were removed by right | `removal` |
-//! | what the retention job signed of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
+//! | checks of one log: its checkpoint first, then its records up to that | `look`, `tail`, `facts` |
+//! | checks of the logs of a shard against each other | `chain` |
+//! | which logs are checked | `intake` |
+//! | problems, once a second check has confirmed them | `finding` |
+//! | verifying accepted records again | `scrub` |
+//! | removed logs | `removal` |
+//! | the retention job's statements of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
-//! | asking witnesses to cosign it | `cosigning` |
-//! | heads of the log of who read what | `reads` |
-//! | workers that serve their shards themselves, and do not answer | `reach` |
-//! | whose keys go together | `parties` |
-//! | the auditor's own state, and what is held of it elsewhere | `catalogue`, `held` |
+//! | requesting witness cosignatures for it | `cosigning` |
+//! | heads of the access log | `reads` |
+//! | workers that serve their own shards and do not answer | `reach` |
+//! | which keys may be used together | `parties` |
+//! | the auditor's own state, and its checkpoints held elsewhere | `catalogue`, `held` |
 //!
-//! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is believed that is
-//! not below a checkpoint that verifies. The state is written through [`StateStorage`]. One thread polls; readers of what
-//! is published wait for nobody. The auditor has no clock: whoever polls says what time it is.
+//! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is trusted that
+//! is not covered by a verified checkpoint. The state is written through [`StateStorage`]. One thread polls; readers of
+//! published data never wait. The auditor has no clock: the caller of a poll passes the time.
 #![forbid(unsafe_code)]
 
 mod aggregate;

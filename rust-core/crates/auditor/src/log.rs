@@ -1,4 +1,4 @@
-//! One log as the auditor knows it.
+//! The auditor's state of one log.
 
 use crate::erasures::{ErasureFileState, ReportedErasures};
 use crate::facts::LogFacts;
@@ -9,72 +9,72 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A head that was accepted: signed, and reached by the records.
+/// An accepted head: it is signed, and the records lead to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedHead {
-    /// Records.
+    /// Number of records.
     pub size: u64,
     /// Their root.
     #[serde(with = "crate::text::hash")]
     pub root: Hash,
-    /// The signed note, with the line of the ledger's key alone.
+    /// The signed note, with only the signature line of the ledger's key.
     pub note: String,
     /// When it was accepted, in unix microseconds.
     pub at: u64,
 }
 
-/// What the aggregate log holds of a log.
+/// What the aggregate log contains about a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AggregatedLog {
-    /// Number of the newest entry.
+    /// Index of the newest entry.
     pub(crate) index: u64,
-    /// The size in it.
+    /// The size that it states.
     pub(crate) size: u64,
-    /// Whether it says that the log has ended.
+    /// Whether it states that the log has ended.
     pub(crate) end: bool,
-    /// Whether it says that the log was removed.
+    /// Whether it states that the log was removed.
     #[serde(default)]
     pub(crate) removed: bool,
 }
 
-/// The logs of one shard by age.
+/// The logs of one shard, by age.
 pub(crate) type Logs = BTreeMap<Ulid, Log>;
 
 /// All logs, by shard and age.
 pub(crate) type Catalogue = BTreeMap<String, Logs>;
 
-/// What is kept of a log in the auditor's state: a row of its catalogue.
+/// A row of the catalogue: what the auditor's state keeps about a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LogRow {
     pub(crate) shard: String,
     pub(crate) incarnation: Ulid,
     pub(crate) head: Option<AcceptedHead>,
-    /// Records under the log's own newest checkpoint; a successor may have signed for more.
+    /// Number of records under the log's own newest checkpoint; a successor may have signed for more.
     pub(crate) own: u64,
-    /// Where the head ends. Without peaks once the log has ended.
+    /// The position at which the head ends. It has no peaks once the log has ended.
     pub(crate) point: LogPosition,
     pub(crate) facts: LogFacts,
-    /// It is sealed, or a successor has recorded its end.
+    /// Whether it is sealed, or a successor has recorded its end.
     pub(crate) ended: bool,
-    /// Logs of which what this one says was compared with what they are.
+    /// Logs for which this log's statements were compared with the accepted facts.
     pub(crate) agreed: Vec<Ulid>,
     pub(crate) told: Option<AggregatedLog>,
-    /// The tombstone of a log that was removed by right, as it was accepted.
+    /// The accepted tombstone of a log that the retention job removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed: Option<String>,
-    /// What was told of its erasures.
+    /// The erasures that were reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) erasures: Option<ReportedErasures>,
 }
 
-/// A signed head that is to be reached.
+/// A signed head that the records have yet to reach.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) signed: Checkpoint,
     pub(crate) note: String,
     /// When it was first seen, in unix microseconds.
     pub(crate) first_seen: u64,
-    /// It is the log's own, not a successor's.
+    /// Whether it is the log's own, not a successor's.
     pub(crate) own: bool,
 }
 
@@ -83,20 +83,20 @@ pub(crate) struct Log {
     pub(crate) row: LogRow,
     pub(crate) dir: PathBuf,
     pub(crate) origin: String,
-    /// The row differs from what is stored.
+    /// Whether the row differs from the stored one.
     pub(crate) dirty: bool,
     pub(crate) target: Option<Target>,
-    /// The reading towards the target.
+    /// The reader on its way to the target.
     pub(crate) tail: Option<LogTail>,
-    /// It failed twice: until when it is left alone, in unix microseconds.
+    /// When it is read again after failing twice, in unix microseconds.
     pub(crate) retry_at: u64,
     /// Since when records wait for a checkpoint.
     pub(crate) waiting_since: Option<u64>,
-    /// Its checkpoint was found to be refused, and nobody signed it: until when it is passed over where there are newer ones.
+    /// Until when it is skipped if there are newer logs, because it is unsigned and its checkpoint was refused.
     pub(crate) skip_until: u64,
-    /// It was looked at, and nothing was there that leads to a head.
+    /// Whether it was checked without finding anything that leads to a head.
     pub(crate) checked: bool,
-    /// Its erasures as they were read last.
+    /// Its erasures file as it was read last.
     pub(crate) erasures: ErasureFileState,
 }
 
@@ -134,23 +134,23 @@ impl Log {
         Self::new(row, dir, ledger)
     }
 
-    /// Name of its row in the state.
+    /// Returns the name of its row in the state.
     pub(crate) fn row_file(&self) -> String {
         format!("logs/{}/{}", self.row.shard, self.row.incarnation)
     }
 
-    /// Goes for a head, whatever was wrong with the one before.
+    /// Sets a new target, and clears the pause of the previous one.
     pub(crate) fn set_target(&mut self, target: Target) {
         self.retry_at = 0;
         self.target = Some(target);
     }
 
-    /// Whether nothing of it is known to be signed.
+    /// Returns whether no signed head of it is known.
     pub(crate) fn is_unsigned(&self) -> bool {
         self.row.head.is_none() && self.target.is_none()
     }
 
-    /// When it comes among the logs that are due: one that is signed first, of the others those whose rest ended first.
+    /// Returns its order among the logs that are due: signed ones first, then those whose pause ended first.
     pub(crate) fn priority(&self) -> (bool, u64) {
         match self.is_unsigned() {
             true => (true, self.retry_at.max(self.skip_until)),
@@ -158,23 +158,23 @@ impl Log {
         }
     }
 
-    /// Whether it has no head so far, and may get one from what is there.
+    /// Returns whether it has no head yet but may get one.
     pub(crate) fn is_unread(&self) -> bool {
         self.row.head.is_none() && (self.target.is_some() || !self.checked)
     }
 
-    /// Records of the head that was accepted last.
+    /// Returns the number of records under its accepted head.
     pub(crate) fn size(&self) -> u64 {
         self.row.head.as_ref().map_or(0, |head| head.size)
     }
 
-    /// The largest size that was signed, as far as was seen.
+    /// Returns the largest size known to be signed by the log itself.
     pub(crate) fn max_signed_size(&self) -> u64 {
         let target = self.target.as_ref().filter(|target| target.own);
         target.map_or(self.row.own, |target| target.signed.size.max(self.row.own))
     }
 
-    /// Takes the target as the head.
+    /// Accepts the target as the head.
     pub(crate) fn accept_target(&mut self, now: u64) {
         let (Some(target), Some(tail)) = (self.target.take(), self.tail.take()) else {
             return;
@@ -195,8 +195,8 @@ impl Log {
         self.dirty = true;
     }
 
-    /// Nothing that is waited for began behind `now`, no rest lasts longer, and no head was accepted later: who asks for what
-    /// is new would be told it for ever.
+    /// Limits all times to `now`, so that no wait or pause lasts longer than intended. A head with a future time would be
+    /// returned by every query for new heads.
     pub(crate) fn clamp_times(&mut self, now: u64) {
         if let Some(head) = self.row.head.as_mut().filter(|head| head.at > now) {
             head.at = now;
@@ -210,7 +210,7 @@ impl Log {
         self.skip_until = now.min(self.skip_until);
     }
 
-    /// Takes the configurations that its accepted records name: a row of a former version tells none.
+    /// Adds the configurations that its accepted records name: a row of an older version has none.
     pub(crate) fn add_configurations(&mut self, read: &LogFacts) {
         let known = &mut self.row.facts.configurations;
         if known.len() < read.configurations.len() {
@@ -219,7 +219,7 @@ impl Log {
         }
     }
 
-    /// Forgets what only a log that goes on needs.
+    /// Clears the state that only a running log needs.
     pub(crate) fn clear_running_state(&mut self) {
         if !self.row.ended || !self.row.point.peaks.is_empty() {
             self.row.ended = true;

@@ -1,4 +1,4 @@
-//! Erasures of a log: signed notes by the retention job in its folder, one behind the other. Each is told once.
+//! Erasures of a log: concatenated notes in its directory, signed by the retention job. Each is reported once.
 
 use crate::entry::Entry;
 use crate::erasures::ReportedErasures;
@@ -13,10 +13,10 @@ use proofgate_ledger::record;
 use proofgate_ledger::{Erasure, ErasureScope, Hash, VerifyingKey};
 use std::io;
 
-/// Notes of one log that are taken in one look.
+/// Most notes of one log that are processed in one check.
 const MAX_NOTES_PER_PASS: usize = 256;
 
-/// Looks for erasures of a log. Of one that goes on there are none: who keeps the ledger waits for its end.
+/// Checks the erasures of a log. A running log has none: the retention job waits for its end.
 pub(crate) fn check_erasures(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -41,7 +41,7 @@ pub(crate) fn check_erasures(
     Ok(())
 }
 
-/// Bytes of the file; 0 when it is not there.
+/// Returns the length of the file in bytes; 0 when there is no file.
 fn file_len(storage: &dyn ReadStorage, log: &Log) -> Result<u64, EvidenceError> {
     let path = log.dir.join(ERASURES_FILE);
     match storage.open(&path) {
@@ -89,7 +89,7 @@ fn read(
         {
             Ok(erasure) => process_notes(view, log, &erasure, note, raised)?,
             Err(why) => {
-                // Others are added behind it, and are told once somebody has looked.
+                // Later notes are reported only after this one has been resolved.
                 let message = format!("an erasure is refused: {why}");
                 log.erasures.flaw = Some((FindingCode::StatementRefused, message));
                 return Ok(());
@@ -121,7 +121,7 @@ fn process_notes(
         ErasureScope::Single(seq) => Some(seq),
         ErasureScope::Tenant { .. } => None,
     };
-    // Of a tenant's, which are many, the log's first record is before all of them: fsck compares each.
+    // A tenant's erasure covers many admissions, and all come after the log's first record: `fsck` compares each of them.
     let about = match read_record(view.storage, &log.dir, admission.unwrap_or(0)) {
         Ok(bytes) => record::parse(&bytes).ok().map(|record| record.ts()),
         Err(EvidenceError::NoSuchRecord { .. } | EvidenceError::Removed(_)) => None,
@@ -147,13 +147,13 @@ fn process_notes(
 }
 
 impl Log {
-    /// The erasures that wait to be told.
+    /// Returns the entries of erasures that wait to be reported.
     pub(crate) fn pending_entries(&self, now: u64) -> impl Iterator<Item = Entry> {
         let waiting = self.erasures.pending.iter();
         waiting.map(move |statement| statement.clone().into_entry(&self.origin, self.size(), now))
     }
 
-    /// What waited was appended, from this number on.
+    /// Marks the waiting erasures as reported; their entries were appended from this index on.
     pub(crate) fn mark_reported(&mut self, first: u64) {
         for (statement, index) in self.erasures.pending.drain(..).zip(first..) {
             self.row

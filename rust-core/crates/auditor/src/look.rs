@@ -1,4 +1,4 @@
-//! A look at one log: its checkpoint first, then its records up to that.
+//! Checks one log: its checkpoint first, then its records up to that.
 
 use crate::chain::Successors;
 use crate::finding::{FindingCode, RaisedFindings};
@@ -13,12 +13,12 @@ use proofgate_ledger::Checkpoint;
 use std::io;
 use std::path::Path;
 
-/// Of a log that nobody signed, so many records are read, step by step, to see whether it served.
+/// Numbers of records that are read of an unsigned log, step by step, to find out whether it served requests.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
-/// A log whose records do not verify, or that was never begun, is read again after this many microseconds.
+/// Microseconds until a log whose records do not verify, or that was never started, is read again.
 pub(crate) const RETRY_DELAY: u64 = 60_000_000;
 
-/// Looks at a log; its `successors` may hold a note over its end.
+/// Checks a log; its `successors` may hold a note that covers its end.
 pub(crate) fn check_log(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -27,7 +27,7 @@ pub(crate) fn check_log(
     raised: &mut RaisedFindings,
 ) {
     if let Err(error) = try_check_log(view, log, successors, budget, raised) {
-        // Of a directory that is gone the next listing tells.
+        // If the directory is gone, the next listing reports it.
         raised.unsettled(&log.origin);
         if !is_removed_or_replaced(&error) && !is_unreachable(&error) {
             raised.raise(
@@ -40,7 +40,7 @@ pub(crate) fn check_log(
     }
 }
 
-/// Whether something was removed, or replaced on a server, while it was read.
+/// Returns whether a file was removed, or replaced on a server, while it was read.
 pub(crate) fn is_removed_or_replaced(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { source, .. }
         if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle))
@@ -102,10 +102,10 @@ fn try_check_log(
     Ok(())
 }
 
-/// What stands in the place of a log's own checkpoint.
+/// The state of a log's own checkpoint.
 enum OwnCheckpoint {
     Signed(Checkpoint, String),
-    /// None that is this log's; that was raised.
+    /// It is not a valid checkpoint of this log; that was raised.
     Refused,
     Missing,
 }
@@ -165,7 +165,7 @@ fn verify_checkpoint(
     Ok(signed)
 }
 
-/// Compares the log's own checkpoint with what was accepted before; a newer one becomes the target.
+/// Compares the log's own checkpoint with the accepted one; a newer one becomes the target.
 fn compare_checkpoint(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -229,7 +229,7 @@ fn compare_checkpoint(
     }
 }
 
-/// What a successor signed of a log's end becomes the target where it covers more than the log's own checkpoint.
+/// Makes a successor's note about the log's end the target, if it covers more than the log's own checkpoint.
 fn read_successor_note(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -323,14 +323,14 @@ fn advance(
         ReadProgress::Refused(message) => (FindingCode::RecordsChanged, message),
     };
     if matches!(code, FindingCode::RecordsChanged) {
-        // Any of the records since the head may be the one: all are read again.
+        // Any record since the head may be the wrong one: all are read again.
         log.tail = None;
     }
     raised.raise(code, &log.origin, &log.row.shard, message);
     Ok(())
 }
 
-/// Lets a log alone for a while of which it was found that its records do not verify.
+/// Pauses a log whose records were found not to verify.
 pub(crate) fn back_off(log: &mut Log, now: u64) {
     if log.retry_at <= now {
         log.retry_at = now.saturating_add(RETRY_DELAY);
@@ -338,15 +338,15 @@ pub(crate) fn back_off(log: &mut Log, now: u64) {
     }
 }
 
-/// A worker signs the beginning of a log before it serves; one that served and is not signed is nobody's. One that did not
-/// serve is what a start leaves behind that was cut short.
+/// Checks a log without a checkpoint. A worker signs the start of a log before it serves, so a log that served without a
+/// signature is not genuine. One that did not serve is left over from an interrupted start.
 fn check_unsigned(
     view: &CheckContext<'_>,
     log: &mut Log,
     budget: &mut ReadBudget,
     raised: &mut RaisedFindings,
 ) -> Result<(), EvidenceError> {
-    // Those behind wait for their turn. A log with a checkpoint never does.
+    // The others wait for their turn. A log with a checkpoint never does.
     if budget.is_exhausted() || view.now < log.retry_at {
         raised.unsettled(&log.origin);
         return Ok(());

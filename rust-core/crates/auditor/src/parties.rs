@@ -1,11 +1,11 @@
-//! Who audits whom, and who cosigns: keys and policies that go together.
+//! Which keys and policies may be used together, for auditing and cosigning.
 
 use crate::AuditorError;
 use crate::catalogue::Identity;
 use crate::settings::Settings;
 use proofgate_ledger::{SigningKey, TrustPolicy};
 
-/// Refuses a policy of other logs, and one whose quorum can never be reached.
+/// Refuses a policy for other logs, and one whose quorum can never be reached.
 pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
     let own = signing.verifying_key();
     if !policy.logs().is_empty() && !policy.logs().contains(&own.without_lineage()) {
@@ -28,7 +28,8 @@ pub(crate) fn require_known(policy: &TrustPolicy, signing: &SigningKey) -> Resul
     }
 }
 
-/// Who audits whom. Neither key may be able to speak for the other's logs, and who may remove logs audits none.
+/// Returns the identity of an auditor. Neither key may be able to sign for the other's logs, and the retention key must
+/// not be an auditor's.
 pub(crate) fn identity(settings: &Settings, signing: &SigningKey) -> Result<Identity, AuditorError> {
     let (ledger, own) = (&settings.key, signing.verifying_key());
     let refused = |why: String| Err(AuditorError::InvalidKey(why));

@@ -1,5 +1,5 @@
-//! What readers have of the aggregate log: the newest checkpoint that a quorum of witnesses has cosigned, and the tiles and
-//! proofs under it.
+//! The published part of the aggregate log: the newest checkpoint that a quorum of witnesses has cosigned, and the tiles
+//! and proofs under it.
 
 use crate::files::{CHECKPOINT_FILE, first_entries, read, write};
 use crate::tile::{Tile, node_at, source_tile, subtree_root};
@@ -13,21 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// Bytes of a hash.
 const HASH_LEN: usize = 32;
 
-/// The published part of an aggregate log. Its readers never wait for whoever writes that.
+/// The published part of an aggregate log. Its readers never wait for the writer.
 pub struct PublishedLog {
     state: Arc<dyn StateStorage>,
     policy: Arc<TrustPolicy>,
     heads: RwLock<Heads>,
-    /// Held while the published checkpoint is replaced, so that it never goes back.
+    /// Held while the published checkpoint is replaced, so that it never goes backwards.
     publish_lock: Mutex<()>,
 }
 
-/// Sizes and signed notes.
+/// Sizes and signed notes of the two heads.
 #[derive(Default)]
 struct Heads {
     /// What the auditor has signed.
     signed: (u64, String),
-    /// What readers may have; never ahead of that.
+    /// What readers may get; never ahead of `signed`.
     published: Option<(u64, String)>,
 }
 
@@ -41,13 +41,14 @@ impl PublishedLog {
         }
     }
 
-    /// The newest published checkpoint: its size and the signed note. `None` until a quorum of witnesses has cosigned one.
+    /// Returns the newest published checkpoint: its size and the signed note. `None` until a quorum of witnesses has
+    /// cosigned one.
     #[must_use]
     pub fn checkpoint(&self) -> Option<(u64, String)> {
         self.with_heads(|heads| heads.published.clone())
     }
 
-    /// What the auditor has signed last; witnesses are asked for it.
+    /// Returns what the auditor has signed last; witnesses are asked to cosign it.
     pub(crate) fn signed(&self) -> (u64, String) {
         self.with_heads(|heads| heads.signed.clone())
     }
@@ -68,12 +69,12 @@ impl PublishedLog {
         change(&mut self.heads.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Nobody else replaces the published checkpoint while this is held.
+    /// Locks the published checkpoint against replacement by others.
     pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
         self.publish_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what was signed, which is durable; it is published at once where no cosignature is needed.
+    /// Sets the signed checkpoint, which is already durable; it is published at once where no cosignature is needed.
     pub(crate) fn set_signed(&self, size: u64, note: String) -> Result<(), AuditorError> {
         let _writing = self.writing();
         if self.policy.is_quorum(&|_| false) {
@@ -84,7 +85,7 @@ impl PublishedLog {
         Ok(())
     }
 
-    /// Publishes a checkpoint with the cosignatures of a quorum, or with more of them than before, durably.
+    /// Publishes a checkpoint durably, with the cosignatures of a quorum, or with more of them than before.
     pub(crate) fn publish(&self, size: u64, note: String) -> Result<(), AuditorError> {
         let _writing = self.writing();
         if self.published_size().is_some_and(|newest| newest > size) {
@@ -95,7 +96,7 @@ impl PublishedLog {
         Ok(())
     }
 
-    /// Takes what the state holds: what was signed, and what was published, which has to lie in the same tree. The caller
+    /// Restores the signed and the published checkpoint from the state; both must belong to the same tree. The caller
     /// holds [`Self::publish_lock`].
     pub(crate) fn restore(
         &self,
@@ -123,14 +124,14 @@ impl PublishedLog {
             .as_ref()
             .filter(|public| self.checkpoint().as_ref() != Some(*public))
         {
-            // It may have been renamed and not synced; who has read it is not to find an older one later.
+            // It may have been renamed but not synced; a reader that has seen it must not find an older one later.
             write(&*self.state, CHECKPOINT_FILE, note.as_bytes())?;
         }
         self.update_heads(|heads| heads.published = public);
         Ok(())
     }
 
-    /// The proof from an older size to one that was signed, for a witness.
+    /// Returns the proof from an older size to a signed one, for a witness.
     pub(crate) fn proof_for_witness(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
         match old {
             0 => Ok(Vec::new()),
@@ -138,8 +139,8 @@ impl PublishedLog {
         }
     }
 
-    /// What stands at a path of c2sp.org/tlog-tiles, other than `checkpoint`; `None` when the newest checkpoint covers no
-    /// such tile.
+    /// Returns the content of a path of c2sp.org/tlog-tiles, other than `checkpoint`; `None` when the newest checkpoint
+    /// covers no such tile.
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
@@ -156,10 +157,10 @@ impl PublishedLog {
         }
     }
 
-    /// A tile that was signed, whose part may be asked for although only the whole is kept.
+    /// Returns a signed tile; a partial one may be requested although only the full one is stored.
     pub(crate) fn tile(&self, tile: Tile) -> Result<Vec<u8>, AuditorError> {
         let name = tile.path();
-        // The writer may put a wider one in the place of the one that is kept while this looks for it.
+        // The writer may replace the stored tile by a wider one during this search.
         for _ in 0..8 {
             let Some(whole) = Tile::at(tile.level, tile.index, self.signed_size()) else {
                 break;
@@ -178,10 +179,10 @@ impl PublishedLog {
         Err(AuditorError::corrupt(&name, "it is missing"))
     }
 
-    /// The proof that entry `index` is in the log of `size` entries (RFC 9162 section 2.1.3.1).
+    /// Returns the proof that entry `index` is in the log of `size` entries (RFC 9162 section 2.1.3.1).
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::process_parsed`].
+    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
     pub fn inclusion_proof(&self, index: u64, size: u64) -> Result<Vec<Hash>, AuditorError> {
         self.check_covered(size)?;
         if index >= size {
@@ -192,10 +193,10 @@ impl PublishedLog {
         inclusion_proof(self, index, size)
     }
 
-    /// The proof that the log of `old` entries is the beginning of the log of `new` ones (RFC 9162 section 2.1.4.1).
+    /// Returns the proof that the log of `old` entries is a prefix of the log of `new` ones (RFC 9162 section 2.1.4.1).
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::process_parsed`].
+    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
     pub fn consistency_proof(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
         self.check_covered(new)?;
         if old == 0 || old > new {
@@ -206,11 +207,11 @@ impl PublishedLog {
         consistency_proof(self, old, new)
     }
 
-    /// The proof that entry `index` is under the newest published checkpoint, with that, as a file of
-    /// c2sp.org/tlog-proof; `None` until one is published.
+    /// Returns the proof that entry `index` is under the newest published checkpoint, together with that checkpoint, as a
+    /// file of c2sp.org/tlog-proof; `None` until one is published.
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::process_parsed`].
+    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
     pub fn tlog_proof(&self, index: u64) -> Result<Option<String>, AuditorError> {
         let Some((size, checkpoint)) = self.checkpoint() else {
             return Ok(None);
@@ -250,7 +251,7 @@ impl NodeReader for PublishedLog {
     }
 }
 
-/// The hashes of a tile, which must be there.
+/// Returns the hashes of a tile, which must exist.
 pub(crate) fn tile_hashes(state: &dyn StateStorage, tile: Tile) -> Result<Vec<Hash>, AuditorError> {
     let name = tile.path();
     let bytes = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is missing"))?;

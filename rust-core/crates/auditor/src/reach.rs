@@ -1,4 +1,4 @@
-//! A ledger of which each worker serves its own shard: what can be said while one of them does not answer.
+//! Ledgers whose workers each serve their own shard: what can be judged while one of them does not answer.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Logs;
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Logs that have ended and are glanced at in one poll: each costs a worker that serves traffic some requests.
+/// Number of ended logs that get a quick check in one poll: each costs a worker that serves traffic a few requests.
 pub(crate) const MAX_QUICK_CHECKS: usize = 32;
 
 /// Whether a worker can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Reachability {
-    /// It answered when the poll began.
+    /// Whether it answered when the poll began.
     pub answers: bool,
-    /// Why it could not be read, once that has lasted so long that it is to be told.
+    /// Why it cannot be read, once that has lasted long enough to report.
     pub failing: Option<String>,
 }
 
-/// The workers that serve a shard each, by the shard's name. A shard without one has been scaled away.
+/// The workers that each serve a shard, by the shard's name. A shard without one has been scaled away.
 pub type Workers = BTreeMap<String, Reachability>;
 
-/// How the worker of a shard stands.
+/// The state of a shard's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
-    /// It is read.
+    /// It answers.
     Answers,
-    /// It does not answer, and should.
+    /// It does not answer although it should.
     Silent,
-    /// There is none any more: what it served cannot be verified again.
+    /// It no longer exists: what it served cannot be verified again.
     Gone,
 }
 
-/// How the worker of a shard stands.
+/// Returns the state of a shard's worker.
 pub(crate) fn worker_state(workers: &Workers, shard: &str) -> WorkerState {
     match workers.get(shard) {
         Some(Reachability { answers: true, .. }) => WorkerState::Answers,
@@ -43,7 +43,7 @@ pub(crate) fn worker_state(workers: &Workers, shard: &str) -> WorkerState {
     }
 }
 
-/// Raises what is to be told of the workers, and returns the shards of which nothing can be judged now.
+/// Raises findings about the workers, and returns the shards that cannot be judged now.
 pub(crate) fn check_workers(
     workers: &Workers,
     catalogue: &BTreeMap<String, Logs>,
@@ -81,7 +81,7 @@ pub(crate) fn check_workers(
     away
 }
 
-/// Whether nothing is to come of a shard: all of its logs have ended, the newest with a seal that names no successor.
+/// Returns whether a shard is complete: all of its logs have ended, the newest with a seal that names no successor.
 fn is_sealed(logs: &Logs) -> bool {
     let mut accepted = logs.values().filter(|log| log.row.head.is_some());
     let newest = accepted.clone().next_back();
@@ -89,7 +89,7 @@ fn is_sealed(logs: &Logs) -> bool {
         && accepted.all(|log| log.row.ended)
 }
 
-/// Whether a worker stopped to answer while it was read. The next poll tells of it.
+/// Returns whether a worker stopped answering while it was read. The next poll reports it.
 pub(crate) fn is_unreachable(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { source, .. } if source.kind() == io::ErrorKind::HostUnreachable)
 }

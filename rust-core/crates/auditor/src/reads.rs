@@ -1,5 +1,6 @@
-//! Heads of the log of who read what (`access-….jsonl`), which whoever answers readers keeps beside the state: they go into the
-//! aggregate log, signed with its key, so that a line that is changed or taken out is noticed by whoever holds a checkpoint.
+//! Heads of the access log, which records who read what (`access-….jsonl`, written beside the state by the server that
+//! answers readers). They go into the aggregate log, signed with its key, so that anyone who holds a checkpoint notices a
+//! changed or removed line.
 
 use crate::aggregate::AggregateWriter;
 use crate::entry::{Entry, EntryKind};
@@ -9,35 +10,35 @@ use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash};
 use serde::{Deserialize, Serialize};
 
-/// The newest head that was told.
+/// Name of the file with the newest reported head.
 const ACCESS_HEAD_FILE: &str = "reads";
-/// Below the aggregate log's name, before the moment at which the log was begun.
+/// Name of the access log below the aggregate log's, followed by the time at which it was started.
 const ACCESS_LOG_NAME: &str = "access";
 
 /// A head of an access log: a tree of RFC 9162 over its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessLogHead {
-    /// When the log was begun, in unix microseconds: its name.
+    /// When the log was started, in unix microseconds; this is its name.
     pub begun: u64,
-    /// Its lines.
+    /// Number of its lines.
     pub size: u64,
     /// Their root.
     #[serde(with = "crate::text::hash")]
     pub root: Hash,
 }
 
-/// What was told, and what is to be.
+/// The reported head, and the one to report.
 #[derive(Debug, Default)]
 pub(crate) struct AccessLogReporter {
     reported: Option<AccessLogHead>,
-    /// `told` is not in the state yet.
+    /// Whether `reported` has changes that are not in the state yet.
     unsaved: bool,
     pending: Option<AccessLogHead>,
     change_reason: Option<String>,
 }
 
 impl AccessLogReporter {
-    /// Goes on with what the state says, and with what the newest entries of the aggregate log say beyond that.
+    /// Opens the stored state, updated by the newest entry of the aggregate log.
     pub(crate) fn open(state: &dyn StateStorage, newest: Option<&Entry>) -> Result<Self, AuditorError> {
         let corrupt = |reason: String| AuditorError::corrupt(ACCESS_HEAD_FILE, reason);
         let mut told = match read(state, ACCESS_HEAD_FILE)? {
@@ -60,17 +61,17 @@ impl AccessLogReporter {
         })
     }
 
-    /// The newest head that was told.
+    /// Returns the newest reported head.
     pub(crate) fn reported_head(&self) -> Option<&AccessLogHead> {
         self.reported.as_ref()
     }
 
-    /// Takes that the log is not what was told of it, and why.
+    /// Records that the log differs from what was reported, and why.
     pub(crate) fn report_change(&mut self, why: String) {
         self.change_reason = Some(why);
     }
 
-    /// Takes how the log stands.
+    /// Sets the current head of the log.
     pub(crate) fn set_head(&mut self, head: AccessLogHead) {
         match &self.reported {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
@@ -85,7 +86,7 @@ impl AccessLogReporter {
         }
     }
 
-    /// What is to be told now: of a log that was told already, on the beat.
+    /// Returns the head to report now; if the log was reported before, only on the beat.
     fn due_head(&self, beat: bool) -> Option<&AccessLogHead> {
         let begins =
             |head: &AccessLogHead| self.reported.as_ref().is_none_or(|told| told.begun != head.begun);
@@ -102,7 +103,7 @@ impl AccessLogReporter {
         Ok(())
     }
 
-    /// The entry that is to be told now.
+    /// Returns the entry to append now.
     pub(crate) fn entry(
         &self,
         aggregate: &AggregateWriter,
@@ -131,7 +132,7 @@ impl AccessLogReporter {
         }))
     }
 
-    /// The entry was appended.
+    /// Marks the pending head as reported: its entry was appended.
     pub(crate) fn told(&mut self) {
         if let Some(head) = self.pending.take() {
             self.reported = Some(head);

@@ -1,5 +1,5 @@
-//! Logs that were removed by right: a tombstone by the retention job names the head that was accepted. Such a log is
-//! told as removed, and read no more.
+//! Removed logs: a tombstone by the retention job names the accepted head. Such a log is reported as removed, and no
+//! longer read.
 
 use crate::facts::{LogFacts, LogReference};
 use crate::finding::{FindingCode, RaisedFindings};
@@ -11,7 +11,7 @@ use proofgate_evidence::removal::{self, RemovalState, RemovedLog, read_tombstone
 use proofgate_evidence::rules::Predecessor;
 use proofgate_ledger::strip_other_signatures;
 
-/// Whether a log was removed by right. One whose tombstone is refused is looked at as if it had none.
+/// Returns whether the retention job removed a log. If its tombstone is refused, the log is checked as if it had none.
 pub(crate) fn check_removal(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -106,13 +106,13 @@ pub(crate) fn check_removal(
     Ok(true)
 }
 
-/// A tombstone, with the line of the retention key alone.
+/// Returns a tombstone with only the signature line of the retention key.
 fn strip_to_retention_key(view: &CheckContext<'_>, note: &str) -> Result<String, String> {
     let key = view.retention_key.ok_or("no retention key is configured here")?;
     strip_other_signatures(note, key).map_err(|error| error.to_string())
 }
 
-/// Takes what stays of a log that was removed before it was ever looked at: it is under the ledger's own signature.
+/// Accepts a log that was removed before its first check, from its retained files, which the ledger's own key has signed.
 fn accept_removed(log: &mut Log, removed: &RemovedLog, note: String, now: u64) {
     let named = |said: &Predecessor| LogReference {
         incarnation: said.incarnation,

@@ -1,4 +1,4 @@
-//! Reads again, for ever and within a budget, what was accepted: disks rot, and somebody may change old records.
+//! Verifies accepted records again, continuously and within a budget: disks rot, and old records may be tampered with.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
@@ -11,36 +11,36 @@ use proofgate_ledger::Hash;
 /// A log as the catalogue orders it.
 pub(crate) type CatalogueKey = (String, Ulid);
 
-/// What is being read again.
+/// The log that is being verified again.
 struct ScrubTarget {
     key: CatalogueKey,
     size: u64,
     root: Hash,
     tail: LogTail,
-    /// It failed once: when it is read for the second time, in unix microseconds.
+    /// When it is read a second time after a failure, in unix microseconds.
     retry_at: Option<u64>,
 }
 
-/// The scrub.
+/// The state of the scrub.
 #[derive(Default)]
 pub(crate) struct Scrub {
     current: Option<ScrubTarget>,
     /// The log that was read last.
     last_read: Option<CatalogueKey>,
-    /// How often all logs were read.
+    /// How often all logs were verified again.
     pub(crate) rounds: u64,
 }
 
-/// What to do next.
+/// The next step.
 pub(crate) enum NextLog {
     /// Read this log.
     Read(CatalogueKey),
-    /// There is none.
+    /// There is no log to read.
     Idle,
 }
 
 impl Scrub {
-    /// The log to be read, of those in `places`, in order.
+    /// Returns the log to read next, from those in `places`, which are in order.
     pub(crate) fn next<'p>(
         &mut self,
         places: impl Iterator<Item = (&'p String, &'p Ulid)> + Clone,
@@ -63,19 +63,19 @@ impl Scrub {
         }
     }
 
-    /// Forgets a log that is not there any more, and goes on behind it.
+    /// Skips a log that is no longer there.
     pub(crate) fn skip(&mut self, place: CatalogueKey) {
         self.current = None;
         self.last_read = Some(place);
     }
 
-    /// Whether a second look is due later.
+    /// Returns whether a second check is due later.
     pub(crate) fn is_retry_pending(&self, now: u64) -> bool {
         let again = self.current.as_ref().and_then(|reading| reading.retry_at);
         again.is_some_and(|at| now < at)
     }
 
-    /// A second look is due at `latest` at the latest.
+    /// Limits the time of a pending second check to `latest`.
     pub(crate) fn clamp_times(&mut self, latest: u64) {
         if let Some(again_at) = self
             .current
@@ -86,14 +86,14 @@ impl Scrub {
         }
     }
 
-    /// Whether something looked wrong and was not looked at again yet.
+    /// Returns whether something looked wrong and was not checked again yet.
     pub(crate) fn has_suspect(&self) -> bool {
         self.current
             .as_ref()
             .is_some_and(|reading| reading.retry_at.is_some())
     }
 
-    /// Reads a log on; what does not verify, also when it is read again `delay` microseconds later, is raised.
+    /// Continues to read a log; what does not verify, also in a second check `delay` microseconds later, is raised.
     pub(crate) fn read(
         &mut self,
         storage: &dyn ReadStorage,

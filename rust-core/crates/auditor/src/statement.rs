@@ -1,14 +1,15 @@
-//! What the retention job signed: told by its digest, so that the aggregate log shows until when it must have been
-//! made.
+//! Statements that the retention job signed. They are reported by digest, so that the aggregate log shows by when each
+//! must have existed.
 
 use crate::finding::FindingCode;
 use serde::{Deserialize, Serialize};
 
-/// How far the time in a statement may lie before the last visit that did not find it, or ahead of the auditor's clock; in
-/// microseconds. Longer than clocks of one cluster differ, and than a network file system shows an old listing.
+/// How far the time in a statement may be before the last check that did not find it, or ahead of the auditor's clock, in
+/// microseconds. It exceeds the clock differences within a cluster, and the time for which a network file system shows an
+/// old listing.
 pub const STATEMENT_TOLERANCE: u64 = 600_000_000;
 
-/// What kind of statement it is. Tombstones are told as what they are about: a log that was removed.
+/// The kind of a statement. Tombstones are reported as entries about the removed log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatementKind {
@@ -22,28 +23,28 @@ pub enum StatementKind {
     KeyDestruction,
 }
 
-/// A statement as an entry of the aggregate log has it. Who made it, and why, stands in the statement itself.
+/// A statement as an entry of the aggregate log contains it. Its author and reason are only in the statement itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
-    /// What kind of statement.
+    /// The kind of the statement.
     pub kind: StatementKind,
     /// SHA-256 of the signed note, in 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// When it was signed, as it says; in unix microseconds.
+    /// When it was signed, as it states; in unix microseconds.
     pub signed: u64,
-    /// Of a hold or a release: the hold's number.
+    /// For a hold or a release: the hold's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,
-    /// Of an erasure of one exchange: the number of its admission.
+    /// For an erasure of one exchange: the number of its admission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<u64>,
-    /// Of a destruction: the id of the shred key.
+    /// For a destruction: the id of the shred key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// What is wrong with the time that a statement gives. `about` is the time of what it speaks of, if that is known, and
-/// `visited` the last one at which it was looked for and not there; 0 for never.
+/// Returns what is wrong with the time in a statement. `about` is the time of what it refers to, if known, and `visited`
+/// the time of the last check that did not find it; 0 for never.
 pub(crate) fn check_time(
     signed: u64,
     about: Option<u64>,

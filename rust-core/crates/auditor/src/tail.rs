@@ -1,5 +1,5 @@
-//! Reads a log on from where it was left, up to a size that somebody has signed, and never beyond: what is not signed may
-//! still be torn or in flight.
+//! Reads a log from where the last read stopped, up to a signed size and never beyond: unsigned records may still be torn
+//! or in flight.
 
 use crate::facts::LogFacts;
 use proofgate_evidence::frame::frame_len;
@@ -10,25 +10,25 @@ use proofgate_ledger::{Hash, LedgerError, Mmr, leaf_hash};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A place in a log, and what the records before it come to.
+/// A position in a log, with the state of the records before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPosition {
-    /// Records before it.
+    /// Number of records before it.
     pub(crate) size: u64,
-    /// Peaks of their tree, the oldest first.
+    /// Peaks of their tree, oldest first.
     #[serde(with = "crate::text::hashes")]
     pub(crate) peaks: Vec<Hash>,
-    /// Number of the first record of the segment that it is in.
+    /// Number of the first record of the segment that contains it.
     pub(crate) segment: u64,
-    /// Where the next frame starts in that.
+    /// Offset of the next frame in that segment.
     pub(crate) offset: u64,
-    /// Payload CRC of the record before.
+    /// Payload CRC of the previous record.
     pub(crate) chain: u32,
-    /// Segments up to here.
+    /// Number of segments up to here.
     pub(crate) segments: u64,
 }
 
-/// A reading of a log.
+/// A reader of a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogTail {
     mmr: Mmr,
@@ -37,22 +37,22 @@ pub(crate) struct LogTail {
     pub(crate) facts: LogFacts,
 }
 
-/// How far a reading came.
+/// How far a read came.
 pub(crate) enum ReadProgress {
-    /// To the size.
+    /// The size was reached.
     Reached,
     /// The budget is used up.
     Paused,
-    /// The log ends before.
+    /// The log ends before the size.
     EndedEarly,
-    /// What stands there is no record of this log.
+    /// The bytes there are not a record of this log.
     Damaged(Flaw),
-    /// A record that does not belong there.
+    /// A record is not allowed there.
     Refused(String),
 }
 
 impl LogTail {
-    /// Goes on from a place.
+    /// Resumes from a position.
     pub(crate) fn resume_from(point: &LogPosition, facts: LogFacts) -> Result<Self, LedgerError> {
         if point.size == 0 {
             return Ok(Self::default());
@@ -70,7 +70,7 @@ impl LogTail {
         })
     }
 
-    /// Where it is; `None` before the first record.
+    /// Returns the current position; `None` before the first record.
     pub(crate) fn position(&self) -> Option<LogPosition> {
         let place = self.position?;
         Some(LogPosition {
@@ -91,8 +91,8 @@ impl LogTail {
         self.mmr.root()
     }
 
-    /// Reads up to `size` records in all, or until `budget` bytes are used up. What was read before a flaw stays read, so
-    /// that a second look begins there.
+    /// Reads up to `size` records in all, or until `budget` is used up. Records before a flaw count as read, so that a
+    /// second check starts there.
     pub(crate) fn advance(
         &mut self,
         storage: &dyn ReadStorage,
@@ -117,7 +117,7 @@ impl LogTail {
         }
         let (mut step, mut place, mut residue) = (ReadProgress::Reached, self.position, false);
         while self.mmr.size() < size {
-            // Only at a record, where the next reading goes on.
+            // Stop only at a record, from which the next read can resume.
             if budget.is_exhausted() && !residue {
                 step = ReadProgress::Paused;
                 break;
@@ -153,19 +153,19 @@ impl LogTail {
     }
 }
 
-/// Bytes of a log that was signed that are looked through for the next record: two segments, as most are.
+/// Bytes of a signed log that are searched for the next record: two segments of the usual size.
 const SEARCH_LIMIT: u64 = 64 << 20;
-/// Bytes that are read of a log that nobody signed.
+/// Bytes that are read of an unsigned log.
 const MAX_UNSIGNED_BYTES: u64 = 1 << 20;
-/// What a look at one costs beside that: its checkpoint, some files and a listing.
+/// Additional cost of checking one: its checkpoint, some files and a listing.
 const UNSIGNED_CHECK_COST: u64 = 64 << 10;
 
-/// How much may be read, and how much was.
+/// How many bytes may be read, and what was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadBudget {
-    /// Bytes of records, and of what was looked through for records.
+    /// Remaining bytes of records, and of data that is searched for records.
     remaining: u64,
-    /// For a log that somebody signed.
+    /// Whether the log is signed.
     signed: bool,
     pub(crate) bytes_read: u64,
     pub(crate) records_read: u64,
@@ -180,7 +180,7 @@ impl ReadBudget {
         }
     }
 
-    /// For a log that nobody signed.
+    /// Returns the budget for an unsigned log.
     pub(crate) fn for_unsigned() -> Self {
         Self {
             signed: false,
@@ -188,7 +188,7 @@ impl ReadBudget {
         }
     }
 
-    /// Takes off what a look with a budget of its own took.
+    /// Charges the cost of a check that had its own budget.
     pub(crate) fn charge(&mut self, unsigned: &Self) {
         let read = MAX_UNSIGNED_BYTES.saturating_sub(unsigned.remaining);
         self.remaining = self.remaining.saturating_sub(UNSIGNED_CHECK_COST + read);
@@ -205,7 +205,7 @@ impl ReadBudget {
     }
 }
 
-/// Whether something was written behind a place that no checkpoint covers.
+/// Returns whether something was written after a position that no checkpoint covers.
 pub(crate) fn has_data_after(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -215,7 +215,7 @@ pub(crate) fn has_data_after(
         let path = dir.join(name);
         let file = match storage.open(&path) {
             Ok(file) => file,
-            // It was renamed: the next look sees it.
+            // It was renamed: the next check sees it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(EvidenceError::io("open", &path)(error)),
         };
@@ -228,7 +228,7 @@ pub(crate) fn has_data_after(
         || begins(&prepared_name(position.segments), 0)?)
 }
 
-/// What is missing of the files up to a place, in words, as far as names and lengths tell.
+/// Describes what is missing from the files up to a position, as far as names and lengths show.
 pub(crate) fn missing_files(
     storage: &dyn ReadStorage,
     dir: &Path,

@@ -1,12 +1,12 @@
-//! Names of tiles and bundles, and what a log of some size has of each (c2sp.org/tlog-tiles).
+//! Names of tiles and bundles, and which of them a log of some size has (c2sp.org/tlog-tiles).
 
 use proofgate_ledger::{Hash, leaf_position};
 
-/// Hashes of a full tile, and entries of a full bundle.
+/// Number of hashes in a full tile, and of entries in a full bundle.
 pub const WIDTH: u64 = 256;
-/// Levels of the tree that a level of tiles spans.
+/// Number of tree levels that one level of tiles spans.
 const HEIGHT: u32 = 8;
-/// Levels of tiles that a log of 2^64 entries has.
+/// Number of tile levels in a log of 2^64 entries.
 pub(crate) const LEVELS: u32 = 8;
 
 /// A tile of hashes, or a bundle of entries.
@@ -16,12 +16,12 @@ pub struct Tile {
     pub level: Option<u32>,
     /// Its number in its level.
     pub index: u64,
-    /// How many hashes or entries: 1 to [`WIDTH`].
+    /// Number of hashes or entries: 1 to [`WIDTH`].
     pub width: u64,
 }
 
 impl Tile {
-    /// Its path: `tile/<level>/<index>`, `tile/entries/<index>`, with `.p/<width>` behind it unless it is full.
+    /// Returns its path: `tile/<level>/<index>` or `tile/entries/<index>`, followed by `.p/<width>` unless it is full.
     #[must_use]
     pub fn path(&self) -> String {
         let mut number = format!("{:03}", self.index % 1000);
@@ -40,7 +40,7 @@ impl Tile {
         }
     }
 
-    /// Reads a path; `None` for one that [`Self::path`] would not write.
+    /// Parses a path; `None` for one that [`Self::path`] would not write.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let (level, rest) = path.strip_prefix("tile/")?.split_once('/')?;
@@ -61,7 +61,7 @@ impl Tile {
         (width > 0 && tile.path() == path).then_some(tile)
     }
 
-    /// The tile of this level and index as a log of `size` entries has it; `None` when it has none.
+    /// Returns the tile with this level and index in a log of `size` entries; `None` when there is none.
     #[must_use]
     pub fn at(level: Option<u32>, index: u64, size: u64) -> Option<Self> {
         let hashes = size >> (HEIGHT * level.unwrap_or(0));
@@ -70,7 +70,7 @@ impl Tile {
         (width > 0).then_some(Self { level, index, width })
     }
 
-    /// The last tile of a level, unless it is full or there is none.
+    /// Returns the last tile of a level, unless it is full or there is none.
     #[must_use]
     pub fn edge(level: Option<u32>, size: u64) -> Option<Self> {
         let hashes = size >> (HEIGHT * level.unwrap_or(0));
@@ -78,9 +78,9 @@ impl Tile {
     }
 }
 
-/// Where a node of the flat post-order stands: its level, and its number in that.
+/// Returns the level of a node in the flat post-order, and its number in that level.
 pub(crate) fn node_at(position: u64) -> (u32, u64) {
-    // The last leaf whose position is not behind it is the last one below it.
+    // The last leaf at or before the position is the last one below the node.
     let (mut low, mut high) = (0u64, position + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -95,7 +95,7 @@ pub(crate) fn node_at(position: u64) -> (u32, u64) {
     (level, (low + 1).checked_shr(level).unwrap_or(0).saturating_sub(1))
 }
 
-/// The tile that a node is computed from, by level and number, and which of its hashes: the first, and how many.
+/// Returns the tile from which a node is computed, by level and number, and its hashes: the first, and how many.
 pub(crate) fn source_tile(level: u32, index: u64) -> (u32, u64, usize, usize) {
     let within = level % HEIGHT;
     let first = index << within;
@@ -107,7 +107,7 @@ pub(crate) fn source_tile(level: u32, index: u64) -> (u32, u64, usize, usize) {
     )
 }
 
-/// The root of a perfect tree over hashes, of which there are a power of two.
+/// Returns the root of a perfect tree over hashes; their number is a power of two.
 pub(crate) fn subtree_root(hashes: &[Hash]) -> Hash {
     let mut level = hashes.to_vec();
     while level.len() > 1 {

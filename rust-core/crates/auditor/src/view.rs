@@ -1,25 +1,26 @@
-//! What a look at a log needs beside it.
+//! The context for checking a log.
 
 use crate::finding::FindingCode;
 use proofgate_evidence::ReadStorage;
 use proofgate_ledger::{VerifyingKey, strip_other_signatures};
 
-/// Notes are repeated in entries of the aggregate log, escaped; a worker's are a few hundred bytes long.
+/// Largest note in bytes. Notes are copied, escaped, into entries of the aggregate log; a worker's have a few hundred
+/// bytes.
 pub(crate) const MAX_NOTE_BYTES: usize = 16 << 10;
 
-/// What a look needs beside the log.
+/// The context for checking a log.
 pub(crate) struct CheckContext<'v> {
     pub(crate) storage: &'v dyn ReadStorage,
     pub(crate) key: &'v VerifyingKey,
-    /// The key of whoever may remove logs.
+    /// The key of the retention job, which may remove logs.
     pub(crate) retention_key: Option<&'v VerifyingKey>,
     pub(crate) now: u64,
-    /// Microseconds until records that wait for a checkpoint are a stall.
+    /// Microseconds after which records that wait for a checkpoint count as stalled.
     pub(crate) stall_timeout: u64,
 }
 
-/// A note without the lines of keys that nobody knows: it is told in the aggregate log, and who writes the volume is not to
-/// have a say in that.
+/// Strips a note of signature lines by unknown keys: it is copied to the aggregate log, whose content must not depend on
+/// someone who can write to the volume.
 pub(crate) fn strip_unknown_signatures(
     view: &CheckContext<'_>,
     note: &str,

@@ -82,7 +82,7 @@ proptest! {
                 }
             }
         }
-        // What is not full any more is not kept.
+        // A partial file is removed once its tile is full.
         let partial = state.names().into_iter().filter(|name| name.contains(".p/")).count();
         prop_assert!(partial <= 3, "{:?}", state.names());
     }
@@ -104,7 +104,7 @@ proptest! {
         }
         let held = log.size();
         prop_assert!(held == before + first || failed && held == before);
-        // Others than those that failed: if they were signed after all, these come behind them.
+        // Different entries from the failed ones: if those were signed after all, these come after them.
         let other: Vec<Vec<u8>> = (0..second).map(|number| format!("other {number}").into_bytes()).collect();
         log.append(&other).unwrap();
         let mut whole = entries(0, held);

@@ -1,4 +1,4 @@
-//! What an auditor says of logs that somebody tampered with.
+//! What an auditor reports about logs that were tampered with.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -79,7 +79,7 @@ fn an_older_state_of_the_volume_is_a_rollback_also_after_a_restart() {
     audit.restart();
     audit.volume.swap(&older);
     audit.expect(FindingCode::Rollback);
-    // Putting the newer one back does not make it undone.
+    // Restoring the newer one does not resolve it.
     audit.volume.swap(&disk);
     audit.expect(FindingCode::Rollback);
 }
@@ -243,7 +243,7 @@ fn what_others_add_to_a_checkpoint_is_not_told() {
     assert_eq!(audit.auditor.heads(audit.now)[0].checkpoint.as_bytes(), note);
 }
 
-/// An auditor of a disk on which somebody planted what costs nothing.
+/// An auditor of a disk with planted files that cost an attacker nothing.
 fn flooded(planted: Planted) -> (Auditor, Counts) {
     let counts = planted.counts();
     let state = Arc::new(MemoryStorage::default());
@@ -251,7 +251,7 @@ fn flooded(planted: Planted) -> (Auditor, Counts) {
     (auditor, counts)
 }
 
-/// Most bytes that were read in one of so many polls, and what was found.
+/// Returns the most bytes that were read in one of this many polls, and the findings.
 fn most_read(auditor: &mut Auditor, counts: &Counts, polls: u64) -> (u64, Vec<FindingCode>) {
     let mut most = 0;
     for second in 0..polls {
@@ -279,7 +279,7 @@ fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
     for (len, bytes, found) in [
         (ENDLESS, Vec::new(), vec![FindingCode::PlantedLog]),
         (ENDLESS, garbage.clone(), vec![FindingCode::PlantedLog]),
-        // As long as one may be. Zeros alone are what a start leaves that was cut short.
+        // The longest allowed length. Zeros alone are what an interrupted start leaves behind.
         (MAX_SEGMENT_BYTES, garbage, vec![FindingCode::PlantedLog]),
         (MAX_SEGMENT_BYTES, Vec::new(), vec![]),
     ] {
@@ -327,7 +327,7 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
     let (disk, mut worker) = filled();
     let mut planted = Planted::on(&disk);
     for number in 0..50_000 {
-        // Older, and newer, than the worker's.
+        // Older and newer than the worker's.
         let ms = [1, u64::MAX >> 20][number % 2];
         let empty = Ulid::from_parts(ms, number as u128);
         planted.directory(&Path::new(SHARD).join(empty.to_string()));
@@ -360,7 +360,7 @@ fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_wh
         let dir = PathBuf::from(format!("/{shard}"));
         planted.directory(&dir);
         for number in 0..2 {
-            // Older than the worker's, and as long as is read of one that nobody signed.
+            // Older than the worker's, and as long as is read of an unsigned log.
             let incarnation = Ulid::from_parts(0, 2 * shard + number);
             let header = SegmentHeader {
                 incarnation,

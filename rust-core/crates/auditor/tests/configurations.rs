@@ -1,4 +1,4 @@
-//! What an auditor tells of the configurations that accepted records name.
+//! What an auditor reports about the configurations that accepted records name.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -17,7 +17,7 @@ use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An auditor of a volume on which configurations lie.
+/// An auditor of a volume that holds configurations.
 struct Beside {
     auditor: Auditor,
     now: u64,
@@ -37,7 +37,7 @@ impl Beside {
         }
     }
 
-    /// Looks for as long as a second look takes; what is found then.
+    /// Polls for as long as a second check takes; returns the findings.
     fn found(&mut self) -> Vec<(FindingCode, String)> {
         for _ in 0..12 {
             self.now += SECOND;

@@ -1,4 +1,4 @@
-//! What an auditor tells of logs that go on as they should, and how it starts, ends and starts again.
+//! What an auditor reports about healthy logs, and how it starts, stops and restarts.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -79,7 +79,7 @@ fn a_small_budget_comes_to_the_same() {
     );
 }
 
-/// Has a log go on in another one, which is returned.
+/// Continues a log in another one, which is returned.
 fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
     let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
@@ -327,7 +327,7 @@ fn an_auditor_that_is_killed_at_any_write_tells_every_head_once() {
     }
 }
 
-/// A disk that can be taken away from whoever reads it.
+/// A disk that can become unavailable to its reader.
 #[derive(Clone)]
 struct Unmounted(SimulatedDisk, Arc<AtomicBool>);
 
@@ -429,7 +429,7 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
         let opened = resume(state, auditor_key(), Some(held));
         opened.err().map(|error| error.code())
     };
-    // Nothing is held: an empty state is begun, and gone on with.
+    // Without a held checkpoint, an empty state is initialized, and later continued.
     let state = MemoryStorage::default();
     let mut auditor = resume(&state, auditor_key(), None).unwrap();
     let beginning = auditor.published().checkpoint().unwrap().1;
@@ -447,7 +447,7 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
         );
     }
     assert_eq!(code(&early, &held), Some("auditor_state_set_back"));
-    // Begun anew under the same name: as large, and with other entries.
+    // Restarted under the same name: of the same size, but with other entries.
     let anew = MemoryStorage::default();
     let mut auditor = resume(&anew, auditor_key(), None).unwrap();
     auditor.poll(3_000 * SECOND, u64::MAX, 0).unwrap();

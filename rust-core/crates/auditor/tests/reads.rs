@@ -1,4 +1,4 @@
-//! Heads of the log of who read what, in the aggregate log.
+//! Heads of the access log in the aggregate log.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

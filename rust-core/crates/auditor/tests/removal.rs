@@ -1,4 +1,4 @@
-//! What an auditor says of logs that were removed, by right and otherwise.
+//! What an auditor reports about removed logs, legitimate or not.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod audit;

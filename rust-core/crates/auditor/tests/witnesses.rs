@@ -1,4 +1,4 @@
-//! What an auditor publishes and finds when witnesses cosign, fail, lie or remember more than it does.
+//! What an auditor publishes and finds when witnesses cosign, fail, lie or know more than it does.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,7 +23,7 @@ fn cosigner(number: usize) -> CosigningKey {
     CosigningKey::generate(&format!("w{number}.example"), [50 + number as u8; 32]).unwrap()
 }
 
-/// A policy of three witnesses, of which so many have to cosign.
+/// A policy of three witnesses, of which this many must cosign.
 fn policy(least: usize) -> TrustPolicy {
     let mut text = format!("log {}\n", auditor_key().verifying_key().to_text());
     for number in 0..3 {
@@ -45,7 +45,7 @@ fn witness(number: usize) -> Witness {
     Witness::create(Arc::new(MemoryStorage::default()), cosigner(number), vec![log]).unwrap()
 }
 
-/// A witness's answer as HTTP has it.
+/// A witness's answer as HTTP status, media type and body.
 fn reply(witness: &Witness, question: &WitnessRequest) -> (u16, &'static str, String) {
     match witness.add_checkpoint(question.body.as_bytes(), UNIX) {
         Ok(line) => (200, "text/plain", line),
@@ -62,7 +62,7 @@ fn http<'a>(reply: &'a (u16, &'static str, String)) -> WitnessResponse<'a> {
     }
 }
 
-/// An auditor with a ledger that grows, and its witnesses. One that is `None` does not answer.
+/// An auditor with a growing ledger, and its witnesses. One that is `None` does not answer.
 struct Scene {
     audit: Audit,
     worker: Worker,
@@ -81,7 +81,7 @@ impl Scene {
         }
     }
 
-    /// Records something, and lets the auditor sign the head.
+    /// Writes a record, and lets the auditor sign the head.
     fn grow(&mut self) {
         self.worker.complete_one("more");
         self.audit.watch();
@@ -102,7 +102,7 @@ impl Scene {
             .unwrap()
     }
 
-    /// Asks everybody whose turn it is until nobody's is, and returns how the requests ended.
+    /// Asks every witness that is due until none is, and returns the results of the requests.
     fn ask(&self) -> Vec<(usize, &'static str)> {
         let mut ended = Vec::new();
         for number in [0, 1, 2, 0, 1, 2] {
@@ -143,7 +143,7 @@ impl Scene {
             .clone()
     }
 
-    /// Puts the auditor back to an older state, as whoever holds its volume may.
+    /// Rolls the auditor back to an older state, as someone with access to its volume could.
     fn set_back(&mut self, to: MemoryStorage) {
         self.audit.state = to;
         self.audit.restart();
@@ -169,7 +169,7 @@ fn nothing_is_published_before_a_quorum_has_cosigned_it() {
     assert!(scene.signed() > first);
     scene.ask();
     assert_eq!(scene.published(), Some(scene.signed()));
-    // It is on the disk.
+    // It is stored on disk.
     scene.audit.restart();
     assert_eq!(scene.published(), Some(scene.signed()));
     assert_eq!(scene.audit.auditor.findings(), []);
@@ -218,7 +218,7 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
         standing.results["timeout"], 4,
         "it is left alone for longer each time"
     );
-    // While one is being asked, all others are asked for the same, but not for long.
+    // While one request is pending, all others are asked to cosign the same checkpoint, but only for a short time.
     scene.audit.now += 400 * SECOND;
     let pending = scene.question(0).unwrap();
     scene.worker.complete_one("more");
@@ -250,7 +250,7 @@ fn a_state_that_was_set_back_and_signed_anew_is_refused_by_witnesses_and_found()
     let newest = scene.published().unwrap();
     assert!(newest > disk + 1);
     scene.set_back(older);
-    // Less than the witnesses have cosigned: at first it is shorter, and then it is another.
+    // Fewer entries than the witnesses have cosigned: at first the log is shorter, and then it is another one.
     scene.audit.poll();
     for (number, result) in scene.ask() {
         assert_eq!(result, "rollback", "{number}");
@@ -359,7 +359,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
     scene.audit.watch();
     assert_eq!(scene.audit.codes(), []);
     assert_eq!(scene.published(), before);
-    // One by a stranger's key under the witness's name.
+    // A cosignature by a stranger's key under the witness's name.
     scene.audit.now += 400 * SECOND;
     let question = scene.question(0).unwrap();
     let stranger = CosigningKey::generate("w0.example", [1; 32]).unwrap();
@@ -373,7 +373,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
         "bad_cosignature"
     );
     scene.audit.now += 400 * SECOND;
-    // Its answer that was lost is no obstacle: it says where it stands.
+    // The witness's lost answer does no harm: it reports its size.
     assert_eq!(scene.ask()[..2], [(0, "conflict"), (0, "cosigned")]);
 }
 

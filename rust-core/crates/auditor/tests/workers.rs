@@ -1,4 +1,4 @@
-//! What is said of a shard whose worker serves it and does not answer, is gone, or breaks off.
+//! What is reported about a shard whose worker serves it and does not answer, is gone, or breaks off.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,7 +38,7 @@ fn a_worker_that_does_not_answer_is_told_once_that_is_to_be_told_and_nothing_els
     audit.auditor.set_workers(answering());
     audit.is_quiet();
     assert_eq!(standing(&audit), Some(WorkerState::Answers));
-    // What a worker does not serve is not there to be read.
+    // What a worker does not serve cannot be read.
     audit.volume.swap(&SimulatedDisk::new());
     audit.auditor.set_workers(told(false, None));
     audit.is_quiet();
@@ -126,12 +126,12 @@ fn a_suspicion_outlives_the_silence_of_its_worker() {
     );
 }
 
-/// A disk of a worker that stops to answer between two calls.
+/// A worker's disk that stops answering between two calls.
 struct Breaking(SimulatedDisk, Arc<AtomicBool>);
 
 impl Breaking {
     fn asked(&self, path: &Path) -> io::Result<()> {
-        // What the ledger holds was asked for before.
+        // The ledger's listing was requested before.
         let listed = path.components().count() <= 2;
         match self.1.load(Ordering::Relaxed) && !listed {
             true => Err(io::Error::new(io::ErrorKind::HostUnreachable, "it broke")),

@@ -1,4 +1,4 @@
-//! An auditor of a simulated disk, whose clock the test has.
+//! An auditor of a simulated disk, whose clock the test controls.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proofgate_auditor::{Auditor, Entry, EntryKind, FindingCode, PollSummary, Settings};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 pub const SECOND: u64 = 1_000_000;
 
-/// A disk that can be put in the place of another.
+/// A disk that can be replaced by another.
 #[derive(Clone)]
 pub struct Volume(Arc<Mutex<SimulatedDisk>>);
 
@@ -89,7 +89,7 @@ impl Audit {
             state,
             auditor,
             policy,
-            // When retention jobs of the tests do their work.
+            // The time at which the tests' retention jobs run.
             now: 200 * 86_400 * SECOND,
         }
     }
@@ -108,7 +108,7 @@ impl Audit {
         self.auditor.poll(self.now, u64::MAX, 0).unwrap()
     }
 
-    /// Polls for as long as a beat and a second look take.
+    /// Polls for as long as a beat and a second check take.
     pub fn watch(&mut self) {
         for _ in 0..12 {
             self.poll();
@@ -163,7 +163,7 @@ impl Audit {
     }
 }
 
-/// Two lives: the first was killed with records under no checkpoint of its own.
+/// Two logs: the first was killed with records under no checkpoint of its own.
 pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     let (disk, mut first) = filled();
     first.admit("orphan", 1).unwrap();
@@ -174,7 +174,7 @@ pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     (disk, first, second)
 }
 
-/// The segment that was begun last.
+/// The newest segment of a log.
 pub fn newest_segment(disk: &SimulatedDisk, worker: &Worker) -> PathBuf {
     let names = disk.list(&worker.promised.dir).unwrap();
     let newest = names.iter().rfind(|name| name.ends_with(".seg")).unwrap();

@@ -1,4 +1,4 @@
-//! A disk on which somebody planted what costs nothing: directories, and files that are longer than what is in them.
+//! A disk with planted files that cost an attacker nothing: directories, and sparse files.
 
 use proofgate_evidence::{ReadFile, ReadStorage};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is asked of a disk.
+/// Counters of the calls to a disk.
 #[derive(Clone, Default)]
 pub struct Counts(Arc<[AtomicU64; 2]>);
 
 impl Counts {
-    /// Files opened and directories listed.
+    /// Number of files opened and directories listed.
     pub fn calls(&self) -> u64 {
         self.0[0].load(Ordering::Relaxed)
     }
 
-    /// Bytes read of what was planted.
+    /// Number of bytes read from planted files.
     pub fn bytes(&self) -> u64 {
         self.0[1].load(Ordering::Relaxed)
     }
@@ -34,9 +34,9 @@ impl Counts {
 
 pub struct Planted {
     disk: SimulatedDisk,
-    /// By directory, the names of what was planted there.
+    /// Names of planted files, by directory.
     names: BTreeMap<PathBuf, Vec<String>>,
-    /// How files begin, and how long they are; zeros follow.
+    /// How each file starts, and its length; the rest is zeros.
     files: BTreeMap<PathBuf, (Arc<[u8]>, u64)>,
     counts: Counts,
 }
