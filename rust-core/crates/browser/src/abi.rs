@@ -1,4 +1,4 @@
-//! The names that the module exports. There is no unsafe block: addresses are handed out, and none is taken.
+//! The functions that the module exports. No unsafe block is needed: addresses are returned, but never accepted.
 
 use crate::{answer, questions};
 use std::cell::RefCell;
@@ -13,25 +13,25 @@ thread_local! {
     static CALL_STATE: RefCell<CallState> = RefCell::default();
 }
 
-/// Room for the next argument, of this many bytes.
+/// Allocates the next argument with this many bytes; returns the address to fill.
 #[expect(unsafe_code, reason = "an exported name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn argument(length: usize) -> *mut u8 {
     let mut bytes = vec![0; length];
     let place = bytes.as_mut_ptr();
-    // What the vector holds stays where it is when the vector is moved.
+    // The address stays valid when the vector is moved.
     CALL_STATE.with_borrow_mut(|asked| asked.arguments.push(Some(bytes)));
     place
 }
 
-/// The next argument is left out.
+/// Leaves out the next argument.
 #[expect(unsafe_code, reason = "an exported name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn no_argument() {
     CALL_STATE.with_borrow_mut(|asked| asked.arguments.push(None));
 }
 
-/// Where the answer to the last question stands.
+/// Returns the address of the answer to the last question.
 #[expect(unsafe_code, reason = "an exported name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> *const u8 {

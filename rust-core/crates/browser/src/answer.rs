@@ -1,14 +1,14 @@
-//! How a question is answered when it cannot be.
+//! The encoding of answers, and of refusals for questions that cannot be answered.
 
 use proofgate_ledger::LedgerError;
 use serde_json::{Value, json};
 
-/// Why there is no answer: a stable code and a sentence.
+/// Why a question cannot be answered: a stable code and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Stable machine code.
     pub code: &'static str,
-    /// What is wrong, for people.
+    /// What is wrong, as a sentence for people.
     pub message: String,
 }
 
@@ -48,7 +48,7 @@ impl From<LedgerError> for Refusal {
     }
 }
 
-/// The JSON text of an answer.
+/// Encodes an answer as JSON text.
 pub(crate) fn to_json_text(answer: Result<Value, Refusal>) -> String {
     let answer = answer.unwrap_or_else(
         |refusal| json!({"ok": false, "error": {"code": refusal.code, "message": refusal.message}}),

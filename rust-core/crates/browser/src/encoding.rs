@@ -1,4 +1,4 @@
-//! How checkpoints and hashes stand in questions and answers.
+//! The encoding of checkpoints and hashes in questions and answers.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_ledger::{Checkpoint, Hash};

@@ -1,7 +1,7 @@
-//! The ledger's verifier for a browser: the same code as the command line's, asked through four exported functions and
-//! one for each question.
+//! The ledger's verifier for a browser: the same code as in the command line, behind three exported functions and one
+//! function for each question.
 //!
-//! Who asks hands over the arguments, byte strings in the order of the question, and then calls the question:
+//! The caller passes the arguments, byte strings in the order of the question, and then calls the question:
 //!
 //! ```text
 //! argument(length) -> address     room for the next argument, to be filled at once
@@ -10,10 +10,11 @@
 //! answer() -> address             where the answer stands until the next question
 //! ```
 //!
-//! An answer has `ok`; a question that cannot be answered has `ok` false and `error`, with a stable `code` and a sentence.
-//! A panic ends the instance by a trap, which the caller has to take for a refusal. Nothing is kept between two questions.
+//! An answer has `ok`. For a question that cannot be answered, `ok` is false and `error` has a stable `code` and a
+//! sentence. A panic ends the instance by a trap, which the caller must treat as a refusal. No state is kept between two
+//! questions.
 //!
-//! No I/O happens here, and nothing random or of the time is read: the module imports nothing.
+//! There is no I/O, and no randomness or clock is read: the module imports nothing.
 
 mod abi;
 mod answer;

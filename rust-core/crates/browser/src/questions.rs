@@ -1,6 +1,5 @@
-//! The questions, each with its arguments in order. Texts are UTF-8, keys are vkeys, behind which statements of
-//! succession may stand. Sizes and numbers in answers are
-//! decimal texts: a browser's numbers end at 2^53.
+//! The questions, each with its arguments in order. Texts are UTF-8. Keys are vkeys, which may be followed by statements
+//! of succession. Sizes and numbers in answers are decimal texts, because a browser's numbers are exact only up to 2^53.
 
 use crate::Refusal;
 use crate::encoding::{checkpoint_to_json, parse_hash};
@@ -14,15 +13,15 @@ use proofgate_ledger::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What was handed over.
+/// The arguments that the caller passed; `None` for one that was left out.
 pub type Arguments = [Option<Vec<u8>>];
-/// A question, which takes what was handed over.
+/// A function that answers a question from its arguments.
 pub type Question = fn(&Arguments) -> Result<Value, Refusal>;
 
-/// Hashes of a proof of consistency: at most this many are read.
+/// Largest number of hashes in a consistency proof that is read.
 const MAX_HASHES: usize = 128;
 
-/// *note, vkey*: whether the key, or one below whose name the log is, signed this checkpoint.
+/// Arguments *note, vkey*: verifies that the key has signed this checkpoint, of its own log or of one below its name.
 ///
 /// # Errors
 /// Any refusal of key, note or signature.
@@ -36,7 +35,7 @@ pub fn checkpoint(arguments: &Arguments) -> Result<Value, Refusal> {
     Ok(Value::Object(answer))
 }
 
-/// *record, proof, vkey*: whether the record, byte for byte, stands where the `.tlog-proof` says.
+/// Arguments *record, proof, vkey*: verifies that the record, byte for byte, is where the `.tlog-proof` states.
 ///
 /// # Errors
 /// Any refusal of key, proof, checkpoint or inclusion.
@@ -47,12 +46,12 @@ pub fn record_proof(arguments: &Arguments) -> Result<Value, Refusal> {
     Ok(json!({"ok": true, "index": proof.index.to_string(), "checkpoint": checkpoint_to_json(&checkpoint)}))
 }
 
-/// *older note, newer note, vkey, hashes as a JSON list of base64*: whether one history of the log of this key, which has
-/// its name, leads from the one to the other.
+/// Arguments *older note, newer note, vkey, hashes as a JSON list of base64*: verifies that the older checkpoint of the
+/// key's own log is a prefix of the newer one.
 ///
 /// # Errors
-/// `equivocation` when both have one size and not one root: both are signed, so that alone shows it to anybody. Any other
-/// refusal says that it is not shown.
+/// `equivocation` when both have the same size but different roots: the two signed notes alone prove it to anyone. Any
+/// other refusal means that consistency is not proven.
 pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
     let [older, newer, key, hashes] = take_arguments(arguments)?;
     let key = parse_key(key)?;
@@ -66,7 +65,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
     }
     let hashes = parse_hashes(required_text(hashes)?)?;
     if older.size == 0 {
-        // Every log goes on from the empty one.
+        // Every log is an extension of the empty one.
         if older.root != Mmr::new().root() || !hashes.is_empty() {
             return Err(Refusal::new(
                 "root_mismatch",
@@ -79,11 +78,11 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
     Ok(json!({"ok": true, "older": checkpoint_to_json(&older), "newer": checkpoint_to_json(&newer)}))
 }
 
-/// *entry, proof, vkey, the ledger's vkey or nothing*: whether an entry of the aggregate log stands where the `.tlog-proof`
-/// says, what the path to the root is, and whether the head in it is signed.
+/// Arguments *entry, proof, vkey, the ledger's vkey or nothing*: checks whether an entry of the aggregate log is where
+/// the `.tlog-proof` states, and whether the head in it is signed; also returns the path to the root.
 ///
 /// # Errors
-/// When there is no proof to look at. What does not hold is told by the steps, and `ok` is false.
+/// When there is no valid proof to check. A failed check is in the steps, and `ok` is false.
 pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
     let [entry, proof, key, ledger_key] = take_arguments(arguments)?;
     let (entry, key) = (required(entry)?, parse_key(key)?);
@@ -115,7 +114,7 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
     );
     match (&head, ledger_key) {
         (None, _) => {}
-        // The auditor's own log of who read what.
+        // The auditor's own access log.
         (Some(head), _) if head.origin.starts_with(&format!("{}/", key.name())) => {
             steps.record(
                 "head",
@@ -151,11 +150,11 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
     }))
 }
 
-/// *receipt, the ledger's vkey, the request or nothing, the answer or nothing*: every step of checking a receipt
-/// (`docs/reference/ledger-format.md`, section 4).
+/// Arguments *receipt, the ledger's vkey, the request or nothing, the answer or nothing*: returns every step of checking
+/// a receipt (`docs/reference/ledger-format.md`, section 4).
 ///
 /// # Errors
-/// When it is no receipt or no key. What does not hold is told by the steps, and `ok` is false.
+/// When the receipt or the key is invalid. A failed check is in the steps, and `ok` is false.
 pub fn receipt(arguments: &Arguments) -> Result<Value, Refusal> {
     let [receipt, key, request, response] = take_arguments(arguments)?;
     let receipt = Receipt::parse(required(receipt)?)?;
@@ -168,14 +167,14 @@ pub fn receipt(arguments: &Arguments) -> Result<Value, Refusal> {
     }))
 }
 
-/// A node of a path: the hash beside it, on which side that stands, and what the two make.
+/// A node of a path: its sibling's hash, whether the sibling is on the left, and the hash of their parent.
 struct PathStep {
     sibling: Hash,
     is_left: bool,
     node: Hash,
 }
 
-/// What [`verify_inclusion`] goes through, for a drawing of it. It decides nothing.
+/// Repeats the computation of [`verify_inclusion`] for display. It does not affect the result.
 fn inclusion_path(leaf: Hash, index: u64, size: u64, hashes: &[Hash]) -> Vec<PathStep> {
     let (mut at, mut last, mut node) = (index, size.saturating_sub(1), leaf);
     let step = |&sibling: &Hash| {
@@ -208,7 +207,7 @@ struct EntryHeader {
     checkpoint: String,
 }
 
-/// Reads an entry, whose checkpoint has to be of the log and size that it names.
+/// Reads an entry, whose checkpoint must be for the log and size that the entry names.
 fn read_entry(entry: &[u8]) -> Result<EntryHeader, Refusal> {
     let head: EntryHeader =
         serde_json::from_slice(entry).map_err(|error| Refusal::new("entry", error.to_string()))?;
@@ -225,7 +224,7 @@ fn read_entry(entry: &[u8]) -> Result<EntryHeader, Refusal> {
     Ok(head)
 }
 
-/// A checkpoint of the one log whose name the key has.
+/// Verifies a checkpoint of the log that has the key's name.
 fn verify_own_checkpoint(note: &str, key: &VerifyingKey) -> Result<Checkpoint, Refusal> {
     let checkpoint = Checkpoint::verify(note, key)?;
     if checkpoint.origin != key.name() {

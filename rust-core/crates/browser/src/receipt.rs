@@ -1,4 +1,4 @@
-//! A receipt, as `GET /v1/receipts/{id}` answers it, and every step of checking it.
+//! A receipt, as `GET /v1/receipts/{id}` returns it, and every step of checking it.
 
 use crate::Refusal;
 use crate::encoding::{checkpoint_to_json, parse_hash};
@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Largest receipt that is looked at, in bytes.
+/// Largest receipt that is read, in bytes.
 const MAX_RECEIPT: usize = 16 << 20;
-/// Most records, and most proofs of consistency. An exchange has an admission, a few attempts and an end.
+/// Most records, and most consistency proofs. An exchange has an admission, a few attempts and an end.
 const MAX_RECORDS: usize = 256;
-/// Which records commit to a request, as what. One that was still coming when it was admitted stands whole in the completion
-/// alone.
+/// The records that commit to a request, and the field that does. If the body was still arriving at admission, only the
+/// completion commits to the whole of it.
 const REQUEST_COMMITMENTS: [(&str, &str); 3] = [
     ("completion", "received"),
     ("admission", "request"),
@@ -25,13 +25,13 @@ const REQUEST_COMMITMENTS: [(&str, &str); 3] = [
 ];
 const RESPONSE_COMMITMENTS: [(&str, &str); 1] = [("completion", "response")];
 
-/// A receipt that was read and not checked. What else is in it is passed over.
+/// A receipt that was parsed but not verified. Unknown fields are ignored.
 #[derive(Deserialize)]
 pub(crate) struct Receipt {
     pub(crate) id: String,
-    /// Whether it claims to hold the end of the exchange.
+    /// Whether it claims to contain the end of the exchange.
     pub(crate) complete: bool,
-    /// Statements by which keys of the ledger follow each other.
+    /// Statements of succession of the ledger's keys.
     #[serde(default)]
     key_successions: Vec<String>,
     records: Vec<Entry>,
@@ -52,7 +52,7 @@ struct ConsistencyProof {
     hashes: Vec<String>,
 }
 
-/// What a record says of itself.
+/// The fields of a record that are checked.
 #[derive(Deserialize)]
 struct RecordFacts {
     kind: String,
@@ -60,11 +60,11 @@ struct RecordFacts {
     id: Option<String>,
     admission: Option<u64>,
     incarnation: Option<String>,
-    /// How many attempts a completion counts; absent if there was one.
+    /// Number of attempts that a completion states; absent if there was one.
     attempts: Option<u64>,
 }
 
-/// A record that stands in a signed log.
+/// A record that is proved to be in a signed log.
 struct ProvedRecord<'a> {
     entry: &'a Entry,
     proof: TlogProof,
@@ -88,17 +88,17 @@ impl Receipt {
         }
     }
 
-    /// A key that is known, with those of its line that the statements in the receipt lead to.
+    /// Extends a trusted key by its lineage from the statements in the receipt.
     ///
     /// # Errors
-    /// When one of them is none, or they contradict each other.
+    /// When a statement is invalid, or statements contradict each other.
     pub(crate) fn follow_key_line(&self, key: &VerifyingKey) -> Result<VerifyingKey, LedgerError> {
         let notes = self.key_successions.iter().take(MAX_KEYS);
         let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
         key.with_successions(&statements?)
     }
 
-    /// Takes every step, also behind one that failed; returns the records that were proved.
+    /// Takes every step, even after a failed one; returns the records that were proved.
     pub(crate) fn verify(
         &self,
         key: &VerifyingKey,
@@ -194,7 +194,7 @@ impl Receipt {
     }
 
     fn read_facts(&self, text: &str, index: u64) -> Result<RecordFacts, Refusal> {
-        // It has every field of its kind, and none twice.
+        // The record has every field of its kind, and no field twice.
         record::parse(text.as_bytes())?;
         let facts: RecordFacts =
             serde_json::from_str(text).map_err(|error| Refusal::new("record", error.to_string()))?;
@@ -209,7 +209,7 @@ impl Receipt {
         Ok(facts)
     }
 
-    /// Several checkpoints of one log have to be one history.
+    /// Checks that several checkpoints of one log are one history.
     fn check_histories(&self, proved: &[ProvedRecord<'_>], steps: &mut Steps) {
         let mut signed: Vec<&Checkpoint> = proved.iter().map(|record| &record.checkpoint).collect();
         signed.sort_by(|one, other| (&one.origin, one.size).cmp(&(&other.origin, other.size)));
@@ -254,7 +254,7 @@ fn is_final_record(kind: &str) -> bool {
     matches!(kind, "completion" | "aborted" | "rejection")
 }
 
-/// What to say where fewer attempts are proved than the end counts.
+/// Returns a message if fewer attempts are proved than the end states.
 fn missing_attempts(proved: &[ProvedRecord<'_>]) -> Option<String> {
     let end = proved.iter().find(|record| record.facts.kind == "completion")?;
     let counted = end.facts.attempts.unwrap_or(1);
@@ -307,7 +307,8 @@ fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a body is the one that was recorded. `places` are the kinds of records that may commit to it, and as what.
+/// Checks that a body is the recorded one. `places` lists the kinds of records that may commit to it, and the field that
+/// does.
 fn check_body(
     proved: &[ProvedRecord<'_>],
     name: &'static str,

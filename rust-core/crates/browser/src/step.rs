@@ -1,9 +1,9 @@
-//! One thing that was looked at on the way to a verdict.
+//! The steps of a check, and their outcomes.
 
 use crate::Refusal;
 use serde::Serialize;
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StepOutcome {
@@ -11,29 +11,29 @@ pub(crate) enum StepOutcome {
     Shown,
     /// It does not hold.
     Refuted,
-    /// It was not looked at: something for it is missing.
+    /// It was not checked: some input is missing.
     Open,
 }
 
-/// A step, in the order in which they were taken.
+/// A step of a check.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Step {
     /// Stable machine code of the step.
     step: &'static str,
     outcome: StepOutcome,
-    /// A sentence for people. What others wrote is quoted in it.
+    /// A sentence for people. It may quote untrusted text.
     text: String,
     /// Stable machine code of what is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
 }
 
-/// The steps of one verdict.
+/// The steps of one check, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Steps(Vec<Step>);
 
 impl Steps {
-    /// Notes what came of a step, and hands on what it gave.
+    /// Records the outcome of a step, and returns its value.
     pub(crate) fn record<T>(
         &mut self,
         step: &'static str,
@@ -57,7 +57,7 @@ impl Steps {
         value
     }
 
-    /// Notes a step that was not taken.
+    /// Records a step that was not taken.
     pub(crate) fn record_skipped(&mut self, step: &'static str, text: impl Into<String>) {
         self.0.push(Step {
             step,
@@ -67,7 +67,7 @@ impl Steps {
         });
     }
 
-    /// Whether nothing was refuted.
+    /// Returns whether no step was refuted.
     pub(crate) fn none_failed(&self) -> bool {
         self.0.iter().all(|step| step.outcome != StepOutcome::Refuted)
     }

@@ -1,4 +1,4 @@
-//! The questions, natively, on a small log and receipt: what holds, and what does not.
+//! The questions, run natively on a small log and receipt: what is accepted, and what is refused.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -65,7 +65,7 @@ impl Tree {
     }
 }
 
-/// The answer, or the code of the refusal.
+/// Returns the answer, or the code of the refusal.
 fn ask(question: Question, arguments: &[&str]) -> Result<Value, &'static str> {
     let arguments: Vec<_> = arguments
         .iter()
@@ -200,7 +200,7 @@ fn log() -> Tree {
     }
 }
 
-/// A receipt whose two records are under checkpoints of 3 and 4 records.
+/// Returns a receipt whose two records are under checkpoints of 3 and 4 records.
 fn receipt(tree: &Tree, key: &SigningKey) -> Value {
     let record = |index: usize, size: usize| {
         json!({
@@ -214,7 +214,7 @@ fn receipt(tree: &Tree, key: &SigningKey) -> Value {
     })
 }
 
-/// The steps that failed.
+/// Returns the steps that failed.
 fn refuted(receipt: &Value, key: &SigningKey, request: Option<&[u8]>) -> Vec<String> {
     let arguments: &Arguments = &[
         Some(receipt.to_string().into_bytes()),

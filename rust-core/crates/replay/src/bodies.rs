@@ -1,4 +1,4 @@
-//! The bodies of an exchange: as they were stored beside its log, or as somebody else kept them.
+//! The bodies of an exchange: stored beside its log, or kept elsewhere.
 
 use std::io;
 
@@ -9,8 +9,9 @@ use proofgate_payloads::{PayloadError, PayloadField, stored_body};
 
 use crate::exchanges::Exchange;
 
-/// A stable machine code of why a body is not there: `not_stored`, `erased` (half of its salt), `other_body` (it is not what
-/// the record commits to), or one of the [payloads](PayloadError::code) or of the ledger.
+/// A stable machine code for why a body is unavailable: `not_stored`, `erased` (its salt, or half of it, was destroyed),
+/// `other_body` (it does not match the record's commitment), or a code of the [payloads](PayloadError::code) or the
+/// ledger.
 pub type MissingReason = &'static str;
 
 const NOT_STORED: MissingReason = "not_stored";
@@ -18,10 +19,10 @@ const ERASED: MissingReason = "erased";
 const OTHER_BODY: MissingReason = "other_body";
 
 impl Exchange {
-    /// A body as it was stored, opened and compared with what the record commits to.
+    /// Reads a stored body, decrypts it and verifies it against the record's commitment.
     ///
     /// # Errors
-    /// Why it is not there.
+    /// The reason why it is unavailable.
     pub fn read_stored_body(
         &self,
         storage: &dyn ReadStorage,
@@ -46,10 +47,10 @@ impl Exchange {
         })
     }
 
-    /// Requires that a record commits to a body.
+    /// Verifies that a record commits to a body.
     ///
     /// # Errors
-    /// Why that does not hold, or cannot be told.
+    /// The reason why it does not, or why this cannot be verified.
     pub fn check_commitment(
         &self,
         storage: &dyn ReadStorage,
@@ -60,7 +61,7 @@ impl Exchange {
         let begun = record::parse(&self.first_record).map_err(|_| NOT_STORED)?;
         let request = begun.committed_request().ok_or(NOT_STORED)?;
         let half = match read_stored_salt(storage, &self.dir, self.seq) {
-            // A copy without salts, such as a mirror's.
+            // A copy without salts, such as a mirror.
             Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
             stored => stored.map_err(|error| error.code())?,
         };

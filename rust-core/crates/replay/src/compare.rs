@@ -1,4 +1,4 @@
-//! A record beside what the rules make of the bodies that it commits to.
+//! Compares a record with the verdict of the rules on the bodies that it commits to.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,32 +12,32 @@ use crate::configuration::{Configuration, PolicyTerms, ReplayError, RuleSource};
 use crate::judge::{self, EvaluationBuffers, PANICKED, ResponseExtent, RuleResult};
 use crate::side::{DirectionVerdict, VerdictKind};
 
-/// How what is recorded stands to what the rules come to.
+/// The result of comparing the recorded verdict with the replayed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// The recorded verdict, with the same rules and the same score; of other rules than the recorded ones, the same decision for
-    /// the same reasons.
+    /// The recorded verdict, with the same rules and the same score; for rules other than the recorded ones, the same
+    /// decision for the same reasons.
     Same,
-    /// Not all of what was judged is there. What is there agrees; the reason says what was looked at.
+    /// A part of what was evaluated is missing. The rest agrees; the reason states what was compared.
     Consistent,
-    /// Another verdict.
+    /// A different verdict.
     Differs,
-    /// There is nothing to compare, and the reason says why.
+    /// Nothing can be compared; the reason states why.
     NotReplayable,
 }
 
 /// One direction of an exchange, replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// How the two stand to each other.
+    /// The result of the comparison.
     pub result: Agreement,
-    /// Why not all, or nothing, was compared: a stable machine code.
+    /// Why only a part, or nothing, was compared: a stable machine code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// What the record says.
+    /// The recorded verdict.
     pub recorded: DirectionVerdict,
-    /// What the rules come to, where they did.
+    /// The verdict of the rules, if they reached one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<DirectionVerdict>,
 }
@@ -84,7 +84,7 @@ impl Comparison {
     }
 }
 
-/// Replays exchanges with the rules of one configuration. One thread uses it.
+/// Replays exchanges with the rules of one configuration. It is used by one thread.
 pub struct Replayer {
     configuration: Configuration,
     basis: RuleSource,
@@ -92,11 +92,10 @@ pub struct Replayer {
 }
 
 impl Replayer {
-    /// Reads a configuration in the form in which workers archive it; `policy`, `tenants`, `plans` and `limits.bodyBytes`
-    /// of it count.
+    /// Reads a configuration in its archived form; only `policy`, `tenants`, `plans` and `limits.bodyBytes` are used.
     ///
     /// # Errors
-    /// [`ReplayError`] when it is not of a form that this version reads, or its rules are refused.
+    /// [`ReplayError`] when this version cannot read its format, or its rules are refused.
     pub fn new(configuration: &[u8], basis: RuleSource) -> Result<Self, ReplayError> {
         Ok(Self {
             configuration: Configuration::parse(configuration, basis)?,
@@ -105,7 +104,7 @@ impl Replayer {
         })
     }
 
-    /// Replays a request that was admitted. `body`: its bytes as they came, where they are there.
+    /// Replays a request that was admitted. `body` holds its bytes as received, if they are available.
     pub fn replay_admission(&mut self, admission: &Admission<'_>, body: Option<&[u8]>) -> Comparison {
         let recorded = DirectionVerdict::passed(admission.policy.as_ref());
         self.catch_panics(recorded, |replayer, recorded| {
@@ -113,7 +112,7 @@ impl Replayer {
         })
     }
 
-    /// Replays a request that was refused; `None` where that was not by a policy.
+    /// Replays a request that was refused; `None` when no policy refused it.
     pub fn replay_rejection(&mut self, rejection: &Rejection<'_>, body: Option<&[u8]>) -> Option<Comparison> {
         let recorded = DirectionVerdict::denied(rejection.policy.as_ref());
         let reason = match rejection.code.as_ref() {
@@ -133,7 +132,7 @@ impl Replayer {
         })
     }
 
-    /// Replays an answer. `body`: what its client got, where that is there.
+    /// Replays an answer. `body` holds what its client received, if it is available.
     pub fn replay_completion(
         &mut self,
         admission: &Admission<'_>,
@@ -146,7 +145,7 @@ impl Replayer {
         })
     }
 
-    /// A panic is the exchange's own, whatever panics: the next one is replayed with new tools.
+    /// Confines a panic to its exchange: the next one is replayed with new buffers.
     fn catch_panics(
         &mut self,
         recorded: DirectionVerdict,
@@ -190,7 +189,7 @@ impl Replayer {
             RuleResult::Verdict(_) if others && self.basis == RuleSource::Other => {
                 Comparison::not_replayable(recorded, "other_policy")
             }
-            // Others are asked about what the rules let pass, and about nothing else.
+            // External policies are asked only about what the rules allow.
             RuleResult::Verdict(seen)
                 if others && (recorded.has_external_policies() || seen.verdict < VerdictKind::Block) =>
             {
@@ -202,7 +201,7 @@ impl Replayer {
         }
     }
 
-    /// Of what was denied, also without its body: whether the rules that the record names deny, with the score that it tells.
+    /// Compares a denial without its body: checks whether the recorded rules can deny, with the recorded score.
     fn compare_without_body(
         &self,
         terms: &PolicyTerms,
@@ -236,7 +235,7 @@ impl Replayer {
             .as_ref()
             .is_some_and(|note| may_be_masked(note, &self.configuration, terms))
         {
-            // What they have masked is put back in the answer, where the rules saw the masks.
+            // What was masked in the request is restored in the answer, but the rules saw the masks.
             return Comparison::not_replayable(recorded, "other_policy");
         }
         let is_flagged = admission
@@ -268,7 +267,7 @@ impl Replayer {
         };
         let (stored, extent) = match (completion.outcome, kind) {
             (Outcome::Complete, _) => (body, ResponseExtent::Full),
-            // Nothing of a whole answer leaves before it is judged: what the client got is the gateway's own.
+            // A unary answer is sent only after it was evaluated: what the client received is the gateway's own response.
             (_, ResponseKind::Unary) => (&[][..], ResponseExtent::Partial),
             (Outcome::ClientDisconnect, ResponseKind::Events) => (body, ResponseExtent::Partial),
             (_, ResponseKind::Events) => (judge::without_last_event(body), ResponseExtent::Partial),
@@ -295,7 +294,7 @@ impl Replayer {
         }
         match (seen, reason) {
             (RuleResult::Verdict(seen), None) => Comparison::from_verdicts(recorded, seen, self.basis),
-            // What was found until the rules gave up is told as if it were all.
+            // What was found before the rules gave up is recorded as if it were complete.
             (RuleResult::NoVerdict(_, seen), None)
                 if seen == recorded && self.basis == RuleSource::Recorded =>
             {
@@ -304,7 +303,7 @@ impl Replayer {
             (RuleResult::NoVerdict(code, _), _) => Comparison::not_replayable(recorded, code),
             (RuleResult::Verdict(seen), Some(reason)) if self.basis == RuleSource::Other => {
                 match seen.verdict {
-                    // What is not there cannot make it milder.
+                    // The missing part cannot make the verdict milder.
                     VerdictKind::Block if recorded.verdict != VerdictKind::Block => {
                         Comparison::from_verdicts(recorded, seen, self.basis)
                     }
@@ -316,7 +315,7 @@ impl Replayer {
                 let follows = match self.configuration.can_deny(terms, Direction::Response, &recorded) {
                     _ if !denied => true,
                     _ if refuses.is_some() => refuses == Some(true),
-                    // An answer that could not be read is denied by no rule.
+                    // An answer that could not be read is not denied by a rule.
                     _ if recorded.rules.is_empty() => {
                         return Comparison::not_replayable(recorded, "no_verdict_recorded");
                     }
@@ -338,8 +337,8 @@ impl Replayer {
     }
 }
 
-/// Whether what is left of an answer in which something was replaced agrees with the record, where a match that is not there
-/// any more outweighed others: those raise the score of what is left.
+/// Returns whether the rest of a redacted answer agrees with the record. A removed match may have outweighed others,
+/// which then raise the score of the rest.
 fn matches_redacted_response(
     configuration: &Configuration,
     terms: &PolicyTerms,
@@ -367,8 +366,8 @@ fn matches_redacted_response(
         && least.is_some_and(|least| least <= recorded.score)
 }
 
-/// Whether something of a request may have been masked, by its rules or by others than them. They name themselves whatever
-/// they replace.
+/// Returns whether a part of a request may have been masked, by the rules or by an external policy. An external policy is
+/// named in the record whatever it replaces.
 fn may_be_masked(note: &PolicyNote<'_>, configuration: &Configuration, terms: &PolicyTerms) -> bool {
     let mut named = note.rules.iter();
     let masks = named.any(|rule| rule.contains('/') || configuration.masks(terms, rule));

@@ -1,4 +1,4 @@
-//! A configuration as it is archived: the engine, and what holds for each tenant.
+//! An archived configuration: the engine, and the terms of each tenant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use serde::Deserialize;
 
 use crate::side::{DirectionVerdict, GuardedToolCall};
 
-/// How many times as much of the processor's time as in the worker an evaluation may take.
+/// How many times the CPU time of a worker an evaluation may take.
 pub const TIME_BUDGET_FACTOR: u64 = 10;
-/// And how much for any text at least and at most, in microseconds: no configuration makes its verdicts irreplayable.
+/// Lower and upper limit of that time for any text, in microseconds, so that no configuration makes its verdicts
+/// irreplayable.
 const TIME_BUDGET_RANGE: (u64, u64) = (1_000_000, 10_000_000);
-/// And in addition for every KiB of it at most, in microseconds.
+/// Upper limit of the additional time for every KiB of text, in microseconds.
 const MAX_TIME_PER_KIB: u64 = 1_000_000;
 
-/// A configuration cannot be used for a replay.
+/// Why a configuration cannot be used for a replay.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// It is not what this version reads.
+    /// This version cannot read it.
     #[error("the configuration cannot be read at line {line}, column {column}")]
     Unreadable {
-        /// Of the JSON text.
+        /// Line in the JSON text.
         line: usize,
-        /// Of that line.
+        /// Column in that line.
         column: usize,
     },
-    /// An earlier version archived it, in another form.
+    /// An earlier version archived it, in another format.
     #[error(
         "the configuration was archived by an earlier version, in a form that this version does not read"
     )]
@@ -41,26 +42,26 @@ pub enum ReplayError {
     Policy(#[from] PolicyError),
 }
 
-/// Whose rules these are.
+/// Where the rules of a replay come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleSource {
-    /// Those that a record names: its verdict has to follow from them.
+    /// The configuration that a record names: its verdict must follow from these rules.
     Recorded,
-    /// Others: tenants that they do not name have the policy of everybody, and what else would be asked is left out.
+    /// Another configuration: tenants that it does not name have the default policy, and external policies are not asked.
     Other,
 }
 
-/// The form of archived configurations that is read. Those before had no such number.
+/// The format version of archived configurations that can be read. Earlier ones had no version.
 pub const FORMAT: u32 = 2;
 
-/// The form of a configuration.
+/// The format version of a configuration.
 #[derive(Deserialize)]
 struct Form {
     #[serde(default)]
     format: Option<u32>,
 }
 
-/// What a replay reads of a configuration.
+/// The parts of a configuration that a replay reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -79,14 +80,14 @@ struct PolicyOwner {
     name: String,
     #[serde(default)]
     policy: Option<TenantPolicy>,
-    /// Names of what is asked beside the rules.
+    /// Names of its external policies.
     #[serde(default)]
     policies: Vec<String>,
     #[serde(default)]
     guarded_tools: Option<GuardedToolsConfig>,
 }
 
-/// Tools that may not be called after a flagged text of a tool.
+/// Tools that must not be called after a flagged tool text.
 #[derive(Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 struct GuardedToolsConfig {
@@ -106,19 +107,19 @@ struct Limits {
     body_bytes: u64,
 }
 
-/// What holds for a tenant.
+/// The policy terms of a tenant.
 pub(crate) struct PolicyTerms {
     pub(crate) profile: Profile,
-    /// The same, but that no score denies.
+    /// The same profile, but without denials by score.
     pub(crate) unscored: Profile,
-    /// Whether others are asked beside the rules.
+    /// Whether external policies are asked in addition to the rules.
     pub(crate) asks_others: bool,
-    /// Tools that may not be called after a flagged text of a tool, and what becomes of a call; `None` where all may be.
+    /// Tools that must not be called after a flagged tool text, and the verdict on a call; `None` when all are allowed.
     pub(crate) guarded: Option<(Arc<GuardedTools>, GuardVerdict)>,
 }
 
 impl PolicyTerms {
-    /// Whether a call is refused so as a record says.
+    /// Returns whether a call would be refused as recorded.
     pub(crate) fn refuses_as_recorded(&self, call: &GuardedToolCall) -> bool {
         self.guarded.as_ref().is_some_and(|(tools, verdict)| {
             self.profile.mode() == Mode::Enforce
@@ -128,14 +129,14 @@ impl PolicyTerms {
     }
 }
 
-/// The rules of a configuration, compiled, and whom they hold for.
+/// The compiled rules of a configuration, and the terms of its tenants.
 pub(crate) struct Configuration {
     pub(crate) engine: Engine,
     pub(crate) attachments: proofgate_providers::AttachmentPolicy,
-    /// Most bytes of an answer that are held.
+    /// Most bytes of an answer that are buffered.
     pub(crate) body_bytes: usize,
     tenants: BTreeMap<String, PolicyTerms>,
-    /// What holds for all others; `None` where that is not known.
+    /// The terms of all other tenants; `None` when unknown.
     others: Option<PolicyTerms>,
 }
 
@@ -159,7 +160,7 @@ impl Configuration {
         let engine = Engine::compile(&policy)?;
         let others = match basis {
             RuleSource::Other => Some(terms(&engine, None)?),
-            // Which plan a tenant of a shard had, stands in no archive: all of them have to say the same.
+            // The archive does not record which plan a tenant of a shard had, so all plans must have the same terms.
             RuleSource::Recorded => match &document.plans[..] {
                 [first, rest @ ..] if rest.iter().all(|plan| plan.has_same_terms(first)) => {
                     Some(owner_terms(&engine, first)?)
@@ -184,12 +185,12 @@ impl Configuration {
         })
     }
 
-    /// What holds for a tenant; `None` where the configuration does not tell.
+    /// Returns the terms of a tenant; `None` when the configuration does not contain them.
     pub(crate) fn terms(&self, tenant: &str) -> Option<&PolicyTerms> {
         self.tenants.get(tenant).or(self.others.as_ref())
     }
 
-    /// Whether a rule masks what it finds in requests.
+    /// Returns whether a rule masks its matches in requests.
     pub(crate) fn masks(&self, terms: &PolicyTerms, id: &str) -> bool {
         let Some(index) = self.engine.index_of(id) else {
             return false;
@@ -198,14 +199,14 @@ impl Configuration {
         scopes.any(|scope| terms.profile.action(index, scope) == Some(Action::Mask))
     }
 
-    /// Whether any rule does.
+    /// Returns whether any rule masks its matches in requests.
     pub(crate) fn masks_any(&self, terms: &PolicyTerms) -> bool {
         self.engine.rules().any(|rule| self.masks(terms, &rule.id))
     }
 
-    /// The least score of an answer of which `seen` is left, where `whole` names the rules that matched in all of it. Of
-    /// matches that overlap, the one with the highest score counts: if that is not there any more, others count in its place.
-    /// `None`: no rule that could have outweighed another is missing.
+    /// Returns the lowest possible score of an answer of which only `seen` is left; `whole` names the rules that matched
+    /// in all of it. Among overlapping matches, the one with the highest score counts: if that one is gone, others count
+    /// instead. `None` when no rule is missing that could have outweighed another.
     pub(crate) fn min_score(
         &self,
         terms: &PolicyTerms,
@@ -230,7 +231,7 @@ impl Configuration {
         )
     }
 
-    /// What a rule adds to the score of an answer; `None` where it replaces what it finds, or takes no part.
+    /// Returns the score that a rule adds to an answer; `None` when it replaces its matches or does not apply.
     fn score_contribution(&self, terms: &PolicyTerms, id: &str) -> Option<u32> {
         let index = self.engine.index_of(id)?;
         let mut answers = Scope::ALL
@@ -246,8 +247,8 @@ impl Configuration {
             .then(|| self.engine.rule(index).score)
     }
 
-    /// Whether the rules that a verdict names can deny: one by itself, or the score that it tells, which can be no more than
-    /// theirs together. `None` where it does not name them all.
+    /// Returns whether the rules that a verdict names can deny: one of them alone, or their recorded score, which cannot
+    /// exceed the sum of theirs. `None` when the verdict does not name all of them.
     pub(crate) fn can_deny(
         &self,
         terms: &PolicyTerms,
@@ -309,7 +310,7 @@ fn owner_terms(engine: &Engine, named: &PolicyOwner) -> Result<PolicyTerms, Poli
     })
 }
 
-/// The terms of a tenant that has this policy, whom nothing else is asked for.
+/// Returns the terms of a tenant that has this policy and no external policies.
 fn terms(engine: &Engine, policy: Option<&TenantPolicy>) -> Result<PolicyTerms, PolicyError> {
     let unscored = TenantPolicy {
         threshold: Some(u32::MAX),

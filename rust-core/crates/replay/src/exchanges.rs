@@ -1,4 +1,4 @@
-//! The exchanges of a ledger, as far as checkpoints of its key cover them.
+//! The exchanges of a ledger that checkpoints by its key cover.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -10,43 +10,43 @@ use proofgate_index::{BatchLimits, BatchReader, IndexError, SignedLog, signed_lo
 use proofgate_ledger::record::{self, Admission, ConfigId, Record, Rejection};
 use proofgate_ledger::{Hash, VerifyingKey};
 
-/// Records that are believed at once, at most: they are held until then.
+/// Limits of the records that are verified together: they are buffered until then.
 const BATCH_LIMITS: BatchLimits = BatchLimits {
     records: 4096,
     bytes: 8 << 20,
 };
 
-/// The records of an exchange, and what was in force.
+/// The records of an exchange, and the configuration and version in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
-    /// Of the log that holds its first record.
+    /// Origin of the log that holds its first record.
     pub origin: String,
     /// Directory of that log.
     pub dir: PathBuf,
-    /// Number of that record there.
+    /// Number of that record in the log.
     pub seq: u64,
-    /// Its admission or its rejection, as it is stored.
+    /// Its stored admission or rejection.
     pub first_record: Vec<u8>,
-    /// Its completion, as it is stored; absent when it has none that a checkpoint covers.
+    /// Its stored completion; absent when no checkpoint covers one.
     pub completion: Option<Vec<u8>>,
-    /// Under which name the configuration that it names is archived: a SHA-256. Absent when no record tells.
+    /// The SHA-256 under which its configuration is archived. Absent when no record states it.
     pub configuration: Option<Hash>,
-    /// Version of the gateway that decided.
+    /// Version of the gateway that made the decision.
     pub version: String,
 }
 
-/// Which exchanges are wanted: all for which everything holds that is set.
+/// A filter for exchanges: all fields that are set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExchangeFilter {
-    /// Begun at this time or later, in unix microseconds.
+    /// Started at this time or later, in unix microseconds.
     pub start: Option<u64>,
-    /// Begun before this time.
+    /// Started before this time, in unix microseconds.
     pub end: Option<u64>,
-    /// Of this tenant.
+    /// The tenant.
     pub tenant: Option<String>,
-    /// That ask for this model; requests that were refused name none.
+    /// The requested model; refused requests have none.
     pub model: Option<String>,
-    /// With this request id.
+    /// The request id.
     pub id: Option<String>,
 }
 
@@ -72,34 +72,34 @@ impl ExchangeFilter {
     }
 }
 
-/// Reads the exchanges of a ledger, in the order of their ends. Nothing is handed out before what a verified checkpoint
-/// signs is known to lead to it.
+/// Reads the exchanges of a ledger, in the order of their ends. An exchange is returned only after its records were
+/// verified against a signed checkpoint.
 pub struct Exchanges<'s> {
     storage: &'s dyn ReadStorage,
     key: VerifyingKey,
     filter: ExchangeFilter,
     pending_logs: VecDeque<SignedLog>,
-    /// The log at hand, and how many of its records are believed.
+    /// The current log, its reader, and the number of its records that are verified.
     current_log: Option<(SignedLog, BatchReader<'s>, u64)>,
-    /// Admitted and not ended, by log and number.
+    /// Exchanges that were admitted and have not ended, by log and number.
     open_exchanges: BTreeMap<(PathBuf, u64), Exchange>,
-    /// Of the log at hand.
+    /// Origin of the current log.
     origin: String,
-    /// Whole digests by what records name.
+    /// Full digests of configurations, by the prefix that records name.
     configurations: HashMap<[u8; 8], Hash>,
     version: String,
     finished: VecDeque<Exchange>,
-    /// What is wrong with logs, in words.
+    /// Descriptions of what is wrong with logs.
     pub problems: Vec<String>,
-    /// Wanted exchanges that begin where no checkpoint covers them: they are left out.
+    /// Number of matching exchanges that were left out, because no checkpoint covers their start.
     pub unverified: u64,
 }
 
 impl<'s> Exchanges<'s> {
-    /// Finds the logs below a ledger's directory. `keeping`: the key of whoever may remove logs.
+    /// Finds the logs below a ledger's directory. `keeping` is the key of the retention job, which may remove logs.
     ///
     /// # Errors
-    /// [`IndexError`] when the directory or the key's line cannot be read.
+    /// [`IndexError`] when the directory or the key's lineage cannot be read.
     pub fn open(
         storage: &'s dyn ReadStorage,
         ledger: &Path,
@@ -127,20 +127,20 @@ impl<'s> Exchanges<'s> {
         Ok(exchanges)
     }
 
-    /// The next exchange; `None` behind the last one.
+    /// Returns the next exchange; `None` after the last one.
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         loop {
             if let Some(exchange) = self.finished.pop_front() {
                 return Some(exchange);
             }
             if !self.read_batch() {
-                // What has no end yet, or none that is believed.
+                // Exchanges without an end, or without a verified one.
                 return self.open_exchanges.pop_first().map(|(_, exchange)| exchange);
             }
         }
     }
 
-    /// Reads the next stretch; `false` when all is read.
+    /// Reads the next batch; returns `false` when everything is read.
     fn read_batch(&mut self) -> bool {
         let (log, mut reader, believed) = match self.current_log.take() {
             Some(log) => log,
@@ -180,7 +180,7 @@ impl<'s> Exchanges<'s> {
                     .count_started_from(&log.dir, reader.size())
                     .unwrap_or_default()
             }
-            // None of the stretch is believed, nor what comes behind it.
+            // Neither this batch nor anything after it is verified.
             Err(error) => self.abandon_log(&log, believed, &error),
         }
         true
@@ -191,7 +191,7 @@ impl<'s> Exchanges<'s> {
         self.unverified += self.count_started_from(&log.dir, from).unwrap_or_default();
     }
 
-    /// Takes a record that is believed.
+    /// Processes a verified record.
     fn process_record(&mut self, dir: &Path, stored: &[u8]) {
         match record::parse(stored) {
             Ok(Record::Open(open)) => {
@@ -247,7 +247,7 @@ impl<'s> Exchanges<'s> {
     ) {
         let begun = match incarnation {
             None => Some(dir.to_owned()),
-            // A name of another form leads out of the shard.
+            // A name in another form could lead out of the shard.
             Some(name) => parse_incarnation(name)
                 .zip(dir.parent())
                 .map(|(named, shard)| shard.join(named.to_string())),
@@ -267,7 +267,7 @@ impl<'s> Exchanges<'s> {
         }
     }
 
-    /// Counts what begins in logs of which no checkpoint is believed.
+    /// Counts exchanges that start in logs without a verified checkpoint.
     fn count_unsigned(&mut self, ledger: &Path) -> Result<(), EvidenceError> {
         let found = match shards(self.storage, ledger) {
             Err(EvidenceError::NotALog(_)) => return Ok(()),
@@ -279,14 +279,14 @@ impl<'s> Exchanges<'s> {
         });
         for dir in logs {
             if !self.pending_logs.iter().any(|log| log.dir == dir) {
-                // What cannot be read is among the problems, or for `fsck` to tell.
+                // An unreadable log is among the problems, or reported by `fsck`.
                 self.unverified += self.count_started_from(&dir, 0).unwrap_or_default();
             }
         }
         Ok(())
     }
 
-    /// How many wanted exchanges begin in a log from a record on.
+    /// Returns how many matching exchanges start in a log at or after a record.
     fn count_started_from(&self, dir: &Path, seq: u64) -> Result<u64, EvidenceError> {
         let mut log = LogReader::open(self.storage, dir, incarnation_of(dir)?)?;
         log.seek(seq);

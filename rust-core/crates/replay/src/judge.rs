@@ -1,4 +1,4 @@
-//! What rules make of bodies, read and inspected as a worker does.
+//! Evaluates rules on bodies, which are read and inspected as in a worker.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use proofgate_providers::{BodyKind, BodyText, Dialect, MessageLocation, ParsedRe
 use crate::configuration::{Configuration, PolicyTerms};
 use crate::side::{DirectionVerdict, VerdictKind};
 
-/// Memory that one evaluation leaves to the next.
+/// Buffers that are reused between evaluations.
 #[derive(Default)]
 pub(crate) struct EvaluationBuffers {
     scratch: Scratch,
@@ -23,24 +23,24 @@ pub(crate) struct EvaluationBuffers {
     reading: ReadBuffers,
 }
 
-/// How much of an answer's inspection a client's bytes can tell.
+/// How much of an answer's inspection can be repeated with the client's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseExtent {
-    /// All of it: they are what was inspected, to its end.
+    /// All of it: the client received everything that was inspected, to the end.
     Full,
-    /// What came before the answer broke off. Its end was never judged.
+    /// The part before the answer broke off. Its end was never evaluated.
     Partial,
 }
 
-/// What rules came to.
+/// The result of the rules.
 pub(crate) enum RuleResult {
     /// A verdict.
     Verdict(DirectionVerdict),
-    /// None: why, as a stable machine code. What they had found before that.
+    /// No verdict: a stable machine code for the reason, and what the rules had found before.
     NoVerdict(&'static str, DirectionVerdict),
 }
 
-/// What rules make of a request in JSON.
+/// Evaluates the rules on a JSON request.
 pub(crate) fn evaluate_request(
     configuration: &Configuration,
     terms: &PolicyTerms,
@@ -86,7 +86,7 @@ pub(crate) fn evaluate_request(
     })
 }
 
-/// What an answer is, by its first bytes; `NoVerdict` where those do not tell.
+/// Detects the kind of an answer by its first bytes; `None` when they do not show it.
 pub(crate) fn response_kind(dialect: Dialect, body: &[u8]) -> Option<ResponseKind> {
     match BodyKind::detect(body) {
         Some(BodyKind::Events) => Some(ResponseKind::Events),
@@ -97,8 +97,8 @@ pub(crate) fn response_kind(dialect: Dialect, body: &[u8]) -> Option<ResponseKin
     }
 }
 
-/// What looks for calls of guarded tools, in an answer to a request with flagged texts of tools. By what they were approved
-/// no record tells: `is_approved` is what one says.
+/// Returns the guard that looks for calls of guarded tools, for an answer to a request with flagged tool texts. Records
+/// do not state which approval applied: `is_approved` is whether one states an approval.
 pub(crate) fn call_guard(terms: &PolicyTerms, is_approved: bool) -> Option<CallGuard> {
     let (tools, _) = terms.guarded.as_ref()?;
     let approved = if is_approved { tools.entries().len() } else { 0 };
@@ -109,7 +109,7 @@ pub(crate) fn call_guard(terms: &PolicyTerms, is_approved: bool) -> Option<CallG
     Some(CallGuard::new(Arc::clone(tools), 0..approved, action))
 }
 
-/// What a record would say of calls of guarded tools; `NoVerdict` where there are none.
+/// Returns the record's note about calls of guarded tools; `None` when there are none.
 fn guarded_call_note(terms: &PolicyTerms, calls: &CallGuard) -> Option<GuardedCall<'static>> {
     let (tools, refused) = terms.guarded.as_ref()?;
     let (entry, verdict) = match (calls.guarded_call(), calls.approved_call()) {
@@ -125,7 +125,7 @@ fn guarded_call_note(terms: &PolicyTerms, calls: &CallGuard) -> Option<GuardedCa
     })
 }
 
-/// What rules make of an answer as its client got it, and `guard` if there is one.
+/// Evaluates the rules, and `guard` if there is one, on an answer as its client received it.
 pub(crate) fn evaluate_response(
     configuration: &Configuration,
     (terms, profile): (&PolicyTerms, &Profile),
@@ -162,7 +162,7 @@ pub(crate) fn evaluate_response(
         Err(Denial::Blocked { .. } | Denial::GuardedCall) => {
             RuleResult::Verdict(DirectionVerdict::denied(note.as_ref()))
         }
-        // In dry-run mode a worker lets the rest of the answer pass, and tells what was found until then.
+        // In dry-run mode a worker passes the rest of the answer, and records what was found until then.
         Err(denial) if profile.mode() == Mode::DryRun => RuleResult::NoVerdict(denial.code(), passed),
         Err(Denial::Malformed) => RuleResult::Verdict(DirectionVerdict::undecided(
             VerdictKind::Block,
@@ -172,7 +172,7 @@ pub(crate) fn evaluate_response(
     }
 }
 
-/// What a record would say; `NoVerdict` where no rule matched.
+/// Returns the record's note about the rules; `None` when no rule matched.
 fn policy_note<'e>(
     engine: &'e Engine,
     judgement: &Judgement,
@@ -189,7 +189,7 @@ fn policy_note<'e>(
     Some(note.with_message(scope, place, judgement.is_flagged()))
 }
 
-/// What a record would say of flagged texts of tools; `NoVerdict` where there are none.
+/// Returns the record's note about flagged tool texts; `None` when there are none.
 fn flagged_tool_note(flags: &[ToolFlag]) -> Option<FlaggedToolText<'static>> {
     let first = flags.first()?;
     let is_named = !first.location.field.is_empty();
@@ -200,10 +200,10 @@ fn flagged_tool_note(flags: &[ToolFlag]) -> Option<FlaggedToolText<'static>> {
     })
 }
 
-/// The code of a panic that no rule caught.
+/// The code of a panic outside of the rules.
 pub(crate) const PANICKED: &str = EvaluationError::Panicked.code();
 
-/// A stream without the event that it ends with, which may be one of the gateway's own.
+/// Returns a stream without its last event, which may be the gateway's own.
 pub(crate) fn without_last_event(body: &[u8]) -> &[u8] {
     let end = body.trim_ascii_end();
     let ends_at = |blank: &[u8]| {

@@ -1,17 +1,17 @@
-//! Comes to the verdicts of recorded exchanges again, with the rules that were in force or with others.
+//! Replays the verdicts of recorded exchanges, with the rules that were in force or with others.
 //!
 //! | what | where |
 //! |---|---|
-//! | the exchanges of a ledger, as far as checkpoints cover them, each with the name of its configuration | `exchanges` |
-//! | their bodies, as they were stored or as somebody kept them | `bodies` |
-//! | a configuration as it is archived: the engine and what holds for each tenant | `configuration` |
-//! | a verdict, as a record tells it or as rules come to it | `side` |
-//! | what rules make of bodies | `judge` |
-//! | a record beside that | `compare` |
+//! | the exchanges of a ledger that checkpoints cover, each with the digest of its configuration | `exchanges` |
+//! | their bodies, stored or kept elsewhere | `bodies` |
+//! | an archived configuration: the engine and the terms of each tenant | `configuration` |
+//! | a recorded or replayed verdict | `side` |
+//! | evaluating the rules on bodies | `judge` |
+//! | comparing a record with the result | `compare` |
 //!
-//! Rules, reading of bodies and inspection of answers are those of the worker. A verdict follows from text and rules alone,
-//! except for one thing: a worker gives up a text whose evaluation takes more than its time of the processor. Here it has
-//! [`TIME_BUDGET_FACTOR`] times as much, and a second at least, so that what a worker decided is decided here, too.
+//! The rules, the parsing of bodies and the inspection of answers are the worker's code. A verdict depends only on text
+//! and rules, with one exception: a worker gives up on a text whose evaluation takes more than its CPU time. A replay has
+//! [`TIME_BUDGET_FACTOR`] times as much, and at least a second, so that it can decide whatever a worker decided.
 #![forbid(unsafe_code)]
 
 mod bodies;

@@ -1,35 +1,35 @@
-//! A verdict, as a record tells it or as rules come to it.
+//! A verdict, either recorded or replayed.
 
 use proofgate_ledger::record::{FlaggedToolText, GuardVerdict, Outcome, PolicyNote};
 use serde::Serialize;
 
-/// What is decided of one direction of an exchange, from mild to strict.
+/// The decision on one direction of an exchange, from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// Nothing matched.
+    /// Allowed: nothing matched.
     Allow,
-    /// It is reported.
+    /// Reported.
     Flag,
-    /// It is reported, and would be denied were the policy not in dry-run mode.
+    /// Reported, and would be denied if the policy were not in dry-run mode.
     WouldBlock,
     /// Parts of the text are replaced.
     Redact,
-    /// It is denied.
+    /// Denied.
     Block,
-    /// It cannot be read, and is refused before any rule looks at it.
+    /// Refused before any rule is evaluated, because it cannot be read.
     Refuse,
 }
 
-/// Texts of tools that are flagged as instructions.
+/// Tool texts that are flagged as instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlaggedToolTexts {
-    /// What the first one is.
+    /// Scope of the first one.
     pub scope: String,
-    /// Where it stands in its request.
+    /// Location of the first one in its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How many there are.
+    /// Number of flagged texts.
     pub count: u32,
 }
 
@@ -46,40 +46,40 @@ impl FlaggedToolTexts {
 /// A call of a guarded tool in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuardedToolCall {
-    /// The entry of the configuration that names the tool.
+    /// The configuration entry that names the tool.
     pub tool: String,
-    /// What became of it.
+    /// The verdict on the call.
     pub verdict: GuardVerdict,
 }
 
-/// A verdict and what it rests on.
+/// A verdict and its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DirectionVerdict {
-    /// What is decided.
+    /// The decision.
     pub verdict: VerdictKind,
-    /// Score of the message that decides.
+    /// Score of the deciding message.
     pub score: u32,
-    /// What that message is; absent where no rule matched.
+    /// Scope of that message; absent when no rule matched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// Where it stands in its request.
+    /// Location of that message in its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Whether a message's score reaches the threshold from which on it is flagged.
+    /// Whether the score of a message reaches the flagging threshold.
     #[serde(skip_serializing_if = "is_false")]
     pub flagged: bool,
-    /// The texts of tools that are flagged as instructions.
+    /// The tool texts that are flagged as instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_tool: Option<FlaggedToolTexts>,
-    /// What became of a call of a guarded tool.
+    /// The verdict on a call of a guarded tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guarded_call: Option<GuardedToolCall>,
     /// Ids of the rules that matched.
     pub rules: Vec<String>,
-    /// How many more matched than a record names.
+    /// Number of further rules that matched but are not named in the record.
     #[serde(skip_serializing_if = "is_zero")]
     pub unnamed: u32,
-    /// Why it is refused or denied where no rule does that: a stable machine code.
+    /// Why it is refused or denied, when not by a rule: a stable machine code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<&'static str>,
 }
@@ -95,17 +95,17 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl DirectionVerdict {
-    /// Of something that went on.
+    /// Creates the verdict of a direction that was not denied.
     pub(crate) fn passed(note: Option<&PolicyNote<'_>>) -> Self {
         Self::from_note(note, None)
     }
 
-    /// Of something that was denied.
+    /// Creates the verdict of a direction that was denied.
     pub(crate) fn denied(note: Option<&PolicyNote<'_>>) -> Self {
         Self::from_note(note, Some(VerdictKind::Block))
     }
 
-    /// Of an answer, by how its exchange ended.
+    /// Creates the verdict of an answer, by the outcome of its exchange.
     pub(crate) fn for_response(note: Option<&PolicyNote<'_>>, outcome: Outcome) -> Self {
         match outcome {
             Outcome::PolicyBlocked => Self::denied(note),
@@ -113,7 +113,7 @@ impl DirectionVerdict {
         }
     }
 
-    /// Of something that no rule decides about.
+    /// Creates a verdict that no rule decided.
     pub(crate) fn undecided(verdict: VerdictKind, code: &'static str) -> Self {
         Self {
             code: Some(code),
@@ -151,29 +151,29 @@ impl DirectionVerdict {
         }
     }
 
-    /// Whether it decides the same for the same reasons, whatever each reason counts.
+    /// Returns whether it makes the same decision for the same reasons, regardless of their scores.
     pub(crate) fn same_decision(&self, other: &Self) -> bool {
         let decided = |side: &Self| (side.verdict, side.unnamed, side.code);
         decided(self) == decided(other) && self.rules == other.rules
     }
 
-    /// Whether everything that this one names is named there, too, and it has no higher score.
+    /// Returns whether everything that it names is also named in `other`, and its score is not higher.
     pub(crate) fn is_subset_of(&self, other: &Self) -> bool {
         self.score <= other.score && self.names_subset_of(other)
     }
 
-    /// Whether everything that this one names is named there, too.
+    /// Returns whether everything that it names is also named in `other`.
     pub(crate) fn names_subset_of(&self, other: &Self) -> bool {
         let named = |rule: &String| other.rules.contains(rule);
         other.unnamed > 0 || (self.unnamed == 0 && self.rules.iter().all(named))
     }
 
-    /// Whether a policy outside of the engine has its part in it: those are named with a slash.
+    /// Returns whether an external policy contributed to it: their names contain a slash.
     pub(crate) fn has_external_policies(&self) -> bool {
         self.rules.iter().any(|rule| rule.contains('/'))
     }
 
-    /// Whether a record says this of the rules, and besides only what others have found behind them.
+    /// Returns whether a record contains this verdict of the rules, and in addition only what external policies found.
     pub(crate) fn matches_apart_from_external_policies(&self, recorded: &Self) -> bool {
         if !recorded.has_external_policies() && recorded.unnamed == 0 {
             return self == recorded;
@@ -185,12 +185,12 @@ impl DirectionVerdict {
             && self.verdict <= recorded.verdict
     }
 
-    /// Whether it was denied for a call of a guarded tool.
+    /// Returns whether it was denied for a call of a guarded tool.
     pub(crate) fn is_guarded_call_denial(&self) -> bool {
         self.verdict == VerdictKind::Block && self.guarded_call.is_some()
     }
 
-    /// Whether it tells of rules that came to no verdict.
+    /// Returns whether it records that the rules reached no verdict.
     pub(crate) fn has_no_verdict(&self) -> bool {
         self.rules.is_empty() && self.verdict == VerdictKind::WouldBlock
     }

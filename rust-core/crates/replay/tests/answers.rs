@@ -1,4 +1,4 @@
-//! Of an answer is shown what its client's bytes can show, and nothing more.
+//! A replay shows of an answer what its client's bytes can show, and nothing more.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod support;
@@ -123,7 +123,8 @@ fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
     );
 }
 
-/// What redacts its own examples leaves nothing that would be redacted: else honest answers would differ.
+/// What the packs redact in their own examples contains nothing that would be redacted again; else honest answers would
+/// differ.
 #[test]
 fn what_the_packs_have_redacted_stays_as_it_is() {
     let names: Vec<_> = pack_names().collect();
@@ -185,7 +186,7 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
     assert!(wrong.is_empty(), "{} of {tried}: {wrong:#?}", wrong.len());
 }
 
-/// A tenant whose calls of `Bash` are refused after a flagged text of a tool, and one whose calls need an approval.
+/// A tenant whose calls of `Bash` are refused after a flagged tool text, and one whose calls need an approval.
 fn guarding() -> serde_json::Value {
     let mut configuration = configuration();
     for (name, on_flag, mode) in [
@@ -217,7 +218,7 @@ fn guarded_call(tool: &'static str, verdict: GuardVerdict) -> PolicyNote<'static
     }
 }
 
-/// Replays an answer of `tenant` to a request with a flagged text of a tool, or without.
+/// Replays an answer of `tenant` to a request with or without a flagged tool text.
 fn replay_guarded(
     (tenant, is_flagged): (&'static str, bool),
     outcome: Outcome,
@@ -280,7 +281,7 @@ fn an_answer_with_a_guarded_call_has_to_be_what_the_record_says_of_it() {
         let (result, _) = replay_guarded(tenant, complete, note, Some(body));
         assert_eq!(result, expected, "{told}");
     }
-    // What was refused is not there: that it could be is all that can be said.
+    // The refused call is not in the body: a replay can only show that it could have been refused.
     let blocked = Outcome::PolicyBlocked;
     for (tenant, verdict, expected) in [
         (flagged("guarded"), Refused, Agreement::Consistent),

@@ -1,4 +1,4 @@
-//! Which exchanges of a ledger are handed out, with which records, and which are left out and counted.
+//! Which exchanges of a ledger are returned, with which records, and which are left out and counted.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use proofgate_ledger_testkit::{Promised, filled, start, vkey};

@@ -1,4 +1,4 @@
-//! A verdict comes out again exactly when the rules come to it, whatever a body holds.
+//! A verdict is reproduced exactly when the rules reach it, whatever a body contains.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Records, bodies and a configuration to try them on.
+//! Records, bodies and a configuration for the tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
@@ -66,7 +66,7 @@ pub fn would_block(note: PolicyNote<'static>) -> PolicyNote<'static> {
     }
 }
 
-/// The note, as of a message of this scope that stands there, if a rule of the engine is in it.
+/// Returns the note with the scope and location of a message, if it names a rule of the engine.
 fn about(
     note: Option<PolicyNote<'static>>,
     scope: &'static str,
