@@ -57,7 +57,7 @@ pub enum EvidenceError {
     InvalidNote {
         /// The file.
         file: PathBuf,
-        /// Which of its notes, from 1.
+        /// Number of the note, from 1.
         number: usize,
         /// Why.
         reason: Refusal,

@@ -284,8 +284,8 @@ impl LogTracker {
         }
     }
 
-    /// Checks that an analysis names an earlier record or another log. Whether an exchange begins there needs a look at
-    /// that record.
+    /// Checks that an analysis names an earlier record or another log. Whether an exchange begins there is shown only
+    /// by that record.
     fn check_reference(&self, seq: u64, analysis: &record::Analysis<'_>) -> Result<(), String> {
         let refers = match &analysis.incarnation {
             None => analysis.admission < seq,

@@ -130,8 +130,8 @@ impl OpenSegment {
     }
 }
 
-/// Returns the space that the writer of an ended log allocated and did not use: for each such segment, the offset after
-/// which it holds only zeros, 0 for one that was never started. A segment with other bytes after its last record is left
+/// Returns the space that the writer of an ended log allocated and did not use: for each such segment, the offset from
+/// which on it holds only zeros, 0 for one that was never started. A segment with other bytes after its last record is left
 /// out.
 ///
 /// # Errors

@@ -146,8 +146,8 @@ fn find_in_segment(
     Ok(found)
 }
 
-/// Returns the time in a request id, in unix milliseconds: those of Proofgate are UUIDv7 after `req_` (RFC 9562 section
-/// 5.7). `None` for any other.
+/// Returns the time in a request id, in unix milliseconds: those of Proofgate are version 7 UUIDs after `req_` (RFC 9562
+/// section 5.7). `None` for any other.
 pub(crate) fn request_time(request_id: &str) -> Option<u64> {
     let hex = request_id.strip_prefix("req_").unwrap_or(request_id);
     let digits: String = hex.chars().filter(|c| *c != '-').collect();

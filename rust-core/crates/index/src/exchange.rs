@@ -18,9 +18,9 @@ pub enum Verdict {
     Allowed = 0,
     /// Rules matched, and nothing was changed.
     Flagged = 1,
-    /// What matched was replaced.
+    /// The matches were replaced.
     Redacted = 2,
-    /// It would have been denied were the policy not in dry-run mode.
+    /// It would have been denied if the policy were not in dry-run mode.
     WouldBlock = 3,
     /// The answer was denied.
     Blocked = 4,

@@ -214,8 +214,8 @@ fn execute(
 
 type LocatedAdmissions = BTreeMap<PathBuf, BTreeSet<u64>>;
 
-/// Returns the admissions of an exchange, or the record of a denied request. Records without a valid signature are not
-/// taken as complete: everything is searched then.
+/// Returns the admissions of an exchange, or the record of a denied request. If a record found by time is not covered by a
+/// signed checkpoint, everything is searched.
 fn locate(
     storage: &dyn ReadStorage,
     request: &ErasureRequest<'_>,

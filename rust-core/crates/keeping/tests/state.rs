@@ -66,7 +66,7 @@ fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
             assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
         }
     }
-    // Holds are kept when their identity file was removed.
+    // A state with holds still exists after its identity file was removed.
     let state = MemoryStorage::default();
     begin(&state)
         .unwrap()
