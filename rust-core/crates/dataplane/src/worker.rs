@@ -99,7 +99,7 @@ pub struct WorkerStatus {
     pub address: String,
     /// Why the worker is not ready for traffic; `null` if it is ready.
     pub not_ready: Option<&'static str>,
-    /// Whether the worker is retiring, or past that.
+    /// Whether the worker is retiring, which can still be undone.
     pub retiring: bool,
     /// Admitted exchanges that have not ended.
     pub in_flight: i64,
@@ -591,7 +591,7 @@ impl Worker {
         }
     }
 
-    /// Starts or stops retiring the worker; returns whether it is retiring, or past that, afterwards.
+    /// Starts or stops retiring the worker; returns whether it is retiring or draining afterwards.
     ///
     /// A retiring worker is not ready, serves requests that still arrive, and closes its connections between two
     /// requests. A draining worker cannot return to service.
