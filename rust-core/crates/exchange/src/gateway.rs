@@ -56,7 +56,7 @@ pub struct Gateway {
 pub struct ConfigChange {
     /// The new catalog; `None` if only tenants have changed.
     pub blueprint: Option<CompiledConfig>,
-    /// The tenants that are not in the catalog. Unchanged shards are the ones in service.
+    /// The tenants that are not in the catalog. Unchanged shards are shared with the ones in service.
     pub shards: Shards,
     /// Digests of both.
     pub digests: ConfigDigests,

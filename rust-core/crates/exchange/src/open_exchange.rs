@@ -691,7 +691,7 @@ impl OpenExchange {
         written
     }
 
-    /// Measures the time until the last byte was handed to the kernel.
+    /// Marks the last byte as handed to the kernel.
     pub fn mark_sent(mut self: Box<Self>) {
         self.span.lap_now(Stage::ClientWrite);
     }

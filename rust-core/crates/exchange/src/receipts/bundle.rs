@@ -116,7 +116,7 @@ fn build_receipt(
     ))
 }
 
-/// Returns the notes about keys of a line.
+/// Returns the signed statements of succession between keys of `key`'s line.
 fn key_line_notes(kept: StoredSuccessions, key: &VerifyingKey) -> Vec<String> {
     let signed = kept.signed.into_iter();
     signed

@@ -55,8 +55,8 @@ impl Source<'_> {
             .await
     }
 
-    /// Continues to wait for bytes of a stream that has been silent for `interval`, and sends the client a heartbeat
-    /// after each further one.
+    /// Waits for more bytes of a stream that has already been silent for `interval`, and sends the client a heartbeat
+    /// after every interval of silence.
     pub(super) async fn read_with_heartbeats(
         &mut self,
         reply: &mut Reply<'_>,

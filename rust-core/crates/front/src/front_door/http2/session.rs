@@ -28,7 +28,7 @@ pub(super) const MAX_STREAMS: u32 = 100;
 const MAX_ABANDONED: u32 = 100;
 /// How long a client may take to acknowledge the GOAWAY of an idle connection.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(2);
-/// One year: the age of a connection that has no maximum age.
+/// One year: replaces a maximum age that overflows the clock.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type AcceptedStream = (Request<RecvStream>, SendResponse<Bytes>);
