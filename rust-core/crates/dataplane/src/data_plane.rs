@@ -1,4 +1,4 @@
-//! The data-plane thread: one runtime, one listener, everything that serves traffic, until it is drained.
+//! The data-plane thread: one runtime, one listener and everything that serves traffic, until it is drained.
 
 use std::cell::RefCell;
 use std::net::TcpListener;
@@ -33,13 +33,14 @@ use tokio::task::JoinSet;
 
 use crate::reload::{self, PendingCommand};
 
-/// How long exchanges have to end after they were cancelled.
+/// How long exchanges may take to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the ledger thread has to sign a former log to its end before the last one is sealed without that.
+/// How long the ledger thread may take to sign the rest of the previous log, before the last log is sealed without
+/// it.
 const FORMER_LOG_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tasks that run, at most, before the event loop looks for more to do, which is a system call.
+/// Maximum number of tasks that run before the event loop polls for I/O, which is a system call.
 const TASKS_PER_TURN: u32 = 256;
 
 /// Everything that moves into the data-plane thread.
@@ -47,7 +48,7 @@ pub(crate) struct DataPlane {
     pub(crate) config: Arc<Config>,
     pub(crate) blueprint: CompiledConfig,
     pub(crate) shards: Shards,
-    /// Of the configuration and the shards.
+    /// Digests of the configuration and the shards.
     pub(crate) digests: ConfigDigests,
     pub(crate) limit_link: LimitLink,
     pub(crate) delay: Arc<LedgerDelay>,
@@ -59,17 +60,17 @@ pub(crate) struct DataPlane {
     pub(crate) current_log: CurrentLog,
     pub(crate) metrics: Metrics,
     pub(crate) slow_paths: BackgroundServices,
-    /// What the analysis of answers finds, where there is one.
+    /// Receives the findings of response analysis, if it is configured.
     pub(crate) findings: Option<FindingReceiver>,
     pub(crate) phase: watch::Sender<Phase>,
-    /// The phases that this thread is told.
+    /// Receives the phases of the worker.
     pub(crate) phase_updates: watch::Receiver<Phase>,
     pub(crate) ledger_thread: Thread,
     pub(crate) finished: Arc<AtomicBool>,
 }
 
 impl DataPlane {
-    /// Serves until drained, then seals the log and lets the ledger thread finish; `false` when it failed instead.
+    /// Serves until drained, then seals the log and lets the ledger thread finish; returns `false` on failure.
     pub(crate) fn run(self) -> bool {
         let current = self.current_log.clone();
         let (finish, ledger) = (Arc::clone(&self.finished), self.ledger_thread.clone());
@@ -110,7 +111,7 @@ impl DataPlane {
             self.handoff,
             move || ledger.unpark(),
         ));
-        // None of these ends by itself: one that does has panicked, and without it nothing may be admitted.
+        // None of these tasks ends on its own. One that ends has panicked, and without it nothing may be admitted.
         let mut vital = JoinSet::new();
         vital.spawn_local(Rc::clone(&recorder).write_batches());
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());
@@ -192,7 +193,7 @@ impl DataPlane {
     }
 }
 
-/// What is done once a second, away from any request.
+/// Runs periodic maintenance once a second, outside of requests.
 async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecycle: Lifecycle) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -252,7 +253,7 @@ async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, 
     }
 }
 
-/// Moves a drain forward on its deadlines.
+/// Advances a drain through its phases when their timeouts expire.
 async fn advance_drain(gateway: Rc<Gateway>, phase: watch::Sender<Phase>, mut lifecycle: Lifecycle) {
     lifecycle.wait_for(Phase::LameDuck).await;
     let timeouts = gateway.catalog().settings.timeouts;

@@ -1,5 +1,5 @@
-//! What the control side tells the data-plane thread while it serves: another configuration, other tenants, other signing
-//! keys, other access tokens and temporary credentials.
+//! Commands from the control side to the serving data-plane thread: a new configuration, new tenants, new signing
+//! keys, access tokens and temporary credentials.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use proofgate_upstream::access_token::Token;
 use proofgate_upstream::signer::SigningCredentials;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-/// Orders that may wait; whoever gives one waits for its answer, so there are never many.
+/// Capacity of the command queue; every sender waits for its response, so there are never many.
 pub(crate) const MAX_QUEUED_COMMANDS: usize = 16;
 
-/// How long an order may wait until the data-plane thread begins with it.
+/// How long a command may wait until the data-plane thread starts it.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the data-plane thread is to do, and who waits to hear that it is done.
+/// A command for the data-plane thread, with the channel for its response.
 pub(crate) enum Command {
-    /// Take this into service; answers with the shards that were before.
+    /// Applies a change; responds with the shards that were in service before.
     Apply(Box<ConfigChange>, SyncSender<Shards>),
-    /// Verify tokens of this issuer with these keys; answers whether the issuer is configured.
+    /// Replaces the keys that verify an issuer's tokens; responds whether the issuer is configured.
     SetKeySet(String, Box<KeySet>, SyncSender<bool>),
-    /// Send this to the provider of this name; answers whether it is one that wants an access token.
+    /// Sets the access token of the named provider; responds whether the provider uses one.
     SetAccessToken(String, Token, SyncSender<bool>),
-    /// Sign requests to the provider of this name with these; answers whether it is one that takes any.
+    /// Sets the credentials that sign requests to the named provider; responds whether the provider accepts any.
     SetAwsCredentials(String, SigningCredentials, SyncSender<bool>),
 }
 
-/// An order on its way. Either it is obeyed or it is withdrawn, and both sides know which.
+/// A command in transit. It is either executed or withdrawn, and both sides know which.
 pub(crate) struct PendingCommand {
     command: Command,
     /// Whether one side has decided.
     claimed: Arc<AtomicBool>,
 }
 
-/// The wait of whoever gave an order.
+/// The sender's side of a command: waits for the response.
 struct CommandReply<A> {
     response: mpsc::Receiver<A>,
     claimed: Arc<AtomicBool>,
@@ -62,7 +62,7 @@ impl PendingCommand {
         )
     }
 
-    /// The order, to be obeyed now; `None` when it has been withdrawn.
+    /// Claims the command for execution; `None` if it was withdrawn.
     fn claim(self) -> Option<Command> {
         let withdrawn = self.claimed.swap(true, Ordering::AcqRel);
         (!withdrawn).then_some(self.command)
@@ -70,8 +70,8 @@ impl PendingCommand {
 }
 
 impl<A> CommandReply<A> {
-    /// What came of the order. One that is not begun with within `patience` is withdrawn; one that is begun with is
-    /// waited for however long it takes, because nobody could say otherwise what is in force.
+    /// Waits for the response. A command that is not started within `patience` is withdrawn. A command that has
+    /// started is waited for without a limit, because otherwise it would be unknown which configuration is active.
     fn wait(self, patience: Duration) -> Result<A, Error> {
         match self.response.recv_timeout(patience) {
             Ok(answer) => Ok(answer),
@@ -81,10 +81,10 @@ impl<A> CommandReply<A> {
     }
 }
 
-/// Gives the data-plane thread an order and waits for its answer.
+/// Sends a command to the data-plane thread and waits for its response.
 ///
 /// # Errors
-/// [`Error::Busy`] when the thread does not begin with it in time: it never will. [`Error::NotRunning`].
+/// [`Error::Busy`] if the thread does not start it in time; it is then never executed. [`Error::NotRunning`].
 pub(crate) fn send_command<A>(
     orders: &Sender<PendingCommand>,
     order: impl FnOnce(SyncSender<A>) -> Command,
@@ -94,7 +94,7 @@ pub(crate) fn send_command<A>(
     wait.wait(START_TIMEOUT)
 }
 
-/// Obeys orders as they come; runs as a task of the data-plane thread.
+/// Executes commands as they arrive; runs as a task of the data-plane thread.
 pub(crate) async fn execute_commands(gateway: Rc<Gateway>, mut orders: Receiver<PendingCommand>) {
     while let Some(given) = orders.recv().await {
         match given.claim() {
@@ -115,7 +115,7 @@ pub(crate) async fn execute_commands(gateway: Rc<Gateway>, mut orders: Receiver<
             None => {}
         }
     }
-    // Nobody gives orders any more; the task is vital and must not end by itself.
+    // All senders are gone; the task is vital and must not end on its own.
     std::future::pending::<()>().await;
 }
 

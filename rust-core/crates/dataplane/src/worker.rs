@@ -1,4 +1,4 @@
-//! What the outside can ask of a worker and tell it.
+//! The interface of a worker.
 
 mod tenants;
 
@@ -47,28 +47,28 @@ use tokio::sync::{mpsc, watch};
 use crate::data_plane::DataPlane;
 use crate::reload::{self, Command, MAX_QUEUED_COMMANDS, PendingCommand};
 
-/// How long the access log's last lines are waited for.
+/// How long to wait for the last lines of the access log.
 const ACCESS_LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// One gateway process's share of the work: a traffic port, a log, and the three threads behind them.
+/// The data plane of one gateway process: a traffic port, a log, and the three threads behind them.
 pub struct Worker {
-    /// The configuration in service; of its ledger and its listener nothing ever changes.
+    /// The active configuration; its ledger and its listener never change.
     config: Mutex<Arc<Config>>,
-    /// What it comes to, until the start takes it.
+    /// The compiled configuration, until the start takes it.
     blueprint: Mutex<Option<CompiledConfig>>,
     keys: LedgerKeys,
     profiler: Arc<Profiler>,
-    /// The tenants that are not in it, changed only while that is locked.
+    /// The tenants that are not in the configuration; only changed while `config` is locked.
     shards: Mutex<TenantShards>,
-    /// The rules in service, which a reload keeps if they have not changed.
+    /// The active rules, which a reload keeps if they have not changed.
     engine: Mutex<Arc<Engine>>,
     requested_key_sets: Mutex<RequestedKeySets>,
-    /// The policies outside of the data plane, for the metrics.
+    /// The external policies, for the metrics.
     hooks: ActiveHooks,
     running: Mutex<Option<Arc<RunningWorker>>>,
 }
 
-/// What the outside sees of a running worker.
+/// The externally visible parts of a running worker.
 struct RunningWorker {
     address: SocketAddr,
     shard: u32,
@@ -80,48 +80,48 @@ struct RunningWorker {
     commands: mpsc::Sender<PendingCommand>,
     limits: SharedStore,
     threads: Arc<Threads>,
-    /// Of those without which nothing is missing but what they would have told.
+    /// Telemetry threads: without them only telemetry is lost.
     telemetry_threads: Arc<Threads>,
-    /// Until the exporter takes it.
+    /// Present until the exporter takes it.
     exchange_queue: Mutex<Option<ExchangeQueue>>,
 }
 
-/// A worker's state, for people and dashboards.
+/// The status of a worker, for people and dashboards.
 #[derive(Debug, Serialize)]
 pub struct WorkerStatus {
     /// Origin line of its checkpoints.
     pub origin: String,
     /// Its shard.
     pub shard: u32,
-    /// This life of the worker, a ULID.
+    /// Identifies this run of the worker, a ULID.
     pub incarnation: String,
     /// Traffic address.
     pub address: String,
-    /// `null` when it wants traffic, otherwise why not.
+    /// Why the worker is not ready for traffic; `null` if it is ready.
     pub not_ready: Option<&'static str>,
-    /// Whether it is on its way out and may still be told to stay.
+    /// Whether the worker is retiring, which can still be undone.
     pub retiring: bool,
-    /// Exchanges admitted and not ended.
+    /// Admitted exchanges that have not ended.
     pub in_flight: i64,
     /// Open client connections.
     pub connections: i64,
-    /// Records of its log that are written.
+    /// Records written to its log.
     pub written: u64,
-    /// Records of its log that are synced.
+    /// Records of its log that are synced to disk.
     pub durable: u64,
-    /// Records of its log that the newest checkpoint covers.
+    /// Records of its log that the latest checkpoint covers.
     pub checkpointed: u64,
-    /// Why the ledger takes no more records, if it does not.
+    /// Why the ledger takes no more records; `null` if it does.
     pub ledger_stopped: Option<String>,
-    /// How the file descriptors of the process are shared.
+    /// How the file descriptors of the process are divided.
     pub descriptors: DescriptorShares,
 }
 
 impl Worker {
-    /// Checks a configuration; nothing is opened yet.
+    /// Validates a configuration and creates a worker for it; opens nothing yet.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// [`Error::Config`] if the configuration is invalid.
     pub fn new(config: Config) -> Result<Self, Error> {
         let blueprint = CompiledConfig::new(&config, None)?;
         config.analysis.iter().try_for_each(AnalysisConfig::check)?;
@@ -146,12 +146,12 @@ impl Worker {
         Arc::clone(&lock(&self.config))
     }
 
-    /// Takes another configuration into service: requests from then on follow it, no connection is dropped. Returns
-    /// when it is in service.
+    /// Applies a new configuration without dropping a connection; later requests use it. Returns once it is in
+    /// service.
     ///
     /// # Errors
-    /// [`Error::Config`] when it is wrong, or changes what needs a restart, and [`Error::Busy`]: the old one stays.
-    /// [`Error::NotRunning`].
+    /// [`Error::Config`] if the configuration is invalid or changes a field that needs a restart, and
+    /// [`Error::Busy`]; the old configuration then stays in service. [`Error::NotRunning`].
     pub fn reload(&self, mut config: Config) -> Result<(), Error> {
         let running = self.running()?;
         // Held to the end: two configurations must not overtake each other.
@@ -183,8 +183,8 @@ impl Worker {
     /// Replaces the signing keys of a JWT issuer; returns how many of them are usable.
     ///
     /// # Errors
-    /// [`Error::Config`] when the text is no key set or the issuer is not configured; [`Error::Busy`], when nothing has
-    /// changed; [`Error::NotRunning`].
+    /// [`Error::Config`] if the text is not a key set or the issuer is not configured; [`Error::Busy`] if the
+    /// data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
     pub fn set_key_set(&self, issuer: &str, jwks: &str) -> Result<usize, Error> {
         let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
         let usable = keys.len();
@@ -203,11 +203,11 @@ impl Worker {
         }
     }
 
-    /// Replaces the access token that a provider is sent; it is one for `lifetime` from now on.
+    /// Replaces the access token that is sent to a provider; it is valid for `lifetime` from now on.
     ///
     /// # Errors
-    /// [`Error::Config`] when the text is no token or the provider wants none, never with the token; [`Error::Busy`], when
-    /// nothing has changed; [`Error::NotRunning`].
+    /// [`Error::Config`] if the text is not a token or the provider uses none; the message never contains the token.
+    /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
     pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
         let token = Token::new(token, lifetime).ok_or_else(|| {
             Error::Config("the access token is empty or contains an invalid character".into())
@@ -223,11 +223,11 @@ impl Worker {
         }
     }
 
-    /// Replaces the credentials that requests to a provider are signed with; they are valid for `lifetime` from now on.
+    /// Replaces the credentials that sign requests to a provider; they are valid for `lifetime` from now on.
     ///
     /// # Errors
-    /// [`Error::Config`] when a part is none or the provider takes none, never with a part; [`Error::Busy`], when nothing has
-    /// changed; [`Error::NotRunning`].
+    /// [`Error::Config`] if a part is invalid or the provider accepts none; the message never contains a part.
+    /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
     pub fn set_aws_credentials(
         &self,
         provider: &str,
@@ -252,15 +252,16 @@ impl Worker {
         }
     }
 
-    /// The evaluator's end of a policy's queue, once for each: a reload keeps the queue of a policy that stays as it is.
+    /// Returns the evaluator's end of a policy's queue, once per policy: a reload keeps the queue of an unchanged
+    /// policy.
     ///
     /// # Errors
-    /// [`Error::Config`] when there is no such policy, or its queue was taken.
+    /// [`Error::Config`] if there is no such policy, or its queue was already taken.
     pub fn policy_queue(&self, policy: &str) -> Result<PolicyQueue, Error> {
         self.config().hooks.open_queue(policy)
     }
 
-    /// The exchanges whose traces are sampled, for whoever exports them; `None` when somebody took them before.
+    /// Returns the queue of exchanges whose traces are sampled, for an exporter; `None` if it was already taken.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -268,20 +269,20 @@ impl Worker {
         Ok(lock(&self.running()?.exchange_queue).take())
     }
 
-    /// What tenants and models have of the traffic, as JSON. About a second late.
+    /// Returns the traffic of tenants and models as JSON, about a second late.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
     pub fn traffic_report(&self) -> Result<String, Error> {
         let report = self.running()?.metrics.report();
-        // Strings and numbers always serialise.
+        // Strings and numbers always serialize.
         Ok(serde_json::to_string(&report).unwrap_or_default())
     }
 
-    /// Counts what an exporter could not deliver: `signal` is `traces` or `metrics`.
+    /// Counts telemetry that an exporter could not deliver; `signal` is `traces` or `metrics`.
     ///
     /// # Errors
-    /// [`Error::NotRunning`]; [`Error::Config`] when there is no such signal.
+    /// [`Error::NotRunning`]; [`Error::Config`] if there is no such signal.
     pub fn telemetry_lost(&self, signal: &str, count: u64) -> Result<(), Error> {
         let known = Signal::ALL.into_iter().find(|known| known.as_str() == signal);
         let known = known.ok_or_else(|| Error::Config(format!("unknown signal {signal:?}")))?;
@@ -289,20 +290,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Issuers for which a token named a key that is not known, since the last call.
+    /// Returns the issuers for which a token named an unknown key since the last call.
     pub fn take_requested_key_sets(&self) -> Vec<String> {
         lock(&self.requested_key_sets).take()
     }
 
-    /// Where stages are measured, and whether.
+    /// Returns the profiler of the stages.
     pub fn profiler(&self) -> &Profiler {
         &self.profiler
     }
 
-    /// Recovers the predecessor, opens this incarnation's log, binds the traffic port and starts its threads.
+    /// Recovers the predecessor, opens this incarnation's log, binds the traffic port and starts the threads.
     ///
     /// # Errors
-    /// [`Error::Ledger`], [`Error::Bind`], [`Error::Thread`]; the call is not to be repeated after an error.
+    /// [`Error::Ledger`], [`Error::Bind`], [`Error::Thread`]; do not call it again after an error.
     pub fn start(&self) -> Result<(), Error> {
         let mut running = lock(&self.running);
         if running.is_some() {
@@ -355,7 +356,7 @@ impl Worker {
         let shares = DescriptorShares::for_process(config.limits.connections, config.limits.descriptors);
         metrics.set_descriptor_shares(&shares);
         metrics.records_lost.set(as_gauge(lost));
-        // The beginning of a log is signed before it serves.
+        // The start of a log is signed before it serves.
         metrics.checkpoint_timestamp.set(unix_seconds());
         metrics
             .checkpoint_interval
@@ -474,15 +475,15 @@ impl Worker {
         lock(&self.running).clone().ok_or(Error::NotRunning)
     }
 
-    /// The address of the traffic port.
+    /// Returns the address of the traffic port.
     ///
     /// # Errors
-    /// [`Error::NotRunning`] before the start, here and below.
+    /// [`Error::NotRunning`] before the start.
     pub fn address(&self) -> Result<String, Error> {
         Ok(self.running()?.address.to_string())
     }
 
-    /// The origin line of this incarnation's checkpoints.
+    /// Returns the origin line of this incarnation's checkpoints.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -490,13 +491,13 @@ impl Worker {
         Ok(self.running()?.current_log.get().origin)
     }
 
-    /// Why the worker wants no traffic; `None` when it does.
+    /// Returns why the worker is not ready for traffic; `None` if it is ready.
     pub fn not_ready_reason(&self) -> Option<&'static str> {
         self.running()
             .map_or(Some("not_started"), |running| running.not_ready_reason())
     }
 
-    /// The worker's state.
+    /// Returns the worker's status.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -520,8 +521,8 @@ impl Worker {
         })
     }
 
-    /// How much of its limits each tenant has used, of at most `most` tenants: those that have used most of them. About a
-    /// second late.
+    /// Returns how much of its limits each tenant has used, for the `most` tenants that have used most of theirs. The
+    /// figures are about a second old.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -531,7 +532,7 @@ impl Worker {
         Ok(LimitUsageReport::new(&self.config(), &shards, &totals, most))
     }
 
-    /// All metrics in Prometheus' text format.
+    /// Returns all metrics in the Prometheus text format.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -551,21 +552,21 @@ impl Worker {
         Ok(running.metrics.encode())
     }
 
-    /// The newest signed checkpoint.
+    /// Returns the latest signed checkpoint.
     ///
     /// # Errors
-    /// [`Error::NotRunning`]; [`Error::Ledger`] while there is none yet.
+    /// [`Error::NotRunning`]; [`Error::Ledger`] if there is none yet.
     pub fn checkpoint(&self) -> Result<String, Error> {
         let directory = self.running()?.current_log.get().directory;
         std::fs::read_to_string(directory.join("checkpoint"))
             .map_err(|error| Error::Ledger(format!("no checkpoint yet: {error}")))
     }
 
-    /// The records of one exchange on this shard, each with its proof; waits at most `timeout` for a checkpoint
-    /// that covers them. Empty when there is no such exchange.
+    /// Returns the records of one exchange on this shard, each with its proof; empty if there is no such exchange.
+    /// Waits at most `timeout` for a checkpoint that covers them.
     ///
     /// # Errors
-    /// [`Error::NotRunning`]; [`Error::Ledger`] when no checkpoint covers the records in time.
+    /// [`Error::NotRunning`]; [`Error::Ledger`] if no checkpoint covers the records in time.
     pub fn prove(&self, request_id: &str, timeout: Duration) -> Result<Vec<Evidence>, Error> {
         let running = self.running()?;
         use proofgate_evidence::{EvidenceError, FileStorage, SearchMode, ShredKeys};
@@ -590,10 +591,10 @@ impl Worker {
         }
     }
 
-    /// Retires the worker, or takes that back; returns whether it is on its way out then.
+    /// Starts or stops retiring the worker; returns whether it is retiring or draining afterwards.
     ///
-    /// A worker that retires is not ready, serves what comes, and ends its connections between two requests. One that
-    /// drains cannot turn back.
+    /// A retiring worker is not ready, serves requests that still arrive, and closes its connections between two
+    /// requests. A draining worker cannot return to service.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -613,7 +614,7 @@ impl Worker {
         Ok(*running.phase.borrow() >= Phase::Retiring)
     }
 
-    /// Begins to drain: not ready from now on; returns at once.
+    /// Starts a drain: the worker is not ready from now on. Returns at once.
     pub fn drain(&self) {
         if let Ok(running) = self.running() {
             running.phase.send_if_modified(|phase| {
@@ -624,12 +625,12 @@ impl Worker {
         }
     }
 
-    /// Waits until the threads have ended, at most `timeout`; `true` when they have, with the log sealed.
+    /// Waits at most `timeout` for the threads to end; returns `true` if they have ended and the log is sealed.
     pub fn join(&self, timeout: Duration) -> bool {
         let Ok(running) = self.running() else { return true };
         let ended = running.threads.join(timeout) && running.current_log.get().watermark.sealed();
         if ended {
-            // Whoever does not read standard output keeps nobody from ending.
+            // A reader that does not read standard output must not keep the worker from ending.
             running
                 .telemetry_threads
                 .join(timeout.min(ACCESS_LOG_FLUSH_TIMEOUT));
@@ -638,7 +639,7 @@ impl Worker {
     }
 }
 
-/// A count as Prometheus' gauges hold it.
+/// Converts a count to a Prometheus gauge value.
 fn as_gauge(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! From a whole request to an open exchange: read, limit, judge, record.
+//! Admission: reads, limits, judges and records a request, and opens its exchange.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -40,28 +40,29 @@ use crate::request_policy;
 use crate::rewritten::RewrittenBody;
 use crate::waiting::LimitWait;
 
-/// A request that was understood, passed limits and rules, and is in the ledger.
+/// A valid request that passed the limits and the rules and is recorded in the ledger.
 pub struct AdmittedRequest<'c> {
     pub call: ParsedRequest<'c>,
     pub model: &'c Model,
-    /// Where it goes first; `None` where the gateway answers it by itself, with its estimate.
+    /// The first target; `None` if the gateway itself answers with an estimate.
     pub(crate) target: Option<ChosenTarget<'c>>,
     pub open: Box<OpenExchange>,
     pub(crate) rewritten: Option<RewrittenBody>,
 }
 
-/// A provider that a request is sent to, and how.
+/// The target that a request is sent to, and how.
 pub struct ChosenTarget<'c> {
-    /// Which of its model's targets it is.
+    /// Index among the model's targets.
     pub target_index: usize,
-    /// What the model is called there.
+    /// The name of the model at the provider.
     pub upstream_model: UpstreamModelName<'c>,
     pub(crate) template: &'c RequestTemplate,
-    /// Its place among those under way there, from when it was chosen on until it is sent: then the exchange has it.
+    /// Its in-flight permit at the provider, from the choice of the target until the request is sent; then the
+    /// exchange holds it.
     pub(crate) in_flight: Option<InFlightPermit>,
-    /// What is sent in the place of the client's body, to a provider of another dialect.
+    /// The translated request, for a provider of another dialect.
     pub translated: Option<TranslatedRequest>,
-    /// The same to one of the client's dialect, where some of it is another provider's alone.
+    /// The body without fields of other providers, for a provider of the client's dialect.
     pub(crate) stripped: Option<RewrittenBody>,
 }
 
@@ -71,16 +72,16 @@ pub struct TranslatedRequest {
     pub response_translation: Box<ResponseTranslator>,
 }
 
-/// A request that is turned away after it was understood.
+/// A request that is rejected after it was parsed.
 pub struct RejectedCall<'c> {
     pub rejection: Rejection,
-    /// What is recorded of it, where that is more than is known of every request.
+    /// The details to record, if more than the usual ones are known.
     pub record: Option<RejectedRequest<'c>>,
-    /// Whether a limit or budget of the tenant turns it away.
+    /// Whether a limit or budget of the tenant is the reason.
     pub(crate) is_over_limit: bool,
-    /// Whether a rule, an external policy or the check of guarded tools denies it, and the model that it asks for.
+    /// The requested model, if a rule, an external policy or the check of guarded tools denies the request.
     pub(crate) denied_model: Option<String>,
-    /// After how long it may be tried again, where it would fit if requests under way used nothing of what they reserved.
+    /// When it may be retried, if it would fit once requests in flight release their whole reservations.
     pub(crate) retry_in: Option<Duration>,
 }
 
@@ -96,8 +97,8 @@ impl From<Rejection> for Box<RejectedCall<'_>> {
     }
 }
 
-/// Reads a request and admits it. Only a long one waits here, between two slices of its scan, or pieces of its digest; so nearly all connections read
-/// into the same memory, which is still in the cache.
+/// Reads and admits a request. Only a long request yields here, between slices of its scan or pieces of its digest.
+/// Nearly all connections therefore read into the same memory, which is still in the cache.
 pub async fn accept<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
@@ -131,14 +132,14 @@ async fn read_and_admit<'c>(
     route_and_admit(incoming, reply, reading, call, room).await
 }
 
-/// Reads a request that is JSON.
+/// Reads a JSON request.
 async fn read_json<'c>(
     incoming: &mut IncomingCall<'c>,
     reading: &mut RequestBuffers,
     room: &mut MemoryReservation,
 ) -> Result<ParsedRequest<'c>, Rejection> {
     if incoming.body.len() > SLICE_BYTES {
-        // What the text can take at most.
+        // Upper bound of the text's memory.
         room.resize(incoming.body.len())
             .map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
         prepare_text(&mut reading.text, incoming.body.len()).await;
@@ -242,7 +243,7 @@ async fn route_and_admit<'c>(
     }
 }
 
-/// Chooses a provider for a request and admits it. One that is turned away is not under way there.
+/// Chooses a target for a request and admits the request. A rejected request does not count as in flight there.
 async fn choose_and_admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
@@ -315,20 +316,20 @@ async fn choose_and_admit<'c>(
     Ok((chosen, open, rewritten))
 }
 
-/// What a request asks for, and where.
+/// The parameters of an admission.
 struct AdmissionRequest<'w> {
-    /// Whether what turns it away is the target's: others are asked then what they have to say.
+    /// Whether a rejection is specific to the target; any other one undoes the pick of the target.
     is_target_specific: &'w Cell<bool>,
     call: &'w ParsedRequest<'w>,
     model: &'w Model,
     target: &'w Target,
     upstream_model: &'w UpstreamModelName<'w>,
-    /// What lies between the client and the provider, if they do not speak the same.
+    /// The translation between client and provider, if their dialects differ.
     pairs: Option<TranslationPath>,
     series: Arc<Series>,
 }
 
-/// What comes of a request that is admitted.
+/// The outcome of a successful admission.
 struct RecordedAdmission {
     open: Box<OpenExchange>,
     rewritten: Option<RewrittenBody>,
@@ -336,8 +337,8 @@ struct RecordedAdmission {
     stripped: Option<RewrittenBody>,
 }
 
-/// Takes a request through the limits and the rules into the ledger. `room`: what is taken of the memory for the text
-/// in `reading`.
+/// Checks a request against the limits and the rules, and records it in the ledger. `room` is the memory reserved for
+/// the text in `reading`.
 async fn admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
@@ -393,7 +394,7 @@ async fn admit<'c>(
     if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
         return Err(Rejection::STREAM_NOT_INSPECTED.into());
     }
-    // By name: a tenant that was removed while the body came is not there any more.
+    // By name: the tenant may have been removed while the body arrived.
     let counter = gateway.limits.limiter.borrow().find(&tenant.name);
     let Some(counter) = counter else {
         return Err(turn_away(
@@ -404,7 +405,7 @@ async fn admit<'c>(
         ));
     };
     let now = gateway.clock.counted(incoming.head_received_at);
-    // The same price as that of its end.
+    // The same price applies at settlement.
     let admitted_at = gateway.limits.limiter.borrow_mut().effective_now(now);
     let MaxDemand {
         demand,
@@ -500,7 +501,7 @@ async fn admit<'c>(
                 now: now / 1_000_000,
             };
             let flags = &judged.tool_flags;
-            // Boxed: only requests that are flagged need the room.
+            // Boxed: only flagged requests need the memory.
             let guard =
                 ToolGuard::for_request(policy, flags, &reading.text, guarded, &gateway.policy.approvals);
             Box::pin(guard).await.map(Box::new)
@@ -508,7 +509,7 @@ async fn admit<'c>(
         _ => None,
     };
     if let Some(form) = incoming.form.filter(|form| !form.summary.lines.lines.is_empty()) {
-        // Boxed: only those uploads need the room.
+        // Boxed: only such uploads need the memory.
         let lines = Box::pin(batch_lines::judge_lines(incoming, &form.summary.lines)).await;
         judged.note = judged.note.or(lines.map_err(turn_denied_away)?);
         incoming.span.lap_now(Stage::Policy);
@@ -523,7 +524,7 @@ async fn admit<'c>(
             model: &call.model,
             body: incoming.body,
         };
-        // Boxed: only requests that ask for policies need the room.
+        // Boxed: only requests with external policies need the memory.
         let asked = Box::pin(hooks::evaluate_hooks(asking, reading, room, &mut judged)).await;
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
@@ -555,7 +556,7 @@ async fn admit<'c>(
         judged.rewritten = Some(without.body);
         features = without.removed_fields;
     }
-    // What is left out so far stays out wherever the request goes.
+    // The removals so far apply to every target.
     incoming.own_headers_length = reply.extra.len();
     is_at_target.set(true);
     let body = judged
@@ -578,7 +579,7 @@ async fn admit<'c>(
                 received_at: now,
             };
             let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra);
-            // It has had its rules, which cost more than anything else here: it counts as a request.
+            // The rules have run, which is the most expensive step here: it counts as a request.
             let note = || judged.note.clone();
             Some(
                 translated
@@ -655,14 +656,14 @@ async fn admit<'c>(
     })
 }
 
-/// Where a request counts that is turned away after it had passed the limits.
+/// The counters of a request that is rejected after it passed the limits.
 struct LimitKey {
     key: CredentialId,
-    /// The plan whose limits its tenant's namespace shares.
+    /// The plan whose limits the tenant's namespace shares.
     shared_plan: Option<Arc<str>>,
 }
 
-/// Who sends a request, as limits and records name it.
+/// Returns the id of a request's credential in limits and records.
 pub(crate) fn credential_id(identity: &Identity) -> CredentialId {
     match &identity.credential {
         Credential::ApiKey(digest) => CredentialId::from_api_key_hash(digest),
@@ -670,18 +671,19 @@ pub(crate) fn credential_id(identity: &Identity) -> CredentialId {
     }
 }
 
-/// A request as its client said it.
+/// A request as its client sent it.
 pub struct TranslationInput<'s> {
-    /// What the rules made of the body.
+    /// The body after the rules.
     pub body: &'s [u8],
     pub call: &'s ParsedRequest<'s>,
-    /// Tokens set aside for an answer whose request names no maximum.
+    /// Tokens reserved for a response if the request sets no maximum.
     pub max_output_tokens: u64,
-    /// When it was said, in unix microseconds.
+    /// Time of arrival, in unix microseconds.
     pub received_at: u64,
 }
 
-/// Says a request in the dialect of a provider that calls the model `model`; what was left out of it is named in a header line, in `extra`.
+/// Translates a request for a provider that calls the model `model`. A header line, appended to `extra`, names the
+/// dropped fields.
 pub fn translate(
     incoming: &IncomingCall<'_>,
     pairs: TranslationPath,
@@ -709,7 +711,7 @@ pub fn translate(
     });
     let way = way.map_err(|MemoryExhausted| Rejection::OVERLOADED)??;
     if !way.dropped_fields().is_empty() {
-        // Names of fields are tokens.
+        // Field names are tokens.
         let _ = encode::write_header(
             extra,
             "x-proofgate-dropped-fields",
@@ -728,7 +730,7 @@ pub fn translate(
     })
 }
 
-/// The digest of a body; of a long one, other tasks run between its pieces.
+/// Computes the digest of a body; a long one yields to other tasks between its pieces.
 pub(crate) async fn body_digest(body: &[u8]) -> BodyHasher {
     let mut digest = BodyHasher::new();
     if body.len() <= SLICE_BYTES {

@@ -1,7 +1,8 @@
-//! The file of an upload: of a batch's input the lines are read as they come.
+//! The file of an upload. The lines of a batch's input are read while it arrives.
 //!
-//! What the file is for may stand behind it in the form (OpenAI's client for JavaScript sends the fields in the order in which its
-//! caller gives them). Until that is known a file is taken for a batch's input, as long as its lines are what those are.
+//! The field with the file's purpose can follow the file, because OpenAI's JavaScript client sends fields in the
+//! caller's order. Until the purpose is known, a file is treated as a batch's input for as long as its lines are
+//! valid as such.
 
 use std::ops::Range;
 
@@ -13,38 +14,38 @@ use proofgate_upstream::stored_path::is_purpose;
 /// The purpose of a file whose lines are requests.
 const BATCH_PURPOSE: &str = "batch";
 
-/// What is known of the file of an upload.
+/// State of the file of an upload.
 pub struct UploadedFile {
     purpose: Option<String>,
     has_file: bool,
     content: FileContent,
-    /// Of whole lines, which nobody has judged.
+    /// Complete lines that have not been judged.
     unchecked_lines: Vec<Line>,
     splitter: LineSplitter,
-    /// What reading their JSON needs.
+    /// Memory for the JSON parser.
     workspace: Workspace,
 }
 
 enum FileContent {
-    /// Requests, a line each, so far.
+    /// Requests, one per line, so far.
     Batch,
-    /// Anything: it is for something else.
+    /// Any content: the file has another purpose.
     Opaque,
-    /// Not requests: what would be told if it were for a batch.
+    /// Not requests; the rejection applies if the file is for a batch.
     NotBatch(Rejection),
 }
 
-/// A line that is a request for an endpoint.
+/// A line with a request for an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Where it stands among the bytes.
+    /// Range of the line in [`BatchLines::bytes`].
     pub range: Range<usize>,
-    /// Which line of the file it is, from 1 on.
+    /// Line number in the file, from 1.
     pub number: u64,
     pub dialect: Dialect,
 }
 
-/// Whole lines of a batch's input that nobody has judged.
+/// Complete lines of a batch's input that have not been judged.
 #[derive(Default)]
 pub struct BatchLines {
     pub bytes: Vec<u8>,
@@ -52,7 +53,7 @@ pub struct BatchLines {
 }
 
 impl UploadedFile {
-    /// The file of an upload whose lines may have so many bytes if it is a batch's input.
+    /// Creates the state of a file; `most` is the maximum length of a line of a batch's input, in bytes.
     pub fn new(most: usize) -> Self {
         UploadedFile {
             purpose: None,
@@ -64,7 +65,7 @@ impl UploadedFile {
         }
     }
 
-    /// Takes what the file is for.
+    /// Handles the `purpose` field.
     pub fn set_purpose(&mut self, value: String) -> Result<(), Rejection> {
         if self.purpose.is_some() {
             return Err(Rejection::invalid_form_field(
@@ -88,7 +89,7 @@ impl UploadedFile {
         Ok(())
     }
 
-    /// The file begins.
+    /// Handles the start of the file.
     pub fn start_file(&mut self, name: &str) -> Result<(), Rejection> {
         if name != "file" {
             return Err(Rejection::invalid_form_field(
@@ -102,7 +103,7 @@ impl UploadedFile {
         Ok(())
     }
 
-    /// Takes bytes of the file, which begin at `at` in the form.
+    /// Adds bytes of the file that start at offset `at` in the form.
     pub fn push(&mut self, bytes: &[u8], at: u64) -> Result<(), Rejection> {
         match self.content {
             FileContent::Batch => {
@@ -113,7 +114,7 @@ impl UploadedFile {
         }
     }
 
-    /// The file has ended.
+    /// Handles the end of the file.
     pub(crate) fn finish_file(&mut self) -> Result<(), Rejection> {
         match self.content {
             FileContent::Batch => {
@@ -124,7 +125,7 @@ impl UploadedFile {
         }
     }
 
-    /// Checks the lines that are complete.
+    /// Checks the complete lines.
     fn check_lines(&mut self, pushed: Result<(), LineTooLong>) -> Result<(), Rejection> {
         let checked = self.read_lines().and_then(|()| {
             pushed.map_err(|LineTooLong { number }| Rejection::BATCH_LINE_TOO_LONG.at_line(number))
@@ -160,7 +161,7 @@ impl UploadedFile {
         self.workspace = Workspace::new();
     }
 
-    /// The lines that are whole, of which the rest may leave when they have been judged.
+    /// Takes the complete lines; they can be sent once they have been judged.
     pub(crate) fn take_lines(&mut self) -> BatchLines {
         BatchLines {
             bytes: self.splitter.take_complete(),
@@ -168,27 +169,27 @@ impl UploadedFile {
         }
     }
 
-    /// Whether there are lines to be taken.
+    /// Whether there are lines to take.
     pub(crate) fn has_lines(&self) -> bool {
         self.splitter.complete_length > 0
     }
 
-    /// From where on in the form there are bytes that nobody has judged.
+    /// Returns the offset in the form of the first byte that has not been judged.
     pub(crate) fn uninspected_from(&self) -> Option<u64> {
         (!self.splitter.bytes.is_empty()).then_some(self.splitter.offset)
     }
 
-    /// Bytes of memory that it takes, for the most part.
+    /// Returns the approximate memory use, in bytes.
     pub fn size(&self) -> usize {
         self.splitter.bytes.capacity()
             + self.unchecked_lines.len() * size_of::<Line>()
             + self.workspace.capacity()
     }
 
-    /// Says that the form has ended.
+    /// Checks that the upload is complete at the end of the form.
     ///
     /// # Errors
-    /// What is missing of it.
+    /// The purpose or the file is missing.
     pub fn check_complete(&self) -> Result<(), Rejection> {
         if self.purpose.is_none() {
             return Err(Rejection::invalid_form_field("purpose", "is missing."));
@@ -203,7 +204,7 @@ impl UploadedFile {
     }
 }
 
-/// A line that is longer than a request may be.
+/// A line that exceeds the maximum length of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct LineTooLong {
     number: u64,
@@ -215,19 +216,19 @@ impl From<LineTooLong> for Rejection {
     }
 }
 
-/// Cuts a file into its lines, however it comes in pieces. They end with LF, and the last one with the file.
+/// Splits a file that arrives in pieces into lines. Lines end with LF, the last one also with the file.
 #[derive(Debug)]
 struct LineSplitter {
     bytes: Vec<u8>,
-    /// Where in the form they begin.
+    /// Offset of `bytes` in the form.
     offset: u64,
-    /// So many of them are whole lines.
+    /// How many of `bytes` are complete lines.
     complete_length: usize,
-    /// So many of these have been handed out.
+    /// How many of these have been returned.
     consumed: usize,
-    /// Lines that have been handed out.
+    /// Lines returned so far.
     line_count: u64,
-    /// Most bytes of a line.
+    /// Maximum bytes of a line.
     max_line_bytes: usize,
 }
 
@@ -264,12 +265,12 @@ impl LineSplitter {
         })
     }
 
-    /// The file has ended, and with it its last line.
+    /// Ends the file, and with it its last line.
     fn finish(&mut self) {
         self.complete_length = self.bytes.len();
     }
 
-    /// The next whole line that is not blank, its number and where it stands.
+    /// Returns the number and range of the next complete line that is not blank.
     fn next(&mut self) -> Result<Option<(u64, Range<usize>)>, LineTooLong> {
         while self.consumed < self.complete_length {
             let rest = self
@@ -293,7 +294,7 @@ impl LineSplitter {
         Ok(None)
     }
 
-    /// The whole lines, which are the file's beginning no more.
+    /// Takes the complete lines out of the buffer.
     fn take_complete(&mut self) -> Vec<u8> {
         let rest = self.bytes.split_off(self.complete_length);
         self.offset += self.complete_length as u64;

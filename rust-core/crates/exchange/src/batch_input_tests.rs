@@ -9,10 +9,11 @@ use crate::form::Form;
 const LINE: &str =
     r#"{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}"#;
 
-/// The lines of a file by their numbers, and how many bytes may leave at its end.
+/// The lines of a file by their numbers, and how many bytes may be sent at its end.
 type Cut = (Vec<(u64, Vec<u8>)>, u64);
 
-/// The lines of a file that comes in these pieces, `most` bytes long at most; or the line that is longer.
+/// Splits a file that arrives in these pieces into lines of at most `most` bytes; the error is the number of a longer
+/// line.
 fn cut(file: &[u8], pieces: &[usize], most: usize, takes: bool) -> Result<Cut, u64> {
     let mut lines = LineSplitter::new(most);
     let (mut found, mut at) = (Vec::new(), 0);
@@ -81,7 +82,7 @@ proptest! {
                 prop_assert_eq!(line.dialect, Dialect::Chat);
                 lines.push((line.number, taken.bytes[line.range].trim_ascii().to_vec()));
             }
-            // What is not whole does not leave.
+            // An incomplete line is not sent.
             prop_assert!(stored.uninspected_from().is_none_or(|from| from < at));
         }
         stored.finish_file().unwrap();
@@ -92,7 +93,7 @@ proptest! {
     }
 }
 
-/// A form with this file, and where the file begins in it.
+/// Returns a form with this file, and the offset of the file in it.
 fn form_of(file: &str, purpose_first: bool) -> (Vec<u8>, usize) {
     let purpose = "--limit\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n";
     let head = "--limit\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";

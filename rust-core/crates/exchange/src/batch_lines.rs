@@ -1,4 +1,5 @@
-//! Judges the lines of a batch's input: each is a request of its own, which its provider answers later and unseen.
+//! Judges the lines of a batch's input. Each is a request of its own, which the provider processes later, where the
+//! gateway does not see it.
 
 use proofgate_auth::AuthError;
 use proofgate_base::memory::{MemoryExhausted, MemoryReservation, SLICE_BYTES};
@@ -16,11 +17,11 @@ use crate::incoming_call::IncomingCall;
 use crate::judged::{self, DeniedRequest};
 use crate::request_policy;
 
-/// After so many bytes of lines everybody else is served.
+/// Bytes of lines that are judged before other tasks run.
 const LINE_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Judges lines as requests of their endpoints are, and returns what was seen first. A line is not changed: what has to be redacted in it is
-/// denied, unless only its pack says so and flags it here.
+/// Judges each line like a request to its endpoint, and returns the first finding. Lines are not changed: one that
+/// would need redaction is denied, unless only its pack demands that and flags it here.
 pub async fn judge_lines<'c>(
     incoming: &IncomingCall<'c>,
     lines: &BatchLines,
@@ -119,7 +120,7 @@ async fn judge_line<'c>(
         }));
     }
     if !plan.hooks.is_empty() && judged.rewritten.is_none() {
-        // They get it as they get the text of a form.
+        // External policies receive the text in the same form as that of a form.
         let text = reading.text.text().to_owned();
         reading.text.collect_plain_text(&text);
         let asking = HookRequest {
@@ -145,8 +146,8 @@ async fn judge_line<'c>(
     }
 }
 
-/// Whether the tenant may use the line's model, and the provider that keeps the file has it under this name: nobody changes the
-/// line on its way.
+/// Checks that the tenant may use the line's model, and that the provider that stores the file has the model under
+/// this name, because the line is not changed.
 fn check_model(incoming: &IncomingCall<'_>, call: &ParsedRequest<'_>) -> Result<(), Rejection> {
     let IncomingCall {
         catalog, identity, ..

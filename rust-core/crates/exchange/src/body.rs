@@ -1,4 +1,4 @@
-//! Reading a request's body, as a whole, before anything is done with it.
+//! Reads the complete body of a request before it is processed.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// Why there is no request to serve.
 pub enum RequestReadError {
-    /// The client left or has been idle too long.
+    /// The client disconnected or was idle too long.
     ClientGone,
-    /// The client is refused.
+    /// The request is rejected.
     Rejected(Rejection),
 }
 
@@ -35,7 +35,7 @@ impl From<MemoryExhausted> for RequestReadError {
     }
 }
 
-/// What a client's bytes, or their absence, mean for the request that they belong to.
+/// Interprets the result of a read for the request that it belongs to.
 pub fn check_fill(filled: FillOutcome) -> Result<(), RequestReadError> {
     match filled {
         FillOutcome::More => Ok(()),
@@ -44,7 +44,7 @@ pub fn check_fill(filled: FillOutcome) -> Result<(), RequestReadError> {
     }
 }
 
-/// Waits for bytes of a client, which must come by `deadline`.
+/// Waits for bytes of a client, which must arrive by `deadline`.
 pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), RequestReadError> {
     match timeout_at(deadline, client.fill()).await {
         Err(_) => Err(RequestReadError::Rejected(Rejection::SLOW_REQUEST)),
@@ -54,27 +54,27 @@ pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), RequestR
 
 /// A complete body.
 pub struct RequestBody {
-    /// Where it stands in the input.
+    /// Range of the body in the input.
     pub range: Range<usize>,
     /// Bytes of the input that the request took.
     pub consumed: usize,
-    /// Whether it was waited for.
+    /// Whether the body had to be waited for.
     pub was_awaited: bool,
 }
 
-/// Reads bodies.
+/// Reads request bodies.
 pub struct BodyReader<'c> {
     pub terms: &'c GatewaySettings,
     pub client: &'c mut Client,
-    /// Whether the client waits to be asked for the body.
+    /// Whether the client waits for `100 Continue`.
     pub expect_continue: bool,
 }
 
-/// Room for one read of a chunked body that is large already, in bytes.
+/// Size of one read of a chunked body that is already large, in bytes.
 const READ_SIZE: usize = 16 * 1024;
 
 impl BodyReader<'_> {
-    /// Waits for the whole body behind a head of `head_length` bytes; what is chunked is decoded where it stands.
+    /// Waits for the complete body after a head of `head_length` bytes; a chunked body is decoded in place.
     pub async fn read(
         mut self,
         framing: RequestFraming,

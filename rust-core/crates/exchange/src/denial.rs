@@ -1,7 +1,7 @@
-//! Requests that a rule, an external policy or the check of guarded tools denies: they are recorded as fully as those that are
-//! admitted, because what was denied is what is asked about later.
+//! Records of requests that a rule, an external policy or the check of guarded tools denies. They are as complete as
+//! those of admitted requests, because denials are what is asked about later.
 //!
-//! Only here a body that goes nowhere is hashed, and stored where its tenant's bodies are.
+//! Only for denials is a body hashed that is not sent anywhere, and stored if the tenant's bodies are.
 
 use std::time::Instant;
 
@@ -16,10 +16,11 @@ use proofgate_payloads::PayloadKey;
 use crate::admission::{body_digest, credential_id};
 use crate::incoming_call::IncomingCall;
 
-/// Records a denied request for `model`, and waits until the record is written; returns the id that the response carries.
+/// Records a denied request for `model`, and waits until the record is written; returns the id that the response
+/// carries.
 ///
-/// The refusal is sent even when the ledger cannot store its record: it is then counted, and the count is recorded as soon as
-/// the ledger has capacity.
+/// The rejection is sent even if the ledger cannot store its record. It is then counted, and the count is recorded as
+/// soon as the ledger has capacity.
 pub(crate) async fn record_denial(
     incoming: &IncomingCall<'_>,
     rejection: &Rejection,
@@ -52,7 +53,7 @@ pub(crate) async fn record_denial(
     id
 }
 
-/// A copy of the body, if its tenant's are stored.
+/// Returns a copy of the body if the tenant's bodies are stored.
 fn body_to_store(incoming: &IncomingCall<'_>) -> Option<DeniedBody> {
     let tenant = &incoming.identity.tenant;
     let most = incoming.catalog.settings.plan(tenant).max_payload_bytes?;
@@ -64,7 +65,7 @@ fn body_to_store(incoming: &IncomingCall<'_>) -> Option<DeniedBody> {
     Some(DeniedBody::copy(desk, &tenant.name, most, body))
 }
 
-/// What is known of a denied request.
+/// The details of a denied request.
 struct DenialRecord<'d> {
     incoming: &'d IncomingCall<'d>,
     rejection: &'d Rejection,
@@ -74,7 +75,7 @@ struct DenialRecord<'d> {
 }
 
 impl DenialRecord<'_> {
-    /// Appends the record, and hands the body over; `None` when the ledger has no space.
+    /// Appends the record and submits the body; `None` if the ledger has no capacity.
     fn append(self, now: u64, id: RequestId, body: Option<DeniedBody>) -> Option<(u64, Option<DeniedBody>)> {
         let DenialRecord {
             incoming,
@@ -88,7 +89,7 @@ impl DenialRecord<'_> {
         let tenant = &incoming.identity.tenant.name;
         let mut room = recorder.reserve().ok()?;
         let stored = recorder.next_salt().ok()?;
-        // Nobody could ever destroy a salt without a key where salts need one: there is no commitment then.
+        // If salts need a key and it is missing, the salt could never be destroyed: there is no commitment then.
         let shred_key = incoming.catalog.settings.shred_key(tenant).ok();
         let salt = shred_key.map(|key| key.map_or(stored, |key| key.derive_salt(&stored)));
         let shred_key = shred_key.flatten();

@@ -1,4 +1,5 @@
-//! Features of Anthropic's API that a plan denies, or a provider is not sent: the value of a header and the fields of the body leave together.
+//! Features of Anthropic's API that a plan denies, or a provider does not accept: the header value and the body
+//! fields are removed together.
 
 use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_providers::{Dialect, Family, ParsedRequest, remove_feature_fields};
@@ -9,16 +10,16 @@ use crate::gateway::buffers::ThreadBuffers;
 use crate::incoming_call::IncomingCall;
 use crate::rewritten::{RewrittenBody, StrippedRequest};
 
-/// A request without fields of features that a plan denies.
+/// A request without the fields of denied features.
 pub(crate) struct FeatureStrippedRequest {
     pub body: RewrittenBody,
-    /// The names of the fields that it had.
+    /// Names of the removed fields.
     pub removed_fields: Vec<&'static str>,
 }
 
 impl FeatureStrippedRequest {
-    /// Writes a request without the fields of the features that `denied` names, and names these in a header line, in `extra`;
-    /// `None` when it has none. `body`: what the rules made of the client's.
+    /// Writes a request without the fields of the features in `denied`, and names these fields in a header line,
+    /// appended to `extra`; `None` if it has none. `body` is the client's body after the rules.
     pub fn write(
         buffers: &ThreadBuffers,
         dialect: Dialect,
@@ -46,8 +47,8 @@ impl FeatureStrippedRequest {
     }
 }
 
-/// The request for a provider without the fields of the betas that clients may not send to it, as the values themselves are
-/// left out. `stripped`: what was made of `body` for this provider.
+/// Removes the fields of betas that clients may not send to this provider, as the beta values themselves are.
+/// `stripped` is what was already made of `body` for this provider.
 pub(crate) fn strip_denied_betas(
     incoming: &IncomingCall<'_>,
     target: &Target,

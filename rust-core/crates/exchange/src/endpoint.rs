@@ -1,4 +1,4 @@
-//! What a path and a method ask for.
+//! Maps a path and a method to a route.
 
 use proofgate_auth::Endpoint;
 use proofgate_providers::{Dialect, Family};
@@ -14,37 +14,37 @@ const MODELS_PATH: &str = "/v1/models";
 const USAGE_PATH: &str = "/v1/usage";
 const RECEIPTS_PATH: &str = "/v1/receipts";
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// Something that a provider answers, and what the path says of it.
+    /// A call to a provider, with the parameters of the path.
     Call(Dialect, Option<Box<PathParams>>),
-    /// Files or batches that a provider keeps for the tenant.
+    /// Access to files or batches that a provider stores for the tenant.
     StoredObject(Box<StoredObjectRequest>),
-    /// A path of theirs that is refused, or its query.
+    /// An invalid path for stored objects, or an invalid query.
     InvalidStoredObject(StoredPathError),
-    /// The models that the tenant may use.
+    /// Lists the models that the tenant may use.
     Models,
-    /// One of them, by name.
+    /// Describes one of these models, by name.
     Model(String),
-    /// What the tenant and its key have used of their limits.
+    /// Reports how much of their limits the tenant and its key have used.
     Usage,
-    /// What proves an exchange of the tenant.
+    /// Returns the proofs of one of the tenant's exchanges.
     Receipt(Box<ReceiptRequest>),
-    /// Whether anything answers here, which clients ask before they have a key at hand.
+    /// A probe: clients check that the gateway responds before they have a key.
     Probe,
-    /// Which methods the path knows.
+    /// The methods that the path supports.
     Options(&'static str),
-    /// The path knows only these methods.
+    /// A method that the path does not support, with the ones that it does.
     WrongMethod(&'static str),
-    /// Nothing here has this path.
+    /// An unknown path.
     Unknown,
-    /// A path of Google's API, or its query, is refused.
+    /// An invalid path of Google's API, or an invalid query.
     InvalidGooglePath(PathError),
 }
 
-/// Where clients look whether anything answers: Claude Code at the first before its first request, at the second where it has
-/// no other way to know.
+/// Paths that clients probe. Claude Code uses the first before its first request, and the second if it cannot find
+/// out otherwise.
 const PROBE_PATHS: [&str; 2] = ["/", "/api/hello"];
 
 const ALLOW_POST: &str = "POST, OPTIONS";
@@ -124,7 +124,7 @@ impl Route {
         }
         match (head.method, model) {
             _ if model.is_none() && path != MODELS_PATH => Route::Unknown,
-            // A method of Google's API that is not served.
+            // A method of Google's API that is not supported.
             (Method::Post, Some(name)) if name.contains(':') => Route::Unknown,
             (Method::Options, _) => Route::Options(ALLOW_GET),
             (Method::Get | Method::Head, None) => Route::Models,
@@ -165,7 +165,7 @@ impl Route {
         }
     }
 
-    /// What a request is written in that goes to a provider.
+    /// Returns the dialect of a request to a provider.
     pub fn dialect(&self) -> Option<Dialect> {
         match self {
             Route::Call(dialect, _) => Some(*dialect),
@@ -174,7 +174,7 @@ impl Route {
         }
     }
 
-    /// What its body is written in.
+    /// Returns the format of its body.
     pub fn body_form(&self) -> BodyForm {
         match self {
             Route::Call(_, Some(in_path)) => in_path.form,
@@ -182,7 +182,8 @@ impl Route {
         }
     }
 
-    /// The endpoint that a tenant must be allowed to use. What it has used itself it may always know.
+    /// Returns the endpoint that the tenant must be allowed to use; `None` if every tenant may make the request, as
+    /// for its own usage.
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Route::Call(..) | Route::StoredObject(_) => self.dialect().and_then(endpoint_for),
@@ -198,8 +199,9 @@ impl Route {
         }
     }
 
-    /// In whose shape its errors are said. `GET /v1/models` is known in all families: who names a version of Anthropic's API
-    /// means that one, and who sends a key as Google's clients do means Google's.
+    /// Returns the API family whose error format applies. `GET /v1/models` exists in all families: a request with a
+    /// version of Anthropic's API belongs to that family, and one with a key in the form of Google's clients to
+    /// Google's.
     pub fn family(&self, head: &RequestHead<'_>) -> Family {
         match self {
             _ if self.body_form() == BodyForm::Invoke => Family::Amazon,
@@ -217,7 +219,7 @@ impl Route {
         }
     }
 
-    /// The name by which records know it.
+    /// Returns the endpoint's name in records.
     pub fn path(&self) -> Option<&'static str> {
         match self {
             Route::Call(dialect, _) => Some(self.body_form().path(*dialect)),
@@ -235,7 +237,7 @@ impl Route {
     }
 }
 
-/// The endpoint that a dialect is spoken at.
+/// Returns the endpoint of a dialect.
 pub fn endpoint_for(dialect: Dialect) -> Option<Endpoint> {
     Some(match dialect {
         Dialect::Chat => Endpoint::ChatCompletions,

@@ -1,4 +1,4 @@
-//! How many tokens a prompt has, where its provider cannot be asked.
+//! Estimates the tokens of a prompt if its provider cannot count them.
 
 use proofgate_base::answer::{ResponseOptions, write_response};
 use proofgate_base::client::AfterExchange;
@@ -9,11 +9,11 @@ use proofgate_stages::Stage;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
-/// The field of an answer that the gateway has estimated.
+/// The header field of an estimated response.
 const ESTIMATED_HEADER: (&str, &str) = ("x-proofgate-estimated", "true");
 
-/// Answers an exchange whose provider has told no number: with `tokens`, the estimate that limits reserve by, which a field of the
-/// answer names as one.
+/// Answers an exchange whose provider did not count: with `tokens`, the estimate by which limits reserve, marked as
+/// an estimate in a header field.
 pub async fn send_estimate(tokens: u64, reply: &mut Reply<'_>, mut open: Box<OpenExchange>) -> AfterExchange {
     let json = estimate_json(reply.dialect, tokens);
     open.relay(json.as_bytes());
@@ -47,8 +47,8 @@ pub async fn send_estimate(tokens: u64, reply: &mut Reply<'_>, mut open: Box<Ope
     }
 }
 
-/// The answer of the API that a dialect belongs to (Anthropic, "Count tokens in a Message"; Google, `countTokens`;
-/// OpenAI, "Get input token counts").
+/// Returns the response of the dialect's API (Anthropic, "Count tokens in a Message"; Google, `countTokens`; OpenAI,
+/// "Get input token counts").
 fn estimate_json(dialect: Dialect, tokens: u64) -> String {
     match dialect {
         Dialect::GeminiTokens => format!(r#"{{"totalTokens":{tokens}}}"#),

@@ -1,4 +1,4 @@
-//! One exchange: from the body of a request to the last byte of its answer.
+//! One exchange: from the body of a request to the last byte of its response.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -23,8 +23,8 @@ use crate::relay::Relay;
 use crate::reply::{Reply, send_error};
 use crate::sender::{UpstreamOutcome, UpstreamSender};
 
-/// Bytes of memory that an exchange takes besides large bodies and what rules hold: its answer's head and a piece of it
-/// that the client has not taken yet, for the most part.
+/// Bytes of memory that an exchange takes besides large bodies and text held by rules: mostly the response's head and
+/// a piece that the client has not read yet.
 const EXCHANGE_MEMORY: usize = 32 * 1024;
 
 /// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
@@ -144,7 +144,7 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
     }
 }
 
-/// Whether a provider did not count what it was asked to, which not all of Bedrock's models and keys may.
+/// Whether the provider did not count the tokens as asked, which not all models and keys of Bedrock may.
 fn needs_estimate(dialect: Dialect, chosen: &ChosenTarget<'_>, heard: &UpstreamOutcome) -> bool {
     if dialect == Dialect::ResponseTokens {
         return matches!(heard, UpstreamOutcome::Failed(Failure::ResponsesUnsupported));
@@ -161,7 +161,7 @@ fn needs_estimate(dialect: Dialect, chosen: &ChosenTarget<'_>, heard: &UpstreamO
         }
 }
 
-/// Records a refusal and answers it. `denied`: the model that a denied request asks for.
+/// Records and sends a rejection. `denied` is the model that a denied request asks for.
 async fn refuse(
     mut incoming: IncomingCall<'_>,
     reply: &mut Reply<'_>,

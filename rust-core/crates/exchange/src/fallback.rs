@@ -1,7 +1,7 @@
-//! A request whose provider failed it, on its way to another one.
+//! Retries and fallbacks of a request that a provider failed.
 //!
-//! It is sent on only for what its model names as a reason. Where there is no other provider, a request of which not a byte was
-//! taken is sent to the same one again, once, as long as few are.
+//! A request is sent to another provider only for the reasons that its model names. If there is no other provider, a
+//! request of which no byte was sent is retried once at the same one, as long as such retries are few.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ use crate::own_thoughts;
 use crate::reply::Reply;
 use crate::sender::{UpstreamOutcome, UpstreamSender};
 
-/// Before a request is sent to the same provider again.
+/// Delay before a request is sent to the same provider again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Whether a failed attempt may be followed by another one.
 pub fn should_retry(sender: &UpstreamSender<'_, '_>, failure: Failure, open: &OpenExchange) -> bool {
-    // Of a body that passed, nothing is held.
+    // A streamed body is not buffered.
     if sender.has_sent_rest.get() {
         return false;
     }
@@ -32,7 +32,8 @@ pub fn should_retry(sender: &UpstreamSender<'_, '_>, failure: Failure, open: &Op
         || reason.is_some_and(|reason| sender.model.fallback_reasons.has(reason))
 }
 
-/// Sends a request on until a provider answers it, or none is left; `chosen` is where it was sent last.
+/// Sends a request to further targets until one answers or none is left; `chosen` is the target of the latest
+/// attempt.
 pub async fn send_to_fallback<'c>(
     sender: &UpstreamSender<'_, 'c>,
     reply: &mut Reply<'_>,
@@ -73,7 +74,7 @@ pub async fn send_to_fallback<'c>(
         tried.add(place);
         write_attempts_header(sender, reply, open.attempts().saturating_add(1));
         let Some(prepared) = prepare(sender, place, way, reply) else {
-            // It cannot be said there; the failure stands.
+            // The target has no equivalent for this request; the failure stays.
             continue;
         };
         *chosen = prepared;
@@ -94,7 +95,7 @@ pub async fn send_to_fallback<'c>(
     }
 }
 
-/// Tells the client how often its request was sent; what was said of the attempt before is taken back.
+/// Reports the number of attempts to the client, and removes the header lines of the previous attempt.
 fn write_attempts_header(sender: &UpstreamSender<'_, '_>, reply: &mut Reply<'_>, attempts: u32) {
     reply.extra.truncate(sender.incoming.own_headers_length);
     if attempts == 1 {
@@ -104,7 +105,7 @@ fn write_attempts_header(sender: &UpstreamSender<'_, '_>, reply: &mut Reply<'_>,
     let _ = encode::write_header(reply.extra, "x-proofgate-attempts", attempts.as_bytes());
 }
 
-/// Puts a request into the words of a target; `None` when that has none for it.
+/// Prepares a request for a target; `None` if it cannot be expressed there.
 fn prepare<'c>(
     sender: &UpstreamSender<'_, 'c>,
     place: usize,
@@ -153,7 +154,7 @@ fn prepare<'c>(
     })
 }
 
-/// Waits a little; says what comes of the request if that ends it.
+/// Waits for [`RETRY_DELAY`]; returns the outcome if the request ends meanwhile.
 async fn wait_before_retry(
     sender: &UpstreamSender<'_, '_>,
     reply: &mut Reply<'_>,
@@ -166,7 +167,7 @@ async fn wait_before_retry(
     }
 }
 
-/// Records that a request goes to another target; says whether that is written, so that it may.
+/// Records an attempt at another target; returns whether the record is written, so that the request may be sent.
 async fn start_attempt(
     sender: &UpstreamSender<'_, '_>,
     open: &mut OpenExchange,

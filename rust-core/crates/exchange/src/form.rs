@@ -1,6 +1,8 @@
-//! What a request that is a form says, as it arrives: what routes it, what rules look at, and how much of it may leave.
+//! Reads a form request as it arrives: the fields that route it, the text that rules inspect, and how much of it can
+//! be sent.
 //!
-//! The files are not looked at, but their names are. What has been read may leave as far as nothing in it is a text that has not been judged.
+//! The contents of files are not inspected, but their names are. Data can be sent up to the first text that has not
+//! been judged.
 
 use std::ops::Range;
 
@@ -10,19 +12,20 @@ use proofgate_providers::{BadRequest, Dialect, ParsedRequest};
 
 use crate::batch_input::{BatchLines, UploadedFile};
 
-/// Most bytes of all fields of a form that are no files.
+/// Maximum bytes of all form fields that are not files.
 const MAX_FIELD_BYTES: usize = 1 << 20;
-/// What a file counts for at least in an estimate, in bytes of text.
+/// Minimum size that an estimate assumes for a file, in bytes of text.
 const MIN_FILE_BYTES: u64 = 8_000;
-/// What a form is taken to have that does not say its length: the most that a recording may have at the provider.
+/// Assumed size of a form that declares no length: the maximum size of a recording at the provider.
 const DEFAULT_FORM_BYTES: u64 = 25 << 20;
-/// Of so many bytes of a form one is counted as text: a minute of a compressed recording is about half a megabyte, and
+/// Bytes of a form that count as one byte of text: a minute of a compressed recording is about half a megabyte, and
 /// some hundred tokens.
 const BYTES_PER_CHARACTER: u64 = 256;
 
-/// Fields that there may be once: what others would read otherwise decides where a request goes.
+/// Fields that must not be repeated: reading another one of them than the provider does could change where a request
+/// goes.
 const SINGLE_FIELDS: [&str; 3] = ["model", "stream", "n"];
-/// Names of the API, which are no text.
+/// Field names of the API, which are not inspected as text.
 const KNOWN_FIELDS: [&str; 28] = [
     "background",
     "chunking_strategy",
@@ -54,14 +57,14 @@ const KNOWN_FIELDS: [&str; 28] = [
     "moderation",
 ];
 
-/// A form as far as it has come.
+/// A form as far as it has arrived.
 pub(crate) struct Form {
     reader: FormReader,
     /// Bytes read so far.
     position: u64,
-    /// Where the part at hand begins, or the next one.
+    /// Offset of the current part, or of the next one.
     part_start: u64,
-    /// From where on there is text that nobody has judged.
+    /// Offset of the first text that has not been judged.
     uninspected_from: Option<u64>,
     content: PartContent,
     /// Bytes of fields so far.
@@ -70,14 +73,14 @@ pub(crate) struct Form {
     model: Option<(String, Range<u64>)>,
     stream: Option<bool>,
     n: Option<u32>,
-    /// Whether it has been admitted by what it said so far.
+    /// Whether it was admitted on the basis of the fields so far.
     is_admitted: bool,
-    /// What is known of a file that the provider is to keep: then the form names no model.
+    /// State of a file that the provider stores; the form then names no model.
     uploaded_file: Option<Box<UploadedFile>>,
-    /// Fields and names of files, a line each.
+    /// Fields and file names, one per line.
     text: String,
 }
-/// The same of a form with a file that the provider is to keep.
+/// Like `KNOWN_FIELDS`, for a form that uploads a file to store.
 const KNOWN_UPLOAD_FIELDS: [&str; 4] = [
     "expires_after[anchor]",
     "expires_after[seconds]",
@@ -85,9 +88,9 @@ const KNOWN_UPLOAD_FIELDS: [&str; 4] = [
     "purpose",
 ];
 
-/// What the bytes at hand are.
+/// The kind of the current bytes.
 enum PartContent {
-    /// None of a part.
+    /// Not in a part.
     BetweenParts,
     File,
     Field {
@@ -98,7 +101,7 @@ enum PartContent {
 }
 
 impl Form {
-    /// A form; `stored`, where it uploads a file that the provider is to keep.
+    /// Creates the reader of a form; `stored` if it uploads a file that the provider stores.
     pub fn new(boundary: &Boundary, stored: Option<UploadedFile>) -> Self {
         Form {
             uploaded_file: stored.map(Box::new),
@@ -120,10 +123,10 @@ impl Form {
     /// Reads the next bytes of the form.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The form is invalid.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Rejection> {
         loop {
-            // Not a part of what is changed while its event is at hand.
+            // Borrowed separately: other fields change while the reader's event is borrowed.
             let Form {
                 reader,
                 content,
@@ -155,7 +158,7 @@ impl Form {
         }
     }
 
-    /// Before the last bytes leave of a form that is not what it should be.
+    /// Checks that a form is complete before its last bytes are sent.
     fn check_end(&self) -> Result<(), Rejection> {
         match &self.uploaded_file {
             Some(stored) if self.reader.is_done() => stored.check_complete(),
@@ -229,7 +232,7 @@ impl Form {
         done
     }
 
-    /// Takes a whole field.
+    /// Handles a complete field.
     fn set_field(&mut self, name: &str, begin: u64, value: Vec<u8>) -> Result<(), Rejection> {
         let end = begin + value.len() as u64;
         let value = String::from_utf8(value).map_err(|_| Rejection::FORM_NOT_TEXT)?;
@@ -237,7 +240,7 @@ impl Form {
             true => Ok(()),
             false => Err(Rejection::invalid_form_field(name, "appears more than once.")),
         };
-        // Nothing makes it another request than the one that was admitted.
+        // No field may turn it into another request than the admitted one.
         let is_admitted = self.is_admitted;
         let in_time = |is_default: bool, name: &'static str| match is_admitted && !is_default {
             true => Err(Rejection::invalid_form_field(
@@ -284,46 +287,46 @@ impl Form {
         Ok(())
     }
 
-    /// Adds a text of the part at hand.
+    /// Adds a text of the current part.
     fn push_line(&mut self, text: &str) {
         self.uninspected_from.get_or_insert(self.part_start);
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    /// Bytes of memory that it takes, for the most part.
+    /// Returns the approximate memory use, in bytes.
     pub fn size(&self) -> usize {
         let stored = self.uploaded_file.as_ref().map_or(0, |stored| stored.size());
         self.field_bytes + self.text.len() + stored
     }
 
-    /// Lines of a batch's input that have to be judged before more of the form may leave, if there are such.
+    /// Takes the lines of a batch's input that must be judged before more of the form can be sent, if there are any.
     pub(crate) fn take_lines(&mut self) -> Option<BatchLines> {
         let stored = self.uploaded_file.as_mut().filter(|stored| stored.has_lines())?;
         Some(stored.take_lines())
     }
 
-    /// All text so far.
+    /// Returns all text so far.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether what rules look at can be judged now: in a file, and at the end. In a field it would be cut.
+    /// Whether the text can be judged now: inside a file, or at the end. Inside a field it would be incomplete.
     fn is_inspectable(&self) -> bool {
         matches!(self.content, PartContent::File) || self.reader.is_done()
     }
 
-    /// Whether there is text that has to be judged before more of the form may leave.
+    /// Whether there is text that must be judged before more of the form can be sent.
     pub(crate) fn needs_inspection(&self) -> bool {
         self.uninspected_from.is_some() && self.is_inspectable()
     }
 
-    /// All text so far has been judged.
+    /// Marks all text so far as judged.
     pub fn mark_inspected(&mut self) {
         self.uninspected_from = None;
     }
 
-    /// How many bytes from the beginning on may leave.
+    /// Returns how many bytes, from the start of the form, can be sent.
     pub(crate) fn releasable_bytes(&self) -> u64 {
         let by_text = match self.uninspected_from {
             Some(from) => from,
@@ -337,28 +340,28 @@ impl Form {
         by_lines.map_or(by_text, |from| from.min(by_text))
     }
 
-    /// Whether all is known that an admission needs, while a file is still coming.
+    /// Whether everything that an admission needs is known while a file is still arriving.
     pub(crate) fn can_be_admitted(&self) -> bool {
         self.has_model() && matches!(self.content, PartContent::File)
     }
 
-    /// Whether the form says for which model it is, or need not.
+    /// Whether the form names its model, or needs none.
     pub(crate) fn has_model(&self) -> bool {
         self.model.is_some() || self.uploaded_file.is_some()
     }
 
-    /// Says that the body has ended.
+    /// Checks that the form is complete at the end of the body.
     ///
     /// # Errors
-    /// What is missing of the form.
+    /// The form is incomplete.
     pub fn check_complete(&self) -> Result<(), Rejection> {
         Ok(self.reader.finish()?)
     }
 
-    /// What the form says so far, by which it is admitted. `length`: of all of it, where that is known.
+    /// Returns the summary on which the form is admitted. `length` is the total length, if known.
     ///
     /// # Errors
-    /// It names no model.
+    /// The form names no model.
     pub fn summary(&mut self, length: Option<u64>) -> Result<FormSummary, Rejection> {
         let lines = self.take_lines().unwrap_or_default();
         self.is_admitted = true;
@@ -367,7 +370,7 @@ impl Form {
             None if self.uploaded_file.is_some() => ("", 0..0),
             None => return Err(Rejection::invalid_form_field("model", "is missing.")),
         };
-        // Both lie in what is held.
+        // Both are within the buffered part.
         let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let by_length = length.unwrap_or(DEFAULT_FORM_BYTES) / BYTES_PER_CHARACTER;
         let counted = by_length.max(self.file_count.saturating_mul(MIN_FILE_BYTES)) + self.text.len() as u64;
@@ -383,24 +386,24 @@ impl Form {
     }
 }
 
-/// What a form says when it is admitted.
+/// The content of a form at its admission.
 pub struct FormSummary {
     model: String,
     model_range: Range<usize>,
     stream: bool,
     n: u32,
-    /// What rules look at.
+    /// The text that rules inspect.
     pub text: String,
-    /// Lines of a batch's input, which rules look at as well.
+    /// Lines of a batch's input, which rules inspect as well.
     pub lines: BatchLines,
     counted_bytes: usize,
 }
 
 impl FormSummary {
-    /// The request that it is.
+    /// Returns the form as a request.
     ///
     /// # Errors
-    /// What it asks for is not served.
+    /// The requested operation is not supported.
     pub fn to_call(&self, dialect: Dialect) -> Result<ParsedRequest<'_>, BadRequest> {
         let (model, place) = (&*self.model, self.model_range.clone());
         ParsedRequest::from_form(dialect, model, place, self.stream, self.n, self.counted_bytes)

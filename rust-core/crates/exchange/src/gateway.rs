@@ -1,6 +1,7 @@
-//! What the exchanges of a data-plane thread share: the configuration in service, and a desk for each kind of work.
+//! The state that the exchanges of a data-plane thread share: the active configuration, and one part for each kind of
+//! work.
 //!
-//! A function that needs one desk takes that desk, not the [`Gateway`].
+//! A function that needs one part takes that part, not the [`Gateway`].
 
 pub mod buffers;
 pub mod limit_desk;
@@ -36,7 +37,7 @@ use self::policy_desk::PolicyState;
 use crate::receipts::ReceiptService;
 use crate::waiting::TenantQueues;
 
-/// What every connection of the data-plane thread shares.
+/// The state that every connection of the data-plane thread shares.
 pub struct Gateway {
     catalog: RefCell<Rc<Catalog>>,
     /// Tenants that are not in the catalog.
@@ -47,21 +48,21 @@ pub struct Gateway {
     pub limits: LimitState,
     pub policy: PolicyState,
     pub observers: Observers,
-    /// Answers requests for evidence on the volume.
+    /// Answers receipt requests from the evidence on the volume.
     pub receipts: ReceiptService,
 }
 
-/// A new configuration, as one change.
+/// A new configuration, applied as one change.
 pub struct ConfigChange {
     /// The new catalog; `None` if only tenants have changed.
     pub blueprint: Option<CompiledConfig>,
-    /// The tenants that are not in it. Those that stay are the ones in service.
+    /// The tenants that are not in the catalog. Unchanged shards are shared with the ones in service.
     pub shards: Shards,
-    /// Of both.
+    /// Digests of both.
     pub digests: ConfigDigests,
 }
 
-/// The threads that do what may be slow.
+/// The threads for work that may be slow.
 pub struct BackgroundServices {
     /// Telemetry.
     pub outlet: TelemetryOutlet,
@@ -108,12 +109,12 @@ impl Gateway {
         }
     }
 
-    /// The configuration in service now. A request takes it once and keeps it to its end.
+    /// Returns the active configuration. A request takes it once and keeps it to its end.
     pub fn catalog(&self) -> Rc<Catalog> {
         Rc::clone(&self.catalog.borrow())
     }
 
-    /// Who sends a request; see [`Authenticator::authenticate`].
+    /// Authenticates the sender of a request; see [`Authenticator::authenticate`].
     pub fn authenticate(
         &self,
         authenticator: &Authenticator,
@@ -123,8 +124,8 @@ impl Gateway {
         authenticator.authenticate(&self.shards.borrow(), keys, now_unix_seconds)
     }
 
-    /// Puts a change into service: later requests follow it, those under way do not. Returns the shards that were in
-    /// service, for another thread to free.
+    /// Applies a change to later requests, not to those in flight. Returns the shards that were in service, so that
+    /// another thread can free them.
     pub fn apply(&self, change: ConfigChange) -> Shards {
         self.observers.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
@@ -153,7 +154,7 @@ impl Gateway {
         *self.catalog.borrow_mut() = Rc::new(catalog);
     }
 
-    /// Reports, counts and records a step of the system's clock. Limits follow the clock where it had been wrong.
+    /// Logs, counts and records a step of the system clock. Limits follow the clock where it had been wrong.
     pub fn apply_clock_step(&self, step: ClockStep) {
         proofgate_log::warning!("{step}");
         self.observers.metrics.clock_stepped(step.is_backward());
@@ -161,15 +162,15 @@ impl Gateway {
         self.limits.apply_clock_step(step);
     }
 
-    /// A fresh id for an exchange or a refusal at `now`, unix microseconds.
+    /// Returns a new id for an exchange or a rejection at `now`, unix microseconds.
     pub fn request_id(&self, now: u64) -> RequestId {
         self.random.with_rng(|random| RequestId::new(now, random))
     }
 
-    /// Records a refusal and waits until that is written; returns the id that the response carries.
+    /// Records a rejection and waits until the record is written; returns the id that the response carries.
     ///
-    /// A refusal is sent even when the ledger cannot store its record: it is then counted, and the count is recorded as
-    /// soon as the ledger has capacity.
+    /// A rejection is sent even if the ledger cannot store its record. It is then counted, and the count is recorded
+    /// as soon as the ledger has capacity.
     pub async fn reject(&self, rejection: &Rejection, mut refused: RejectedRequest<'_>) -> RequestId {
         let now = self.clock.counted(Instant::now());
         let id = self.request_id(now);

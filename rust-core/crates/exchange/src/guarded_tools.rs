@@ -1,5 +1,5 @@
-//! Tools that a plan guards: the model may not call them, or not without an approval, while the request holds a text of a tool
-//! that reads like instructions.
+//! Guarded tools of a plan: the model may not call them, or only with an approval, while the request contains text of
+//! a tool that reads like instructions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use proofgate_providers::{BodyText, MessageLocation};
 use proofgate_upstream::tool_policy::ToolPolicy;
 use sha2::{Digest, Sha256};
 
-/// Bytes of flagged texts that are hashed before everybody else is served.
+/// Bytes of flagged texts that are hashed before other tasks run.
 const SLICE_BYTES: usize = 256 * 1024;
 
-/// What records say of flagged texts of tools; `None` where there are none.
+/// Returns the record's note of flagged tool texts; `None` if there are none.
 pub fn flagged_tool_note(flags: &[ToolFlag]) -> Option<FlaggedToolText<'static>> {
     let first = flags.first()?;
     let is_named = !first.location.field.is_empty();
@@ -28,12 +28,12 @@ pub fn flagged_tool_note(flags: &[ToolFlag]) -> Option<FlaggedToolText<'static>>
     })
 }
 
-/// Whose request is guarded, and what it carries.
+/// The context of a guarded request.
 pub struct GuardContext<'g> {
     pub tenant: &'g str,
     pub mode: Mode,
     pub approvals: &'g [Approval],
-    /// In unix seconds.
+    /// The current time, in unix seconds.
     pub now: u64,
 }
 
@@ -43,14 +43,14 @@ pub(crate) struct ToolGuard {
     tools: Arc<GuardedTools>,
     on_flag: OnFlag,
     action: GuardAction,
-    /// The first text that is flagged.
+    /// The first flagged text.
     flag: ToolFlag,
-    /// By the entries of tools, what approves their calls: what the request carries, or what can.
+    /// For each entry of tools, the approval of its calls, and whether the request carries it.
     approvals: Vec<(Approval, bool)>,
 }
 
 impl ToolGuard {
-    /// `None` where no text of a tool is flagged.
+    /// Creates the guard of a request; `None` if no tool text is flagged.
     pub async fn for_request(
         policy: &ToolPolicy,
         flags: &[ToolFlag],
@@ -92,7 +92,7 @@ impl ToolGuard {
         })
     }
 
-    /// What looks for calls in the answer.
+    /// Returns the guard that looks for calls in the response.
     pub fn call_guard(&self) -> CallGuard {
         let entries = self.approvals.iter().enumerate();
         let approved = entries
@@ -101,14 +101,14 @@ impl ToolGuard {
         CallGuard::new(Arc::clone(&self.tools), approved, self.action)
     }
 
-    /// What the client is told of an answer that calls the tools of an entry.
+    /// Returns the rejection of a response that calls the tools of an entry.
     pub fn rejection(&self, entry: usize) -> Rejection {
         let tool = self.tools.entries().nth(entry).unwrap_or_default();
         let approval = self.approvals.get(entry).map(|(approval, _)| approval);
         Rejection::guarded_call(tool, (self.flag.location, self.flag.scope), approval)
     }
 
-    /// What the record says of what was called; `None` where nothing was that is guarded.
+    /// Returns the record's note of guarded calls; `None` if there was none.
     pub fn note(&self, calls: &CallGuard) -> Option<GuardedCall<'static>> {
         let (entry, verdict) = match (calls.guarded_call(), calls.approved_call()) {
             (Some(entry), _) => {
@@ -131,18 +131,18 @@ impl ToolGuard {
         })
     }
 
-    /// Whether the calls are held back until they are known.
+    /// Whether calls are held back until they are complete.
     pub(crate) fn denies(&self) -> bool {
         self.action == GuardAction::Deny
     }
 }
 
-/// The digest of the flagged texts in their order, each once: a result that stands there twice is one.
+/// Computes the digest of the flagged texts in order, each once: a repeated result counts once.
 async fn flagged_texts_digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
     let mut texts: Vec<Sha256> = flags.iter().map(|_| Sha256::new()).collect();
     let mut at_once = 0;
     for passage in text.passages() {
-        // They are in the order of their messages.
+        // Flags are in the order of their messages.
         let Ok(of) = flags.binary_search_by_key(&passage.message, |flag| flag.message) else {
             continue;
         };
@@ -166,7 +166,7 @@ async fn flagged_texts_digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
     all.finalize().into()
 }
 
-/// The header line that names the first few flagged texts of tools, in the form of a list of RFC 9651.
+/// Returns the header value with the first few flagged tool texts, as a list of RFC 9651.
 pub(crate) fn flagged_header(flags: &[ToolFlag]) -> String {
     const MAX_FLAGS: usize = 4;
     let named = flags.iter().take(MAX_FLAGS).map(|flag| {

@@ -1,5 +1,4 @@
-//! Asks the policies that are evaluated outside of the data plane, once the rules have let a request pass, and does what they
-//! say of its text.
+//! Evaluates the external policies once the rules have passed a request, and applies their replacements to its text.
 
 mod consult;
 mod masks;

@@ -1,4 +1,4 @@
-//! Tools that a provider runs itself: those that a tenant may not use are left out, the calls of others bounded.
+//! Tools that a provider runs itself: disallowed ones are removed, and the calls of others are bounded.
 
 use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_base::rejection::Rejection;
@@ -8,26 +8,26 @@ use proofgate_wire::encode;
 use crate::gateway::buffers::ThreadBuffers;
 use crate::rewritten::RewrittenBody;
 
-/// Room for a bound of the calls of one tool.
+/// Capacity for the bound of one tool's calls.
 const BOUND_CAPACITY: usize = 64;
 
-/// How the tools of a request are changed on its way.
+/// The changes to the tools of a request.
 pub(crate) struct ToolChanges<'p> {
     allowed: &'p [String],
-    /// The kinds of those that it is sent without, for a header field.
+    /// Removed kinds of tools, for a header field.
     dropped_kinds: Option<String>,
-    /// Fields that it is sent without, or with less.
+    /// Fields that are removed or shortened.
     pub dropped_fields: Vec<&'static str>,
-    /// To how many calls those are bound that name no bound.
+    /// The bound for the calls of tools that set none.
     call_bound: Option<(CallLimit, u64)>,
 }
 
 impl<'p> ToolChanges<'p> {
-    /// `None` where nothing is changed. `call_bound`: how many calls tools may have that name no bound; `None` where it does
-    /// not matter.
+    /// Returns the changes that a request needs; `None` if it needs none. `bounded_to` is the maximum of calls for
+    /// tools that set none; `None` if it does not matter.
     ///
     /// # Errors
-    /// A [`Rejection`] where no other tool would be left: the request is about them then.
+    /// A [`Rejection`] if no tool would be left, because the request is then about the removed ones.
     pub fn for_call(
         call: &ParsedRequest<'_>,
         allowed: &'p [String],
@@ -68,11 +68,11 @@ impl<'p> ToolChanges<'p> {
         }))
     }
 
-    /// Writes the request with the changes, and names what is left out in a header line, in `extra`. `rewritten`: what the
-    /// rules made of `body`, of which `call` was read.
+    /// Writes the changed request. A header line, appended to `extra`, names what was removed. `rewritten` is the
+    /// body after the rules; `call` was read from `body`.
     ///
     /// # Errors
-    /// A [`Rejection`] without room, and where nobody can read what the rules made of it.
+    /// A [`Rejection`] if there is no memory, or the rewritten body cannot be parsed.
     pub fn write(
         &self,
         buffers: &ThreadBuffers,
@@ -82,7 +82,7 @@ impl<'p> ToolChanges<'p> {
         extra: &mut Vec<u8>,
     ) -> Result<RewrittenBody, Rejection> {
         let read = rewritten.as_ref().map(|rewritten| {
-            // Never the body as it came: it is not redacted.
+            // Never the original body: it is not redacted.
             ParsedRequest::parse(call.dialect, &rewritten.body).map_err(|_| Rejection::TOOLS_NOT_REDACTED)
         });
         let read = read.transpose()?;
@@ -108,10 +108,10 @@ impl<'p> ToolChanges<'p> {
     }
 }
 
-/// Checks a request that nobody changes on its way.
+/// Checks a request that is not changed on its way.
 ///
 /// # Errors
-/// A [`Rejection`] where a tool is not allowed.
+/// A [`Rejection`] if a tool is not allowed.
 pub(crate) fn check_allowed(call: &ParsedRequest<'_>, allowed: &[String]) -> Result<(), Rejection> {
     match disallowed_kinds(&call.tools.hosted, allowed) {
         None => Ok(()),
@@ -119,7 +119,7 @@ pub(crate) fn check_allowed(call: &ParsedRequest<'_>, allowed: &[String]) -> Res
     }
 }
 
-/// The kinds that are not allowed, each once; `None` where there are none.
+/// Returns the disallowed kinds, each once; `None` if there are none.
 fn disallowed_kinds(hosted: &[HostedTool], allowed: &[String]) -> Option<String> {
     let mut kinds: Vec<&str> = Vec::new();
     for tool in hosted.iter().filter(|tool| !tool.is_allowed(allowed)) {

@@ -1,4 +1,4 @@
-//! A request that an exchange begins with.
+//! A request at the start of its exchange.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -22,61 +22,61 @@ use proofgate_upstream::stored_path::StoredObjectRequest;
 use crate::gateway::Gateway;
 use crate::upload::{BufferedForm, Upload};
 
-/// A request to a provider whose sender is known and whose body is whole.
+/// A request to a provider from an authenticated sender, with a complete body or the buffered part of a form.
 pub struct IncomingCall<'c> {
     pub gateway: &'c Rc<Gateway>,
     pub catalog: &'c Rc<Catalog>,
     pub identity: &'c Identity,
-    /// What its body is written in.
+    /// The dialect of its body.
     pub dialect: Dialect,
-    /// What its path says of it.
+    /// Parameters from its path, if any.
     pub path_params: Option<&'c PathParams>,
-    /// What it asks of files or batches, where it does.
+    /// The operation on files or batches, if it is one.
     pub stored_call: Option<&'c StoredObjectRequest>,
-    /// What of its head goes upstream.
+    /// The head fields that are forwarded upstream.
     pub anthropic_headers: Option<Box<AnthropicHeaders>>,
-    /// Whom it is for, as its client says.
+    /// On whose behalf the request is made, as the client states.
     pub attribution: &'c mut Attribution,
-    /// Where it comes from.
+    /// Address of the client.
     pub client_address: IpAddr,
-    /// By what it may call guarded tools.
+    /// The approvals for calls of guarded tools.
     pub approvals: &'c [Approval],
-    /// What was in force when its head was complete.
+    /// The configuration that was active when its head was complete.
     pub config: ConfigId,
     pub body: &'c [u8],
-    /// The body as it came, where its client writes another one than that of the dialect.
+    /// The body as it arrived, if the client's format is not that of the dialect.
     pub original_body: &'c [u8],
-    /// What it says, where it is a form.
+    /// The form, if it is one.
     pub form: Option<&'c BufferedForm>,
-    /// The rest of a form that is still coming.
+    /// The rest of a form that is still arriving.
     pub upload: Cell<Option<Box<Upload>>>,
     /// When its head was complete.
     pub head_received_at: Instant,
-    /// When its body was, or what is held of it: a client may take its time between the two.
+    /// When its body, or the buffered part, was complete: a client may take its time between the two.
     pub body_received_at: Instant,
     pub span: Span,
-    /// What is told of it, where somebody wants to know.
+    /// Telemetry of the request, if it is observed.
     pub observed: Option<Box<ObservedExchange>>,
-    /// Where it counts, once its model is known.
+    /// Metric series in which it is counted, once its model is known.
     pub series: Option<Arc<Series>>,
-    /// How many bytes of the answer's further fields hold wherever the request is sent.
+    /// Length of the additional header lines that apply to every target, in bytes.
     pub own_headers_length: usize,
 }
 
 impl IncomingCall<'_> {
-    /// The name by which records know what it asks for.
+    /// Returns the endpoint's name in records.
     pub fn endpoint(&self) -> &'static str {
         self.path_params
             .map_or(self.dialect.path(), |in_path| in_path.form.path(self.dialect))
     }
 
-    /// The address of its client, where records have it.
+    /// Returns the address of the client, if records include it.
     pub(crate) fn recorded_address(&self) -> Option<String> {
         let is_recorded = self.catalog.settings.personal_data.client_address;
         is_recorded.then(|| self.client_address.to_string())
     }
 
-    /// Whether nothing of it is still coming.
+    /// Whether the body has arrived completely.
     pub(crate) fn is_complete(&self) -> bool {
         self.form.is_none_or(|form| form.pending_body.is_none())
     }

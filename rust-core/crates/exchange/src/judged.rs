@@ -1,4 +1,4 @@
-//! What rules and policies have made of a request, and what its record says of that.
+//! The outcome of rules and policies for a request, and their note in its record.
 
 use std::borrow::Cow;
 
@@ -14,27 +14,27 @@ use crate::guarded_tools::flagged_header;
 use crate::hooks::Masks;
 use crate::rewritten::RewrittenBody;
 
-/// A request that may go on.
+/// A request that may continue.
 #[derive(Default)]
 pub struct JudgedRequest<'c> {
-    /// What was seen in it; `None` when no rule matched.
+    /// The findings; `None` if no rule matched.
     pub note: Option<PolicyNote<'c>>,
-    /// The body to send in the place of the client's, when something was redacted.
+    /// The body to send instead of the client's, if something was redacted.
     pub(crate) rewritten: Option<RewrittenBody>,
-    /// What rules and policies have masked, and is put back in the answer.
+    /// The masks of rules and policies whose originals are restored in the response.
     pub(crate) masks: Option<Box<Masks>>,
-    /// How often rules have redacted something, and masked it.
+    /// How often rules have redacted and masked something.
     pub redacted: ReplacementCounts,
     pub masked: ReplacementCounts,
-    /// Texts of tools that are flagged as instructions.
+    /// Tool texts that are flagged as instructions.
     pub(crate) tool_flags: Vec<ToolFlag>,
 }
 
 impl JudgedRequest<'_> {
-    /// Says in header lines what rules have replaced, and which texts of tools they flag as instructions.
+    /// Writes header lines that report what rules have replaced, and which tool texts they flag as instructions.
     pub fn write_headers(&self, engine: &Engine, mode: Mode, extra: &mut Vec<u8>) {
         if mode == Mode::Enforce && !self.tool_flags.is_empty() {
-            // Words of the API.
+            // The flags consist of words of the API.
             let flagged = flagged_header(&self.tool_flags);
             let _ = encode::write_header(extra, "x-proofgate-flagged", flagged.as_bytes());
         }
@@ -43,21 +43,21 @@ impl JudgedRequest<'_> {
     }
 }
 
-/// Says in a header line how often each rule has replaced something; nothing if none has.
+/// Writes a header line with the number of replacements of each rule; nothing if there are none.
 pub(crate) fn write_counts(extra: &mut Vec<u8>, name: &str, counts: &ReplacementCounts, engine: &Engine) {
     if !counts.is_empty() {
-        // Ids of rules are tokens.
+        // Rule ids are tokens.
         let _ = encode::write_header(extra, name, counts.display(engine).to_string().as_bytes());
     }
 }
 
-/// A request that may not.
+/// A request that is denied.
 pub struct DeniedRequest<'c> {
     pub rejection: Rejection,
     pub note: Option<PolicyNote<'c>>,
 }
 
-/// What the policy wants to see of attachments.
+/// Returns how the policy treats attachments.
 pub(crate) fn attachment_policy(catalog: &Catalog) -> providers::AttachmentPolicy {
     match catalog.settings.engine.config().attachments {
         Attachments::ScanText => providers::AttachmentPolicy::ScanText,
@@ -65,10 +65,10 @@ pub(crate) fn attachment_policy(catalog: &Catalog) -> providers::AttachmentPolic
     }
 }
 
-/// Rules, and fields that were left out, that a record names at most.
+/// Maximum number of rules, and of dropped fields, that a record names.
 pub(crate) const MAX_NAMED: usize = PolicyNote::MAX_NAMED_RULES;
 
-/// What a record says of a judgement.
+/// Returns the record's note of a judgement.
 pub fn policy_note<'c>(
     engine: &'c Engine,
     judgement: &Judgement,
@@ -84,7 +84,7 @@ pub fn policy_note<'c>(
     note.with_message(scope, place, judgement.is_flagged())
 }
 
-/// Names one more rule in a record, or counts it where that has no room.
+/// Adds a rule to a note, or counts it if the note has no room for its name.
 pub fn add_rule<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
     match note.rules.len() < MAX_NAMED {
         true => note.rules.push(rule),
@@ -92,7 +92,7 @@ pub fn add_rule<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
     }
 }
 
-/// The same, for a record that is made after its configuration may be gone.
+/// Converts a note for a record that may outlive its configuration.
 pub(crate) fn into_owned_note(note: PolicyNote<'_>) -> PolicyNote<'static> {
     let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
     PolicyNote {

@@ -1,7 +1,8 @@
-//! One exchange, from the body of a request to the last byte of its answer: limited, judged, recorded, sent, relayed and
-//! recorded again.
+//! One exchange, from the body of a request to the last byte of its response: limit, judge, record, send, relay and
+//! record again.
 //!
-//! [`exchange::run`] is that in its order. [`gateway::Gateway`] is what the exchanges of the data-plane thread share.
+//! [`exchange::run`] performs these steps in order. [`gateway::Gateway`] is the state that the exchanges of the
+//! data-plane thread share.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -1,4 +1,4 @@
-//! An exchange between its two records.
+//! An exchange between its two records: admission and completion.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -39,8 +39,8 @@ use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
-/// However it ends — by [`OpenExchange::finish`], or by being dropped when its task panics — it leaves a completion and
-/// gives back what it holds of its tenant's limits.
+/// It always appends a completion and releases its share of the tenant's limits, whether it ends by
+/// [`OpenExchange::finish`] or is dropped because its task panicked.
 pub struct OpenExchange {
     gateway: Rc<Gateway>,
     pub catalog: Rc<Catalog>,
@@ -50,66 +50,66 @@ pub struct OpenExchange {
     pub id: RequestId,
     /// Position of the admission record.
     pub admission: u64,
-    /// Where it stands among the open ones.
+    /// Index in the list of open exchanges.
     open_index: usize,
     salted: SaltedCommitter,
-    /// What has arrived of a body that was still coming when it was admitted.
+    /// The part of the body that has arrived, if the body was incomplete at admission.
     arriving_body: Option<ArrivingBody>,
-    /// Of the response body so far.
+    /// Digest of the response body so far.
     pub response_digest: BodyHasher,
     /// Bytes of the response body so far.
     pub response_bytes: u64,
-    /// Events that an answer of tokens has had, known once all of it has come that will.
+    /// Number of events in a token response; set once no more will come.
     pub event_count: u64,
-    /// How far the attempt under way has come.
+    /// Progress of the current attempt.
     pub attempt_progress: AttemptProgress,
-    /// Its place among those under way at the provider, while an attempt is.
+    /// In-flight permit at the provider, during an attempt.
     pub(crate) in_flight: Option<InFlightPermit>,
     /// Attempts so far.
     attempts: u32,
-    /// What it is charged, at the price that held when it was admitted.
+    /// Computes the charge, at the price that held at admission.
     account: Account,
-    /// Whether money is reserved again for an attempt after the one that failed.
+    /// Whether money is reserved for an attempt after the failed one.
     has_retry_reservation: bool,
-    /// What the policy saw in the response.
+    /// The policy's findings in the response.
     pub policy: Option<PolicyNote<'static>>,
-    /// What is put back in the response where masks stand for it.
+    /// The originals that replace their masks in the response.
     pub(crate) masks: Option<Box<Masks>>,
-    /// What looks in the response for calls of guarded tools, where something does.
+    /// Looks for calls of guarded tools in the response, if the request is guarded.
     pub(crate) guard: Option<Box<ToolGuard>>,
-    /// What it failed by: the machine code of what its client is told.
+    /// The machine code of the error that is reported to the client, if it failed.
     pub error: Option<&'static str>,
-    /// What is told of it, where somebody wants to know.
+    /// Telemetry of the exchange, if it is observed.
     pub observed: Option<Box<ObservedExchange>>,
-    /// What is stored of it, where its tenant wants that.
+    /// The bodies to store, if the tenant's plan stores them.
     stored_payloads: Option<Box<ExchangeBodies>>,
-    /// A copy of its answer, where that is analysed, and the model that was asked for.
+    /// A copy of the response for analysis, with the requested model.
     response_copy: Option<(Box<ResponseCopy>, Arc<str>)>,
     pub span: Span,
     stream: bool,
-    /// What its client speaks.
+    /// The client's dialect.
     dialect: Dialect,
     request_bytes: u64,
-    /// Where it counts.
+    /// Metric series in which it is counted.
     series: Arc<Series>,
     started: Instant,
     started_at: u64,
     config: ConfigId,
 }
 
-/// A request's body as far as it has come.
+/// A request body that is still arriving.
 struct ArrivingBody {
     digest: BodyHasher,
     bytes: u64,
     is_complete: bool,
 }
 
-/// Holds what was granted until the exchange is open; dropped before that, it counts as a request that used nothing.
+/// Holds a grant until the exchange is open, and refunds it if it is dropped before that.
 pub(crate) struct PendingGrant<'g> {
     gateway: &'g Gateway,
     tenant: &'g str,
     grant: Option<Grant>,
-    /// Whether the request counts among those of its tenant all the same.
+    /// Whether a refunded request still counts as a request of its tenant.
     pub(crate) counts_request: bool,
 }
 
@@ -123,7 +123,7 @@ impl<'g> PendingGrant<'g> {
         }
     }
 
-    /// The plan whose limits its tenant's namespace shares.
+    /// Returns the plan whose limits the tenant's namespace shares.
     pub(crate) fn shared_plan(&self) -> Option<Arc<str>> {
         self.grant.as_ref()?.shared_plan().cloned()
     }
@@ -143,7 +143,7 @@ impl Drop for PendingGrant<'_> {
     }
 }
 
-/// Begins to store an exchange that is to be admitted.
+/// Starts storing the bodies of an exchange that is being admitted.
 fn start_storing(
     admitted: &AdmissionParams<'_>,
     most: usize,
@@ -157,61 +157,62 @@ fn start_storing(
     ExchangeBodies::start(desk, &admitted.tenant.name, most, asked)
 }
 
-/// The names of dropped fields that a record has room for.
+/// Returns the names of dropped fields that fit in a record.
 fn dropped_field_names(dropped: &[&'static str]) -> Vec<Cow<'static, str>> {
     let named = dropped.iter().take(MAX_NAMED);
     named.map(|name| Cow::Borrowed(*name)).collect()
 }
 
-/// How many more there are.
+/// Returns the number of dropped fields that do not fit.
 fn unnamed_count(dropped: &[&'static str]) -> u32 {
     u32::try_from(dropped.len().saturating_sub(MAX_NAMED)).unwrap_or(u32::MAX)
 }
 
-/// What is known when an exchange is admitted.
+/// The parameters of an admission record.
 pub(crate) struct AdmissionParams<'a> {
     pub gateway: &'a Rc<Gateway>,
     pub catalog: &'a Rc<Catalog>,
     pub tenant: &'a Tenant,
     pub key: CredentialId,
-    /// What the configuration calls the key.
+    /// The configured name of the API key.
     pub key_name: Option<&'a str>,
-    /// Whom it is for, as its client says.
+    /// On whose behalf the request is made, as the client states.
     pub attribution: &'a Attribution,
-    /// The address of its client, where records have it.
+    /// Address of the client, if records include it.
     pub client_address: Option<String>,
     pub body: &'a [u8],
     pub digest: BodyHasher,
-    /// Whether more of the body is still coming.
+    /// The state of the rest of the body; `None` if the body is complete.
     pub pending_body: Option<PendingBody>,
     pub call: &'a ParsedRequest<'a>,
-    /// What is asked for; of files and batches with the id of the object.
+    /// The endpoint; for files and batches with the object's id.
     pub endpoint: Cow<'a, str>,
-    /// The model's name in the configuration; empty for files and batches.
+    /// Configured name of the model; empty for files and batches.
     pub model: &'a Arc<str>,
     pub target: &'a Target,
-    /// What the model is called there.
+    /// The name of the model at the provider.
     pub upstream_model: &'a str,
-    /// Tokens that its answers may have.
+    /// Maximum tokens of its responses.
     pub(crate) response_tokens: u64,
-    /// What bounds the tokens that it pays for.
+    /// Bounds of the tokens to be paid for.
     pub bounds: TokenBounds,
-    /// What it asks for that has a price of its own.
+    /// Requested features that have their own price.
     pub priced_features: PricedFeatures,
-    /// Fields that its translation left out.
+    /// Fields that the translation dropped.
     pub dropped: &'a [&'static str],
     pub series: Arc<Series>,
     pub policy: Option<PolicyNote<'a>>,
-    /// The configuration in force when it began.
+    /// The configuration that was active when it started.
     pub config: ConfigId,
     pub started: Instant,
 }
 
 impl OpenExchange {
-    /// Records the admission. The record is not written yet: that takes until the end of this turn of the event loop.
+    /// Appends the admission record, which is written by the end of this turn of the event loop.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] when the ledger cannot take both records of the exchange, or its tenant lacks a key; what was granted is given back then.
+    /// [`LedgerUnavailable`] if the ledger cannot take both records of the exchange, or the tenant's key is missing;
+    /// the grant is then released.
     pub(crate) fn admit(
         admitted: AdmissionParams<'_>,
         mut granted: PendingGrant<'_>,
@@ -302,7 +303,7 @@ impl OpenExchange {
             bounds: admitted.bounds,
             priced_features: admitted.priced_features.clone(),
         };
-        // From here on the exchange itself sees to its end, whatever happens.
+        // From here on the exchange ends itself, whatever happens.
         let mut open = Box::new(OpenExchange {
             gateway: Rc::clone(gateway),
             catalog: Rc::clone(admitted.catalog),
@@ -358,21 +359,21 @@ impl OpenExchange {
         Ok(open)
     }
 
-    /// The time, in unix microseconds.
+    /// Returns the current time, in unix microseconds.
     pub fn now(&self) -> u64 {
         self.started_at.saturating_add(micros(self.started.elapsed()))
     }
 
-    /// Attempts so far.
+    /// Returns the number of attempts so far.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Records that the request is sent once more, to `target`, without the fields that are `dropped`, because the attempt before came to `failure`. The record is not
-    /// written yet.
+    /// Appends the record of another attempt, at `target`, after the previous one ended with `failure`. `dropped` are
+    /// the fields that this attempt does not send. The record is not yet written.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] when the ledger cannot take it: then the request may not be sent.
+    /// [`LedgerUnavailable`] if the ledger cannot take it; the request must not be sent then.
     pub(crate) fn start_attempt(
         &mut self,
         target: &Target,
@@ -419,7 +420,7 @@ impl OpenExchange {
         Ok(appended)
     }
 
-    /// More of the request's body has arrived.
+    /// Adds bytes of the request body that have arrived.
     pub fn receive(&mut self, bytes: &[u8]) {
         if let Some(arriving) = &mut self.arriving_body {
             arriving.digest.update(bytes);
@@ -432,19 +433,20 @@ impl OpenExchange {
         }
     }
 
-    /// All of it has.
+    /// Marks the request body as completely received.
     pub(crate) fn finish_receiving(&mut self) {
         if let Some(arriving) = &mut self.arriving_body {
             arriving.is_complete = true;
         }
     }
 
-    /// Adds bytes of the upstream's answer to the response as the client gets it.
+    /// Adds upstream bytes to the response as the client receives it.
     pub fn relay(&mut self, bytes: &[u8]) {
         self.relay_as(bytes, bytes);
     }
 
-    /// The same of what goes to the client in another form than that in which it is analysed: `said` is sent as `bytes`.
+    /// Like [`OpenExchange::relay`], for a response that is analysed in another form: `said` is analysed, `bytes` are
+    /// sent.
     pub(crate) fn relay_as(&mut self, said: &[u8], bytes: &[u8]) {
         if self.response_bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
@@ -459,7 +461,7 @@ impl OpenExchange {
         self.respond_as(said, bytes);
     }
 
-    /// Adds bytes to the response as the client gets it.
+    /// Adds bytes to the response as the client receives it.
     pub fn respond(&mut self, bytes: &[u8]) {
         self.respond_as(bytes, bytes);
     }
@@ -475,16 +477,17 @@ impl OpenExchange {
         }
     }
 
-    /// Waits until what is to be stored is, or it is known why not: its answer is complete. Call it before its end.
+    /// Waits until the bodies are stored or storing has failed. Call it once the response is complete, before the
+    /// exchange ends.
     pub async fn wait_until_stored(&mut self) {
         if let (Some(keeping), Some(desk)) = (&mut self.stored_payloads, &self.gateway.observers.payloads) {
             let place = self.gateway.observers.recorder.locate(self.admission);
-            // Boxed: only these exchanges need the room.
+            // Boxed: only exchanges with stored bodies need the memory.
             Box::pin(keeping.finish(desk, place)).await;
         }
     }
 
-    /// Begins a copy of its answer, if that is to be analysed.
+    /// Starts a copy of the response, if responses are analysed.
     pub(crate) fn start_copy(&mut self, dialect: Dialect) {
         if let Some(tap) = &self.gateway.observers.tap
             && let Some(model) = self.gateway.observers.recorder.open().model(self.open_index)
@@ -494,7 +497,7 @@ impl OpenExchange {
         }
     }
 
-    /// Hands the copy over to be analysed: its client has the whole answer. Waits for nothing.
+    /// Submits the copy for analysis once the client has the complete response; does not wait.
     pub(crate) fn analyse(&mut self, events: bool, usage: Option<Usage>) {
         if let Some(tap) = &self.gateway.observers.tap
             && let Some((copy, model)) = self.response_copy.take()
@@ -510,7 +513,7 @@ impl OpenExchange {
         }
     }
 
-    /// Appends the completion and returns its number; `None` when the ledger has stopped.
+    /// Appends the completion and returns its position; `None` if the ledger has stopped.
     pub fn finish(&mut self, outcome: Outcome, status: u16, usage: Option<Usage>) -> Option<u64> {
         let mut room = self.record_permit.take()?;
         let duration_us = micros(self.started.elapsed());
@@ -530,7 +533,7 @@ impl OpenExchange {
         };
         let policy = self.policy.take();
         let recorder = &self.gateway.observers.recorder;
-        // The log may have changed since.
+        // The log may have been rotated since.
         let (incarnation, admission) = recorder.locate(self.admission);
         let elsewhere = (!recorder.is_current(self.admission)).then(|| incarnation.to_string());
         let completion = |seq| Completion {
@@ -584,12 +587,12 @@ impl OpenExchange {
         appended.ok()
     }
 
-    /// The attempt under way came to nothing that would be relayed: its provider has one request less.
+    /// Ends the current attempt, which produced nothing to relay, and releases its in-flight permit.
     pub fn end_attempt(&mut self) {
         self.end_attempt_with_usage(None);
     }
 
-    /// Its provider has one request less, and that used so many tokens, where they are known.
+    /// Releases the in-flight permit; `used` are the attempt's tokens, if known.
     fn end_attempt_with_usage(&mut self, used: Option<u64>) {
         let unused = self.is_unused().then_some(0);
         if let Some(attending) = self.in_flight.take() {
@@ -597,7 +600,7 @@ impl OpenExchange {
         }
     }
 
-    /// Whether the attempt under way used nothing, as far as its provider has said nothing else.
+    /// Whether the current attempt used nothing, according to what the provider reported so far.
     fn is_unused(&self) -> bool {
         match self.attempt_progress.status {
             Some(status) => status >= 400,
@@ -605,13 +608,13 @@ impl OpenExchange {
         }
     }
 
-    /// Whether a provider may have answered it, and is paid for that.
+    /// Whether a provider may have processed the request and will charge for it.
     pub(crate) fn may_have_run(&self) -> bool {
         self.account.has_unsettled() || !self.is_unused()
     }
 
-    /// Reserves money for one more attempt, where the one that failed may have been answered and paid for; says whether the
-    /// request may be sent once more.
+    /// Reserves money for another attempt, if the failed one may have been processed and charged; returns whether the
+    /// request may be sent again.
     pub(crate) fn reserve_retry(&mut self) -> bool {
         let (Some(grant), Some(cost)) = (&mut self.grant, self.account.reserved_cost()) else {
             return true;
@@ -630,18 +633,18 @@ impl OpenExchange {
         fits
     }
 
-    /// Whether its request asks for a cache that keeps what is written for longer than five minutes.
+    /// Whether the request asks for a cache that keeps entries for more than five minutes.
     pub(crate) fn has_long_cache(&self) -> bool {
         self.account.has_long_cache()
     }
 
-    /// Whether its request offers tools that a provider runs itself.
+    /// Whether the request offers tools that a provider runs itself.
     pub(crate) fn offers_tools(&self) -> bool {
         self.account.offers_tools()
     }
 
-    /// Gives back what is held of the tenant's limits. Returns the tokens charged, `None` when the reservation stands
-    /// because nobody knows what was used, and the cost in nanodollars, where it is known.
+    /// Releases the tenant's reservation. Returns the tokens charged, `None` if the reservation is charged because
+    /// the usage is unknown, and the cost in nanodollars, if known.
     fn settle(&mut self, usage: Option<Usage>, now: u64) -> (Option<u64>, Option<u64>) {
         let charge = self.account.charge(&LastAttempt {
             usage,
@@ -675,7 +678,7 @@ impl OpenExchange {
         (used.filter(|_| counted), cost)
     }
 
-    /// Waits until record `seq` is written and notes how long that took.
+    /// Waits until record `seq` is written, and measures the wait as `stage`; returns `false` if the ledger stopped.
     pub async fn wait_until_written(&mut self, seq: Option<u64>, stage: Stage) -> bool {
         let written = self
             .gateway
@@ -688,7 +691,7 @@ impl OpenExchange {
         written
     }
 
-    /// The last byte has been handed to the kernel.
+    /// Marks the last byte as handed to the kernel.
     pub fn mark_sent(mut self: Box<Self>) {
         self.span.lap_now(Stage::ClientWrite);
     }

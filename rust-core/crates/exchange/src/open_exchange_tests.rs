@@ -33,14 +33,14 @@ use crate::receipts::ReceiptService;
 const LEDGER: &str = "ledger.example/demo";
 const BODY: &[u8] = br#"{"model":"large","messages":[]}"#;
 const KEY: CredentialId = CredentialId::ApiKey([1; 4]);
-/// All that the tenant may use in a minute.
+/// The tenant's limit of tokens per minute.
 const TOKENS: u64 = 100;
 
-/// What the data-plane thread has, with one tenant that may have one request at a time.
+/// The state of the data-plane thread, with one tenant that may have one request at a time.
 struct Bench {
     gateway: Rc<Gateway>,
     catalog: Rc<Catalog>,
-    /// Where the log is.
+    /// Path of the log.
     log: std::path::PathBuf,
     incarnation: Ulid,
     _volume: TempDir,
@@ -50,7 +50,7 @@ fn bench() -> Bench {
     bench_with(None)
 }
 
-/// As [`bench`], with a folder of shred keys.
+/// Like [`bench`], with a folder of shred keys.
 fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
     let volume = TempDir::new().unwrap();
     let key = SigningKey::generate(LEDGER, [7; 32]).unwrap();
@@ -114,7 +114,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
 }
 
 impl Bench {
-    /// Everything that the tenant may have.
+    /// Returns a grant of the tenant's whole limit.
     fn granted(&self) -> PendingGrant<'_> {
         let mut limiter = self.gateway.limits.limiter.borrow_mut();
         let tenant = limiter.find("acme").unwrap();
@@ -127,7 +127,7 @@ impl Bench {
         self.open_as("acme")
     }
 
-    /// The same under another name.
+    /// Like [`Bench::open`], under another tenant's name.
     fn open_as(&self, name: &str) -> Result<Box<OpenExchange>, LedgerUnavailable> {
         let granted = self.granted();
         let call = ParsedRequest::read(
@@ -179,7 +179,7 @@ impl Bench {
         assert!(open.is_empty());
     }
 
-    /// Ends the log and reads all that is in it.
+    /// Seals the log and reads all of its records.
     fn records(&self) -> Vec<Value> {
         self.gateway.observers.recorder.seal("test").unwrap();
         let mut log = LogReader::open(&FileStorage, &self.log, self.incarnation).unwrap();
@@ -286,7 +286,7 @@ fn a_panic_while_an_exchange_is_open_completes_its_record_and_gives_back_what_wa
     assert_eq!(records[2]["charged"], 0);
 }
 
-/// A folder with a shred key of the tenant, and the key.
+/// Returns a folder with a shred key of the tenant, and the key.
 fn shred_keys() -> (TempDir, ShredKey) {
     let folder = TempDir::new().unwrap();
     std::fs::write(

@@ -1,4 +1,4 @@
-//! Exchanges that end with an answer of the gateway's own.
+//! Exchanges that end with a response of the gateway itself.
 
 use proofgate_base::answer::ErrorResponse;
 use proofgate_base::client::AfterExchange;
@@ -8,7 +8,7 @@ use proofgate_stages::Stage;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Reply, send_error};
 
-/// Ends an exchange with an answer of our own, which leaves only after its completion is written.
+/// Ends an exchange with a response of the gateway itself, which is sent only after the completion is written.
 pub(crate) async fn finish_with_response(
     reply: &mut Reply<'_>,
     mut open: Box<OpenExchange>,

@@ -1,4 +1,4 @@
-//! Requests of a conversation that has changed its provider, without what only another one reads.
+//! Requests of a conversation that changed its provider: removes content that only another provider can read.
 
 use memchr::memmem;
 use proofgate_base::memory::{Buffer, MemoryExhausted};
@@ -13,11 +13,12 @@ use crate::denied_betas;
 use crate::incoming_call::IncomingCall;
 use crate::rewritten::{RewrittenBody, StrippedRequest};
 
-/// What [`ParsedRequest::stored_reference`] is of a reference to an item.
+/// The value of [`ParsedRequest::stored_reference`] for a reference to an item.
 const ITEM_REFERENCE: &str = "item_reference";
 
-/// What is said to `target`, which calls the model `model`, in the place of `body`; `None` where nothing is left out: another
-/// provider's thoughts, and fields of betas that it does not take. What is, stands in header lines, in `extra`.
+/// Returns the body for `target`, which calls the model `model`, without another provider's reasoning and without
+/// fields of betas that it does not accept; `None` if nothing is removed. Header lines, appended to `extra`, name
+/// what was removed.
 pub(crate) fn strip_for_target(
     incoming: &IncomingCall<'_>,
     target: &Target,
@@ -57,7 +58,7 @@ fn strip_thoughts(
         _ => strip_unsigned_thinking(body, model, out),
     })?;
     let Some(names) = names else { return Ok(None) };
-    // Names of fields are tokens.
+    // Field names are tokens.
     let _ = encode::write_header(extra, "x-proofgate-dropped-fields", names.join(", ").as_bytes());
     let read = ParsedRequest::parse(dialect, &written).map(|call| call.model_value());
     Ok(Some(StrippedRequest {
@@ -69,7 +70,8 @@ fn strip_thoughts(
     }))
 }
 
-/// What a request names of what a provider keeps, besides thoughts that no provider was ever given to keep.
+/// Returns a reference of the request to content that a provider stores, except reasoning that was never given to a
+/// provider to store.
 pub(crate) fn other_stored_items(
     incoming: &IncomingCall<'_>,
     call: &ParsedRequest<'_>,
@@ -88,7 +90,7 @@ pub(crate) fn other_stored_items(
     }
 }
 
-/// Whether a body has any mark of what is left out, which few have.
+/// Whether a body contains any marker of removable content, which few have.
 fn has_marker(body: &[u8]) -> bool {
     GATEWAY_MARKERS
         .iter()

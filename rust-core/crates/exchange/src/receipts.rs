@@ -1,9 +1,9 @@
-//! Receipts: with its own key a tenant gets the signed proofs of its own exchanges.
+//! Receipts: a tenant gets the signed proofs of its own exchanges with its own key.
 //!
-//! They are read from the volume, which may be slow and may be large. So that happens on threads of their own, behind a
-//! queue that refuses when it is full, and the data-plane thread only waits for an answer. Tenants take turns, and one that
-//! asks for much keeps one of the threads at most. What no checkpoint covers yet is asked for again after a pause, in which
-//! nobody is kept.
+//! They are read from the volume, which may be slow and large. Dedicated threads therefore read them, behind a queue
+//! that rejects requests when it is full, and the data-plane thread only waits for the response. Tenants take turns,
+//! and each can occupy at most one of the threads. An exchange that no checkpoint covers yet is queued again after a
+//! pause, which blocks no thread.
 
 mod bundle;
 mod desk;
@@ -25,17 +25,18 @@ use crate::gateway::Gateway;
 use crate::open_exchange::PendingGrant;
 
 impl ReceiptService {
-    /// One for the ledger in `directory`, all shards of it.
+    /// Creates the service for all shards of the ledger in `directory`.
     pub fn for_ledger(directory: &Path, key: VerifyingKey) -> Self {
         let directory = directory.to_owned();
         Self::start(move |question| bundle::look_up(&directory, &key, question))
     }
 }
 
-/// Answers a request for a receipt. It counts as a request, and as nothing else; `extra` gets what is left of the limits.
+/// Answers a receipt request. It counts as a request and as nothing else; the remaining limits are written to
+/// `extra`.
 ///
 /// # Errors
-/// What the client is told instead.
+/// The rejection for the client.
 pub async fn respond(
     gateway: &Gateway,
     catalog: &Catalog,
@@ -66,7 +67,7 @@ pub async fn respond(
         gateway.observers.metrics.record_limit_refusal();
         Rejection::from(exceeded)
     })?;
-    // However it ends, it has been a request.
+    // Counts as a request, whatever its outcome.
     let _granted = PendingGrant::new(gateway, &tenant.name, grant);
     let question = ReceiptQuery {
         id: asked.id.clone(),

@@ -1,4 +1,5 @@
-//! Carries an upstream's answer to the client as it arrives, and holds back its end until it is recorded.
+//! Relays an upstream's response to the client as it arrives, and holds back its end until the completion is
+//! recorded.
 
 mod frames;
 mod inspection;
@@ -34,24 +35,24 @@ use crate::open_exchange::OpenExchange;
 use crate::own_answer::finish_with_response;
 use crate::reply::{ConnectionBuffers, Reply};
 
-/// Everything that one answer's way needs.
+/// The state that relaying one response needs.
 pub(crate) struct Relay<'r, 'c> {
     pub gateway: &'r Rc<Gateway>,
     pub reply: &'r mut Reply<'c>,
     /// How long an upstream may be silent.
     pub(crate) silence_timeout: Duration,
-    /// When its answer must be over.
+    /// Deadline of the complete response.
     pub response_deadline: Option<Instant>,
-    /// Answers that the request asks for.
+    /// Choices that the request asks for.
     pub choices: u64,
     /// Whether the gateway asked for usage and the client did not.
     pub(crate) withholds_usage: bool,
-    /// The way back, where the provider does not speak what the client does.
+    /// Translates the response, if the provider's dialect is not the client's.
     pub translation: Option<Box<ResponseTranslator>>,
 }
 
 impl Relay<'_, '_> {
-    /// Relays one answer to its end, whatever that is, and records it.
+    /// Relays one response to its end, successful or not, and records it.
     pub async fn run(
         self,
         mut open: Box<OpenExchange>,
@@ -101,7 +102,7 @@ impl Relay<'_, '_> {
         let mut progress = Progress::new(spoken, choices, keeps_usage, translation, frames);
         if answer_head.is_recording() {
             answer_head.inspection = InspectionLevel::None;
-            // Also a file that says it is a stream of them.
+            // Also a file that claims to be an event stream.
             answer_head.is_event_stream = false;
             answer_head.set_body_kind(BodyKind::Other, head);
             progress.is_kind_known = true;
@@ -134,7 +135,7 @@ impl Relay<'_, '_> {
             passage.finish()
         });
         let ended = match ended {
-            // What the upstream says of its failure may be held behind what came before.
+            // The upstream's report of its failure may be held back together with earlier events.
             Ok(()) | Err(AbortReason::Upstream(Failure::Reported)) => {
                 let head = &mut reply.buffers.head;
                 let inspected = finish_inspection(gateway, head, &answer_head, &mut open, &mut workspace);
@@ -194,16 +195,16 @@ impl Relay<'_, '_> {
             ))
             .await;
         }
-        // Nothing of it has left: the client gets a whole answer that says why.
+        // Nothing was sent yet: the client gets a complete error response.
         let usage = workspace.usage();
         gateway.buffers.workspaces.release(workspace);
         Box::pin(finish_with_response(reply, open, outcome, answer, usage)).await
     }
 }
 
-/// Relays the body up to what must be held back; says whether the upstream's connection can serve again.
+/// Relays the body, except what must be held back; returns whether the upstream connection can be reused.
 ///
-/// An answer is whole with its end marker: what its upstream does then costs the connection alone.
+/// A response is complete with its end marker: a later failure of the upstream only costs the connection.
 async fn relay_body(
     source: &mut Source<'_>,
     reply: &mut Reply<'_>,
@@ -216,7 +217,7 @@ async fn relay_body(
     let gateway = source.gateway;
     let mut decoder = BodyDecoder::for_response(answer_head.framing);
     let mut used = begin;
-    // Until when the end of the transfer is waited for, once nothing else is.
+    // How long to wait for the end of the transfer, once only that is missing.
     let mut end_by = None;
     loop {
         let done = loop {
@@ -272,7 +273,7 @@ async fn relay_body(
             gateway.buffers.pool.release(buffer);
         }
         let has_left = answer_head.chunked && answer_head.is_event_stream && reply.buffers.head.is_empty();
-        // No frame says nothing to all clients of Amazon's.
+        // No Amazon frame is ignored by all of Amazon's clients.
         let beats = has_left && !answer_head.writes_amazon_frames && !progress.has_open_event(answer_head);
         let interval = open.catalog.settings.timeouts.heartbeat.filter(|_| beats);
         let mut waited = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! The client's side of one exchange: what an answer needs, and answers of our own.
+//! The client side of one exchange: the state that a response needs, and responses of the gateway itself.
 
 use proofgate_base::answer::{ErrorResponse, ResponseOptions};
 use proofgate_base::client::{AfterExchange, Client};
@@ -7,17 +7,17 @@ use proofgate_base::lifecycle::Lifecycle;
 use proofgate_base::spare::BufferPool;
 use proofgate_providers::{Dialect, Family, FrameWriter};
 
-/// Buffers of a connection while it answers.
+/// Buffers of a connection during a response.
 #[derive(Default)]
 pub struct ConnectionBuffers {
-    /// The head of an answer under construction, and what leaves behind it.
+    /// The head of a response under construction, and the bytes that are sent after it.
     pub head: Vec<u8>,
-    /// What was read from upstream and is not decoded yet. While it is empty its memory serves other connections.
+    /// Bytes read from upstream that are not decoded yet. While it is empty, its memory serves other connections.
     pub upstream: Vec<u8>,
 }
 
 impl ConnectionBuffers {
-    /// Gives the memory to others: the connection waits for its next request.
+    /// Releases the memory to others while the connection waits for its next request.
     pub fn release(&mut self, spare: &BufferPool) {
         for buffer in [&mut self.head, &mut self.upstream] {
             buffer.clear();
@@ -26,24 +26,24 @@ impl ConnectionBuffers {
     }
 }
 
-/// The client's side of an exchange, for its answer.
+/// The client side of an exchange, for its response.
 pub struct Reply<'c> {
     pub client: &'c mut Client,
     pub buffers: &'c mut ConnectionBuffers,
-    /// Header lines that the answer gets besides its own.
+    /// Additional header lines of the response.
     pub extra: &'c mut Vec<u8>,
     pub lifecycle: &'c mut Lifecycle,
     pub deadline: &'c mut Deadline,
-    /// Whether the connection ends with the answer.
+    /// Whether the connection closes after the response.
     pub close: bool,
-    /// What the client speaks.
+    /// The client's dialect.
     pub dialect: Dialect,
-    /// What writes events as Amazon's frames, for a client that speaks to Bedrock's InvokeModel.
+    /// Encodes events as Amazon's frames, for a client of Bedrock's InvokeModel.
     pub frame_writer: Option<Box<FrameWriter>>,
 }
 
 impl Reply<'_> {
-    /// In whose shape an error is said.
+    /// Returns the API family whose error format applies.
     pub fn family(&self) -> Family {
         match self.frame_writer {
             Some(_) => Family::Amazon,
@@ -52,7 +52,7 @@ impl Reply<'_> {
     }
 }
 
-/// Sends an answer of our own.
+/// Sends a response of the gateway itself.
 pub(crate) async fn send_error(reply: &mut Reply<'_>, answer: &ErrorResponse<'_>, id: &str) -> AfterExchange {
     reply.buffers.head.clear();
     let options = ResponseOptions {

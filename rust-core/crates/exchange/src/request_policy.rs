@@ -1,4 +1,4 @@
-//! What the policy says of a request, before a byte of it goes anywhere.
+//! Judges a request by the rules before any byte of it is sent.
 
 use std::time::Duration;
 
@@ -18,15 +18,16 @@ use crate::incoming_call::IncomingCall;
 use crate::judged::{DeniedRequest, JudgedRequest, policy_note};
 use crate::rewritten::RewrittenBody;
 
-/// How much of the processor's time a scan takes before everybody else is served: a text of ten megabytes takes several
-/// hundred slices, and no other stream waits for more than one.
+/// CPU time of a scan before other tasks run. A text of ten megabytes takes several hundred slices, and no other
+/// stream waits for more than one.
 pub(crate) const TIME_SLICE: Duration = Duration::from_micros(500);
 
 /// No ordinary request has so many placeholders.
 const MIN_PLACEHOLDER_OFFSET: u32 = 100_000;
 
-/// Judges a request by the rules of its tenant's plan; what has to be redacted is, in a copy of the body. `room` is what is taken of the
-/// memory for `text`, and grows by what is noted of a long one. `goes_on`: whether it goes on with what the provider keeps.
+/// Judges a request by the rules of its tenant's plan; redactions are made in a copy of the body. `room` is the
+/// memory reserved for `text`, and grows with the findings in a long one. `goes_on`: whether the request continues
+/// from content that the provider stores.
 pub async fn judge<'c>(
     gateway: &Gateway,
     catalog: &'c Catalog,
@@ -42,14 +43,14 @@ pub async fn judge<'c>(
     }
     let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
     if goes_on {
-        // Nobody remembers which numbers the kept part has.
+        // The placeholder numbers in the stored content are unknown.
         inspection = inspection.with_numbers_after(rand::random_range(MIN_PLACEHOLDER_OFFSET..1_000_000_000));
     }
     let about = (tenant, profile, text);
     let first = judge_slice(gateway, catalog, &mut inspection, about);
     let scanned = match first {
         Ok(Some(verdict)) => Ok(verdict),
-        // Boxed: only long texts need the room.
+        // Boxed: only long texts need the memory.
         Ok(None) => Box::pin(judge_rest(gateway, catalog, inspection, about, room)).await,
         Err(fault) => Err(JudgementError::Fault(fault)),
     };
@@ -124,8 +125,8 @@ pub async fn judge<'c>(
     }
 }
 
-/// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not changed: what has to be redacted
-/// in it is denied, unless only its pack says so and flags it here.
+/// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not changed: one that
+/// would need redaction is denied, unless only its pack demands that and flags it here.
 pub(crate) async fn judge_form<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
@@ -140,7 +141,7 @@ pub(crate) async fn judge_form<'c>(
     judged
 }
 
-/// The same, where `reading` has the text, and `room` is what is taken of the memory for it.
+/// Like [`judge_form`], with the text in `reading` and its memory reserved in `room`.
 pub(crate) async fn judge_form_text<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
@@ -237,10 +238,10 @@ async fn judge_rest(
     }
 }
 
-/// Whose request is judged, by what, and its text.
+/// The tenant, the profile and the text of a request that is judged.
 type JudgementInput<'a> = (&'a str, &'a Profile, &'a BodyText);
 
-/// Judges a text for a slice of time. What the tenant has sent before is not scanned again.
+/// Judges a text for one time slice. Messages that the tenant has sent before are not scanned again.
 fn judge_slice(
     gateway: &Gateway,
     catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Bodies that take the place of what a client sent.
+//! Bodies that replace the client's body.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use proofgate_base::memory::Buffer;
 /// A body after redaction.
 pub struct RewrittenBody {
     pub body: Buffer,
-    /// Where the model's name stands in it.
+    /// Range of the model's name in it.
     pub model_range: Range<usize>,
 }
 
-/// A request for one provider.
+/// A request that was stripped for one provider.
 pub(crate) struct StrippedRequest {
     pub(crate) rewritten: RewrittenBody,
-    /// The names of what was left out.
+    /// Names of the dropped fields.
     pub dropped_fields: Vec<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! Sends an admitted request to one of its model's providers, as far as the head of an answer that is taken.
+//! Sends an admitted request to one of its model's providers, up to the head of an accepted response.
 
 mod heard;
 mod missing_path;
@@ -38,28 +38,28 @@ use self::missing_path::is_missing_path;
 use self::passing::{StreamedUpload, UploadError};
 pub use self::set_aside::DeferredResponse;
 
-/// How long the body is waited for that gives the reason of a refusal.
+/// How long to wait for the body that gives the reason for a refusal.
 const REASON_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long an answer that might be a failure waits for its first event, where no heartbeat says so.
+/// How long to wait for the first event of a response that may be a failure, if no heartbeat interval is configured.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// An admitted request, as it is sent to one provider or several.
+/// An admitted request that is sent to one or more providers.
 pub struct UpstreamSender<'s, 'c> {
     pub(crate) incoming: &'s IncomingCall<'c>,
     pub call: ParsedRequest<'c>,
     pub model: &'c Model,
     pub(crate) rewritten: Option<RewrittenBody>,
-    /// When the answer must be over.
+    /// Deadline of the complete response.
     pub response_deadline: Option<Instant>,
-    /// Whether bytes of a body that was still coming have been taken, so that it cannot be sent once more.
+    /// Whether a part of the streamed body was consumed, so that the request cannot be sent again.
     pub(crate) has_sent_rest: Cell<bool>,
-    /// An answer that the request went on from, while no other provider was sent it.
+    /// A response that was put aside to try another provider, until another one is sent the request.
     pub deferred: Cell<Option<Box<DeferredResponse>>>,
 }
 
 impl UpstreamSender<'_, '_> {
-    /// What the rules made of the body.
+    /// Returns the body after the rules.
     pub fn body(&self) -> &[u8] {
         match &self.rewritten {
             Some(rewritten) => &rewritten.body,
@@ -67,18 +67,18 @@ impl UpstreamSender<'_, '_> {
         }
     }
 
-    /// Whether a request at the target in a place, the first, could go to another one.
+    /// Whether a request at target `place`, the first, can fall back to another one.
     pub(crate) fn can_fall_back(&self, place: usize) -> bool {
         let (dialect, tried) = (self.incoming.dialect, TargetSet::only(place));
-        // Policies may have been asked since the body came. Most models have one target, and need no clock.
+        // Policies may have taken time since the body arrived. Most models have one target, and need no clock.
         self.model.targets.len() > 1
             && self
                 .model
                 .has_next_target(dialect, tried, std::time::Instant::now())
     }
 
-    /// Sends the request to a target and waits for the head of its answer, of which the client's stands in the reply's head buffer then.
-    /// `can_fall_back`: whether the request goes elsewhere if the provider does not want it.
+    /// Sends the request to a target and waits for the head of its response; the client's head for it is then in the
+    /// reply's head buffer. `may_turn`: whether the request can fall back to another target.
     pub async fn send(
         &self,
         reply: &mut Reply<'_>,
@@ -170,7 +170,7 @@ impl UpstreamSender<'_, '_> {
             incoming_length: rest,
         };
         let scrutiny = match (&open.masks, &open.guard) {
-            // It is held to its end, as for rules.
+            // Inspected to its end, as for rules.
             (Some(_), _) => InspectionLevel::Enforce,
             (None, Some(guard)) if guard.denies() => InspectionLevel::Enforce,
             (None, Some(_)) => InspectionLevel::Observe,
@@ -203,7 +203,7 @@ impl UpstreamSender<'_, '_> {
             incoming: &gateway.buffers.incoming,
         };
         let limits = catalog.settings.limits;
-        // Whether bytes of a body that was still coming have been taken, and not all.
+        // Whether a streamed body was consumed in part.
         let mut is_cut = false;
         let attempted = if let Some(mut upload) = upload.take() {
             let passing = StreamedUpload {
@@ -223,7 +223,7 @@ impl UpstreamSender<'_, '_> {
             let attempted = Box::pin(passing.attempt(request, answer, accept)).await;
             if !upload.is_sent() {
                 is_cut = self.has_sent_rest.get();
-                // Behind what is not read nothing can follow.
+                // Nothing can follow an unread body.
                 reply.close = true;
                 self.incoming.upload.set(Some(upload));
             }
@@ -249,9 +249,9 @@ impl UpstreamSender<'_, '_> {
         };
         let failed = |failure: Failure, open: &mut OpenExchange| {
             let verdict = match failure {
-                // It had what the client left of the time.
+                // The client used up part of the time.
                 Failure::TimedOut(Timeout::Exchange) if self.has_sent_rest.get() => Verdict::Inconclusive,
-                // It may not have wanted to wait for the client any longer.
+                // The upstream may not have waited any longer for the client.
                 Failure::Unreachable if is_cut => Verdict::Inconclusive,
                 _ => failure.verdict(open.attempt_progress.send_outcome()),
             };
@@ -284,9 +284,9 @@ impl UpstreamSender<'_, '_> {
                 begun.head.framing,
                 begun.head.is_amazon_framed && spoken.family() == Family::Amazon,
             );
-            // Boxed: only requests that can go elsewhere need the room.
+            // Boxed: only requests that can fall back need the memory.
             let early = Box::pin(read_early_failure(&mut begun, shape, spoken, lent, answer));
-            // For longer no client is left without the head of its answer.
+            // The client must not wait longer for the head of its response.
             let patience = catalog.settings.timeouts.heartbeat.unwrap_or(FIRST_EVENT_TIMEOUT);
             let patience = patience.min(upstream.idle_timeout);
             let early = tokio::select! {
@@ -321,7 +321,7 @@ impl UpstreamSender<'_, '_> {
         if let Some(attending) = &mut open.in_flight {
             match is_down && status != 500 {
                 _ if is_refused => {}
-                // It is the client whom it has waited for.
+                // The upstream waited for the client.
                 true if status == 408 && is_cut => {
                     attending.record_verdict(Verdict::Inconclusive, name, self.incoming.head_received_at);
                 }
@@ -343,7 +343,7 @@ impl UpstreamSender<'_, '_> {
             };
             let framing = begun.head.framing;
             let read = Box::pin(read_full_body(&mut begun, framing, lent, answer));
-            // What does not come to its end, whoever relays it meets again.
+            // If the body is incomplete, the relay meets the same failure.
             let body = tokio::select! {
                 biased;
                 body = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, read) => body.ok().flatten(),
@@ -352,7 +352,7 @@ impl UpstreamSender<'_, '_> {
             };
             let body = body.unwrap_or_default();
             let failure = if is_refused || (may_be_the_key && is_key_rejection(&body)) {
-                // It speaks of the gateway's key, and may quote it.
+                // The body is about the gateway's key, and may quote it.
                 let kind = begun.head.error_kind.as_deref();
                 upstream.report_refusal(&gateway.observers.metrics, name, status, kind, &body);
                 Some(Failure::Unauthorized)
@@ -382,12 +382,12 @@ impl UpstreamSender<'_, '_> {
         UpstreamOutcome::Started { begun, keeps_usage }
     }
 
-    /// Keeps an answer while it is not known whether another provider takes the request.
+    /// Keeps a response while another provider may still take the request.
     fn defer(&self, answer: DeferredResponse) {
         self.deferred.set(Some(Box::new(answer)));
     }
 
-    /// What a failure with which an answer begins says against relaying it.
+    /// Returns the reason not to relay a response that starts with a failure.
     fn early_failure(&self, early: &EarlyFailure) -> Option<Failure> {
         let status = early.status;
         let reason = match early.is_too_long {
@@ -405,12 +405,12 @@ impl UpstreamSender<'_, '_> {
         })
     }
 
-    /// What the head of an answer says against relaying it.
+    /// Returns the reason not to relay a response, given its head.
     fn head_failure(&self, head: &ResponseHead<'_>, may_turn: bool) -> Option<Failure> {
         if head.status < 400 {
             return None;
         }
-        // What speaks of the gateway's key is read first.
+        // A response about the gateway's key is read first.
         let reason = Reason::of_status(head.status).filter(|reason| *reason != Reason::Unauthorized);
         let reason = reason.filter(|reason| may_turn && self.model.fallback_reasons.has(*reason))?;
         Some(Failure::Declined {
@@ -421,7 +421,7 @@ impl UpstreamSender<'_, '_> {
     }
 }
 
-/// How long a provider wants to be left alone, in seconds (RFC 9110 section 10.2.3), where it says that as a number.
+/// Parses `Retry-After` in seconds (RFC 9110 section 10.2.3); `None` if it is not a number.
 fn retry_after(head: &ResponseHead<'_>) -> Option<u32> {
     let value = std::str::from_utf8(head.headers.get("retry-after")?).ok()?;
     value.trim().parse().ok()

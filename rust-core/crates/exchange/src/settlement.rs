@@ -1,4 +1,5 @@
-//! What an exchange is charged: from what was reserved, what its answer tells, and what attempts before may have cost.
+//! The charge of an exchange: computed from its reservation, the reported usage, and what earlier attempts may have
+//! cost.
 
 use std::sync::Arc;
 
@@ -7,56 +8,56 @@ use proofgate_limits::ActualUsage;
 use proofgate_prices::Price;
 use proofgate_upstream::pricing::{Offer, PricedFeatures, TokenBounds};
 
-/// So many events of an answer may bring no token: they begin and end it and its parts.
+/// Events of a response that may contain no token: they start and end it and its parts.
 const NON_TOKEN_EVENTS: u64 = 16;
 
-/// What the account of an exchange knows from its admission on.
+/// What is known at admission.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeReservation {
-    /// Tokens; `None` when its tenant has no limits.
+    /// Reserved tokens; `None` if the tenant has no limits.
     pub tokens: Option<u64>,
-    /// Nanodollars; `None` when no budget counts them.
+    /// Reserved nanodollars; `None` if no budget counts them.
     pub cost: Option<u64>,
-    /// Of the tokens, those of its answers.
+    /// The part of the tokens that is for responses.
     pub(crate) response_tokens: u64,
-    /// What bounds the tokens that it pays for.
+    /// Bounds of the tokens to be paid for.
     pub bounds: TokenBounds,
-    /// What its request asks for that has a price of its own.
+    /// Requested features that have their own price.
     pub priced_features: PricedFeatures,
 }
 
 /// The account of an exchange.
 pub(crate) struct Account {
     reserved: ExchangeReservation,
-    /// The price of the attempt under way, where it is known.
+    /// Price of the current attempt, if known.
     price: Option<Arc<Price>>,
-    /// Whether tools reach the provider of that attempt that it would run.
+    /// Whether the provider of that attempt receives tools that it would run itself.
     sends_tools: bool,
-    /// What attempts before may have used, about which nobody knows.
+    /// What earlier attempts of unknown usage may have used.
     unsettled: ActualUsage,
-    /// Whether one of them may have been answered and paid for.
+    /// Whether one of them may have been processed and charged.
     has_unsettled: bool,
 }
 
 /// How the last attempt of an exchange ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastAttempt {
-    /// What its answer tells.
+    /// The reported usage.
     pub usage: Option<Usage>,
-    /// Whether its provider has done nothing, as far as it has said nothing else.
+    /// Whether the provider did nothing, according to what it reported.
     pub(crate) is_unused: bool,
-    /// Events that its answer has had.
+    /// Number of events in the response.
     pub event_count: u64,
 }
 
 /// What an exchange is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
-    /// Tokens of the last attempt; `None` when nobody knows them.
+    /// Tokens of the last attempt; `None` if unknown.
     pub last_attempt_tokens: Option<u64>,
-    /// Tokens; `None` when the reservation stands because nobody knows what was used.
+    /// Tokens; `None` if the reservation is charged because the usage is unknown.
     pub tokens: Option<u64>,
-    /// Nanodollars, where that is known.
+    /// Nanodollars, if known.
     pub cost: Option<u64>,
 }
 
@@ -71,32 +72,33 @@ impl Account {
         }
     }
 
-    /// Nanodollars that one attempt may cost; `None` when no budget counts them.
+    /// Returns the nanodollars that one attempt may cost; `None` if no budget counts them.
     pub(crate) fn reserved_cost(&self) -> Option<u64> {
         self.reserved.cost
     }
 
-    /// What a cache is asked for: whether it is to keep what is written for longer than five minutes.
+    /// Whether the request asks for a cache that keeps entries for more than five minutes.
     pub(crate) fn has_long_cache(&self) -> bool {
         self.reserved.priced_features.has_extended_cache
     }
 
-    /// Whether its request has tools that a provider would run.
+    /// Whether the request has tools that a provider would run itself.
     pub(crate) fn requests_tools(&self) -> bool {
         self.reserved.priced_features.tools.is_some()
     }
 
-    /// Whether tools reach the provider of the attempt under way that it would run.
+    /// Whether the provider of the current attempt receives tools that it would run itself.
     pub(crate) fn offers_tools(&self) -> bool {
         self.sends_tools && self.requests_tools()
     }
 
-    /// Whether an attempt before may have been answered and paid for.
+    /// Whether an earlier attempt may have been processed and charged.
     pub(crate) fn has_unsettled(&self) -> bool {
         self.has_unsettled
     }
 
-    /// Another attempt begins, at a provider that offers this; `is_paid`: the one before may have been answered and paid for.
+    /// Starts another attempt at a provider with this `offer`; `is_paid` if the previous one may have been processed
+    /// and charged.
     pub fn start_attempt(&mut self, offer: Offer, is_paid: bool) {
         if is_paid {
             self.unsettled = self.unsettled_with_current();
@@ -105,7 +107,7 @@ impl Account {
         (self.price, self.sends_tools) = (offer.price, offer.receives_tools);
     }
 
-    /// What attempts before may have used, and this one as much as was set aside for it.
+    /// Returns what earlier attempts may have used, plus this one's reservation.
     fn unsettled_with_current(&self) -> ActualUsage {
         let ExchangeReservation { tokens, cost, .. } = self.reserved;
         ActualUsage {
@@ -114,14 +116,14 @@ impl Account {
         }
     }
 
-    /// Tokens that the answer has at least, by its events, where these are more than were set aside for it: a provider need
-    /// not obey the maximum that a request names.
+    /// Returns the minimum tokens of the response, by its events, if they exceed the reservation: a provider need not
+    /// obey the maximum of a request.
     fn observed_tokens(&self, events: u64) -> Option<u64> {
         let expected = self.reserved.response_tokens.saturating_add(NON_TOKEN_EVENTS);
         (events > expected).then_some(events)
     }
 
-    /// What was used at least where no usage is told, if that is more than the reservation.
+    /// Returns the minimum usage of a response without a usage report, if it exceeds the reservation.
     fn observed_usage(&self, events: u64) -> Option<ActualUsage> {
         let answer = self.observed_tokens(events)?;
         let bounds = &self.reserved.bounds;
@@ -138,12 +140,12 @@ impl Account {
         let cost = price.and_then(|price| asked.max_cost(price, bounds)).unwrap_or(0);
         Some(ActualUsage {
             tokens: prompt.saturating_add(answer),
-            // It may have been reserved at the price of a dearer provider.
+            // The reservation may have been made at the price of a more expensive provider.
             cost: cost.max(self.reserved.cost.unwrap_or(0)),
         })
     }
 
-    /// A usage with as many tokens of its answer as were set aside, where its provider has not counted it, or have been seen.
+    /// Returns a usage with the response tokens that were reserved or observed, if its provider has not counted them.
     fn max_usage(&self, usage: Usage, answer: u64, events: u64) -> Usage {
         let completion_tokens = match usage.partial {
             true => {
@@ -158,8 +160,8 @@ impl Account {
         }
     }
 
-    /// What a usage costs. Where its provider runs tools, what is told of an answer that goes on says nothing of the prompts
-    /// of its later rounds.
+    /// Returns the cost of a usage. If the provider runs tools, the partial usage of an unfinished response does not
+    /// include the prompts of its later rounds.
     fn cost(&self, price: &Price, usage: &Usage) -> u64 {
         let ExchangeReservation { bounds, cost, .. } = &self.reserved;
         let asked = self.reserved.priced_features.for_provider(self.sends_tools);
@@ -171,7 +173,7 @@ impl Account {
         }
     }
 
-    /// What the exchange is charged when its last attempt has ended.
+    /// Returns the charge of the exchange when its last attempt has ended.
     pub(crate) fn charge(&self, ended: &LastAttempt) -> Charge {
         let ExchangeReservation { bounds, .. } = &self.reserved;
         let has_money = self.reserved.cost.is_some();
@@ -199,7 +201,7 @@ impl Account {
                 Some(tokens.saturating_add(before.tokens)),
                 Some(cost.unwrap_or(0).saturating_add(before.cost)),
             ),
-            // Nobody knows what this one used either.
+            // The usage of this attempt is unknown as well.
             (None, _) => {
                 let all = self.unsettled_with_current();
                 (Some(all.tokens), Some(all.cost))

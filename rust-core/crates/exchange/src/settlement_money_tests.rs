@@ -1,8 +1,9 @@
-//! A budget of one dollar and a client that may choose every field: whatever it sends, and whatever a provider may answer
-//! to that, no more than the dollar is spent.
+//! A budget of one dollar and a client that may choose every field: whatever it sends, and whatever a provider may
+//! respond, no more than the dollar is spent.
 //!
-//! What is spent is summed by a pricing function of its own, written from the providers' pages and sharing nothing with the
-//! product: prices in ten-thousandths of a dollar for a million tokens, by tier, length of the prompt and kind of token.
+//! Spending is summed by a separate pricing function, which is written from the providers' pages and shares nothing
+//! with the product. Its prices are in ten-thousandths of a dollar per million tokens, by tier, prompt length and
+//! kind of token.
 
 mod client;
 mod served;
@@ -34,7 +35,7 @@ use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 const DOLLAR: u64 = 1_000_000_000;
 const NOW: u64 = 1_764_201_600_000_000;
 const KEY: CredentialId = CredentialId::ApiKey([7; 4]);
-/// Calls of hosted tools without a bound of their own.
+/// Maximum calls of hosted tools that set no maximum.
 const MOST_CALLS: u64 = 2;
 /// The hosted tools that the tenant's plan allows.
 const ALLOWED: [&str; 6] = [
@@ -45,18 +46,18 @@ const ALLOWED: [&str; 6] = [
     "googleSearch",
     "urlContext",
 ];
-/// What the manifest sets aside for an answer without a maximum: less than what models generate.
+/// Tokens that the manifest reserves for a response without a maximum: fewer than models generate.
 const MAX_OUTPUT_TOKENS: u64 = 4096;
 
-/// A request under way.
+/// A request in flight.
 struct Open {
     grant: Grant,
     account: Account,
     chosen: Chosen,
     fate: Fate,
-    /// What the provider is sent.
+    /// The body sent to the provider.
     sent: Value,
-    /// What attempts have cost so far.
+    /// Cost of the attempts so far.
     spent: u128,
 }
 
@@ -71,10 +72,10 @@ struct Bench {
     limiter: Limiter,
     tenant: TenantId,
     prices: BTreeMap<String, Arc<Price>>,
-    /// What has been spent at the providers.
+    /// Total spent at the providers.
     spent: u128,
     admitted: usize,
-    /// Of these, those whose provider may run a tool.
+    /// Admitted requests whose provider may run a tool.
     with_tools: usize,
 }
 
@@ -167,7 +168,7 @@ impl Bench {
         })
     }
 
-    /// One attempt that may have been answered, and another one if there is money for it.
+    /// Runs one attempt that may have been processed, and another one if there is money for it.
     fn turn(&mut self, open: &mut Open) -> bool {
         open.spent += Served::of(&open.chosen, &open.fate, &open.sent).cost(open.chosen.vendor);
         let again = open.account.reserved_cost().unwrap();
@@ -234,7 +235,7 @@ impl Bench {
     }
 
     fn assert_within_budget(&self, last: &Chosen) {
-        // A dollar is 10⁴ ten-thousandths, and prices are for 10⁶ tokens.
+        // A dollar is 10⁴ ten-thousandths, and prices are per 10⁶ tokens.
         assert!(
             self.spent <= 10_u128.pow(10),
             "{} of 10^10 spent after {last:?}",
@@ -243,7 +244,7 @@ impl Bench {
     }
 }
 
-/// 100 clients with 100 requests each, up to eight under way at a time.
+/// 100 clients with 100 requests each, with up to eight in flight at a time.
 #[test]
 fn a_budget_of_a_dollar_is_never_passed_whatever_a_client_chooses() {
     let clients = prop::collection::vec((chosen(), fate(), 0..8usize), 100);
@@ -259,7 +260,7 @@ fn a_budget_of_a_dollar_is_never_passed_whatever_a_client_chooses() {
     assert!(with_tools.get() > 100, "only {} with tools", with_tools.get());
 }
 
-/// What comes of one client's requests.
+/// Runs one client's requests.
 fn spend(requests: Vec<(Chosen, Fate, usize)>) -> Bench {
     let mut bench = Bench::new();
     let mut under_way: Vec<Open> = Vec::new();

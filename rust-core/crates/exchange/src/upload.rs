@@ -1,4 +1,4 @@
-//! A form on its way: what of it is held until it is admitted, and how the rest passes.
+//! A form in transit: what is buffered until its admission, and how the rest is forwarded.
 
 use proofgate_base::client::Client;
 use proofgate_base::lifecycle::{Lifecycle, Phase};
@@ -17,28 +17,28 @@ use crate::form::{Form, FormSummary};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The rest of a request body that is not held.
+/// The rest of a request body, which is not buffered.
 pub struct Upload {
     form: Form,
     decoder: BodyDecoder,
-    /// Whether the body has come to its end.
+    /// Whether the body has arrived completely.
     pub is_body_complete: bool,
-    /// What has come and has not left.
+    /// Bytes that have arrived and were not sent.
     pub pending: Buffer,
-    /// How many bytes have left, or were held when it was admitted.
+    /// Bytes that were sent, or were buffered at admission.
     sent: u64,
     reservation: MemoryReservation,
-    /// How long its client may send nothing, once it is admitted.
+    /// How long the client may be idle after the admission.
     idle_timeout: Duration,
 }
 
-/// A form, as far as it is held.
+/// The buffered part of a form.
 pub struct BufferedForm {
     pub body: Buffer,
     pub summary: FormSummary,
-    /// The `Content-Type` by which it goes on.
+    /// The `Content-Type` under which it is forwarded.
     pub(crate) content_type: Vec<u8>,
-    /// What is said of the rest of it; `None` when it is whole.
+    /// The state of the rest; `None` if the form is complete.
     pub pending_body: Option<PendingBody>,
 }
 
@@ -68,9 +68,10 @@ impl Upload {
         }
     }
 
-    /// Reads the form until it can be admitted: a short one to its end, of a long one as far as a file behind its model.
+    /// Buffers the form until it can be admitted: a short one to its end, a long one up to a file that follows its
+    /// model.
     ///
-    /// What no limit of a tenant counts yet has, as a body that is no form, one deadline for all of it.
+    /// Until the tenant's limits count the request, one deadline applies to all of it, as for any other body.
     pub async fn buffer_form(
         &mut self,
         client: &mut Client,
@@ -90,7 +91,7 @@ impl Upload {
             if held > SLICE_BYTES && self.form.can_be_admitted() {
                 break;
             }
-            // Its fields have a bound of their own.
+            // Form fields have their own limit.
             if held as u64 > terms.limits.body_bytes && !self.form.has_model() {
                 return Err(Rejection::MODEL_AFTER_FILE.into());
             }
@@ -117,7 +118,7 @@ impl Upload {
         let mut body = self.pending.take();
         self.sent = body.len() as u64;
         if !self.is_body_complete && self.form.releasable_bytes() < self.sent {
-            // A line that is not whole yet, and what follows.
+            // An incomplete line, and what follows it.
             self.sent = self.form.releasable_bytes();
             let length = usize::try_from(self.sent).unwrap_or(usize::MAX);
             self.pending.extend(body.get(length..).unwrap_or_default())?;
@@ -136,10 +137,10 @@ impl Upload {
         fill(client, Instant::now() + self.idle_timeout).await
     }
 
-    /// Reads what has come of the client; it is pending then.
+    /// Reads the bytes that have arrived from the client; they are then pending.
     ///
     /// # Errors
-    /// What is wrong with it: nothing more of it may leave.
+    /// The form is invalid; nothing more of it may be sent.
     pub fn read_input(&mut self, client: &mut Client) -> Result<(), RequestReadError> {
         let mut used = 0;
         while !self.is_body_complete {
@@ -161,7 +162,7 @@ impl Upload {
         }
     }
 
-    /// The text that has to be judged before more may leave, if there is such.
+    /// Returns the text that must be judged before more can be sent, if there is any.
     pub(crate) fn uninspected_text(&self) -> Option<&str> {
         self.form.needs_inspection().then(|| self.form.text())
     }
@@ -170,12 +171,12 @@ impl Upload {
         self.form.mark_inspected();
     }
 
-    /// Lines of a batch's input that have to be judged before more may leave, if there are such.
+    /// Takes the lines of a batch's input that must be judged before more can be sent, if there are any.
     pub(crate) fn take_lines(&mut self) -> Option<BatchLines> {
         self.form.take_lines()
     }
 
-    /// How many of the pending bytes may leave.
+    /// Returns how many of the pending bytes can be sent.
     pub(crate) fn releasable_bytes(&self) -> usize {
         let most = self.form.releasable_bytes().saturating_sub(self.sent);
         usize::try_from(most)
@@ -183,13 +184,13 @@ impl Upload {
             .min(self.pending.len())
     }
 
-    /// So many of the pending bytes have left.
+    /// Marks `bytes` pending bytes as sent.
     pub(crate) fn mark_sent(&mut self, bytes: usize) {
         self.pending.consume(bytes);
         self.sent += bytes as u64;
     }
 
-    /// Whether all of it has left.
+    /// Whether all of it was sent.
     pub(crate) fn is_sent(&self) -> bool {
         self.is_body_complete && self.pending.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a tenant and its key have used of their limits, as `GET /v1/usage` answers.
+//! The tenant's and its key's use of their limits, for `GET /v1/usage`.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 use crate::admission::credential_id;
 use crate::gateway::Gateway;
 
-/// What is counted; what is not, is not there.
+/// The report; it omits what is not counted.
 #[derive(Serialize)]
 struct Usage<'u> {
     object: &'static str,
-    /// Unix seconds.
+    /// Time of the report, in unix seconds.
     at: u64,
     tenant: Tenant<'u>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -32,7 +32,7 @@ struct Tenant<'u> {
     parts: Amounts,
 }
 
-/// What the tenants of a namespace have used together that share the limits of a plan.
+/// The joint use of the tenants of a namespace that share a plan's limits.
 #[derive(Serialize)]
 struct Namespace<'u> {
     name: &'u str,
@@ -41,10 +41,10 @@ struct Namespace<'u> {
     parts: Amounts,
 }
 
-/// By the name of what is counted.
+/// Amounts by the name of what is counted.
 type Amounts = BTreeMap<&'static str, Amount>;
 
-/// What is used of one thing: a number, or dollars as a decimal number in a string.
+/// An amount: a number, or dollars as a decimal number in a string.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Amount {
@@ -55,17 +55,17 @@ enum Amount {
 #[derive(Serialize)]
 struct LimitStatus<A> {
     used: A,
-    /// Null without a limit.
+    /// Null if there is no limit.
     limit: Option<A>,
     remaining: Option<A>,
-    /// The unix second in which its day or month ends; null for what slides.
+    /// The unix second in which its day or month ends; null for a sliding window.
     resets_at: Option<u64>,
 }
 
-/// What the sender of a request has used at `now`, in unix microseconds.
+/// Reports the use of limits by the sender of a request at `now`, unix microseconds.
 ///
 /// # Errors
-/// [`Rejection`] when the tenant was removed since it was authenticated.
+/// [`Rejection`] if the tenant was removed since it was authenticated.
 pub fn build_report(gateway: &Gateway, identity: &Identity, now: u64) -> Result<Vec<u8>, Rejection> {
     let mut limiter = gateway.limits.limiter.borrow_mut();
     let name = &*identity.tenant.name;
@@ -94,7 +94,7 @@ pub fn build_report(gateway: &Gateway, identity: &Identity, now: u64) -> Result<
         }),
         models: of_models.collect(),
     };
-    // Strings and numbers always serialise.
+    // Strings and numbers always serialize.
     Ok(serde_json::to_vec(&usage).unwrap_or_default())
 }
 

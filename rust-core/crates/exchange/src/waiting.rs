@@ -1,7 +1,8 @@
-//! Requests that wait for what others of their tenant have reserved and may not use.
+//! Requests that wait until other requests of their tenant release reservations.
 //!
-//! Those of one tenant are tried in the order in which they came, and only so many wait: whoever comes then is told to come back.
-//! What fits at once waits for nobody, so that one key's long requests do not hold up those of another.
+//! The requests of a tenant are retried in order of arrival, and only a limited number waits; further ones are
+//! rejected. A request that fits at once waits for no other, so that one key's long requests do not block those of
+//! another.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -16,17 +17,17 @@ use tokio::time::Instant;
 
 use crate::reply::Reply;
 
-/// Requests of one tenant that wait at a time, at most.
+/// Maximum number of waiting requests per tenant.
 const MAX_WAITING: usize = 32;
 
-/// The queues of all tenants that have one.
+/// The queues of all tenants with waiting requests.
 pub struct TenantQueues {
     by_tenant: RefCell<HashMap<Arc<str>, VecDeque<Rc<Notify>>>>,
     waiting: Gauge,
 }
 
 impl TenantQueues {
-    /// No queue. `waiting`: shows how many requests wait.
+    /// Creates an empty set of queues; `waiting` shows the number of waiting requests.
     pub fn new(waiting: Gauge) -> Self {
         TenantQueues {
             by_tenant: RefCell::default(),
@@ -34,7 +35,7 @@ impl TenantQueues {
         }
     }
 
-    /// A place behind those of a tenant that wait already, for so long; `None` when there are as many as may be.
+    /// Takes a slot at the end of a tenant's queue, for at most `patience`; `None` if the queue is full.
     fn join(self: &Rc<Self>, tenant: &Arc<str>, patience: Duration) -> Option<QueueSlot> {
         let until = Instant::now().checked_add(patience)?;
         let mut queues = self.by_tenant.borrow_mut();
@@ -53,8 +54,8 @@ impl TenantQueues {
         })
     }
 
-    /// Something that a tenant had reserved is free again: the first that waits tries anew. `is_shared`: of what it shares
-    /// with others of its namespace, so that the first of each of those tries as well.
+    /// Wakes the first waiting request of a tenant that released a reservation. If `is_shared`, it also wakes the
+    /// first one of each tenant in the same namespace.
     pub fn notify_released(&self, tenant: &str, is_shared: bool) {
         let queues = self.by_tenant.borrow();
         if queues.is_empty() {
@@ -77,23 +78,23 @@ impl TenantQueues {
     }
 }
 
-/// The namespace of a tenant that has one.
+/// Returns the namespace of a tenant, if it has one.
 fn namespace_of(tenant: &str) -> Option<&str> {
     tenant.split_once('/').map(|(namespace, _)| namespace)
 }
 
-/// How one request waits.
+/// The wait of one request.
 pub struct LimitWait<'w> {
     queues: &'w Rc<TenantQueues>,
     tenant: &'w Arc<str>,
     max_wait: Duration,
     slot: Option<QueueSlot>,
-    /// Whether it waits no longer.
+    /// Whether it no longer waits.
     is_over: bool,
 }
 
 impl<'w> LimitWait<'w> {
-    /// A request that has not waited yet. `patience`: how long it may, in all.
+    /// Creates the wait of a request that has not waited yet; `patience` is its total limit.
     pub fn new(queues: &'w Rc<TenantQueues>, tenant: &'w Arc<str>, patience: Duration) -> Self {
         LimitWait {
             queues,
@@ -104,13 +105,13 @@ impl<'w> LimitWait<'w> {
         }
     }
 
-    /// Waits for room, after there was none for the request; says whether it is to be tried again. `fits_in`: when at the
-    /// latest there may be some.
+    /// Waits for capacity after a request did not fit; returns whether to try it again. `fits_in` is the longest time
+    /// until it may fit.
     pub async fn wait_for_capacity(&mut self, fits_in: Duration, reply: &mut Reply<'_>) -> bool {
         !self.is_over && Box::pin(self.wait(fits_in, reply)).await != WaitOutcome::Abandoned
     }
 
-    /// Having waited long enough it is tried once more, and not again.
+    /// After its maximum wait, a request is tried once more, and then no longer.
     async fn wait(&mut self, again: Duration, reply: &mut Reply<'_>) -> WaitOutcome {
         let turn = match self.slot.take() {
             Some(turn) => Some(turn),
@@ -126,18 +127,18 @@ impl<'w> LimitWait<'w> {
     }
 }
 
-/// Why a request waits no longer.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WaitOutcome {
-    /// It may fit now.
+    /// The request may fit now.
     MayFit,
-    /// As long as it may.
+    /// The maximum wait is over.
     TimedOut,
-    /// Nobody wants its answer any more.
+    /// The client disconnected, or the worker cancels its exchanges.
     Abandoned,
 }
 
-/// A place in the queue of a tenant; dropped, the next one moves up and tries.
+/// A slot in a tenant's queue. When it is dropped, the next one moves up and tries.
 struct QueueSlot {
     queues: Rc<TenantQueues>,
     tenant: Arc<str>,
@@ -146,7 +147,8 @@ struct QueueSlot {
 }
 
 impl QueueSlot {
-    /// Waits until it is this request's turn and something was settled, or `again` is over, as limits change with time as well.
+    /// Waits until this request is first and a reservation was released, or until `again` is over, because limits
+    /// also change with time.
     async fn wait(&self, again: Duration, reply: &mut Reply<'_>) -> WaitOutcome {
         tokio::select! {
             biased;

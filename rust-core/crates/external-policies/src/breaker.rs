@@ -1,25 +1,25 @@
-//! Keeps requests from waiting for a policy that has failed again and again.
+//! The circuit breaker of an external policy: it keeps requests from waiting for a policy that fails repeatedly.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Failures in a row that open it.
+/// Consecutive failures that open the breaker.
 pub const MAX_CONSECUTIVE_FAILURES: u32 = 5;
-/// How long it stays open; then one request tries.
+/// How long the breaker stays open; then one probe request is let through.
 pub const OPEN_DURATION: Duration = Duration::from_secs(10);
 
 /// The breaker of one policy. Only the data-plane thread changes it.
 pub struct Breaker {
     started_at: Instant,
     failures: AtomicU32,
-    /// Milliseconds from `began` to its end of the pause; zero while it is closed.
+    /// End of the open period, in milliseconds since `started_at`; zero while the breaker is closed.
     open_until_ms: AtomicU64,
     is_probing: AtomicBool,
 }
 
-/// The leave to ask the policy; dropped without a word of the outcome, the next request may try.
+/// Permission to call the policy. If it is dropped without a recorded outcome, the next request may probe.
 pub struct BreakerPermit<'b> {
     breaker: &'b Breaker,
     is_probe: bool,
@@ -35,12 +35,12 @@ impl Breaker {
         }
     }
 
-    /// Whether the policy is not asked now, but for the one request that tries.
+    /// Whether the breaker is open: calls are refused, except for one probe.
     pub fn is_open(&self) -> bool {
         self.open_until_ms.load(Relaxed) != 0
     }
 
-    /// The leave to ask; `None` while it is open, or another request tries.
+    /// Returns a permit to call the policy; `None` while the breaker is open or another request probes.
     pub fn try_acquire(&self) -> Option<BreakerPermit<'_>> {
         let until = self.open_until_ms.load(Relaxed);
         if until == 0 {
@@ -66,13 +66,13 @@ impl Breaker {
 }
 
 impl BreakerPermit<'_> {
-    /// The policy gave a verdict.
+    /// Records that the policy gave a verdict.
     pub(crate) fn record_success(self) {
         self.breaker.failures.store(0, Relaxed);
         self.breaker.open_until_ms.store(0, Relaxed);
     }
 
-    /// It did not.
+    /// Records that the policy gave no verdict.
     pub fn record_failure(self) {
         let failures = self.breaker.failures.load(Relaxed).saturating_add(1);
         self.breaker.failures.store(failures, Relaxed);

@@ -1,4 +1,4 @@
-//! What is counted of each policy outside of the data plane.
+//! The counters of each external policy.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use proofgate_base::single_writer::{Counter, Histogram};
 
 use super::verdict::{PolicyFailure, Verdict};
 
-/// Names of the verdicts, in the order of their counts.
+/// Names of the verdicts, in the order of [`Counters::verdicts`].
 pub(super) const VERDICTS: [&str; 4] = ["allow", "deny", "flag", "replace"];
 
-/// The counts of one policy; the data-plane thread alone adds to them.
+/// The counters of one policy; only the data-plane thread writes them.
 #[derive(Default)]
 pub struct Counters {
     pub(super) verdicts: [Counter; VERDICTS.len()],
@@ -18,7 +18,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts what became of a request, after so long a wait.
+    /// Counts the outcome of a request and how long the request waited.
     pub fn record_outcome(&self, outcome: &Result<Verdict, PolicyFailure>, waited: Duration) {
         self.wait_times
             .observe(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
@@ -35,7 +35,7 @@ impl Counters {
         self.verdicts[index].add(1);
     }
 
-    /// Counts a request that got no verdict.
+    /// Counts a request that got no verdict, and returns the failure.
     pub fn record_failure(&self, failure: PolicyFailure) -> PolicyFailure {
         self.failures[failure as usize].add(1);
         failure

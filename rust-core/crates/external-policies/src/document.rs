@@ -1,9 +1,9 @@
-//! The text of a request as a policy gets it: a copy, so that nobody waits for whoever reads it.
+//! The text of a request as an external policy receives it: a copy, so that the request never waits for its reader.
 
 use proofgate_policy::Scope;
 use proofgate_providers::{BodyText, StringKind};
 
-/// What Python's objects for one text take besides its characters, in bytes.
+/// Bytes that the Python objects for one text take besides its characters.
 const PYTHON_OBJECT_BYTES: usize = 200;
 
 /// The texts of one request, in the order of its body.
@@ -35,8 +35,8 @@ impl RequestTexts {
         }
     }
 
-    /// Bytes of memory that the copies of a body's text take at most: this one, and Python's, in which one character
-    /// outside of the first plane has all of its text take four bytes for each.
+    /// Upper bound of the memory, in bytes, that copies of a body's text take: this copy and Python's. In Python, one
+    /// character outside the Basic Multilingual Plane makes every character of its text take four bytes.
     pub fn max_copy_bytes(body: &BodyText) -> usize {
         let wide = if body.text().is_ascii() { 1 } else { 4 };
         let parts = body
@@ -46,7 +46,7 @@ impl RequestTexts {
         body.text().len().saturating_mul(1 + wide).saturating_add(parts)
     }
 
-    /// The texts, what each is, and whether the model takes it for instructions.
+    /// Returns each text with its kind, and whether it is instructions for the model.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = (&str, StringKind, bool)> {
         self.parts.iter().map(|part| {
             let text = self.text.get(part.start as usize..part.end as usize);
@@ -55,7 +55,7 @@ impl RequestTexts {
     }
 }
 
-/// Whether the model takes a text for instructions.
+/// Whether a text is instructions for the model.
 fn is_instructions(body: &BodyText, start: usize) -> bool {
     let passage = body.passage_at(start).and_then(|number| body.passage(number));
     passage.is_some_and(|passage| passage.scope == Scope::Instructions)

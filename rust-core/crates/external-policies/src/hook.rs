@@ -1,4 +1,4 @@
-//! One policy outside of the data plane, from the data plane's side.
+//! The data plane's side of an external policy.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,15 +16,15 @@ use super::counters::Counters;
 use super::queue::{PolicyItem, PolicyQueue, PolicyRequest};
 use super::verdict::{PolicyFailure, Verdict};
 
-/// Requests that may wait for one policy.
+/// Requests that can wait for one policy.
 pub const QUEUE_CAPACITY: usize = 1024;
 
-/// A policy as the configuration has it.
+/// The configuration of a policy.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HookConfig {
     pub name: String,
-    /// Changes with everything that its evaluator is made of.
+    /// Changes whenever anything that makes up its evaluator changes.
     pub revision: String,
     /// How long a request waits for its verdict.
     #[serde(rename = "deadlineMilliseconds")]
@@ -32,7 +32,7 @@ pub struct HookConfig {
     pub on_failure: OnFailure,
 }
 
-/// What becomes of a request whose policy gave no verdict.
+/// What happens to a request whose policy gave no verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum OnFailure {
     Deny,
@@ -45,7 +45,7 @@ pub struct Hook {
     pub breaker: Breaker,
     pub counters: Counters,
     sender: Sender<PolicyItem>,
-    /// Until an evaluator takes it. Requests wait in it meanwhile.
+    /// Present until an evaluator takes it; requests wait in the queue meanwhile.
     receiver: Mutex<Option<Receiver<PolicyItem>>>,
 }
 
@@ -61,12 +61,12 @@ impl Hook {
         }
     }
 
-    /// Requests that wait in its queue.
+    /// Returns the number of requests in its queue.
     pub fn waiting(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
     }
 
-    /// The verdict on a request, at the latest when its deadline is over.
+    /// Waits for the verdict on a request, at most until the policy's deadline.
     pub async fn evaluate(&self, request: PolicyRequest) -> Result<Verdict, PolicyFailure> {
         let begun = Instant::now();
         let Some(leave) = self.breaker.try_acquire() else {
@@ -98,7 +98,8 @@ impl Hook {
 pub struct Hooks(Vec<Arc<Hook>>);
 
 impl Hooks {
-    /// Puts those of `before` that are the same in the places of these, with whoever waits for them.
+    /// Replaces each policy by the one of `before` with the same configuration, together with the requests that wait
+    /// for it.
     pub fn reuse_from(&mut self, before: &Hooks) {
         for hook in &mut self.0 {
             if let Some(same) = before.0.iter().find(|other| other.config == hook.config) {
@@ -107,10 +108,10 @@ impl Hooks {
         }
     }
 
-    /// Those with these names, in their order.
+    /// Returns the policies with these names, in the given order.
     ///
     /// # Errors
-    /// [`Error::Config`] when there is none with a name.
+    /// [`Error::Config`] if a name has no policy.
     pub fn find_by_names(&self, kind: &str, of: &str, names: &[String]) -> Result<Box<[Arc<Hook>]>, Error> {
         let find = |name: &String| {
             let hook = self.0.iter().find(|hook| hook.config.name == *name);
@@ -123,10 +124,10 @@ impl Hooks {
         names.iter().map(find).collect()
     }
 
-    /// The evaluator's end of a policy's queue.
+    /// Returns the evaluator's end of a policy's queue.
     ///
     /// # Errors
-    /// [`Error::Config`] when there is no such policy, or its queue was taken.
+    /// [`Error::Config`] if there is no such policy, or its queue was already taken.
     pub fn open_queue(&self, name: &str) -> Result<PolicyQueue, Error> {
         let hook = self.0.iter().find(|hook| hook.config.name == name);
         let hook = hook.ok_or_else(|| Error::Config(format!("there is no policy {name:?}")))?;

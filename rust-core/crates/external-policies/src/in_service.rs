@@ -1,4 +1,4 @@
-//! The policies of the configuration in service, for the metrics.
+//! Metrics of the policies in service.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::counters::VERDICTS;
 use super::hook::{Hook, Hooks};
 use super::verdict::PolicyFailure;
 
-/// The policies of the configuration in service, as the metrics show them.
+/// The policies of the active configuration, as a metrics collector.
 #[derive(Clone)]
 pub struct ActiveHooks(Arc<Mutex<Hooks>>);
 
@@ -22,7 +22,7 @@ impl ActiveHooks {
         ActiveHooks(Arc::new(Mutex::new(hooks.clone())))
     }
 
-    /// Shows those of another configuration.
+    /// Switches to the policies of another configuration.
     pub fn set(&self, hooks: &Hooks) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = hooks.clone();
     }
@@ -42,7 +42,7 @@ fn label(hook: &Hook) -> (&'static str, &str) {
     ("policy", &hook.config.name)
 }
 
-/// Exposes the counts; the registry adds its prefix to their names.
+/// Encodes the counters; the registry adds its prefix to their names.
 impl Collector for ActiveHooks {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let hooks = self.list();

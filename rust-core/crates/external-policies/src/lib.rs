@@ -1,10 +1,10 @@
-//! Policies that are evaluated outside of the data plane, by Python: asked once the rules have let a request pass, before
-//! anything of it is recorded as admitted or sent.
+//! External policies: evaluated by Python, outside the data plane. They run after the rules have passed a request,
+//! and before it is recorded as admitted or sent.
 //!
-//! The data-plane thread never waits for an evaluator and shares no lock with it: a request is copied into the bounded
-//! queue of its policy, and the connection's task waits for the verdict, or for the policy's deadline. Whatever keeps a
-//! policy from a verdict is a [`PolicyFailure`], and what follows from one is the policy's to say. Requests of tenants without
-//! such policies pay for one branch.
+//! The data-plane thread never waits for an evaluator and shares no lock with it. A request is copied into its
+//! policy's bounded queue, and the connection's task waits for the verdict or for the policy's deadline. Anything
+//! that prevents a verdict is a [`PolicyFailure`]; the policy's [`OnFailure`] decides what happens to the request
+//! then. Requests of tenants without external policies pay for one branch.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

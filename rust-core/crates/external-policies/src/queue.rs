@@ -1,4 +1,4 @@
-//! The queue of one policy, from its evaluator's side.
+//! The evaluator's side of a policy's queue.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,29 +14,29 @@ use super::document::RequestTexts;
 use super::room::CopyPermit;
 use super::verdict::Verdict;
 
-/// One request that waits for a policy's verdict; dropped without one, the policy counts as dead.
+/// A request that waits for a policy's verdict. If it is dropped without one, the policy counts as dead.
 pub struct PolicyItem {
     pub(super) request: PolicyRequest,
     pub(super) verdict: oneshot::Sender<Verdict>,
 }
 
-/// What a policy is told of a request.
+/// The part of a request that a policy sees.
 pub struct PolicyRequest {
     pub tenant: Arc<str>,
     pub model: Box<str>,
     pub endpoint: &'static str,
     pub texts: RequestTexts,
-    /// The copy's part of the budget.
+    /// Reserves the memory of the copy.
     pub _permit: CopyPermit,
 }
 
 impl PolicyItem {
-    /// Who sends the request.
+    /// The tenant that sent the request.
     pub fn tenant(&self) -> &str {
         &self.request.tenant
     }
 
-    /// The model that it asks for.
+    /// The requested model.
     pub fn model(&self) -> &str {
         &self.request.model
     }
@@ -46,8 +46,8 @@ impl PolicyItem {
         self.request.endpoint
     }
 
-    /// Its strings, keys and long numbers in the order of the body: the text, whether it is a `key`, a `number` or a
-    /// `text`, and whether it lies in a message with instructions for the model.
+    /// Returns the request's strings, keys and long numbers in the order of the body. Each comes with its kind
+    /// (`key`, `number` or `text`), and with whether it is in a message with instructions for the model.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = (&str, &'static str, bool)> {
         let name = |kind| match kind {
             StringKind::Text => "text",
@@ -58,18 +58,18 @@ impl PolicyItem {
         texts.map(move |(text, kind, is_instructions)| (text, name(kind), is_instructions))
     }
 
-    /// Whether somebody still waits for the verdict.
+    /// Whether the request still waits for the verdict.
     pub fn is_awaited(&self) -> bool {
         !self.verdict.is_closed()
     }
 
-    /// Answers; `false` when nobody waits any more.
+    /// Sends the verdict; returns `false` if the request no longer waits for it.
     pub fn respond(self, verdict: Verdict) -> bool {
         self.verdict.send(verdict).is_ok()
     }
 }
 
-/// The evaluator's end of a policy's queue. When it is dropped, the policy is dead.
+/// The evaluator's end of a policy's queue. Dropping it marks the policy as dead.
 pub struct PolicyQueue(Mutex<Receiver<PolicyItem>>);
 
 struct Unparker(Thread);
@@ -85,10 +85,11 @@ impl PolicyQueue {
         PolicyQueue(Mutex::new(receiver))
     }
 
-    /// Waits at most `patience` for requests, and takes as many as there are, at most `most`. Those for which nobody waits
-    /// any more are left out. `None` when there will never be one again: the policy is no longer in service.
+    /// Waits at most `patience` for requests and takes up to `most` of those that are queued, without those that no
+    /// longer wait for a verdict. Returns `None` when no request can come any more, because the policy is no longer
+    /// in service.
     pub fn take_batch(&self, most: usize, patience: Duration) -> Option<Vec<PolicyItem>> {
-        // Between threads of the evaluator alone: whoever puts requests in takes no lock.
+        // Contended only by the evaluator's own threads: the sending side takes no lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = Vec::new();
         let Some(first) = receive(&mut queue, patience)? else {
@@ -106,7 +107,7 @@ impl PolicyQueue {
     }
 }
 
-/// The next item; `Some(None)` when there was none in time, `None` when there will be none.
+/// Receives the next item; `Some(None)` on a timeout, `None` when the queue is closed.
 fn receive(queue: &mut Receiver<PolicyItem>, patience: Duration) -> Option<Option<PolicyItem>> {
     let waker = Waker::from(Arc::new(Unparker(thread::current())));
     let mut context = Context::from_waker(&waker);

@@ -1,4 +1,4 @@
-//! The memory of requests that wait for policies, as a part of the worker's budget.
+//! The memory of requests that wait for external policies, as a part of the worker's budget.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proofgate_base::memory::{MemoryBudget, MemoryExhausted, MemoryReservation};
 
-/// What all copies for policies take of the budget. A copy may outlive its request, in the hands of a policy that is
-/// late, so who drops it gives its bytes back to a count, and the data-plane thread makes the share follow that.
+/// The budget reservation for all copies made for policies. A copy can outlive its request while a late policy holds
+/// it. Dropping a copy therefore only lowers a shared count, and the data-plane thread shrinks the reservation to it.
 pub struct HookMemory {
     share: RefCell<MemoryReservation>,
     used_bytes: Arc<AtomicUsize>,
 }
 
-/// The bytes of one copy.
+/// The reservation of one copy.
 pub struct CopyPermit {
     bytes: usize,
     total_used: Arc<AtomicUsize>,
@@ -28,10 +28,10 @@ impl HookMemory {
         }
     }
 
-    /// Room for a copy of so many bytes.
+    /// Reserves memory for a copy of `bytes` bytes.
     ///
     /// # Errors
-    /// [`MemoryExhausted`].
+    /// [`MemoryExhausted`] if the budget has no capacity for it.
     pub fn reserve(&self, bytes: usize) -> Result<CopyPermit, MemoryExhausted> {
         let all = self.used_bytes.load(Ordering::Relaxed).saturating_add(bytes);
         self.share.borrow_mut().resize(all)?;
@@ -42,9 +42,9 @@ impl HookMemory {
         })
     }
 
-    /// Gives back what has been dropped.
+    /// Shrinks the reservation to the copies that still exist.
     pub fn release_dropped(&self) {
-        // What becomes less is never refused.
+        // Shrinking never fails.
         let _ = self
             .share
             .borrow_mut()

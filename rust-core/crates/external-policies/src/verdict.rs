@@ -1,82 +1,82 @@
-//! What a policy may say of a request, and what may keep it from saying anything.
+//! The verdicts of external policies, and the failures that prevent one.
 
 use proofgate_policy::is_kebab_case;
 
-/// Longest id of a rule or a denial, in bytes: with the policy's name before it, what a record has room for.
+/// Longest id of a rule or denial, in bytes; a record must have room for it and the policy's name in front of it.
 const MAX_ID_LEN: usize = 32;
-/// Longest reason that a client is shown, in characters.
+/// Longest reason shown to a client, in characters.
 const MAX_REASON_CHARS: usize = 256;
-/// The greatest score that one verdict adds.
+/// Highest score that one verdict can add.
 const MAX_SCORE: u32 = 100_000;
-/// How the ids begin by which records tell failures.
+/// Prefix of the ids under which records list failures.
 const FAILURE_ID_PREFIX: &str = "failed-";
 
 /// A policy's answer for one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The policy has nothing to say.
+    /// The policy has no objection.
     Allow,
     /// The request is denied.
     Deny {
-        /// What the record calls it; kebab-case, at most 32 characters.
+        /// Its id in the record; kebab-case, at most 32 characters.
         code: String,
         /// One sentence for the client, at most 256 characters.
         reason: String,
     },
-    /// The request goes on, and the record tells of it.
+    /// The request continues, and the finding is recorded.
     Flag {
-        /// What the record calls it; kebab-case, at most 32 characters.
+        /// Its id in the record; kebab-case, at most 32 characters.
         rule: String,
         /// What it adds to the request's score.
         score: u32,
     },
-    /// The request goes on with parts of its text replaced.
+    /// The request continues with parts of its text replaced.
     Replace {
-        /// What the record calls it; kebab-case, at most 32 characters.
+        /// Its id in the record; kebab-case, at most 32 characters.
         rule: String,
         /// The parts, in order.
         replacements: Vec<Replacement>,
-        /// Whether what was replaced is put back where the answer has what took its place.
+        /// Whether the original text is restored where the replacement appears in the response.
         reversible: bool,
     },
     /// There is no verdict.
     Failed(PolicyFailure),
 }
 
-/// A part of a request's text, and what takes its place.
+/// A part of a request's text and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
-    /// Number of the text, in the order in which the request has them.
+    /// Index of the text, in the order of the request.
     pub text_index: usize,
-    /// Where the part begins in it, in characters (code points).
+    /// Start of the part in the text, in characters (code points).
     pub start: usize,
-    /// Where it ends.
+    /// End of the part in the text, in characters (code points).
     pub end: usize,
-    /// What takes its place; without quotation marks, backslashes and control characters.
+    /// The new text; without quotation marks, backslashes and control characters.
     pub replacement: String,
 }
 
 /// Why a policy gave no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyFailure {
-    /// As many requests wait for it as may.
+    /// The policy's queue is full.
     QueueFull,
-    /// It took longer than it may.
+    /// The policy exceeded its deadline.
     Deadline,
-    /// It raised an exception.
+    /// The policy raised an exception.
     Exception,
-    /// It returned what is no verdict, or one that does not fit the request.
+    /// The policy returned something that is not a verdict, or a verdict that does not fit the request.
     BadVerdict,
-    /// Nobody evaluates it any more.
+    /// Nothing evaluates the policy any more.
     Dead,
-    /// It could not be loaded.
+    /// The policy could not be loaded.
     NotLoaded,
-    /// It has failed so often that it is not asked for a while.
+    /// The policy failed so often that its breaker is open.
     BreakerOpen,
 }
 
 impl PolicyFailure {
-    /// Every failure, in the order of their declaration.
+    /// All failures, in declaration order.
     pub const ALL: [PolicyFailure; 7] = [
         PolicyFailure::QueueFull,
         PolicyFailure::Deadline,
@@ -100,19 +100,19 @@ impl PolicyFailure {
         }
     }
 
-    /// How records name it, behind the policy's name.
+    /// Its id in records, which follows the policy's name.
     pub fn id(self) -> String {
         format!("{FAILURE_ID_PREFIX}{}", self.as_str().replace('_', "-"))
     }
 
-    /// Whether it says something of the policy's health: of a burst of requests it does not.
+    /// Whether it reflects on the policy's health; a burst of requests does not.
     pub(crate) fn affects_policy_health(self) -> bool {
         !matches!(self, PolicyFailure::QueueFull | PolicyFailure::BreakerOpen)
     }
 }
 
 impl Verdict {
-    /// The verdict, if its words are such as a record and a client may get.
+    /// Checks that the verdict's texts are fit for a record and a client.
     pub fn validated(self) -> Result<Verdict, PolicyFailure> {
         let fits = match &self {
             Verdict::Allow => true,

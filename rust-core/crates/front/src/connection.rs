@@ -1,4 +1,4 @@
-//! One client's connection: requests one after the other, each attributed, read and answered.
+//! One client connection: reads, authenticates and answers its requests one after the other.
 
 mod anyone;
 mod asked_by_anyone;
@@ -50,11 +50,11 @@ use self::asked_by_anyone::UnauthenticatedRequest;
 use self::form_boundary::parse_boundary;
 use crate::cors;
 
-/// Serves one client until either side has had enough. `peer` is what is known of the connection.
+/// Serves one client until either side closes the connection. `peer` is what is known about the connection.
 pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecycle, peer: Peer) {
     let catalog = gateway.catalog();
     let oldest = match &stream {
-        // The connection that it is a stream of has its own age.
+        // The HTTP/2 connection that carries the stream has its own maximum age.
         ClientStream::Http2(_) => None,
         _ => std::time::Instant::now()
             .checked_add(gateway.random.jitter(catalog.settings.timeouts.connection_age)),
@@ -88,58 +88,59 @@ pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecy
 
 struct Connection {
     gateway: Rc<Gateway>,
-    /// The configuration that the request under way began with.
+    /// The configuration that was active when the current request started.
     catalog: Rc<Catalog>,
     lifecycle: Lifecycle,
-    /// For what the upstream does.
+    /// Deadline for waits on the upstream.
     deadline: Deadline,
     client: Client,
     scanner: HeadScanner,
     peer: Peer,
-    /// From when on the next answer ends the connection, so that its client comes back where it is routed by then.
+    /// From this time on the next response closes the connection, so that the client reconnects to where it is routed
+    /// by then.
     close_after: Option<std::time::Instant>,
-    /// Header lines that the answer to this request gets besides its own.
+    /// Additional header lines of the response to this request.
     extra_headers: Vec<u8>,
-    /// Whom this request is for, as its client says.
+    /// On whose behalf the request is made, as the client states.
     attribution: Attribution,
-    /// By what it may call guarded tools.
+    /// The approvals for calls of guarded tools.
     approvals: Vec<Approval>,
     buffers: ConnectionBuffers,
 }
 
-/// A request whose head was understood and whose sender is known.
+/// A request with a valid head from an authenticated sender.
 struct Request {
     route: Route,
-    /// What of the head goes upstream, where anything does.
+    /// The head fields that are forwarded upstream, if any are.
     fields: Option<Box<AnthropicHeaders>>,
     identity: Identity,
     config: ConfigId,
     framing: RequestFraming,
-    /// Of a request that is a form with files.
+    /// Set if the request is a form with files.
     boundary: Option<Boundary>,
     keep_alive: bool,
     head_only: bool,
     expect_continue: bool,
 }
 
-/// What is known of a request so far, for the answer if it is refused.
+/// What is known about a request so far, for the response if it is rejected.
 #[derive(Default)]
 struct PartialRequest {
     tenant: Option<Arc<str>>,
-    /// What the configuration calls the key.
+    /// The configured name of the API key.
     key_name: Option<Arc<str>>,
-    /// The client wants no body with the answer.
+    /// Whether the client wants no response body.
     head_only: bool,
-    /// In whose shape an error is said.
+    /// The API family whose error format the client expects.
     family: Family,
-    /// What is told of it, where somebody wants to know.
+    /// The telemetry of the request, if it is observed.
     observed: Option<Box<ObservedExchange>>,
 }
 
-/// What the head of a request came to.
+/// The outcome of reading a request's head.
 enum HeadOutcome {
     Request(Request),
-    /// Whoever sends it is answered, without a key.
+    /// The request is answered without a key.
     Unauthenticated {
         asked: UnauthenticatedRequest,
         keep_alive: bool,
@@ -147,13 +148,13 @@ enum HeadOutcome {
 }
 
 impl Connection {
-    /// Whether this worker is where the load balancer sends this sender. It routes connections, so a second request on
-    /// one connection can come from another tenant than the one the choice was made for.
+    /// Whether the load balancer routes this tenant to this worker. It routes connections, so a later request on a
+    /// connection can belong to another tenant than the one that it was routed for.
     fn owns(&self, identity: &Identity) -> bool {
         self.peer.tenant_route.allows(&identity.tenant.name)
     }
 
-    /// Whether the connection has served long enough, or its worker has.
+    /// Whether the connection has reached its maximum age, or its worker is retiring or draining.
     fn should_close(&self, now: std::time::Instant) -> bool {
         self.lifecycle.phase() >= Phase::Retiring || self.close_after.is_some_and(|oldest| oldest <= now)
     }
@@ -274,7 +275,7 @@ impl Connection {
                     dialect,
                     frame_writer: (request.route.body_form() == BodyForm::Invoke).then(Box::default),
                 };
-                // Pinned where it is made: awaited as a value it would be copied twice.
+                // Pinned in place: awaiting it as a value would copy it twice.
                 let after = pin!(exchange::run(call, back)).await;
                 self.attribution.clear();
                 self.buffers.release(&self.gateway.buffers.pool);
@@ -307,11 +308,11 @@ impl Connection {
                     now,
                     &mut self.extra_headers,
                 );
-                // Boxed: only who asks for one needs the room.
+                // Boxed: only receipt requests need the memory.
                 Box::pin(asking).await.map(|receipt| (200, Some(receipt), None))
             }
             Route::Options(allow) => Ok((204, None, Some(("allow", *allow)))),
-            // Answered before anybody is asked who sends it.
+            // Answered before authentication.
             Route::Probe => Ok((200, None, None)),
             Route::WrongMethod(allow) => Err(Rejection::method_not_allowed(allow)),
             Route::Unknown => Err(Rejection::UNKNOWN_ENDPOINT),
@@ -360,7 +361,7 @@ impl Connection {
         self.send_and_measure(close, span).await
     }
 
-    /// Reads a head of `length` bytes: its framing, then who sends it, then what it asks for.
+    /// Reads a head of `length` bytes: first its framing, then its sender, then the requested operation.
     fn read_request(
         &mut self,
         length: usize,
@@ -370,7 +371,7 @@ impl Connection {
     ) -> Result<HeadOutcome, RequestReadError> {
         let terms = &self.catalog.settings;
         let parsed = parse_request(&self.client.input[..length], &terms.head_limits);
-        // Looked at where it stands: it is large.
+        // Kept in place: it is large.
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         let route = Route::from_head(head);
         let has_form = route.dialect().is_some_and(Dialect::has_form);
@@ -386,7 +387,7 @@ impl Connection {
         cors::write_fields(cors, &head.headers, &mut self.extra_headers);
         span.lap_now(Stage::Parse);
         if let Some(asked) = UnauthenticatedRequest::from_head(&route, head, cors) {
-            // A body is not read, so nothing behind it may be taken for a request.
+            // The body is not read, so the bytes after it must not be parsed as a request.
             let keep_alive = head.keep_alive && head.framing == RequestFraming::Empty;
             return Ok(HeadOutcome::Unauthenticated { asked, keep_alive });
         }
@@ -426,7 +427,7 @@ impl Connection {
         }))
     }
 
-    /// Who sends a request with this head, where they may ask for that here.
+    /// Authenticates the sender of a request and checks that it may make this request on this worker.
     fn authenticate(
         &self,
         head: &RequestHead<'_>,
@@ -474,7 +475,7 @@ impl Connection {
         Ok(identity)
     }
 
-    /// Waits for a whole head and returns its length in bytes.
+    /// Waits for a complete head and returns its length in bytes.
     async fn read_head(&mut self) -> Result<usize, RequestReadError> {
         let timeouts = self.catalog.settings.timeouts;
         let limits = self.catalog.settings.limits;
@@ -500,7 +501,7 @@ impl Connection {
         }
     }
 
-    /// Answers a request that is not understood or not wanted; the connection cannot go on after it.
+    /// Answers a request that is invalid or rejected; the connection cannot continue after it.
     async fn reject(
         &mut self,
         unserved: RequestReadError,

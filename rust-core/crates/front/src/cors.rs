@@ -3,7 +3,7 @@
 use proofgate_config::Cors;
 use proofgate_wire::{Headers, Method, RequestHead, encode};
 
-/// The origin of the web page that sends a request, if pages of it may (Fetch Standard, CORS protocol).
+/// Returns the origin of the web page that sends a request, if it is allowed (Fetch Standard, CORS protocol).
 fn allowed_origin<'h>(cors: Option<&Cors>, headers: &Headers<'h>) -> Option<&'h [u8]> {
     let origin = headers.get("origin")?;
     let cors = cors?;
@@ -19,7 +19,7 @@ const EXPOSED_HEADERS: &[u8] =
 x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, \
 x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, x-should-retry";
 
-/// Writes the header lines that let the page read the answer; nothing for other clients.
+/// Writes the header lines that let the page read the response; nothing for other clients.
 pub(crate) fn write_fields(cors: Option<&Cors>, headers: &Headers<'_>, out: &mut Vec<u8>) {
     if let Some(origin) = allowed_origin(cors, headers) {
         let start = out.len();
@@ -32,14 +32,14 @@ pub(crate) fn write_fields(cors: Option<&Cors>, headers: &Headers<'_>, out: &mut
     }
 }
 
-/// Whether a request asks, on behalf of a page, what the page may send; browsers send it without credentials.
+/// Whether a request is a CORS preflight; browsers send it without credentials.
 pub(crate) fn is_preflight(head: &RequestHead<'_>, cors: Option<&Cors>) -> bool {
     head.method == Method::Options
         && head.headers.get("access-control-request-method").is_some()
         && allowed_origin(cors, &head.headers).is_some()
 }
 
-/// The fields of the answer to a preflight request.
+/// Returns the header fields of the response to a preflight request.
 pub(crate) fn preflight_fields(max_age: &str) -> [(&'static str, &str); 3] {
     [
         ("access-control-allow-methods", "GET, HEAD, POST, DELETE"),

@@ -1,4 +1,5 @@
-//! Where clients come in: the listener, the PROXY header, TLS and HTTP/2, each in front of what serves a connection.
+//! The entry point for clients: the listener, the PROXY header, TLS and HTTP/2, in front of the code that serves a
+//! connection.
 
 mod http2;
 mod listener;

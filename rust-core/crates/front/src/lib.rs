@@ -1,5 +1,5 @@
-//! The side of the clients: the listener, TLS, HTTP/1.1 and HTTP/2, and what becomes of the head of a request until its
-//! exchange begins.
+//! The client side: the listener, TLS, HTTP/1.1 and HTTP/2, and the handling of a request's head until its exchange
+//! starts.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -1,4 +1,4 @@
-//! Tenants that come and go without another configuration.
+//! Changes of tenants without a new configuration.
 
 use super::{Worker, lock};
 use proofgate_base::Error;
@@ -8,14 +8,14 @@ use proofgate_observe::tenant_shards::{ShardFiles, ShardsReport};
 use crate::reload::{self, Command};
 
 impl Worker {
-    /// Takes other content of some shards of tenants into service, all of it as one change; returns when it is in
-    /// service, before the start at once. A shard that cannot be read stays as it was and costs no other.
+    /// Applies new contents of tenant shards as one change. Returns once it is in service; before the start, at once.
+    /// A shard that cannot be read keeps its old contents and does not affect the others.
     ///
     /// # Errors
-    /// [`Error::Config`] when the configuration has no shards; [`Error::Busy`], when nothing has changed;
-    /// [`Error::NotRunning`].
+    /// [`Error::Config`] if the configuration has no shards; [`Error::Busy`] if the data-plane thread is busy, and
+    /// nothing has changed; [`Error::NotRunning`].
     pub fn set_tenant_shards(&self, files: &[ShardFiles<'_>]) -> Result<ShardsReport, Error> {
-        // Held to the end: a change must not overtake a configuration, nor another change.
+        // Held to the end: a change must not overtake a configuration or another change.
         let _config = lock(&self.config);
         let shards = lock(&self.shards).clone();
         if !shards.has_configured_shards() {
@@ -38,7 +38,7 @@ impl Worker {
         Ok(report)
     }
 
-    /// SHA-256 of the configuration in force, with its shards of tenants, in hex: what stands in records.
+    /// Returns the SHA-256 of the active configuration with its tenant shards, in hex, as records contain it.
     pub fn config_digest(&self) -> String {
         let digest = lock(&self.shards).digests().config;
         digest.iter().map(|byte| format!("{byte:02x}")).collect()

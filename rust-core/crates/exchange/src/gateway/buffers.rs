@@ -1,4 +1,4 @@
-//! Memory that the exchanges of a thread use one after the other.
+//! Memory that the exchanges of a thread share, one at a time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use proofgate_base::workspace::WorkspacePool;
 use proofgate_json::Workspace;
 use proofgate_providers::BodyText;
 
-/// Bytes that each buffer of the thread keeps from one request or response to the next.
+/// Bytes that each buffer of the thread keeps between requests or responses.
 pub(crate) const RETAINED_BYTES: usize = 1024 * 1024;
 
 /// The buffers of the data-plane thread, and the bound on the memory of bodies.
@@ -18,19 +18,19 @@ pub struct ThreadBuffers {
     pub budget: Rc<MemoryBudget>,
     /// Taken while a request is read and judged, and put back afterwards.
     pub request_buffers: Cell<RequestBuffers>,
-    /// What reading responses needs.
+    /// Buffers for reading responses.
     pub(crate) response_reading: RefCell<proofgate_inspect::ReadBuffers>,
     pub(crate) workspaces: WorkspacePool,
-    /// For pieces of responses on their way.
+    /// Buffers for pieces of responses in transit.
     pub pool: BufferPool,
-    /// Holds the head of a request for an upstream while it is written.
+    /// The head of an upstream request while it is written.
     pub(crate) outgoing: Cell<Vec<u8>>,
-    /// Holds what was read from an upstream.
+    /// The bytes read from an upstream.
     pub(crate) incoming: Cell<Vec<u8>>,
 }
 
 impl ThreadBuffers {
-    /// Empty buffers, within `budget`.
+    /// Creates empty buffers within `budget`.
     pub(crate) fn new(budget: Rc<MemoryBudget>) -> Self {
         ThreadBuffers {
             request_buffers: Cell::default(),
@@ -44,44 +44,45 @@ impl ThreadBuffers {
     }
 }
 
-/// Buffers for the request that is being read, kept from one to the next.
+/// Buffers for the request that is being read, reused by the next one.
 #[derive(Default)]
 pub struct RequestBuffers {
     /// Its text.
     pub text: BodyText,
-    /// What reading JSON needs.
+    /// Memory for the JSON parser.
     pub workspace: Workspace,
 }
 
 impl RequestBuffers {
-    /// Releases what only reading a large request needs, and judging it does not.
+    /// Releases memory that is only needed to parse a large request, and not to judge it.
     pub(crate) fn release_parse_memory(&mut self) {
         if self.workspace.capacity() > RETAINED_BYTES {
             self.workspace.release_memory(RETAINED_BYTES);
         }
     }
 
-    /// Releases what the text of a long document does not need: of one that is a picture, nearly all of its memory. What
-    /// the next document can use is kept, since the system gives new memory slowly.
+    /// Releases memory that the text of a long document does not need; for a picture, that is nearly all. Memory that
+    /// the next document can use is kept, because the system provides new memory slowly.
     pub(crate) fn shrink_text(&mut self) {
         if self.text.capacity() > RETAINED_BYTES.min(self.text.size().saturating_mul(2)) {
             self.text.shrink_to_used();
         }
     }
 
-    /// Leaves the buffers to the next request, without what only a large one needs.
+    /// Returns the buffers for the next request, without memory that only a large one needs.
     pub(crate) fn release_to(mut self, buffers: &ThreadBuffers) {
         if self.text.capacity() > RETAINED_BYTES {
             self.text.release_memory(RETAINED_BYTES);
         }
-        // One that never read would replace one that has its memory.
+        // Unused buffers must not replace ones that have memory.
         if self.text.capacity() > 0 {
             buffers.request_buffers.set(self);
         }
     }
 }
 
-/// Boxed as all that only long bodies wait in: the others need no memory for it.
+/// Reserves memory for a long text in steps. Boxed, like everything that only long bodies await, so that other
+/// requests need no memory for it.
 pub(crate) async fn prepare_text(text: &mut BodyText, bytes: usize) {
     let pieces = async {
         for (number, ()) in text.reserve_steps(bytes).enumerate() {

@@ -1,4 +1,4 @@
-//! What is left of each tenant's limits.
+//! The state of the tenants' limits.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use proofgate_upstream::catalog::Catalog;
 
 use crate::waiting::TenantQueues;
 
-/// The limiter, the requests that wait for it, and whether anybody has to write its limits.
+/// The limiter, the requests that wait for it, and whether its limits must be written.
 pub struct LimitState {
     pub limiter: RefCell<Limiter>,
-    /// Requests that wait for what others have reserved.
+    /// Requests that wait for reservations of others to be released.
     pub queues: Rc<TenantQueues>,
     /// Whether limits have changed since [`LimitState::take_changed`].
     is_changed: Cell<bool>,
@@ -34,7 +34,7 @@ impl LimitState {
         self.is_changed.take()
     }
 
-    /// Follows the step of the system's clock.
+    /// Adjusts to a step of the system clock.
     pub(crate) fn apply_clock_step(&self, step: ClockStep) {
         let mut limiter = self.limiter.borrow_mut();
         if step.moves_limit_time_back {
@@ -51,14 +51,14 @@ impl LimitState {
         self.is_changed.set(true);
     }
 
-    /// Applies the limits of the tenants in `after`, where only those of replaced shards can have others than in `before`.
+    /// Applies the limits of the tenants in `after`; only replaced shards can differ from `before`.
     pub(crate) fn apply_changed_shards(&self, catalog: &Catalog, before: &Shards, after: &Shards) {
         let mut limiter = self.limiter.borrow_mut();
         for (old, new) in before.iter().zip(after) {
             if Arc::ptr_eq(old, new) {
                 continue;
             }
-            // One that is in another shard than before is still there.
+            // A tenant that moved to another shard still exists.
             for gone in old
                 .tenants()
                 .iter()

@@ -1,4 +1,4 @@
-//! Where exchanges are recorded, counted and shown.
+//! Recording, counting and telemetry of exchanges.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Observers {
 }
 
 impl Observers {
-    /// Counts no longer by tenants and models that do not exist any more.
+    /// Stops counting by tenants and models that no longer exist.
     pub(crate) fn apply_catalog(&self, catalog: &Catalog, limiter: &Limiter) {
         self.traffic.reconfigure(
             catalog.settings.max_label_sets,
@@ -42,7 +42,7 @@ impl Observers {
         );
     }
 
-    /// Records and counts the refusal `id` of `now`, unix microseconds, and waits until the record is written.
+    /// Records and counts the rejection `id` at `now`, unix microseconds, and waits until the record is written.
     pub(crate) async fn record_rejection(
         &self,
         now: u64,
@@ -56,7 +56,7 @@ impl Observers {
         }
     }
 
-    /// Counts a refusal, and shows it to telemetry.
+    /// Counts a rejection and reports it to telemetry.
     pub(crate) fn count_rejection(
         &self,
         now: u64,
@@ -75,7 +75,7 @@ impl Observers {
         }
     }
 
-    /// Counts a response that the rules stop, and returns the error that its client gets.
+    /// Counts a response that the rules stop, and returns the error for the client.
     pub(crate) fn count_stopped_response(&self, engine: &Engine, stop: Denial) -> Rejection {
         match stop {
             Denial::Blocked { rule, .. } => {

@@ -1,4 +1,4 @@
-//! What judging requests keeps from one to the next.
+//! The state that judging requests keeps between them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use proofgate_upstream::catalog::Catalog;
 
 /// Earlier findings, approvals, and the memory of requests that wait for external policies.
 pub struct PolicyState {
-    /// What was found in messages that were scanned.
+    /// Findings in messages that were already scanned.
     pub scan_cache: RefCell<ScanCache>,
     /// Approvals of calls of guarded tools.
     pub approvals: ApprovalIssuer,
@@ -30,7 +30,7 @@ impl PolicyState {
         }
     }
 
-    /// Forgets what other rules than those of `after` have found.
+    /// Discards findings of rules that differ from those of `after`.
     pub(crate) fn apply_catalog(&self, before: &Catalog, after: &Catalog, metrics: &Metrics) {
         let most = after.settings.scan_cache_bytes();
         let mut known = self.scan_cache.borrow_mut();

@@ -1,4 +1,4 @@
-//! Asks the policies of one request, one after the other: each sees what the one before it made of the text.
+//! Evaluates the external policies of a request, one after the other: each sees the text as the previous one left it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::gateway::Gateway;
 use crate::gateway::buffers::{RequestBuffers, prepare_text};
 use crate::judged::{self, DeniedRequest, JudgedRequest};
 
-/// A request that the rules have let pass.
+/// A request that passed the rules.
 pub struct HookRequest<'a> {
     pub gateway: &'a Gateway,
     pub catalog: &'a Catalog,
@@ -26,16 +26,16 @@ pub struct HookRequest<'a> {
     pub dialect: Dialect,
     pub tenant: &'a Arc<str>,
     pub model: &'a str,
-    /// As the client sent it.
+    /// The body as the client sent it.
     pub body: &'a [u8],
 }
 
-/// Asks the policies of the plan, and notes in `judged` what they say. `reading` has the text of `body`; while the request
-/// waits, its memory serves other requests, and `room`, its part of the budget, is given back.
+/// Evaluates the plan's external policies and adds their findings to `judged`. `reading` contains the text of `body`.
+/// While the request waits, that memory serves other requests, and `room`, its reservation, is released.
 ///
 /// # Errors
-/// The refusal, where a policy denies the request or has failed and its requests are denied then, or where the scores of
-/// several reach the threshold.
+/// The rejection, if a policy denies the request, if a policy fails and its requests are then denied, or if the total
+/// score reaches the threshold.
 pub async fn evaluate_hooks<'c>(
     asking: HookRequest<'_>,
     reading: &mut RequestBuffers,
@@ -47,7 +47,7 @@ pub async fn evaluate_hooks<'c>(
         reading,
         room,
         judged,
-        // What rules have redacted no policy sees.
+        // Policies do not see text that rules have redacted.
         is_text_current: false,
     };
     asked.is_text_current = asked.judged.rewritten.is_none();
@@ -72,7 +72,7 @@ pub async fn evaluate_hooks<'c>(
                 asked.mark_would_block();
             }
             Ok(Verdict::Flag { rule, score }) => {
-                // No policy denies by its score alone.
+                // A policy cannot deny by its score alone.
                 let most = threshold.map_or(u32::MAX, |threshold| threshold.saturating_sub(1));
                 asked.add_finding(name, &rule, score.min(most));
                 scored = Some(name);
@@ -112,18 +112,18 @@ struct HookEvaluation<'a, 'r, 'c> {
     reading: &'r mut RequestBuffers,
     room: &'r mut MemoryReservation,
     judged: &'r mut JudgedRequest<'c>,
-    /// Whether `reading` has the text of the body as it is now.
+    /// Whether `reading` contains the current text of the body.
     is_text_current: bool,
 }
 
 impl<'c> HookEvaluation<'_, '_, 'c> {
-    /// What one policy says. Its replacements are made.
+    /// Evaluates one policy and applies its replacements.
     ///
     /// # Errors
-    /// The refusal of a request for which there is no room.
+    /// The rejection of a request for which there is no memory.
     async fn evaluate(&mut self, hook: &Hook) -> Result<Result<Verdict, PolicyFailure>, Rejection> {
         if hook.breaker.is_open() && hook.breaker.try_acquire().is_none() {
-            // Nothing is copied for one that is not asked.
+            // No copy is made for a policy that is not evaluated.
             return Ok(Err(hook.counters.record_failure(PolicyFailure::BreakerOpen)));
         }
         self.read_text().await?;
@@ -172,7 +172,7 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
         }
     }
 
-    /// Has the text of the body as it is now in `reading`.
+    /// Reads the current text of the body into `reading`.
     async fn read_text(&mut self) -> Result<(), Rejection> {
         if self.is_text_current {
             return Ok(());
@@ -195,7 +195,7 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
             workspace,
         } = &mut *self.reading;
         match self.request.dialect.has_form() {
-            // Its text is no JSON.
+            // A form's text is not JSON.
             true => into.collect_plain_text(text),
             false => {
                 ParsedRequest::read_text(self.request.dialect, text, workspace, into)
@@ -211,10 +211,10 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
         Ok(())
     }
 
-    /// Leaves the buffers to others: a request that waits needs none.
+    /// Releases the buffers: a waiting request needs none.
     fn release_buffers(&mut self) {
         std::mem::take(self.reading).release_to(&self.request.gateway.buffers);
-        // What becomes less is never refused.
+        // Shrinking never fails.
         let _ = self.room.resize(0);
         self.is_text_current = false;
     }
@@ -223,7 +223,7 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
         self.judged.note.get_or_insert_default()
     }
 
-    /// Notes what a policy found, as `<policy>/<id>`.
+    /// Adds the finding of a policy, as `<policy>/<id>`.
     fn add_finding(&mut self, policy: &str, id: &str, score: u32) {
         let note = self.note_mut();
         note.score = note.score.saturating_add(score);

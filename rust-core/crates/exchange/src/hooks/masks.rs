@@ -1,4 +1,4 @@
-//! Puts back in an answer what rules have masked, or a policy has replaced, in its request.
+//! Restores in a response the originals that rules masked, or a policy replaced, in its request.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -8,15 +8,15 @@ use proofgate_external_policies::{PolicyFailure, Replacement};
 use proofgate_inspect::Placeholder;
 use proofgate_providers::BodyText;
 
-/// Different texts that are put back in one answer.
+/// Maximum number of different originals restored in one response.
 const MAX_MASKS: usize = 256;
-/// Longest text that is put back, in bytes.
+/// Longest original that is restored, in bytes.
 const MAX_ORIGINAL_BYTES: usize = 1024;
 
 /// Why nothing was replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplacementError {
-    /// The parts are not parts of this text.
+    /// The parts do not match the text.
     InvalidRanges(PolicyFailure),
     Exhausted,
 }
@@ -27,7 +27,7 @@ impl From<MemoryExhausted> for ReplacementError {
     }
 }
 
-/// What took the place of what in one request.
+/// The masks of one request and their originals.
 pub struct Masks {
     masks: Vec<String>,
     originals: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new(budget: &Rc<MemoryBudget>) -> Self {
         Masks {
             masks: Vec::new(),
@@ -44,10 +44,10 @@ impl Masks {
         }
     }
 
-    /// What rules have masked; `None` if that is nothing.
+    /// Returns the masks that rules have set; `None` if there are none.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// [`MemoryExhausted`] if the budget has no capacity for them.
     pub fn from_placeholders(
         budget: &Rc<MemoryBudget>,
         placeholders: &[Placeholder],
@@ -68,11 +68,11 @@ impl Masks {
         }))
     }
 
-    /// Adds the parts of a request that a policy replaces; `ranges` are theirs in `text`.
+    /// Adds the parts of a request that a policy replaces; `ranges` are their ranges in `text`.
     ///
     /// # Errors
-    /// When one mask stands for two texts, or there are too many or too long ones; when there is no room for them. Nothing is
-    /// added then.
+    /// If one mask would stand for two originals, or if there are too many or too long ones; if there is no memory
+    /// for them. Nothing is added then.
     pub(super) fn add(
         &mut self,
         text: &BodyText,
@@ -122,7 +122,7 @@ impl Masks {
         Ok(())
     }
 
-    /// What puts it back; `None` when nothing of it can be.
+    /// Returns what restores the originals; `None` if none can be restored.
     pub(crate) fn unmasker(&self) -> Option<proofgate_inspect::Masks> {
         let pairs = self.masks.iter().zip(&self.originals);
         proofgate_inspect::Masks::new(pairs.map(|(mask, original)| (&**mask, &**original)))

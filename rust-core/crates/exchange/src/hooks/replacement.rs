@@ -10,16 +10,17 @@ use proofgate_providers::{BodyText, StringKind};
 use super::masks::{Masks, ReplacementError};
 use crate::rewritten::RewrittenBody;
 
-/// Parts that one verdict may replace.
+/// Maximum number of parts that one verdict replaces.
 const MAX_REPLACEMENTS: usize = 10_000;
-/// Longest text that takes the place of a part, in bytes.
+/// Longest replacement, in bytes.
 const MAX_REPLACEMENT_BYTES: usize = 1024;
-/// Most bytes of JSON that one byte of a text becomes, and of the number by which changed keys differ, or of the quotes
-/// around what was a number.
+/// Maximum bytes of JSON for one byte of text; and for the number that makes changed keys distinct, or the quotes
+/// around a former number.
 const MAX_ESCAPED_BYTES: usize = 6;
 const MAX_NUMBER_BYTES: usize = 11;
 
-/// The body with the parts replaced; `text` was read from `body`. Adds to `masks` what is to be put back.
+/// Returns the body with the parts replaced; `text` was read from `body`. Adds the reversible replacements to
+/// `masks`.
 pub fn replace(
     budget: &Rc<MemoryBudget>,
     text: &BodyText,
@@ -51,8 +52,8 @@ pub fn replace(
     })
 }
 
-/// Where the parts stand in the text, in bytes; `None` unless they are in order, do not overlap, and each lies in its string,
-/// which is no number of a field of the API.
+/// Returns the byte ranges of the parts in the text. `None` unless they are in order, do not overlap, and each is
+/// within its string, which is not a number of an API field.
 fn byte_ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usize>>> {
     if replacements.is_empty() || replacements.len() > MAX_REPLACEMENTS || !replacements.iter().all(is_plain)
     {
@@ -60,7 +61,7 @@ fn byte_ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Rang
     }
     let mut strings = text.strings().enumerate();
     let mut current: Option<(usize, (Range<usize>, StringKind))> = None;
-    // How far the string at hand was walked: in characters, and in bytes.
+    // The position in the current string, in characters and in bytes.
     let mut walked = (0, 0);
     let mut ranges = Vec::with_capacity(replacements.len());
     for replacement in replacements {
@@ -73,7 +74,7 @@ fn byte_ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Rang
         }
         let (_, (string, kind)) = current.as_ref()?;
         if *kind == StringKind::ApiNumber {
-            // What the API needs as a number cannot be a text.
+            // A number that the API requires cannot become a text.
             return None;
         }
         let value = text.text().get(string.clone())?;
@@ -88,14 +89,14 @@ fn byte_ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Rang
     Some(ranges)
 }
 
-/// Where the character with this number begins, or the text ends.
+/// Returns the byte offset of a character by its index, or the length of the text at its end.
 fn byte_offset(text: &str, characters: usize) -> Option<usize> {
     let ends = std::iter::once(text.len());
     let mut starts = text.char_indices().map(|(at, _)| at).chain(ends);
     starts.nth(characters)
 }
 
-/// Whether it means the same in JSON and in JSON inside of a string.
+/// Whether the replacement reads the same in JSON and in JSON inside a string.
 fn is_plain(replacement: &Replacement) -> bool {
     let plain = |character: char| !matches!(character, '"' | '\\') && !character.is_control();
     replacement.replacement.len() <= MAX_REPLACEMENT_BYTES && replacement.replacement.chars().all(plain)

@@ -1,4 +1,4 @@
-//! A receipt, put together from the files of the ledger.
+//! A receipt, assembled from the files of the ledger.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,36 +19,36 @@ use serde::Serialize;
 
 use super::desk::{ClientCheckpoint, ReceiptLookup, ReceiptQuery};
 
-/// What a tenant is handed, as `GET /v1/receipts/{id}` answers.
+/// The response to `GET /v1/receipts/{id}`.
 #[derive(Serialize)]
 struct Receipt<'r> {
     object: &'static str,
     id: &'r str,
-    /// Whether the end of the exchange is among the records.
+    /// Whether the records include the end of the exchange.
     complete: bool,
-    /// The logs in which they stand.
+    /// Origins of the logs that contain them.
     origins: Vec<&'r str>,
-    /// The ledger's verifying key. It proves nothing here: who forges a receipt puts another one in.
+    /// The ledger's verifying key. It proves nothing here: a forger would insert another one.
     vkey_hint: String,
-    /// The statements by which the ledger's keys follow each other, if there has been more than one.
+    /// The statements of succession between the ledger's keys, if it had more than one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     key_successions: Vec<String>,
     records: &'r [Evidence],
-    /// That the checkpoints in the proofs, and the one that the client holds, are one history.
+    /// Proofs that the checkpoints in the proofs, and the client's checkpoint, are consistent.
     consistency: Vec<ConsistencyProof>,
 }
 
-/// That a log of `old` records is the beginning of the same log of `new` (RFC 9162 section 2.1.4).
+/// Proves that a log of `old` records is a prefix of the same log of `new` (RFC 9162 section 2.1.4).
 #[derive(Serialize)]
 struct ConsistencyProof {
     origin: String,
     old: u64,
     new: u64,
-    /// Base64.
+    /// In Base64.
     hashes: Vec<String>,
 }
 
-/// Looks for an exchange of a tenant in all shards under `directory`, and proves each of its records.
+/// Searches all shards under `directory` for an exchange of a tenant, and proves each of its records.
 pub(super) fn look_up(directory: &Path, key: &VerifyingKey, question: &ReceiptQuery) -> ReceiptLookup {
     match build_receipt(directory, key, question) {
         Ok(found) => found,
@@ -66,11 +66,11 @@ fn build_receipt(
         return Ok(ReceiptLookup::NotFound);
     };
     if !belong_to(slice::from_ref(beginning.record()), &question.tenant) {
-        // As long as for an id that nobody has: the search for another tenant's ends early.
+        // Takes as long as for an unknown id: the search for another tenant's ends early.
         find_exchange_start(&FileStorage, directory, &different_id(&question.id))?;
         return Ok(ReceiptLookup::NotFound);
     }
-    // The end of one that goes on would be looked for in all that came since.
+    // The end of an open exchange would be searched for in everything recorded since.
     let found = match question.is_open {
         true => vec![beginning.into_record()],
         false => beginning.into_records()?,
@@ -80,7 +80,7 @@ fn build_receipt(
     }
     let dirs: Vec<PathBuf> = found.iter().map(|record| record.dir.clone()).collect();
     let complete = found.iter().any(is_final_record);
-    // Workers of other shards may have gone over to another key since this one started.
+    // Workers of other shards may have changed to another key since this one started.
     let kept = key_successions::read(&FileStorage, directory)?;
     let vkey_hint = key.to_text();
     let key = &key.with_successions(&kept.statements())?;
@@ -110,13 +110,13 @@ fn build_receipt(
         records: &proven,
         consistency: proofs,
     };
-    // Strings and numbers always serialise.
+    // Strings and numbers always serialize.
     Ok(ReceiptLookup::Receipt(
         serde_json::to_vec(&receipt).unwrap_or_default(),
     ))
 }
 
-/// The notes about keys of a line.
+/// Returns the signed statements of succession between keys of `key`'s line.
 fn key_line_notes(kept: StoredSuccessions, key: &VerifyingKey) -> Vec<String> {
     let signed = kept.signed.into_iter();
     signed
@@ -127,7 +127,7 @@ fn key_line_notes(kept: StoredSuccessions, key: &VerifyingKey) -> Vec<String> {
         .collect()
 }
 
-/// Whether the records are of an exchange, or a refusal, of this tenant.
+/// Whether the records belong to an exchange, or a rejection, of this tenant.
 fn belong_to(found: &[FoundRecord], tenant: &str) -> bool {
     let mut tenants = found
         .iter()
@@ -146,7 +146,7 @@ fn is_final_record(found: &FoundRecord) -> bool {
     )
 }
 
-/// An id of the same time that is another one.
+/// Returns a different id with the same time.
 fn different_id(id: &str) -> String {
     let mut another = id.to_owned();
     let last = if another.pop() == Some('0') { '1' } else { '0' };
@@ -154,16 +154,16 @@ fn different_id(id: &str) -> String {
     another
 }
 
-/// The checkpoints of one log that lie in the proofs.
+/// The checkpoints of one log that the proofs contain.
 #[derive(Default)]
 struct Checkpoints {
     dir: PathBuf,
-    /// By size. There are two where the worker signed between two proofs, or its successor signed what it left.
+    /// By size. There are two if the worker signed between two proofs, or its successor signed the rest.
     by_size: BTreeMap<u64, Checkpoint>,
 }
 
 impl Checkpoints {
-    /// Proves that each is the beginning of the next, and the one that is held of the largest.
+    /// Proves that each is a prefix of the next, and the client's one of the largest.
     fn prove(
         &self,
         held: Option<&ClientCheckpoint>,
@@ -188,7 +188,7 @@ impl Checkpoints {
             && let Some(cover) = successor_checkpoint(&FileStorage, &self.dir, key)?
             && cover.size == held.size
         {
-            // What is held is what the successor of a killed worker signed, and the records were covered before.
+            // The client holds the checkpoint of a killed worker's successor, and an earlier one covers the records.
             let hashes = prove_consistency(&FileStorage, &self.dir, largest, &cover)?;
             out.push(ConsistencyProof::new(largest.size, &cover, &hashes));
         }

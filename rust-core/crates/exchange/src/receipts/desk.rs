@@ -1,4 +1,4 @@
-//! The queue behind which receipts are put together, and what is asked there.
+//! The receipt service: its queries, its queue and its threads.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,15 +15,15 @@ use tokio::time::{Instant, sleep};
 
 use super::turns::FairQueue;
 
-/// Receipts that are put together at a time in one worker, and those that may wait.
+/// Receipts that one worker assembles at a time, and queries that may wait.
 const THREADS: usize = 2;
 const MAX_WAITING: usize = 64;
-/// Those of one tenant, so that it leaves places to all others.
+/// Queries of one tenant, so that others have slots left.
 const MAX_PER_TENANT: usize = 16;
 
-/// For how long a checkpoint is waited for that covers an exchange.
+/// How long to wait for a checkpoint that covers an exchange.
 const MAX_CHECKPOINT_WAIT: Duration = Duration::from_secs(5);
-/// The pause until it is looked for again.
+/// Interval at which to look for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 const UNKNOWN: Rejection = Rejection::new(
@@ -47,10 +47,10 @@ const INVALID_QUERY: Rejection = Rejection::new(
     "since must be the size of a checkpoint (at least 1), and needs origin, the log of that checkpoint.",
 );
 
-/// What a request for a receipt says.
+/// A request for a receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptRequest {
-    /// Of the exchange.
+    /// Id of the exchange.
     pub id: Box<str>,
     pub query: Option<Box<str>>,
 }
@@ -63,7 +63,7 @@ pub(super) struct ClientCheckpoint {
 }
 
 impl ClientCheckpoint {
-    /// Reads `since` and `origin` out of a query; what else stands there is ignored, as in every query.
+    /// Parses `since` and `origin` of a query; other parameters are ignored, as in every query.
     pub(super) fn from_query(query: Option<&str>) -> Result<Option<Self>, Rejection> {
         let (mut since, mut origin) = (None, None);
         for parameter in query.unwrap_or_default().split('&') {
@@ -88,51 +88,51 @@ impl ClientCheckpoint {
     }
 }
 
-/// A receipt that is looked for.
+/// A query for a receipt.
 pub(super) struct ReceiptQuery {
     pub(super) id: Box<str>,
-    /// Whose exchange it must be.
+    /// The tenant to which the exchange must belong.
     pub(super) tenant: Arc<str>,
-    /// Whether it goes on, at this worker.
+    /// Whether the exchange is still open at this worker.
     pub(super) is_open: bool,
     pub(super) client_checkpoint: Option<ClientCheckpoint>,
-    /// What salts may need.
+    /// The keys that salts may need.
     pub(super) shred_keys: Option<Arc<ShredKeys>>,
 }
 
-/// What was found.
+/// The result of a query.
 pub(super) enum ReceiptLookup {
-    /// The receipt, JSON.
+    /// The receipt, in JSON.
     Receipt(Vec<u8>),
-    /// No such exchange of this tenant.
+    /// The tenant has no such exchange.
     NotFound,
-    /// No checkpoint covers all that there is of it.
+    /// No checkpoint covers all of its records.
     NotCovered,
-    /// The volume cannot be read, or is damaged there.
+    /// The volume cannot be read, or the data is damaged.
     Unreadable,
 }
 
-/// Where receipts are asked for.
+/// Accepts receipt queries.
 pub struct ReceiptService {
     queue: Arc<FairQueue<PendingQuery>>,
     tenant_slots: Arc<TenantSlots>,
 }
 
-/// A question in the queue, and where its answer goes.
+/// A queued query, and where to send its result.
 type PendingQuery = (Arc<SlottedQuery>, oneshot::Sender<ReceiptLookup>);
 
-/// How many questions of each tenant are there; of none, no entry.
+/// Number of queries of each tenant that has any.
 type TenantSlots = Mutex<HashMap<Arc<str>, usize>>;
 
-/// A question that has one of its tenant's places, for as long as anybody has it: a client that goes away does not get its
-/// place back before the question has left the queue.
+/// A query that occupies one of its tenant's slots until it is dropped: the slot of a client that disconnects stays
+/// occupied until the query has left the queue.
 struct SlottedQuery {
     query: ReceiptQuery,
     tenant_slots: Arc<TenantSlots>,
 }
 
 impl SlottedQuery {
-    /// `None` when the tenant has as many as it may.
+    /// Takes a slot for a query; `None` if the tenant has none left.
     fn new(question: ReceiptQuery, places: &Arc<TenantSlots>) -> Option<Self> {
         let mut counts = places.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(Arc::clone(&question.tenant)).or_default();
@@ -160,7 +160,7 @@ impl Drop for SlottedQuery {
 }
 
 impl ReceiptService {
-    /// Starts threads of which nobody awaits the end: they end when nobody can ask them any more.
+    /// Starts detached threads, which end when the service is dropped.
     pub(super) fn start(look_up: impl Fn(&ReceiptQuery) -> ReceiptLookup + Send + Sync + 'static) -> Self {
         let questions = Arc::new(FairQueue::new(MAX_WAITING));
         let look_up = Arc::new(look_up);
@@ -170,7 +170,7 @@ impl ReceiptService {
             thread.spawn(move || run_worker(&questions, &*look_up)).is_ok()
         });
         if started.count() == 0 {
-            // Every question is refused, because nobody would answer.
+            // Reject every query, because no thread would process it.
             questions.close();
         }
         ReceiptService {
@@ -215,7 +215,7 @@ fn run_worker(
             true => None,
             false => Some(catch_unwind(AssertUnwindSafe(|| look_up(&question.query)))),
         };
-        // Its place is free, and its tenant's next turn can come, before it is answered.
+        // Frees the slot and the tenant's turn before sending the result.
         drop(question);
         questions.finish(tenant);
         if let Some(found) = found {

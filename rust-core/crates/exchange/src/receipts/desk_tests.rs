@@ -76,7 +76,7 @@ async fn what_no_checkpoint_covers_is_asked_for_again_and_then_given_up_with_a_c
     assert_eq!(desk.request(question()).await.unwrap(), b"{}");
 }
 
-/// A desk that finds nothing, once its gate is dropped; by then both threads are busy.
+/// A service that finds nothing once its gate is dropped; both threads are busy when it returns.
 async fn busy_desk() -> (Arc<ReceiptService>, Sender<()>, Vec<Waiting>) {
     let (open, gate) = channel::<()>();
     let (began, begun) = channel();
@@ -84,7 +84,7 @@ async fn busy_desk() -> (Arc<ReceiptService>, Sender<()>, Vec<Waiting>) {
     let began = Mutex::new(began);
     let desk = Arc::new(ReceiptService::start(move |_| {
         let _ = began.lock().unwrap().send(());
-        // Open for all once its other end is gone.
+        // Open for all once its other end is dropped.
         let _ = gate.lock().unwrap().recv();
         ReceiptLookup::NotFound
     }));
@@ -114,7 +114,7 @@ async fn refusal(asked: Waiting) -> (u16, &'static str) {
 #[tokio::test]
 async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
     let (desk, open, mut waiting) = busy_desk().await;
-    // Spawned first, they have asked by then.
+    // They were spawned first and have sent their queries by then.
     waiting.extend((0..MAX_WAITING).map(|number| ask(&desk, &format!("tenant-{number}"))));
     assert_eq!(refusal(ask(&desk, "late")).await, (503, "receipts_busy"));
     drop(open);
@@ -128,7 +128,7 @@ async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() 
     let (desk, open, mut waiting) = busy_desk().await;
     waiting.extend((0..MAX_PER_TENANT).map(|_| ask(&desk, "greedy")));
     assert_eq!(refusal(ask(&desk, "greedy")).await, (503, "receipts_busy"));
-    // Who goes away before its question has left the queue has its place still.
+    // A client that disconnects while its query is queued still occupies its slot.
     waiting.pop().unwrap().abort();
     assert_eq!(refusal(ask(&desk, "greedy")).await, (503, "receipts_busy"));
     waiting.push(ask(&desk, "modest"));
@@ -136,12 +136,12 @@ async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() 
     for asked in waiting {
         assert_eq!(refusal(asked).await, (404, "unknown_receipt"));
     }
-    // Who has got its answers may ask again.
+    // A client that has its responses may query again.
     assert_eq!(refusal(ask(&desk, "greedy")).await, (404, "unknown_receipt"));
     assert!(desk.tenant_slots.lock().unwrap().is_empty());
 }
 
-/// Waits until so many questions have come to a thread, and tells whose.
+/// Waits until `count` queries have reached a thread, and returns their tenants.
 async fn begun(tenants: &Mutex<Vec<Arc<str>>>, count: usize) -> Vec<Arc<str>> {
     while tenants.lock().unwrap().len() < count {
         tokio::task::yield_now().await;
@@ -165,7 +165,7 @@ async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_ta
     waiting.extend((0..MAX_PER_TENANT).map(|_| ask(&desk, "as-slow")));
     assert_eq!(*begun(&tenants, 2).await[1], *"as-slow");
     waiting.push(ask(&desk, "modest"));
-    // It has asked by then, behind all the others.
+    // Its query is queued by then, after all others.
     assert_eq!(refusal(ask(&desk, "slow")).await, (503, "receipts_busy"));
     go_on.send(()).unwrap();
     assert_eq!(*begun(&tenants, 3).await[2], *"modest");
@@ -179,7 +179,7 @@ async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_ta
 async fn a_search_that_panics_is_told_and_the_next_one_is_made() {
     let asked = AtomicUsize::new(0);
     let desk = ReceiptService::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        // As a bug does, but without a word.
+        // Like a bug, but without a panic message.
         0..4 => std::panic::resume_unwind(Box::new(())),
         _ => ReceiptLookup::NotFound,
     });

@@ -1,9 +1,9 @@
-//! Whose question is answered next.
+//! A queue of queries that is fair between tenants.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Questions that wait: of each tenant one is answered at a time, in the order in which they came, and tenants take turns.
+/// The waiting queries. One query of each tenant is processed at a time, in order of arrival, and tenants take turns.
 pub(super) struct FairQueue<Q> {
     state: Mutex<QueueState<Q>>,
     changed: Condvar,
@@ -11,21 +11,21 @@ pub(super) struct FairQueue<Q> {
 }
 
 struct QueueState<Q> {
-    /// Of each tenant that has one waiting or being answered.
+    /// For each tenant with a query that waits or is processed.
     by_tenant: HashMap<Arc<str>, VecDeque<Q>>,
-    /// The tenants that have one waiting and none being answered, the next one first.
+    /// The tenants with a waiting query and none that is processed, next one first.
     ready_tenants: VecDeque<Arc<str>>,
-    /// How many wait.
+    /// Number of waiting queries.
     waiting_count: usize,
     closed: bool,
 }
 
-/// No more may wait, or nobody answers any more.
+/// The queue is full or closed.
 #[derive(Debug)]
 pub(super) struct QueueUnavailable;
 
 impl<Q> FairQueue<Q> {
-    /// For at most so many questions.
+    /// Creates a queue for at most `most` queries.
     pub(super) fn new(most: usize) -> Self {
         FairQueue {
             state: Mutex::new(QueueState {
@@ -43,7 +43,7 @@ impl<Q> FairQueue<Q> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a question of a tenant.
+    /// Adds a query of a tenant.
     ///
     /// # Errors
     /// [`QueueUnavailable`].
@@ -65,7 +65,8 @@ impl<Q> FairQueue<Q> {
         Ok(())
     }
 
-    /// Waits for the next question; its tenant has no other turn until [`FairQueue::finish`]. `None` once nobody asks any more.
+    /// Waits for the next query; its tenant has no other turn until [`FairQueue::finish`]. `None` once the queue is
+    /// closed.
     pub(super) fn pop(&self) -> Option<(Arc<str>, Q)> {
         let mut waiting = self.lock();
         loop {
@@ -82,7 +83,7 @@ impl<Q> FairQueue<Q> {
         }
     }
 
-    /// The question of a tenant that was taken has its answer.
+    /// Marks a tenant's query as processed.
     pub(super) fn finish(&self, tenant: Arc<str>) {
         let mut waiting = self.lock();
         if waiting.by_tenant.get(&tenant).is_some_and(VecDeque::is_empty) {
@@ -93,7 +94,7 @@ impl<Q> FairQueue<Q> {
         }
     }
 
-    /// Nothing is asked or answered any more.
+    /// Closes the queue: no query is accepted or returned any more.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();

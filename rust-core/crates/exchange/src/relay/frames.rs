@@ -1,4 +1,4 @@
-//! An answer that comes in Amazon's frames, which are read as the events that they stand for.
+//! Responses in Amazon's frames, which are read as the events that they encode.
 
 use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
@@ -9,8 +9,8 @@ use proofgate_upstream::translation::ResponseTranslator;
 
 use super::passage::ResponsePipeline;
 
-/// What reads the frames of an answer; `None` where it has none. Its head, which has not left, says what the client gets.
-/// `most`: bytes of a frame.
+/// Returns the decoder of a response in frames of at most `most` bytes; `None` if the response is not framed. Sets
+/// the fields of the unsent head for the format that the client gets.
 pub(super) fn frame_reader(
     translation: Option<&ResponseTranslator>,
     answer_head: &mut ClientResponseHead,
@@ -22,7 +22,7 @@ pub(super) fn frame_reader(
         return None;
     }
     if answer_head.status == 424 && answer_head.is_head_incomplete {
-        // The model failed, and another try may succeed; no client knows this status.
+        // The model failed, and a retry may succeed; no client knows this status.
         head.extend_from_slice(b"x-should-retry: true\r\n");
     }
     if !answer_head.is_amazon_framed || !answer_head.is_success() {
@@ -41,14 +41,14 @@ pub(super) fn frame_reader(
 }
 
 impl ResponsePipeline<'_> {
-    /// Takes the next bytes of the frames, and lets go what the client gets for the events that are whole.
+    /// Decodes the next bytes and releases the client's data for complete events.
     pub(super) fn relay_frames(
         &mut self,
         frames: &mut FrameDecoder,
         bytes: &[u8],
     ) -> Result<(), AbortReason> {
         if self.progress.has_end_marker {
-            // The client has its end; what stands behind the provider's is nothing to it.
+            // The client has its end; whatever follows the provider's is of no use to it.
             return Ok(());
         }
         let room = self.workspace.reserve(frames.max_size_after(bytes.len()));
@@ -76,7 +76,7 @@ impl ResponsePipeline<'_> {
         if let Some(buffer) = frames.idle_buffer() {
             self.gateway.buffers.pool.release(buffer);
         }
-        // What waits for the rest of its frame is there until that comes.
+        // The start of an incomplete frame stays in memory until the rest arrives.
         let room = self.workspace.reserve(frames.max_size_after(0));
         taken.and(room.map_err(|MemoryExhausted| AbortReason::Policy(Rejection::RESPONSE_OVERLOADED)))
     }

@@ -1,4 +1,4 @@
-//! What the rules see of an answer, and what they say of it.
+//! Inspection of a response by the rules, and its findings.
 
 use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
@@ -18,10 +18,10 @@ use crate::judged::{into_owned_note, policy_note, write_counts};
 use crate::open_exchange::OpenExchange;
 use crate::request_policy::TIME_SLICE;
 
-/// Lets the rules see the next bytes of an answer; what they clear stands in the workspace's `passed` then.
+/// Passes the next bytes of a response to the rules; the bytes that they clear are then in the workspace's `cleared`.
 ///
 /// # Errors
-/// What the client is told when it may not go on; what was cleared before may still leave.
+/// The rejection for the client if the response must stop; bytes that were cleared before may still be sent.
 pub(super) fn inspect(
     gateway: &Gateway,
     answer_head: &ClientResponseHead,
@@ -71,7 +71,7 @@ pub(super) fn inspect(
     pushed.map_err(|stop| stop_rejection(&gateway.observers, open, inspector, stop))
 }
 
-/// What the client is told of an answer that may not go on.
+/// Returns the error for the client of a response that must stop.
 fn stop_rejection(
     observers: &Observers,
     open: &OpenExchange,
@@ -88,8 +88,8 @@ fn stop_rejection(
     }
 }
 
-/// Lets the rules see the end of the answer and releases what they held of it. Of a long answer that takes slices of time,
-/// between which everybody else is served.
+/// Passes the end of the response to the rules, and releases the data that they held. A long response takes several
+/// time slices, between which other tasks run.
 pub(super) async fn finish_inspection(
     gateway: &Gateway,
     head: &mut Vec<u8>,
@@ -136,8 +136,8 @@ pub(super) async fn finish_inspection(
     Ok(())
 }
 
-/// Says what was replaced in an answer: in a header line if the head has not left, or else in a comment behind the events,
-/// unless one stands before their end.
+/// Reports what was redacted in a response: in a header line if the head was not sent, otherwise in a comment after
+/// the events, unless there is already one before their end.
 fn report_redactions(
     head: &mut Vec<u8>,
     answer_head: &ClientResponseHead,
@@ -159,7 +159,7 @@ fn report_redactions(
     }
 }
 
-/// Judges what is left of an answer for a slice of time, and takes room for what is kept of it until the next one.
+/// Judges the rest of a response for one time slice, and reserves memory for the data kept until the next one.
 fn next_slice(
     gateway: &Gateway,
     open: &OpenExchange,
@@ -182,7 +182,7 @@ fn next_slice(
     Ok(step)
 }
 
-/// Notes for the record what the rules saw.
+/// Adds the findings of the rules to the record.
 pub(super) fn note_judgement(
     observers: &Observers,
     open: &mut OpenExchange,
@@ -211,7 +211,7 @@ pub(super) fn note_judgement(
     }
 }
 
-/// Moves all of `end` behind `begin`; copies nothing where there is nothing before it.
+/// Moves all of `end` to the end of `begin`; copies nothing if `begin` is empty.
 pub(super) fn append(begin: &mut Vec<u8>, end: &mut Vec<u8>) {
     if begin.is_empty() {
         std::mem::swap(begin, end);

@@ -1,4 +1,4 @@
-//! What of an answer may leave: whole events, of what the rules have cleared, less the answer's end.
+//! Decides how much of a response can be sent: complete events that the rules cleared, except the response's end.
 
 use proofgate_base::response_head::{ClientResponseHead, InspectionLevel};
 use proofgate_base::workspace::ResponseWorkspace;
@@ -14,47 +14,47 @@ use super::inspection::{append, inspect};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 
-/// How much is held back behind what may be the end, and how much an upstream may send behind its end marker, in bytes.
+/// Bytes that are held back after a possible end, and that an upstream may send after its end marker.
 const MAX_HELD: usize = 64 * 1024;
-/// Of a longer event the parts leave as they come, in bytes.
+/// Length above which parts of an event are sent as they arrive, in bytes.
 const MAX_EVENT_BYTES: usize = 64 * 1024;
-/// In so many bytes a body must say what it is.
+/// Bytes in which a body must reveal its kind.
 const MAX_SNIFF_BYTES: usize = 4096;
 
-/// How far an answer has come.
+/// How far a response has been relayed.
 pub(super) struct Progress {
-    /// Whether its first bytes have said what it is, or need not.
+    /// Whether the kind of the body is known from its first bytes, or does not matter.
     pub(super) is_kind_known: bool,
     pub(super) event_ends: EventBoundaries,
-    /// Whether its end marker has come: all from there on is held back until the completion is written.
+    /// Whether the end marker has arrived: everything from there on is held back until the completion is written.
     pub(super) has_end_marker: bool,
-    /// How far the candidates of a stream are that has no end marker: it leaves as it came, in Gemini's dialect.
+    /// State of the candidates of a stream without an end marker, which is forwarded unchanged, in Gemini's dialect.
     pub(super) candidates: Option<CandidateProgress>,
-    /// What the stream has told of why its choices finished: without an end marker it is whole with that.
+    /// Finish reasons of the stream's choices; without an end marker a stream is complete with these.
     pub(super) stream_finish: FinishTracker,
-    /// Whether all from some event on is held back, because that may be the last one.
+    /// Whether everything from some event on is held back, because it may be the last one.
     is_holding_back: bool,
-    /// Bytes that have come since the end marker was seen.
+    /// Bytes that arrived after the end marker.
     bytes_after_end: usize,
-    /// Whether a part of the event at hand has been let go; the rules, which clear whole events, may hold it still.
+    /// Whether a part of the current event was released; the rules, which clear complete events, may still hold it.
     is_event_partly_sent: bool,
-    /// What that event means, by its begin.
+    /// Meaning of that event, judged by its start.
     event_meaning: EventMeaning,
-    /// How far an event that is not whole has been looked at.
+    /// How far an incomplete event has been examined.
     event_scan: GrowthCheck,
-    /// How many events there have been.
+    /// Number of events so far.
     pub(super) event_count: u64,
-    /// What the provider speaks.
+    /// The provider's dialect.
     pub(super) dialect: Dialect,
-    /// The way back, where that is not the client's dialect.
+    /// Translates the response, if that is not the client's dialect.
     pub(super) translation: Option<Box<ResponseTranslator>>,
-    /// What reads the frames that it comes in, where it does.
+    /// Decodes the response's frames, if it is framed.
     pub(super) frame_reader: Option<Box<FrameDecoder>>,
-    /// What an event was translated to; kept for the next one.
+    /// Output buffer of the translation, reused between events.
     pub(super) translated: Vec<u8>,
-    /// Whether the event that brings usage alone is kept from the client, who did not ask for it.
+    /// Whether the event that only contains usage is withheld from the client, which did not ask for it.
     withholds_usage: bool,
-    /// Whether the rules, which only observe, have failed.
+    /// Whether the rules failed while they only observe.
     has_inspection_failed: bool,
 }
 
@@ -88,7 +88,8 @@ impl Progress {
         }
     }
 
-    /// Takes note of bytes that come; `false` where too many do behind the end marker: the answer is whole without them.
+    /// Counts bytes that arrive; returns `false` if too many follow the end marker. The response is complete without
+    /// them.
     pub(super) fn accept_bytes(&mut self, length: usize) -> bool {
         if self.has_end_marker {
             self.bytes_after_end = self.bytes_after_end.saturating_add(length);
@@ -96,10 +97,10 @@ impl Progress {
         self.bytes_after_end <= MAX_HELD
     }
 
-    /// Whether the answer has its end, also where `partial`, what has come of an event, is that but for an empty line: its sender
-    /// may think that nothing more is needed.
+    /// Whether the response has ended. This includes a `partial` event that is the end except for its empty line,
+    /// because its sender may consider that complete.
     pub(super) fn has_ended(&mut self, partial: &[u8]) -> bool {
-        // What is translated ends as its dialect says.
+        // A translated response ends as its dialect defines.
         if !self.has_end_marker && self.translation.is_none() {
             self.has_end_marker =
                 EventMeaning::classify(self.dialect, partial) == EventMeaning::SuccessfulEnd;
@@ -107,43 +108,43 @@ impl Progress {
         self.has_end_marker
     }
 
-    /// Whether `partial` may be the end but for an empty line, and was not looked at as it is now.
+    /// Whether `partial` may be the end except for its empty line, and has grown since it was examined.
     pub(super) fn may_have_ended(&self, partial: &[u8]) -> bool {
         let is_looked_at = self.translation.is_none() && self.candidates.is_none();
         is_looked_at && !self.has_end_marker && self.event_scan.has_grown(partial.len())
     }
 
-    /// Whether a part of an event has left, behind which nothing can be said.
+    /// Whether a part of an event was sent, after which no other event can be inserted.
     pub(super) fn has_open_event(&self, answer_head: &ClientResponseHead) -> bool {
         self.is_event_partly_sent && answer_head.inspection != InspectionLevel::Enforce
     }
 }
 
-/// What becomes of a whole event.
+/// What to do with a complete event.
 enum EventAction {
     Forward,
     Withhold,
-    /// It may be the last one: it is held back until another one comes after which the answer is not whole.
+    /// Possibly the last event: held back until another one arrives after which the response is not complete.
     HoldBack,
-    /// From it on everything is the answer's end.
+    /// The response's end starts here.
     End,
-    /// It says that the answer failed: the client is told so, and gets nothing behind it.
+    /// Reports that the response failed: the client gets it, and nothing after it.
     Fail,
 }
 
-/// An answer on its way.
+/// A response on its way to the client.
 pub(super) struct ResponsePipeline<'p> {
     pub(super) gateway: &'p Gateway,
     pub(super) answer_head: &'p mut ClientResponseHead,
     pub(super) open: &'p mut OpenExchange,
     pub(super) progress: &'p mut Progress,
     pub(super) workspace: &'p mut ResponseWorkspace,
-    /// The head of the answer, while it has not left.
+    /// The head of the response, until it is sent.
     pub(super) head: &'p mut Vec<u8>,
 }
 
 impl ResponsePipeline<'_> {
-    /// Takes decoded bytes of the answer on their way to the client.
+    /// Processes decoded bytes of the response.
     pub(super) fn push(&mut self, data: &[u8]) -> Result<(), AbortReason> {
         self.gateway.buffers.pool.acquire(&mut self.workspace.chunk);
         if let Some(mut frames) = self.progress.frame_reader.take() {
@@ -171,10 +172,10 @@ impl ResponsePipeline<'_> {
         self.relay_first(&begin)
     }
 
-    /// Takes the end of the answer: what is left is no whole event, or has not said what it is.
+    /// Processes the end of the response: the remaining bytes are no complete event, or their kind is unknown.
     ///
-    /// A stream is whole with its dialect's good end, or when every choice has told why it finished and the body ends well.
-    /// One that just ends, official clients would take for a short answer.
+    /// A stream is complete with its dialect's successful end, or if every choice has a finish reason and the body
+    /// ends properly. Official clients would take a stream that just stops for a short response.
     pub(super) fn finish(&mut self) -> Result<(), AbortReason> {
         if !self.progress.is_kind_known {
             let begin = std::mem::take(&mut self.workspace.partial);
@@ -199,7 +200,7 @@ impl ResponsePipeline<'_> {
         self.release(&rest)
     }
 
-    /// Takes note of what the answer is.
+    /// Sets the kind of the body.
     fn set_body_kind(&mut self, kind: BodyKind) -> Result<(), AbortReason> {
         self.progress.is_kind_known = true;
         self.answer_head.set_body_kind(kind, self.head);
@@ -214,7 +215,7 @@ impl ResponsePipeline<'_> {
         Ok(())
     }
 
-    /// Passes the first bytes of the answer.
+    /// Relays the first bytes of the response.
     fn relay_first(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         match bytes.strip_prefix(BYTE_ORDER_MARK) {
             Some(events) if self.answer_head.is_event_stream => {
@@ -238,7 +239,7 @@ impl ResponsePipeline<'_> {
         self.release(bytes)
     }
 
-    /// Passes the events that end in `bytes`, and keeps the rest for theirs.
+    /// Relays the events that end in `bytes`, and keeps the rest.
     fn relay_events(&mut self, mut bytes: &[u8]) -> Result<(), AbortReason> {
         if !self.workspace.partial.is_empty() || self.progress.is_event_partly_sent {
             let Some(end) = self.progress.event_ends.next_boundary(bytes) else {
@@ -276,7 +277,7 @@ impl ResponsePipeline<'_> {
         if self.progress.translation.is_some() {
             return self.translate_events(bytes);
         }
-        // What stands from `from` to `at` leaves in one go.
+        // The bytes in `from..at` are sent together.
         let (mut from, mut at) = (0, 0);
         while let Some(length) = self.progress.event_ends.next_boundary(&bytes[at..]) {
             let begin = at;
@@ -313,7 +314,7 @@ impl ResponsePipeline<'_> {
         self.progress.event_count += u64::from(!event.starts_with(b":"));
         if self.progress.is_event_partly_sent {
             self.workspace.usage.push_fragment(event);
-            // The client waits for the empty line: with the last piece it would have the whole.
+            // The client still waits for the empty line: with the last piece it would have the complete event.
             return match std::mem::replace(&mut self.progress.event_meaning, EventMeaning::Part) {
                 EventMeaning::SuccessfulEnd => EventAction::End,
                 EventMeaning::Failure
@@ -346,13 +347,13 @@ impl ResponsePipeline<'_> {
         }
     }
 
-    /// Lets an event go that says that the answer failed, and what stands before it.
+    /// Releases an event that reports that the response failed, and everything before it.
     pub(super) fn relay_failure(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         self.release(bytes)?;
         Err(AbortReason::Upstream(Failure::Reported))
     }
 
-    /// Keeps what has come of an event until the rest of it does.
+    /// Keeps the start of an event until the rest arrives.
     pub(super) fn buffer_partial(&mut self, part: &[u8]) -> Result<(), AbortReason> {
         if part.is_empty() {
             return Ok(());
@@ -377,21 +378,21 @@ impl ResponsePipeline<'_> {
             self.workspace.usage.push_fragment(&part);
             return self.release(&part);
         }
-        // When no more comes for a moment it is looked at in any case.
+        // If no more arrives for a moment, it is examined in any case.
         if self.progress.event_scan.check_due(self.workspace.partial.len()) {
             self.progress.has_ended(&self.workspace.partial);
         }
         Ok(())
     }
 
-    /// Lets go what was held back as the end that it was not.
+    /// Releases what was held back as a possible end.
     fn release_held_back(&mut self) {
         if std::mem::take(&mut self.progress.is_holding_back) {
             append(&mut self.workspace.chunk, &mut self.workspace.held_back);
         }
     }
 
-    /// Lets bytes go, as far as the rules clear them.
+    /// Releases bytes that the rules clear.
     pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         if bytes.is_empty() {
             return Ok(());
@@ -414,7 +415,7 @@ impl ResponsePipeline<'_> {
                     let seen = inspect(self.gateway, self.answer_head, self.open, self.workspace, bytes);
                     if seen.is_err() {
                         self.progress.has_inspection_failed = true;
-                        // What they have held is of no use any more.
+                        // What they held is useless now.
                         let _ = self.workspace.finish_inspection();
                     }
                 }

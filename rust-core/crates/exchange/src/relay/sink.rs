@@ -1,4 +1,4 @@
-//! Writing an answer to the client, and ending it.
+//! Writes a response to the client, and ends it.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::gateway::buffers::ThreadBuffers;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
-/// Sends what is decoded, with the head before it if that has not left yet.
+/// Sends the decoded bytes, after the head if that was not sent yet.
 pub(super) async fn send_chunk(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -23,13 +23,13 @@ pub(super) async fn send_chunk(
     workspace: &mut ResponseWorkspace,
 ) -> Result<(), AbortReason> {
     append_chunk(buffers, reply, answer_head, workspace, false);
-    // A client that does not read must not keep what others can use meanwhile.
+    // A client that does not read must not keep memory that others can use meanwhile.
     buffers.pool.release(&mut workspace.chunk);
     send(buffers, reply).await.map_err(|_| AbortReason::Client)
 }
 
-/// Adds what is decoded to the answer as its client gets it, where that is in frames: then it is these that are sent. `last`:
-/// whether nothing follows.
+/// Adds the decoded bytes to the response as the client receives it; for a client that wants frames, encodes them as
+/// frames first. `last` means that nothing follows.
 pub(super) fn relay_chunk(
     reply: &mut Reply<'_>,
     answer_head: &ClientResponseHead,
@@ -43,7 +43,7 @@ pub(super) fn relay_chunk(
     }
 }
 
-/// Puts frames in the place of events, for a client that wants them, and returns the events.
+/// Replaces events by frames, for a client that wants them, and returns the events.
 fn frame_events(
     reply: &mut Reply<'_>,
     answer_head: &ClientResponseHead,
@@ -60,11 +60,11 @@ fn frame_events(
     Some(said)
 }
 
-/// What a client of a stream gets while nothing else comes: a comment, and no event, for it has no empty line. With one,
-/// official clients take it for an event without data (openai-go before 3.45).
+/// Sent to the client of a stream that is idle: a comment without an empty line, and therefore no event. With an
+/// empty line, official clients take it for an event without data (openai-go before 3.45).
 const HEARTBEAT: &[u8] = b": hb\n";
 
-/// Lets a client know that its stream, of which only whole events have left, goes on.
+/// Sends a heartbeat on a stream of which only complete events were sent.
 pub(super) async fn send_heartbeat(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -77,7 +77,7 @@ pub(super) async fn send_heartbeat(
     send(buffers, reply).await.map_err(|_| AbortReason::Client)
 }
 
-/// Puts what is decoded behind the head, or where that would stand: a short copy costs less than a vectored write.
+/// Appends the decoded bytes to the head, or to its buffer: a short copy is cheaper than a vectored write.
 fn append_chunk(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -99,7 +99,7 @@ fn append_chunk(
     }
 }
 
-/// Sends what was written.
+/// Sends the buffered bytes.
 async fn send(buffers: &ThreadBuffers, reply: &mut Reply<'_>) -> io::Result<()> {
     let head = &mut reply.buffers.head;
     let sent = reply.client.send(head).await;
@@ -108,7 +108,7 @@ async fn send(buffers: &ThreadBuffers, reply: &mut Reply<'_>) -> io::Result<()> 
     sent
 }
 
-/// Records the completion, then lets the end of the answer go.
+/// Records the completion, then sends the end of the response.
 pub(super) async fn finish(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -145,7 +145,7 @@ pub(super) async fn finish(
     }
 }
 
-/// Ends an answer whose upstream has said itself that it failed, in an event that is about to leave.
+/// Ends a response whose upstream reported its own failure, in an event that is about to be sent.
 pub(super) async fn finish_as_reported(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -169,7 +169,8 @@ pub(super) async fn finish_as_reported(
     AfterExchange::Close
 }
 
-/// Ends an answer that its upstream left unfinished, so that no client can take it for a whole one. `event` says so.
+/// Ends a response that its upstream left incomplete, so that no client can take it for a complete one. `event`
+/// reports this.
 pub(super) async fn abort_response(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,

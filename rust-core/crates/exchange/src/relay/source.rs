@@ -1,4 +1,4 @@
-//! Reading an upstream's answer.
+//! Reads an upstream's response.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -14,27 +14,28 @@ use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
-/// Room for what is read that is kept for others, in bytes.
+/// Maximum capacity of a read buffer that is kept for other connections, in bytes.
 const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
-/// How long the end of a whole answer waits for the end of its transfer, so that the connection can serve again.
+/// How long to wait for the end of the transfer after a complete response, so that the connection can be reused.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a part of an event waits for the rest before it is looked at.
+/// How long a part of an event waits for the rest before it is examined.
 pub(super) const PARTIAL_EVENT_WAIT: Duration = Duration::from_millis(100);
 
-/// Where an answer comes from.
+/// The upstream side of a response.
 pub(super) struct Source<'r> {
     pub(super) gateway: &'r Gateway,
     pub(super) upstream: UpstreamStream,
-    /// How long it may be silent.
+    /// How long the upstream may be silent.
     pub(super) silence_timeout: Duration,
-    /// When its answer must be over.
+    /// Deadline of the complete response.
     pub(super) response_deadline: Option<Instant>,
 }
 
 impl Source<'_> {
-    /// Waits for bytes from upstream; `false` at the end of its stream. It has waited for `waited` already.
+    /// Waits for bytes from upstream; `false` at the end of its stream. `waited` is the time that it was already
+    /// waited for.
     pub(super) async fn read(
         &mut self,
         reply: &mut Reply<'_>,
@@ -44,7 +45,7 @@ impl Source<'_> {
             .await
     }
 
-    /// The same, with less patience.
+    /// Like [`Source::read`], with a shorter timeout.
     pub(super) async fn read_at_most(
         &mut self,
         reply: &mut Reply<'_>,
@@ -54,8 +55,8 @@ impl Source<'_> {
             .await
     }
 
-    /// Goes on waiting for bytes of a stream that has been silent for `interval`: each time it has been, its client is told
-    /// that it goes on.
+    /// Waits for more bytes of a stream that has already been silent for `interval`, and sends the client a heartbeat
+    /// after every interval of silence.
     pub(super) async fn read_with_heartbeats(
         &mut self,
         reply: &mut Reply<'_>,
@@ -79,7 +80,8 @@ impl Source<'_> {
         }
     }
 
-    /// The same for what only ends the transfer of an answer that is whole, of whose patience so much is left.
+    /// Like [`Source::read`], if only the end of the transfer of a complete response is missing; `left` is the
+    /// remaining time.
     pub(super) async fn read_end(
         &mut self,
         reply: &mut Reply<'_>,
@@ -98,7 +100,7 @@ impl Source<'_> {
             &self.gateway.buffers.incoming,
             &mut reply.buffers.upstream,
         );
-        // What waits has no memory: of the connections that wait, one reads at a time.
+        // A waiting connection has no buffer: one connection reads at a time.
         let read = poll_fn(|context| upstream.poll_fill(context, incoming, buffer, READ_BUFFER_BYTES));
         tokio::select! {
             biased;
@@ -112,7 +114,7 @@ impl Source<'_> {
         }
     }
 
-    /// Gives the upstream buffer, of which everything has been used, to whoever reads next.
+    /// Gives the fully consumed upstream buffer to the next reader.
     pub(super) fn release_buffer(&self, reply: &mut Reply<'_>) {
         let buffer = std::mem::take(&mut reply.buffers.upstream);
         if buffer.capacity() <= MAX_RETAINED_BYTES {

@@ -1,4 +1,4 @@
-//! An answer on its way to a client that does not speak what its provider does.
+//! Responses for a client whose dialect is not the provider's.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::EventMeaning;
@@ -9,11 +9,11 @@ use proofgate_wire::encode;
 
 use super::passage::ResponsePipeline;
 
-/// What of an error's body is read, in bytes.
+/// Bytes of an error body that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 impl ResponsePipeline<'_> {
-    /// Keeps bytes of an answer that is no stream: it is translated when it is whole.
+    /// Buffers bytes of a response that is not a stream; it is translated once it is complete.
     pub(super) fn buffer_for_translation(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         self.workspace.usage.push(bytes);
         self.gateway.buffers.pool.acquire(&mut self.workspace.partial);
@@ -21,7 +21,7 @@ impl ResponsePipeline<'_> {
         self.reserve_for_partial()
     }
 
-    /// Takes room for what is kept of an answer, or of an event, until it is whole.
+    /// Reserves memory for an incomplete response or event.
     pub(super) fn reserve_for_partial(&mut self) -> Result<(), AbortReason> {
         let length = self.workspace.partial.len();
         let most = self.open.catalog.settings.limits.body_bytes;
@@ -31,7 +31,7 @@ impl ResponsePipeline<'_> {
         Ok(())
     }
 
-    /// Translates the events that end in `bytes`, and keeps the rest for theirs.
+    /// Translates the events that end in `bytes`, and keeps the rest.
     pub(super) fn translate_events(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         let mut at = 0;
         while let Some(length) = self.progress.event_ends.next_boundary(&bytes[at..]) {
@@ -41,12 +41,12 @@ impl ResponsePipeline<'_> {
         self.buffer_partial(&bytes[at..])
     }
 
-    /// Translates a whole event, and lets go what the client gets for it.
+    /// Translates a complete event, and releases the result.
     pub(super) fn translate_event(&mut self, event: &[u8]) -> Result<(), AbortReason> {
         self.progress.event_count += u64::from(!event.starts_with(b":"));
         self.workspace.usage.push_event(event);
         if self.progress.has_end_marker {
-            // The client has its end; what stands behind the provider's is nothing to it.
+            // The client has its end; whatever follows the provider's is of no use to it.
             return Ok(());
         }
         let Some(translation) = &mut self.progress.translation else {
@@ -75,7 +75,7 @@ impl ResponsePipeline<'_> {
         released
     }
 
-    /// Takes the end of a stream that has had no good end; says whether its dialect takes that for one.
+    /// Handles a stream that stopped without a successful end; returns whether its dialect accepts that as an end.
     pub(super) fn finish_stream(&mut self) -> Result<bool, AbortReason> {
         let Some(translation) = &mut self.progress.translation else {
             return self.finish_candidates();
@@ -83,7 +83,7 @@ impl ResponsePipeline<'_> {
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
         let is_whole = match translation.passes_events_through() {
-            // Of frames the last one may be cut, and Bedrock sends all of its events.
+            // The last frame may be cut off; Bedrock sends all of its events.
             true if self.progress.frame_reader.is_some() => false,
             true => self
                 .progress
@@ -99,7 +99,8 @@ impl ResponsePipeline<'_> {
         Ok(true)
     }
 
-    /// The same of a stream that leaves as it came. What says that it failed may have no end of its own.
+    /// Like `finish_stream`, for a stream that is forwarded unchanged. An event that reports a failure may have no
+    /// end of its own.
     fn finish_candidates(&mut self) -> Result<bool, AbortReason> {
         let Some(candidates) = &mut self.progress.candidates else {
             self.progress.has_end_marker = self
@@ -116,7 +117,7 @@ impl ResponsePipeline<'_> {
         Ok(self.progress.has_end_marker)
     }
 
-    /// Adds to the head, which has not left, what the provider said in the body.
+    /// Adds the delay that the provider gave in the body to the unsent head.
     fn write_retry_after(&mut self, seconds: u64) {
         const NAME: &[u8] = b"retry-after:";
         let mut lines = self.head.split(|byte| *byte == b'\n');
@@ -125,18 +126,18 @@ impl ResponsePipeline<'_> {
             name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
         });
         if self.answer_head.is_head_incomplete && !is_there {
-            // Digits can be written as a value.
+            // Digits are a valid field value.
             let _ = encode::write_header(self.head, "retry-after", seconds.to_string().as_bytes());
         }
     }
 
-    /// Takes the end of an answer that is no stream, and translates it.
+    /// Translates a complete response that is not a stream.
     pub(super) fn finish_translated(&mut self, translation: &ResponseTranslator) -> Result<(), AbortReason> {
         if self.answer_head.is_event_stream {
             return Ok(());
         }
         let body = std::mem::take(&mut self.workspace.partial);
-        // The room is kept until all of it is sent.
+        // The memory stays reserved until all of it is sent.
         let most = translation.max_response_bytes(body.len());
         if self.workspace.reserve(most).is_err() {
             return Err(AbortReason::Policy(Rejection::RESPONSE_OVERLOADED));
@@ -161,7 +162,7 @@ impl ResponsePipeline<'_> {
     }
 }
 
-/// What is wrong with an answer that cannot be translated.
+/// Returns the failure of a response that cannot be translated.
 fn translation_failed(_error: ResponseError) -> AbortReason {
     AbortReason::Upstream(Failure::Untranslatable)
 }

@@ -1,4 +1,4 @@
-//! The outcome of an attempt, on which depends what happens next.
+//! The outcome of an attempt, which determines the next step.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_base::response_head::ClientResponseHead;
@@ -6,17 +6,17 @@ use proofgate_ledger::record::Outcome;
 use proofgate_upstream::attempt::ResponseStarted;
 use proofgate_upstream::failure::Failure;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub enum UpstreamOutcome {
-    /// The answer has started.
+    /// The response has started.
     Started {
         begun: ResponseStarted<ClientResponseHead>,
         /// Whether the gateway asked for usage and the client did not.
         keeps_usage: bool,
     },
     Failed(Failure),
-    /// The client did not wait for it.
+    /// The client disconnected.
     ClientGone,
-    /// What was still coming of the request is not taken.
+    /// The rest of the request is rejected.
     Refused(Rejection, Outcome),
 }

@@ -1,9 +1,9 @@
-//! Whether a provider lacks the path that a request was sent to, and not what the request names.
+//! Distinguishes a missing path at a provider from a missing resource that the request names.
 
-/// Bytes of a body that are looked at.
+/// Bytes of the body that are examined.
 const MAX_BODY_BYTES: usize = 4096;
 
-/// What a request to Responses names, by the words in which providers say that it is missing.
+/// Words for the resources that a Responses request names, in providers' errors for a missing resource.
 const RESOURCE_WORDS: [&str; 7] = [
     "model",
     "deployment",
@@ -14,7 +14,7 @@ const RESOURCE_WORDS: [&str; 7] = [
     "file",
 ];
 
-/// Whether an answer of 404 or 405 says that nothing is at its path.
+/// Whether a 404 or 405 response means that the path itself does not exist.
 pub(super) fn is_missing_path(status: u16, body: &[u8]) -> bool {
     let said = body.get(..MAX_BODY_BYTES).unwrap_or(body);
     let said = String::from_utf8_lossy(said).to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! Sends a request whose body is still coming: what is held of it, then the rest as it comes.
+//! Sends a request whose body is still arriving: first the buffered part, then the rest as it arrives.
 //!
-//! A text behind a file is judged before a byte of it leaves. Whatever is wrong with the rest, the provider has never had a
-//! whole request.
+//! A text after a file is judged before any byte of it is sent. If the rest is invalid, the provider never receives a
+//! complete request.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -29,12 +29,12 @@ use crate::open_exchange::OpenExchange;
 use crate::request_policy;
 use crate::upload::Upload;
 
-/// Why a request has not come to an answer.
+/// Why an upload did not lead to a response.
 pub(super) enum UploadError {
     Upstream(Failure),
-    /// The client did not wait for it.
+    /// The client disconnected.
     ClientGone,
-    /// The rest of its body is not taken.
+    /// The rest of the body is rejected.
     Refused(Rejection, Outcome),
 }
 
@@ -55,28 +55,28 @@ impl From<RequestReadError> for UploadError {
     }
 }
 
-/// What a body that passes needs of its exchange.
+/// The parts of an exchange that a streamed body needs.
 pub(super) struct StreamedUpload<'p, 'c> {
     pub(super) incoming: &'p IncomingCall<'c>,
-    /// The model that is asked for.
+    /// The requested model.
     pub(super) model: &'p str,
     pub(super) client: &'p mut Client,
     pub(super) deadline: &'p mut Deadline,
     pub(super) lifecycle: &'p mut Lifecycle,
     pub(super) open: &'p mut OpenExchange,
     pub(super) upload: &'p mut Upload,
-    /// When the answer must be over.
+    /// Deadline of the complete response.
     pub(super) response_deadline: Option<Instant>,
     pub(super) limits: Limits,
     pub(super) borrowed: SharedBuffers<'p>,
-    /// Whether anything of the rest has been taken.
+    /// Whether any of the rest was consumed.
     pub(super) has_sent_rest: &'p Cell<bool>,
-    /// Whether the client's connection ends with the answer.
+    /// Whether the client's connection closes after the response.
     pub(super) should_close: &'p Cell<bool>,
 }
 
 impl StreamedUpload<'_, '_> {
-    /// Sends the request and the rest of its body, and reads the head of the answer.
+    /// Sends the request and the rest of its body, and reads the head of the response.
     pub(super) async fn attempt<H>(
         mut self,
         request: Request<'_>,
@@ -132,7 +132,8 @@ impl StreamedUpload<'_, '_> {
         }
     }
 
-    /// Passes the rest of the body on; says whether all of it has left. If not, the provider answers, or is gone.
+    /// Forwards the rest of the body; returns whether all of it was sent. Otherwise the provider has responded or
+    /// disconnected.
     async fn send_rest(
         &mut self,
         connection: &mut UpstreamStream,
@@ -143,7 +144,7 @@ impl StreamedUpload<'_, '_> {
         let limits = self.limits;
         let incoming = self.borrowed.incoming;
         let mut frame = Vec::new();
-        // What had come before and was not held for the admission.
+        // Bytes that had arrived but were not buffered for the admission.
         self.open.receive(&self.upload.pending);
         loop {
             let before = self.upload.pending.len();
@@ -157,7 +158,7 @@ impl StreamedUpload<'_, '_> {
             if length > 0 || is_last {
                 frame.clear();
                 if in_chunks && length > 0 {
-                    // Behind the piece before.
+                    // Follows the previous piece.
                     frame.extend_from_slice(format!("\r\n{length:x}\r\n").as_bytes());
                 }
                 let end: &[u8] = if in_chunks && is_last {
@@ -201,10 +202,10 @@ impl StreamedUpload<'_, '_> {
         }
     }
 
-    /// Has the rules look at what has come behind a file, and at the lines of a batch's input.
+    /// Judges the text that arrived after a file, and the lines of a batch's input.
     async fn judge_pending(&mut self) -> Result<(), UploadError> {
         if let Some(lines) = self.upload.take_lines() {
-            // Boxed: only those uploads need the room.
+            // Boxed: only such uploads need the memory.
             let judged = Box::pin(batch_lines::judge_lines(self.incoming, &lines)).await;
             let note = judged.map_err(|denied| self.deny(*denied))?;
             if let (None, Some(note)) = (&self.open.policy, note) {

@@ -1,4 +1,4 @@
-//! An answer by which a provider declines a request, while it is not known whether another one takes it.
+//! A response in which a provider declines a request, kept while another provider may still take it.
 
 use proofgate_base::response_head::ClientResponseHead;
 use proofgate_upstream::attempt::ResponseStarted;
@@ -6,18 +6,18 @@ use proofgate_upstream::attempt::ResponseStarted;
 use super::heard::UpstreamOutcome;
 use crate::reply::Reply;
 
-/// An answer whose head is read. If nobody else is sent the request, its client gets it as it came.
+/// A response whose head was read. Its client gets it unchanged if no other provider is sent the request.
 pub struct DeferredResponse {
     started: ResponseStarted<ClientResponseHead>,
     withholds_usage: bool,
     /// The client's head for it.
     head: Vec<u8>,
-    /// What was read of it.
+    /// The bytes read from it.
     buffered: Vec<u8>,
 }
 
 impl DeferredResponse {
-    /// Keeps an answer, with the buffers that it stands in.
+    /// Takes a response out of the buffers that hold it.
     pub(super) fn new(
         begun: ResponseStarted<ClientResponseHead>,
         keeps_usage: bool,
@@ -32,7 +32,7 @@ impl DeferredResponse {
         }
     }
 
-    /// Puts it back, to be relayed.
+    /// Puts the response back, to be relayed.
     pub fn restore(self, reply: &mut Reply<'_>) -> UpstreamOutcome {
         reply.buffers.head = self.head;
         reply.buffers.upstream = self.buffered;

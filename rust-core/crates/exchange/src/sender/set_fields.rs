@@ -1,4 +1,4 @@
-//! Fields that the configuration sets in every body that a provider is sent.
+//! Fields that the configuration sets in every body sent to a provider.
 
 use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_providers::UpstreamBody;
@@ -8,8 +8,8 @@ use proofgate_wire::encode;
 use super::UpstreamSender;
 
 impl UpstreamSender<'_, '_> {
-    /// Writes the body with the fields that its provider is always sent; says whether it has any. A client's own fields of
-    /// these names are named in a line of the answer, in `extra`.
+    /// Writes the body with the fields configured for its provider; returns whether there are any. A header line,
+    /// appended to `extra`, names fields of the client that were replaced.
     pub(super) fn set_fields(
         &self,
         to: &Upstream,
@@ -28,7 +28,7 @@ impl UpstreamSender<'_, '_> {
         let most = to.set_fields.max_bytes(length);
         let replaced = out.write(most, |out| to.set_fields.write(&whole, out))?;
         if let Some(replaced) = replaced.as_ref().filter(|replaced| !replaced.is_empty()) {
-            // Names of fields that the configuration has are printable.
+            // Configured field names are printable.
             let _ = encode::write_header(
                 extra,
                 "x-proofgate-dropped-fields",

@@ -1,4 +1,4 @@
-//! What a client may choose, and what may become of it.
+//! The fields that a client may choose, and the possible outcomes.
 
 use proofgate_providers::Dialect;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::vendor::Vendor;
 
-/// What a client chooses.
+/// The fields that a client chooses.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     pub(super) vendor: Vendor,
@@ -15,7 +15,7 @@ pub(super) struct Chosen {
     pub(super) max_tokens: Option<u64>,
     pub(super) answers: u64,
     pub(super) tier: Option<&'static str>,
-    /// Another field that chooses a tier, of Anthropic's.
+    /// Another field that selects a tier, in Anthropic's API.
     pub(super) geo: Option<&'static str>,
     pub(super) ttl: Option<&'static str>,
     pub(super) images: usize,
@@ -25,21 +25,21 @@ pub(super) struct Chosen {
     pub(super) hosted: Hosted,
 }
 
-/// The tools that it has its provider run.
+/// The tools that the provider is asked to run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hosted {
-    /// A search of the web, and its own bound.
+    /// A web search, and its own maximum of calls.
     pub(super) search: Option<Option<u64>>,
-    /// A tool that costs nothing besides tokens, and its own bound.
+    /// A tool that costs nothing besides tokens, and its own maximum of calls.
     pub(super) fetch: Option<Option<u64>>,
     pub(super) files: bool,
-    /// The bound of all together.
+    /// The maximum of calls of all tools together.
     pub(super) all: Option<u64>,
-    /// What its plan takes a call to bring at most.
+    /// Maximum tokens that the plan assumes for the result of a call.
     pub(super) tokens_per_call: Option<u64>,
 }
 
-/// What becomes of it at its provider, within what was asked; shares in thousandths.
+/// What happens at the provider, within the limits of the request; shares in thousandths.
 #[derive(Clone, Debug)]
 pub(super) struct Fate {
     pub(super) prompt: u64,
@@ -50,7 +50,7 @@ pub(super) struct Fate {
     pub(super) is_downgraded: bool,
     pub(super) tells_tier: bool,
     pub(super) tells_durations: bool,
-    /// Of the calls of hosted tools that may be, and of what each may bring.
+    /// Shares of the possible calls of hosted tools, and of the possible result size of each.
     pub(super) calls: u64,
     pub(super) brought: u64,
     pub(super) tells_calls: bool,
@@ -59,15 +59,15 @@ pub(super) struct Fate {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum End {
-    /// The usage is told.
+    /// The usage is reported.
     Told,
-    /// The client leaves when the prompt is counted, and the provider generates on.
+    /// The client disconnects once the prompt is counted, and the provider continues to generate.
     Left,
-    /// Nothing is told, and nobody knows what ran.
+    /// No usage is reported, and it is unknown what ran.
     Untold,
-    /// The provider refuses it.
+    /// The provider rejects the request.
     Refused,
-    /// The attempt may have been answered, and another one follows, which is told.
+    /// The attempt may have been processed; another one follows and reports its usage.
     Again,
 }
 
@@ -157,7 +157,7 @@ fn hosted() -> impl Strategy<Value = Hosted> {
 }
 
 pub(super) fn fate() -> impl Strategy<Value = Fate> {
-    // Tokenizers of rare text reach the bound; ordinary prose has a token for four bytes.
+    // Tokenizers of rare text reach the bound; ordinary prose has one token per four bytes.
     let prompt = prop_oneof![2 => 0..=1000u64, 1 => 200..300u64, 1 => Just(1000)];
     let share = || prop_oneof![0..=1000u64, Just(0), Just(1000)];
     let end = prop::sample::select(vec![
@@ -352,7 +352,7 @@ impl Chosen {
         }
     }
 
-    /// Whether it has its provider run a tool of which nobody can say what a call costs.
+    /// Whether it has its provider run a tool whose calls have no known price.
     pub(super) fn has_unpriced_tool(&self) -> bool {
         self.vendor.dialect() == Dialect::Gemini && self.hosted.search.is_some()
     }
@@ -363,15 +363,15 @@ impl Chosen {
         turns
     }
 
-    /// The tiers that it asks for and that cost something besides.
+    /// Returns the requested tiers that cost extra.
     pub(super) fn priced_tiers(&self) -> Vec<&'static str> {
         let is_plain = |tier: &&str| !matches!(*tier, "auto" | "default" | "global");
         let geo = self.geo.filter(|_| self.vendor.dialect() == Dialect::Messages);
         self.tier.into_iter().chain(geo).filter(is_plain).collect()
     }
 
-    /// The most tokens that its prompt can come to: a token for every byte, framing for every message, what images of the
-    /// largest size cost, what is added for tools, and as much as the model takes for a document.
+    /// Returns the maximum tokens of the prompt: one per byte, the framing of every message, the cost of images of
+    /// the largest size, the additions for tools, and the whole context window for a document.
     pub(super) fn most_prompt(&self) -> u64 {
         let window = self.vendor.window().0;
         if self.has_document {
@@ -394,7 +394,7 @@ impl Chosen {
         let most = self.vendor.window().1;
         match self.vendor.dialect() {
             Dialect::Messages => self.max_tokens.unwrap_or(1).min(most),
-            // To `chat/completions` zero is none.
+            // `chat/completions` treats zero as no maximum.
             Dialect::Chat => {
                 self.max_tokens.filter(|most| *most > 0).unwrap_or(most).min(most) * self.answers
             }

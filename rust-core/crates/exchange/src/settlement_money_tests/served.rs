@@ -1,4 +1,4 @@
-//! What a provider has done for a request, and what it tells of that.
+//! What a provider did for a request, and what it reports.
 
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::client::{Chosen, Fate};
 use super::vendor::Vendor;
 
-/// What a provider has really done for a request.
+/// What a provider really did for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
-    /// Of the first round alone.
+    /// Prompt tokens of the first round only.
     first: u64,
-    /// Of all rounds.
+    /// Prompt tokens of all rounds.
     pub(super) prompt: u64,
-    /// Of the longest one.
+    /// Prompt tokens of the longest round.
     longest: u64,
     pub(super) cached: u64,
     pub(super) written: u64,
@@ -36,7 +36,8 @@ fn share(of: u64, permille: u64) -> u64 {
 }
 
 impl Calls {
-    /// What a provider may call at most of what it was sent, which has a bound for every tool that takes one.
+    /// Returns the maximum calls that the provider may make for the body it was sent, which sets a maximum for every
+    /// tool that takes one.
     fn of(chosen: &Chosen, fate: &Fate, sent: &Value) -> Self {
         let is_offered = |kind: &str| {
             let mut tools = sent["tools"].as_array().into_iter().flatten();
@@ -91,7 +92,7 @@ impl Calls {
 }
 
 impl Served {
-    /// `sent`: what the gateway has made of it.
+    /// Computes what the provider did; `sent` is the request as the gateway rewrote it.
     pub(super) fn of(chosen: &Chosen, fate: &Fate, sent: &Value) -> Self {
         let first = share(chosen.most_prompt(), fate.prompt);
         let calls = Calls::of(chosen, fate, sent);
@@ -100,7 +101,7 @@ impl Served {
         let round = |call: u64| first.saturating_add(brought.saturating_mul(call)).min(window);
         let prompt: u64 = (0..=calls.all()).map(round).sum();
         let cached = share(prompt, fate.cached);
-        // Google's caches are written by requests of their own.
+        // Google's caches are written by separate requests.
         let writes = chosen.vendor.dialect() == Dialect::Messages && chosen.ttl.is_some();
         let written = if writes {
             share(prompt - cached, fate.written)
@@ -130,7 +131,7 @@ impl Served {
         }
     }
 
-    /// What it costs, in ten-thousandths of a dollar times 10⁻⁶: exact.
+    /// Returns the exact cost, in ten-thousandths of a dollar times 10⁻⁶.
     pub(super) fn cost(&self, vendor: Vendor) -> u128 {
         let prices = vendor.published(self.tier, self.longest);
         let plain = self.prompt - self.cached - self.written;
@@ -142,7 +143,7 @@ impl Served {
             + vendor.of_calls(self.calls)
     }
 
-    /// What the beginning of an answer tells of it: nothing of later rounds.
+    /// Returns what the start of a response reports: nothing of later rounds.
     fn begun(self) -> Self {
         match self.calls.all() {
             0 => self,
@@ -157,7 +158,7 @@ impl Served {
         }
     }
 
-    /// The answer that tells it; `is_begun`: its beginning alone, in which the answer is not counted.
+    /// Returns the response that reports it; `is_begun` for its start only, in which the response is not counted.
     pub(super) fn answer(&self, chosen: &Chosen, fate: &Fate, is_begun: bool) -> Option<(Value, bool)> {
         if is_begun && self.calls.all() > 0 {
             return self.begun().answer(chosen, fate, true);

@@ -1,4 +1,4 @@
-//! What providers sell, as their pages say it, and the same as the gateway's table has it.
+//! Prices from providers' pages, and the same prices as the gateway's table has them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::NOW;
 use super::served::Calls;
 
-/// What a model sells, as its provider's page says it.
+/// A model and its prices from the provider's page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Vendor {
     /// Claude Opus 5.5 (platform.claude.com, "Pricing").
@@ -21,13 +21,13 @@ pub(super) enum Vendor {
     Gpt,
     /// Gemini 4 Argon (ai.google.dev, "Gemini Developer API pricing" and "Priority inference").
     Gemini,
-    /// Claude Haiku 4.5 (platform.claude.com, "Pricing"): of a small window.
+    /// Claude Haiku 4.5 (platform.claude.com, "Pricing"): has a small context window.
     Small,
     /// gpt-5-nano in the Responses API (developers.openai.com, "Pricing").
     Nano,
 }
 
-/// Prices of tokens, in ten-thousandths of a dollar for a million.
+/// Prices of tokens, in ten-thousandths of a dollar per million.
 #[derive(Clone, Copy)]
 pub(super) struct Published {
     pub(super) input: u128,
@@ -47,8 +47,8 @@ impl Vendor {
         Vendor::Nano,
     ];
 
-    /// What calls of tools cost that the vendor runs (platform.claude.com, "Web search tool" and "Web fetch tool";
-    /// developers.openai.com, "Pricing", "Built-in tools"), in ten-thousandths of a dollar times 10⁻⁶.
+    /// Returns the cost of calls of tools that the vendor runs (platform.claude.com, "Web search tool" and "Web fetch
+    /// tool"; developers.openai.com, "Pricing", "Built-in tools"), in ten-thousandths of a dollar times 10⁻⁶.
     pub(super) fn of_calls(self, calls: Calls) -> u128 {
         let (search, file) = match self {
             Vendor::Opus | Vendor::Haiku | Vendor::Small | Vendor::Nano => (100, 25),
@@ -59,7 +59,7 @@ impl Vendor {
         (u128::from(calls.searches) * search + u128::from(calls.files) * file) * 1_000_000
     }
 
-    /// The same as the gateway's table has it.
+    /// Returns these prices as the gateway's table has them.
     fn tools(self) -> serde_json::Value {
         match self {
             Vendor::Opus | Vendor::Haiku | Vendor::Small => json!({"web_search": "0.01", "web_fetch": "0"}),
@@ -124,7 +124,7 @@ impl Vendor {
         }
     }
 
-    /// The most tokens of a prompt and of an answer.
+    /// Returns the maximum tokens of a prompt and of a response.
     pub(super) fn window(self) -> (u64, u64) {
         match self {
             Vendor::Opus | Vendor::Haiku => (1_000_000, 128_000),
@@ -135,7 +135,7 @@ impl Vendor {
         }
     }
 
-    /// Tiers that it serves at a price of its own, as a request names them.
+    /// Returns the tiers with their own price, as a request names them.
     pub(super) fn tiers(self) -> &'static [&'static str] {
         match self {
             Vendor::Opus => &["fast", "us"],
@@ -154,7 +154,7 @@ impl Vendor {
         }
     }
 
-    /// The same prices as the gateway's table has them.
+    /// Returns the published prices as the gateway's table has them.
     pub(super) fn configured(self) -> Arc<Price> {
         let text = |price: u128| format!("{}.{:04}", price / 10_000, price % 10_000);
         let level = |tier: Option<&str>, prompt: u64| {

@@ -1,4 +1,4 @@
-//! What is answered without a key: questions of browsers, and of clients whether anything is here.
+//! Responses that need no API key: to CORS preflight requests and to probes.
 
 use proofgate_base::answer::{ResponseOptions, write_response};
 use proofgate_base::client::AfterExchange;
@@ -10,8 +10,8 @@ use super::asked_by_anyone::UnauthenticatedRequest;
 use crate::cors;
 
 impl Connection {
-    /// Tells a browser what its page may send, or a client that something answers. A load balancer could not route it, because it
-    /// carries no key: the request that follows needs a connection of its own.
+    /// Answers a preflight request or a probe. A load balancer could not route it, because it carries no key: the
+    /// request that follows needs its own connection.
     pub(super) async fn respond_unauthenticated(
         &mut self,
         asked: UnauthenticatedRequest,

@@ -1,4 +1,4 @@
-//! What needs no key to be answered.
+//! Requests that need no API key.
 
 use proofgate_config::Cors;
 use proofgate_exchange::endpoint::Route;
@@ -6,17 +6,17 @@ use proofgate_wire::{Method, RequestHead};
 
 use crate::cors;
 
-/// What is asked without a key.
+/// A request that is answered without a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnauthenticatedRequest {
-    /// For a web page, what the page may send.
+    /// A CORS preflight: asks what a web page may send.
     Preflight,
-    /// Whether anything answers: by this method.
+    /// Asks whether the gateway responds, with this method.
     Probe { options: bool, head_only: bool },
 }
 
 impl UnauthenticatedRequest {
-    /// What a request with this head asks that needs no key, if it does.
+    /// Returns the keyless request that a head makes; `None` if it needs a key.
     pub(super) fn from_head(route: &Route, head: &RequestHead<'_>, cors: Option<&Cors>) -> Option<Self> {
         match route {
             _ if cors::is_preflight(head, cors) => Some(UnauthenticatedRequest::Preflight),

@@ -1,4 +1,4 @@
-//! Requests whose bodies are forms with files: they need not be whole before they are admitted.
+//! Requests whose bodies are forms with files; they can be admitted before they are complete.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use proofgate_wire::parse_request;
 use super::{Connection, PartialRequest, Request};
 
 impl Connection {
-    /// Serves a request with a form behind a head of `length` bytes.
+    /// Serves a request with a form that follows a head of `length` bytes.
     pub(super) async fn serve_form(
         &mut self,
         mut request: Request,
@@ -101,7 +101,8 @@ impl Connection {
         after
     }
 
-    /// Finds out anew who sends a form, and follows what is in force now, where that has changed since its head.
+    /// Authenticates the sender of a form again, under the active configuration, if that has changed since the head
+    /// was read.
     fn reauthenticate(
         &mut self,
         request: &mut Request,

@@ -1,9 +1,9 @@
-//! What separates the parts of a form.
+//! The boundary between the parts of a form.
 
 use proofgate_multipart::{Boundary, MultipartError};
 use proofgate_wire::Headers;
 
-/// The boundary of a form.
+/// Parses the boundary of a form from its `content-type` field.
 pub(super) fn parse_boundary(headers: &Headers<'_>) -> Result<Boundary, MultipartError> {
     let mut types = headers
         .iter()

@@ -1,4 +1,4 @@
-//! Who may ask a provider for what it keeps.
+//! Access control for objects that a provider stores.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_inspect::inspects_responses;
@@ -8,10 +8,10 @@ use proofgate_upstream::routes::Model;
 use proofgate_upstream::terms::TenantPlan;
 use proofgate_wire::RequestFraming;
 
-/// Whether a tenant with this plan may ask `object_provider`, the provider of its objects.
+/// Checks whether a tenant with this plan may make a request to `object_provider`, the provider of its objects.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it may not.
 pub(super) fn check_access(
     asked: StorageOperation,
     object_provider: Option<&Model>,
@@ -24,7 +24,7 @@ pub(super) fn check_access(
     if asked == StorageOperation::BatchCreation && plan.quotas.counts_usage() {
         return Err(Rejection::BATCHES_NOT_LIMITED);
     }
-    // What a batch answers is in such a file, and no rule reads files.
+    // Such a file contains the responses of a batch, and no rule inspects files.
     let is_unread = matches!(
         asked,
         StorageOperation::FileContent | StorageOperation::BatchCreation

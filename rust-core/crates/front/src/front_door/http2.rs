@@ -1,9 +1,9 @@
 //! HTTP/2 (RFC 9113): every stream is served as an HTTP/1.1 connection of its own.
 //!
-//! There is one front door. What guards, authenticates, limits, judges, forwards and records a request reads HTTP/1.1,
-//! so a stream's request is written as HTTP/1.1 into one end of a pipe, [`connection::serve`](crate::connection::serve)
-//! works on the other end, and its answer comes back the same way. Writing the request is the only thing that is done
-//! here and not there, and it repairs nothing: see [`read_request`].
+//! All requests take one path. The code that guards, authenticates, limits, judges, forwards and records a request
+//! reads HTTP/1.1. A stream's request is therefore written as HTTP/1.1 into one end of a pipe,
+//! [`connection::serve`](crate::connection::serve) works on the other end, and the response comes back the same way.
+//! Only writing the request is specific to HTTP/2, and it repairs nothing: see [`request`].
 
 mod request;
 mod response;
@@ -27,18 +27,19 @@ use tokio_rustls::server::TlsStream;
 use self::request::MALFORMED;
 use self::session::{MAX_STREAMS, Session, SessionEnd};
 
-/// Bytes of request bodies that a client may send ahead, on one stream and on all of a connection.
+/// Receive windows for request bodies, in bytes: of one stream, and of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Bytes of one answer that may wait for the client to take them, besides what the stream's pipe holds.
+/// Bytes of one response that can wait for the client, besides those in the stream's pipe.
 const SEND_BUFFER: usize = 16 * 1024;
-/// Streams that the client opened and reset before we looked at them; one more ends the connection (CVE-2023-44487).
+/// Streams that the client opened and reset before they were accepted; one more closes the connection
+/// (CVE-2023-44487).
 const MAX_EARLY_RESETS: usize = 20;
-/// Streams that broke the protocol; one more ends the connection (CVE-2025-8671).
+/// Streams that violated the protocol; one more closes the connection (CVE-2025-8671).
 const MAX_BROKEN_STREAMS: usize = 100;
 
-/// Serves one client until either side has had enough; says whether a stream ended by a panic, which costs that
-/// stream alone. Every stream but a connection's only one takes a permit of `room`.
+/// Serves one client until either side closes the connection; returns whether a stream panicked, which ends only that
+/// stream. Each stream takes a permit of `room`, except the only stream of a connection.
 pub(super) async fn serve(
     gateway: Rc<Gateway>,
     mut socket: TlsStream<TcpStream>,
@@ -68,7 +69,8 @@ pub(super) async fn serve(
     panicked
 }
 
-/// PING, SETTINGS, CONTINUATION, empty and tiny DATA frames are bounded by `h2` itself.
+/// Returns the settings of a connection. `h2` itself bounds PING, SETTINGS, CONTINUATION, and empty and tiny DATA
+/// frames.
 fn settings(head_bytes: usize) -> Builder {
     let mut settings = Builder::new();
     settings

@@ -21,22 +21,22 @@ use tokio_rustls::TlsAcceptor;
 use super::http2;
 use crate::connection;
 
-/// Before the next attempt to accept a connection, after one that the system refused.
+/// Delay before the next accept after one that failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
-/// How often that is reported.
+/// Minimum time between two reports of failed accepts.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Bytes of a PROXY header before its addresses; the last two are the length of what follows.
+/// Bytes of a PROXY header before its addresses; the last two are the length of the rest.
 const PROXY_FIXED_BYTES: usize = 16;
-/// Bytes that may follow them: addresses, and the few and short fields that a load balancer adds.
+/// Maximum bytes of the rest: addresses, and the few short fields that a load balancer adds.
 const PROXY_REST_BYTES: usize = 2048;
 
-/// The first byte of TLS: the type of a record with a handshake (RFC 8446 section 5.1).
+/// The first byte of TLS: the record type of a handshake (RFC 8446 section 5.1).
 const HANDSHAKE: u8 = 22;
 
 /// Accepts connections until the worker drains; returns those that are still open.
 ///
-/// Above `limit` connections nothing is accepted: the rest waits in the kernel's queue. HTTP/2 connections together may
-/// have as many streams again, besides one each.
+/// At `limit` connections accepting stops; further ones wait in the kernel's queue. HTTP/2 connections can together
+/// have `limit` streams, besides one for each connection.
 pub async fn accept(
     gateway: &Rc<Gateway>,
     listener: TcpListener,
@@ -60,7 +60,7 @@ pub async fn accept(
                 Err(error) => {
                     gateway.observers.metrics.accept_failed();
                     report(&error, &mut reported);
-                    // Out of file descriptors or memory: what is in use must come back first.
+                    // Out of file descriptors or memory: wait until some are released.
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
@@ -70,7 +70,7 @@ pub async fn accept(
     }
 }
 
-/// Logs that connections cannot be accepted, at most once in [`REPORT_INTERVAL`].
+/// Logs that connections cannot be accepted, at most once per [`REPORT_INTERVAL`].
 fn report(error: &io::Error, reported: &mut Option<Instant>) {
     let now = Instant::now();
     if reported.is_none_or(|last| now.duration_since(last) >= REPORT_INTERVAL) {
@@ -79,7 +79,7 @@ fn report(error: &io::Error, reported: &mut Option<Instant>) {
     }
 }
 
-/// Reads what comes before the first request of a connection, then serves it; says whether a part of it panicked.
+/// Reads what precedes the first request of a connection, then serves it; returns whether a part of it panicked.
 async fn serve_connection(
     gateway: Rc<Gateway>,
     mut tcp: TcpStream,
@@ -110,7 +110,7 @@ async fn serve_connection(
             }
             Ok(Ok(tls)) => ClientStream::Tls(Box::new(tls)),
             Ok(Err((_, tcp))) => {
-                // The alert that says why must arrive.
+                // The TLS alert with the reason must reach the client.
                 linger(tcp).await;
                 return false;
             }
@@ -122,9 +122,9 @@ async fn serve_connection(
     false
 }
 
-/// The TLS that a connection is to begin with; `None` for none.
+/// Returns the TLS configuration for a connection; `None` for plain text.
 ///
-/// Where both are served, the first byte tells them apart: that of TLS begins no request.
+/// If both are served, the first byte distinguishes them: the first byte of TLS cannot start an HTTP request.
 async fn select_tls(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerConfig>> {
     let tls = tls?;
     if tls.accept_plain {
@@ -137,7 +137,7 @@ async fn select_tls(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<Serve
     Some(tls.config)
 }
 
-/// What the load balancer says of a connection that `balancer` opened; `None` when what it begins with is not a PROXY header.
+/// Reads the PROXY header of a connection that `balancer` opened; `None` if it does not start with one.
 async fn read_proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: Peer) -> Option<Peer> {
     let mut header = vec![0; PROXY_FIXED_BYTES];
     stream.read_exact(&mut header).await.ok()?;
@@ -154,7 +154,8 @@ async fn read_proxy_header(stream: &mut TcpStream, key: &RoutingKey, balancer: P
     Some(peer_from_header(&parsed, key, balancer))
 }
 
-/// What a header says. Of whoever does not know the key, nothing is believed: he is himself the sender.
+/// Returns the peer that a PROXY header names. A sender that does not know the key is not trusted and is itself the
+/// peer.
 fn peer_from_header(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Peer) -> Peer {
     let routed = key.parse_unique_id(header.unique_id);
     match header.client.filter(|_| routed != TenantRoute::NoTenant) {
@@ -166,14 +167,15 @@ fn peer_from_header(header: &ProxyHeader<'_>, key: &RoutingKey, balancer: Peer) 
     }
 }
 
-/// Waits until all of `connections` have ended.
+/// Waits until all `connections` have ended.
 pub async fn wait_for_all(gateway: &Rc<Gateway>, connections: &mut JoinSet<bool>) {
     while let Some(ended) = connections.join_next().await {
         record_end(gateway, ended);
     }
 }
 
-/// The task of a connection, or of a stream of it, is its panic boundary: a panic costs that alone and is counted.
+/// Records the end of a connection's or a stream's task. The task is the panic boundary: a panic ends only that task
+/// and is counted.
 fn record_end(gateway: &Gateway, ended: Result<bool, JoinError>) {
     let panicked = ended.unwrap_or_else(|error| error.is_panic());
     gateway.observers.metrics.connection_closed(panicked);

@@ -1,12 +1,12 @@
 //! Writes an HTTP/2 request as HTTP/1.1, strictly.
 //!
-//! A front door that turns HTTP/2 into HTTP/1.1 lets requests be smuggled when it writes bytes that HTTP/1.1 reads as
-//! framing: a `transfer-encoding` field, a line end inside a value, a length that is not the body's. Nothing of that is
+//! Converting HTTP/2 to HTTP/1.1 allows request smuggling if bytes are written that HTTP/1.1 reads as framing: a
+//! `transfer-encoding` field, a line end inside a value, or a length that does not match the body. None of these is
 //! repaired (RFC 9113 section 8.1.1). `h2` resets streams with repeated, misplaced or unknown pseudo-header fields,
-//! connection-specific fields, and bodies that are not as long as they say, and ends connections that send names or
-//! values no field has. What it lets through is refused here or by the HTTP/1.1 parser that reads the result.
+//! connection-specific fields, or bodies of another length than declared, and closes connections that send invalid
+//! field names or values. Anything else is rejected here or by the HTTP/1.1 parser that reads the result.
 //!
-//! One thing cannot be refused, because `http` drops it unseen: a fragment behind a `:path`.
+//! One thing cannot be rejected, because `http` drops it silently: a fragment after a `:path`.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -16,34 +16,34 @@ use proofgate_base::rejection::Rejection;
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// The other scheme would say that the request came over an insecure connection.
+/// Another scheme would mean that the request came over an insecure connection.
 const WRONG_SCHEME: Rejection = Rejection::new(
     400,
     "invalid_scheme",
     "The :scheme of a request on this connection must be https.",
 );
 
-/// What `h2` refuses where there is no request yet, or in the middle of one.
+/// The response when `h2` rejects a connection before there is a request, or a stream in the middle of one.
 pub(super) const MALFORMED: Rejection = Rejection::new(
     400,
     "malformed_http2",
     "The client violated the HTTP/2 protocol (RFC 9113).",
 );
 
-/// Appends the head of a request to `out`; `ended` says that no body follows it. Returns whether the body behind it is
-/// chunked; otherwise it follows as it is, as long as Content-Length says, or there is none.
+/// Appends the head of a request to `out`; `ended` means that no body follows. Returns whether the body is to be sent
+/// in chunks; otherwise it follows unchanged with its Content-Length, or there is none.
 ///
-/// The target is written in absolute form when there is an `:authority`, so that the parser compares it with Host. The
-/// head asks for the connection to be closed: whatever stands behind the request in the pipe, it is not another one.
+/// The target is written in absolute form if there is an `:authority`, so that the parser compares it with Host. The
+/// head asks to close the connection, so that nothing after the request in the pipe is read as another request.
 ///
 /// # Errors
-/// What the client is told; `out` then holds a part of the head.
+/// The rejection to send to the client; `out` then contains a part of the head.
 pub(super) fn write_head(request: Parts, ended: bool, out: &mut Vec<u8>) -> Result<bool, Rejection> {
     if request.method == Method::CONNECT {
         return Err(ProtocolError::ConnectMethod.into());
     }
     let uri = request.uri.into_parts();
-    // `h2` shows the scheme only where there is an authority; without one nothing is made of it.
+    // `h2` reports the scheme only if there is an authority; without one the scheme is not checked.
     if uri.scheme.is_some_and(|scheme| scheme != uri::Scheme::HTTPS) {
         return Err(WRONG_SCHEME);
     }
@@ -74,7 +74,7 @@ pub(super) fn write_head(request: Parts, ended: bool, out: &mut Vec<u8>) -> Resu
     Ok(chunked)
 }
 
-/// Appends the fields.
+/// Appends the header fields.
 fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
     for (name, value) in fields {
         let value = value.as_bytes();
@@ -95,7 +95,7 @@ fn write_fields(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolErr
     write_cookies(fields, out)
 }
 
-/// Joins the crumbs of Cookie, which HTTP/1.1 has once (RFC 9113 section 8.2.3).
+/// Joins the cookie crumbs into the single Cookie field of HTTP/1.1 (RFC 9113 section 8.2.3).
 fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
     let crumbs: Vec<&[u8]> = fields
         .get_all(header::COOKIE)
@@ -108,24 +108,24 @@ fn write_cookies(fields: &HeaderMap, out: &mut Vec<u8>) -> Result<(), ProtocolEr
     }
 }
 
-/// Why a request did not come to its end.
+/// Why a request was not completed.
 #[derive(Debug)]
 pub(super) enum IncompleteRequest {
-    /// The client reset its stream or is gone.
+    /// The client reset the stream or disconnected.
     Client,
-    /// The stream broke the protocol and is reset: its body was not as long as it said, for example.
+    /// The stream violated the protocol and is reset; for example, its body did not have the declared length.
     Malformed,
-    /// What follows the body is refused.
+    /// The trailers are rejected.
     Rejected(ProtocolError),
 }
 
-/// Writes a head and the body behind it, as it comes. Trailers are checked as behind an HTTP/1.1 body, and dropped.
+/// Writes a head and its body while the body arrives. Trailers are checked like those of HTTP/1.1, and dropped.
 ///
-/// Each piece waits for the next one or the end, so that a body that goes on behind its Content-Length, or is followed
-/// by what may not follow it, is never complete.
+/// Each piece is held until the next one or the end arrives. A body that exceeds its Content-Length, or that is
+/// followed by invalid trailers, is therefore never complete.
 ///
 /// # Errors
-/// [`IncompleteRequest`]. That nobody reads it is no error: whoever stopped reading answers.
+/// [`IncompleteRequest`]. A closed pipe is no error: the reader that closed it sends the response.
 pub(super) async fn send(
     head: Vec<u8>,
     mut body: RecvStream,
@@ -167,7 +167,7 @@ impl From<h2::Error> for IncompleteRequest {
     }
 }
 
-/// Has the HTTP/1.1 guard look at trailers.
+/// Checks trailers with the HTTP/1.1 decoder.
 fn check_trailers(trailers: &HeaderMap, limits: &Limits) -> Result<(), ProtocolError> {
     let mut section = b"0\r\n".to_vec();
     for (name, value) in trailers {

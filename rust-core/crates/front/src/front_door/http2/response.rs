@@ -1,4 +1,4 @@
-//! Sends an HTTP/1.1 answer as HTTP/2 frames, as it comes.
+//! Sends an HTTP/1.1 response as HTTP/2 frames while it arrives.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -14,9 +14,9 @@ use proofgate_wire::{
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
-/// Room for one read, in bytes: a piece of an answer with its chunk framing.
+/// Size of one read, in bytes: a piece of a response with its chunk framing.
 const READ_BUFFER_BYTES: usize = 16 * 1024 + 256;
-/// Our answers' heads are our own, with fields of an upstream in them.
+/// The gateway writes these heads itself, with fields of the upstream in them.
 const LIMITS: Limits = Limits {
     head_bytes: 128 * 1024,
     target_bytes: 0,
@@ -24,21 +24,21 @@ const LIMITS: Limits = Limits {
     body_bytes: u64::MAX,
 };
 
-/// Why an answer did not reach its end.
+/// Why a response was not completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IncompleteResponse {
-    /// It broke off, or is none.
+    /// The response was cut off or is malformed.
     BrokenResponse,
-    /// The client reset the stream or went away before it began.
+    /// The client reset the stream or disconnected before the response started.
     NotStarted,
-    /// The client reset the stream or is gone.
+    /// The client reset the stream or disconnected.
     Client,
-    /// The client did not make room for it in time.
+    /// The client did not open its flow-control window in time.
     WindowTimeout,
 }
 
-/// Sends the answer that `source` holds to a request that was HEAD if `head_only`. A client that does not make room for
-/// a piece of it, of [`READ_BUFFER_BYTES`] bytes at most, within `patience` gets no more of it.
+/// Sends the response read from `source`; `head_only` for a HEAD request. Sending stops when the client does not open
+/// its window within `patience` for a piece of at most [`READ_BUFFER_BYTES`] bytes.
 pub(super) async fn relay(
     source: &mut (impl AsyncRead + Unpin),
     respond: &mut SendResponse<Bytes>,
@@ -83,7 +83,7 @@ pub(super) async fn relay(
     }
     let mut decoder = BodyDecoder::for_response(framing);
     loop {
-        // A copy, so that a small piece that waits for the client does not keep a whole read in memory.
+        // A copy, so that a small piece that waits for the client does not keep a whole read buffer in memory.
         let mut piece = Vec::with_capacity(input.len());
         let done = loop {
             let step = decoder
@@ -108,11 +108,12 @@ pub(super) async fn relay(
 fn send_continue(respond: &mut SendResponse<Bytes>) {
     let mut interim = Response::new(());
     *interim.status_mut() = StatusCode::CONTINUE;
-    // A client that is gone is noticed by what follows.
+    // A disconnected client is detected by the next operation.
     let _ = respond.send_informational(interim);
 }
 
-/// Reads on, unless the client goes first. The end of the source is no end of an answer.
+/// Reads more of the response, unless the client resets the stream first. End of file is an error: it does not end a
+/// response.
 async fn read(
     source: &mut (impl AsyncRead + Unpin),
     input: &mut BytesMut,
@@ -129,7 +130,7 @@ async fn read(
     }
 }
 
-/// The head of an answer without what belongs to a connection (RFC 9113 section 8.2.2).
+/// Converts the head of a response, without connection-specific fields (RFC 9113 section 8.2.2).
 fn to_http2_head(head: &ResponseHead<'_>) -> Result<Response<()>, IncompleteResponse> {
     let mut response = Response::new(());
     *response.status_mut() = head
@@ -147,8 +148,8 @@ fn to_http2_head(head: &ResponseHead<'_>) -> Result<Response<()>, IncompleteResp
     Ok(response)
 }
 
-/// Sends `data` as the client makes room for it, with the end of the stream behind it if it is the `last`. While the
-/// client makes none, `input` has no memory without a use.
+/// Sends `data` as the client's window allows, and ends the stream after it if it is the `last` piece. While it waits
+/// for the window, `input` keeps no unused memory.
 async fn send(
     body: &mut SendStream<Bytes>,
     mut data: Bytes,

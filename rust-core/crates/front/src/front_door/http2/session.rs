@@ -1,4 +1,4 @@
-//! One client's connection: opens its streams, ends them, and says goodbye.
+//! One HTTP/2 connection: accepts its streams, reaps them, and sends GOAWAY.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -20,27 +20,27 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::stream::{Stream, StreamEnd, StreamPermit};
 
-/// Streams that may be open at a time on one connection, and that are worked on at a time: a client that resets its
-/// streams gets no more work out of us than one that waits.
+/// Maximum number of streams that are open, or being served, at a time on one connection: a client that resets its
+/// streams gets no more work done than one that waits.
 pub(super) const MAX_STREAMS: u32 = 100;
-/// Streams that the client gave up before their answer began, less those that were answered; one more ends the
-/// connection: a flood of resets can be slow, too.
+/// Streams that the client abandoned before their response started, minus those that were answered. One more closes
+/// the connection, because a flood of resets can also be slow.
 const MAX_ABANDONED: u32 = 100;
-/// How long a client has to acknowledge that an idle connection ends.
+/// How long a client may take to acknowledge the GOAWAY of an idle connection.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Of a connection whose end is beyond all clocks: a year.
+/// One year: replaces a maximum age that overflows the clock.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type AcceptedStream = (Request<RecvStream>, SendResponse<Bytes>);
 
-/// How a connection came to its end.
+/// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionEnd {
-    /// One side said goodbye, or the client went away.
+    /// One side sent GOAWAY, or the client disconnected.
     Closed,
-    /// The client broke or abused the protocol.
+    /// The client violated or abused the protocol.
     Broken,
-    /// The client did not answer our goodbye.
+    /// The client did not respond to GOAWAY.
     Unresponsive,
 }
 
@@ -53,7 +53,7 @@ impl SessionEnd {
     }
 }
 
-/// The streams of a connection, and what they need.
+/// The streams of a connection and their context.
 pub(super) struct Session {
     gateway: Rc<Gateway>,
     lifecycle: Lifecycle,
@@ -98,8 +98,8 @@ impl Session {
         let old = old.unwrap_or_else(|| begin + FOREVER);
         loop {
             let full = self.streams.len() >= MAX_STREAMS as usize;
-            // A client that is told to leave before its first request would come back at once, for as long as we are
-            // lame.
+            // A client that gets GOAWAY before its first request would reconnect at once, throughout the lame-duck
+            // phase.
             let last_call = if served { Phase::Retiring } else { Phase::Draining };
             tokio::select! {
                 accepted = next_stream(&mut connection, full) => match accepted {
@@ -164,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Waits for the streams of a connection that has ended, which notice that; says whether one has panicked.
+    /// Waits for the streams of a connection that has ended, which detect the end; returns whether one has panicked.
     pub(super) async fn finish(mut self) -> bool {
         while let Some(ended) = self.streams.join_next().await {
             self.record_end(ended);
@@ -173,8 +173,8 @@ impl Session {
     }
 }
 
-/// Moves the connection's bytes until there is a new stream; `None` at its end. While it is `full`, streams that the
-/// client opens wait.
+/// Drives the connection until there is a new stream; `None` at its end. While it is `full`, new streams of the
+/// client wait.
 async fn next_stream<T>(
     connection: &mut Connection<T, Bytes>,
     full: bool,
@@ -189,7 +189,7 @@ where
     connection.accept().await.transpose()
 }
 
-/// Moves the connection's bytes until its end.
+/// Drives the connection until it ends.
 async fn wait_closed<T>(connection: &mut Connection<T, Bytes>) -> Result<(), h2::Error>
 where
     T: AsyncRead + AsyncWrite + Unpin,

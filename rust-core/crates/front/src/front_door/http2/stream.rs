@@ -1,4 +1,4 @@
-//! One stream: a request, the pipe through which it is served, and its answer.
+//! One HTTP/2 stream: a request, the pipe through which it is served, and its response.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use super::request::{self, IncompleteRequest, MALFORMED, write_head};
 use super::response::{IncompleteResponse, relay};
 use crate::connection;
 
-/// Bytes that the pipe holds each way: a piece of an answer with its chunk framing, and some.
+/// Bytes that the pipe holds in each direction: a piece of a response with its chunk framing, and some more.
 const PIPE_BYTES: usize = 16 * 1024 + 256;
-/// Bytes of memory that a stream takes besides its exchange: the pipe both ways, a piece that is read from it, and what
-/// waits for the client to take it.
+/// Bytes of memory that a stream takes besides its exchange: the pipe in both directions, a piece that is read from
+/// it, and data that waits for the client.
 const STREAM_MEMORY_BYTES: usize = 64 * 1024;
 
 const NO_CAPACITY: Rejection = Rejection::new(
@@ -35,36 +35,36 @@ const NO_CAPACITY: Rejection = Rejection::new(
     "The gateway has reached its limit of concurrent requests. Try again later.",
 );
 
-/// A stream's share of what may be served at a time.
+/// A stream's permit to be served.
 pub(super) enum StreamPermit {
-    /// It is the only one of its connection, which has its own.
+    /// The only stream of its connection, covered by the connection itself.
     Exclusive,
-    /// Out of what all connections share; given back at the end.
+    /// A permit from those that all connections share; released at the end.
     Shared(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
-    /// There is none left.
+    /// No permit is available.
     None,
 }
 
 /// How a stream ended.
 pub(super) enum StreamEnd {
-    /// Its answer has begun at least.
+    /// At least the start of its response was sent.
     Responded,
-    /// Its client gave it up before that.
+    /// The client abandoned it before that.
     Abandoned,
 }
 
-/// A stream and what serving it needs.
+/// A stream and its context.
 pub(super) struct Stream {
     pub(super) gateway: Rc<Gateway>,
     pub(super) lifecycle: Lifecycle,
     pub(super) peer: Peer,
     pub(super) respond: SendResponse<Bytes>,
-    /// How long a client may leave a piece of an answer untaken.
+    /// How long a client may block a piece of a response.
     pub(super) write_timeout: Duration,
 }
 
 impl Stream {
-    /// Serves the stream's one request.
+    /// Serves the stream's single request.
     pub(super) async fn serve(mut self, request: Request<RecvStream>, room: StreamPermit) -> StreamEnd {
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
@@ -90,7 +90,7 @@ impl Stream {
             let (mut answer, mut sink) = split(near);
             let sent = async {
                 match request::send(head, body, chunked, &limits, &mut sink).await {
-                    // The end of the pipe would say that the client left.
+                    // Closing the pipe would mean that the client disconnected.
                     Ok(()) => std::future::pending().await,
                     Err(stopped) => stopped,
                 }
@@ -101,7 +101,7 @@ impl Stream {
                 end = self.send_response(&mut answer, head_only) => Ok(end),
             }
         };
-        // In this order, because a drain closes a pipe in which it finds no request yet.
+        // In this order, because a drain closes a pipe that does not contain a request yet.
         let (ended, ()) = tokio::join!(biased; carried, served);
         match ended {
             Ok(end) => end,
@@ -116,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// Refuses a request that cannot be served through a pipe.
+    /// Rejects a request that cannot be served through the pipe.
     async fn refuse(mut self, rejection: &Rejection, head_only: bool) -> StreamEnd {
         let id = self
             .gateway
@@ -133,14 +133,14 @@ impl Stream {
         self.send_response(&mut &answer[..], head_only).await
     }
 
-    /// Sends an answer; one that breaks off ends in a reset, so that it never looks finished.
+    /// Sends a response. An incomplete one ends with a reset, so that it never looks complete.
     async fn send_response(&mut self, source: &mut (impl AsyncRead + Unpin), head_only: bool) -> StreamEnd {
         let reason = match relay(source, &mut self.respond, head_only, self.write_timeout).await {
             Ok(()) | Err(IncompleteResponse::Client) => return StreamEnd::Responded,
             Err(IncompleteResponse::NotStarted) => return StreamEnd::Abandoned,
             Err(IncompleteResponse::WindowTimeout) => Reason::CANCEL,
             Err(IncompleteResponse::BrokenResponse) => {
-                // A reset discards what is not sent yet: lets the connection send what there is.
+                // A reset discards data that is not sent yet: let the connection send it first.
                 tokio::task::yield_now().await;
                 Reason::INTERNAL_ERROR
             }

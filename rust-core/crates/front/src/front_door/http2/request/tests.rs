@@ -1,4 +1,4 @@
-//! Whatever is written, the HTTP/1.1 parser reads as the request that it was, or refuses.
+//! The HTTP/1.1 parser reads every request that is written as the same request, or rejects it.
 
 use http::{HeaderName, HeaderValue, Request};
 use proofgate_wire::{HeadScanner, parse_request};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Values that `h2` lets through: anything that is no control byte (RFC 9113 section 8.2.1).
+/// Values that `h2` accepts: any without control bytes (RFC 9113 section 8.2.1).
 fn value() -> impl Strategy<Value = Vec<u8>> {
     let byte = any::<u8>().prop_filter("no control byte", |&byte| {
         HeaderValue::from_bytes(&[byte]).is_ok()
