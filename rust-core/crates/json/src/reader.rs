@@ -75,7 +75,7 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// Creates a reader for a document whose encoding has not been checked.
     ///
     /// # Errors
-    /// [`JsonError::InvalidUtf8`], and [`JsonError::TooLong`] from 2 GiB on.
+    /// [`JsonError::InvalidUtf8`], or [`JsonError::TooLong`] if it has 2 GiB or more.
     pub fn new(document: &'d [u8], workspace: &'w mut Workspace) -> Result<Self, JsonError> {
         match std::str::from_utf8(document) {
             Ok(text) => Self::from_text(text, workspace),
@@ -88,7 +88,7 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// Creates a reader for a document that is valid UTF-8.
     ///
     /// # Errors
-    /// [`JsonError::TooLong`] from 2 GiB on.
+    /// [`JsonError::TooLong`] if it has 2 GiB or more.
     pub fn from_text(text: &'d str, workspace: &'w mut Workspace) -> Result<Self, JsonError> {
         if text.len() >= 1 << 31 {
             return Err(JsonError::TooLong);

@@ -38,7 +38,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The field's name, as `param` of an error.
+    /// Returns the field's name, for the `param` of an error.
     pub fn name(self) -> &'static str {
         match self {
             Field::Messages => "messages",

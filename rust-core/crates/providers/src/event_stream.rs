@@ -68,7 +68,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// Creates a reader for a new stream whose payloads have at most `max_payload` bytes, and never more than
+    /// Creates a reader for a new stream whose payloads have at most `most_payload` bytes, and never more than
     /// [`MAX_PAYLOAD_BYTES`].
     #[must_use]
     pub fn new(most_payload: usize) -> Self {

@@ -120,7 +120,8 @@ pub struct Signature {
 }
 
 impl SigningKey {
-    /// The key of a secret for the day of `at` (Unix seconds), a region as `us-east-1` and a service as `bedrock`.
+    /// Derives the key from a secret, for the day of `at` (Unix seconds), a region such as `us-east-1` and a service such
+    /// as `bedrock`.
     #[must_use]
     pub fn derive(secret_access_key: &str, at: u64, region: &str, service: &str) -> Self {
         let day = day_of(at);

@@ -295,12 +295,12 @@ pub(crate) fn event_data(event: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The name of an event.
+/// Returns the name of an event.
 fn event_name(event: &[u8]) -> Option<&[u8]> {
     field_lines(event, b"event:").last()
 }
 
-/// The values of an event's `data` lines.
+/// Returns the values of an event's `data` lines.
 fn data_lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
     field_lines(event, b"data:")
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 fn answer(dialect: Dialect, answer: &Value) -> Usage {
     let text = answer.to_string();
     let whole = read(dialect, &[&text]);
-    // However the answer is cut.
+    // Independent of where the response is cut.
     for cut in 0..text.len() {
         let (begin, end) = text.split_at(cut);
         assert_eq!(read(dialect, &[begin, end]), whole, "{cut}");

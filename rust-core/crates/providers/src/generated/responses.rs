@@ -4,7 +4,6 @@
 //! response repeats of its request. The deltas of an event such as `response.output_text.delta` have the key of their
 //! text in the whole response, such as `0/content/1/text`; those of an unknown event have its name and indices
 //! instead. Repetitions in other events are complete texts.
-//! events repeat of that are texts of their own.
 
 use proofgate_json::{Event, JsonError, Reader};
 
