@@ -1,5 +1,5 @@
-//! What a request of chat completions has. Source: openai 3.54.0, `types/chat/completion_create_params.py`, and the extra
-//! fields of OpenRouter's, Google's and Anthropic's clients.
+//! The fields of a chat completion request. Source: openai 3.54.0, `types/chat/completion_create_params.py`, and the
+//! extra fields of OpenRouter's, Google's and Anthropic's clients.
 
 use serde_json::value::RawValue;
 
@@ -89,7 +89,7 @@ object! {
 }
 
 object! {
-    /// A tool that the model has called.
+    /// A tool call by the model.
     Call {
         id: Word<'b>,
         kind("type"): Word<'b>,
@@ -97,7 +97,7 @@ object! {
         custom: CalledCustom<'b>,
         cache_control: Raw<'b>,
         extra_content: Raw<'b>,
-        /// Where it stood in a stream; some clients send it back.
+        /// Its index in a stream; some clients send it back.
         index: Raw<'b>,
     }
 }
@@ -121,7 +121,7 @@ object! {
         input_audio: Audio<'b>,
         cache_control: Raw<'b>,
         prompt_cache_breakpoint: Raw<'b>,
-        /// Where it stood in an answer; some clients send it back.
+        /// Its index in a response; some clients send it back.
         index: Raw<'b>,
     }
 }

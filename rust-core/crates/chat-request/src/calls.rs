@@ -1,4 +1,4 @@
-//! The tools that the model has called.
+//! Reads the tool calls of a message.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 
-/// A call.
+/// A tool call.
 pub struct ToolInvocation<'c, 'b> {
     pub id: &'c Word<'b>,
     pub name: &'c Word<'b>,
@@ -20,14 +20,15 @@ pub struct ToolInvocation<'c, 'b> {
     /// The arguments of a function, or the input of a custom tool.
     payload: Option<JsonText<'b>>,
     pub cache: Option<&'b RawValue>,
-    /// What other providers' clients keep with a call.
+    /// Provider-specific data that clients store with a call.
     pub extra: Option<&'b RawValue>,
     place: MessagePath,
     index: usize,
 }
 
 impl<'b> Message<'b> {
-    /// The calls of a message of the model's; those of custom tools, where the writer says `messages[].tool_calls[].custom`.
+    /// Returns the calls of an assistant message. Calls of custom tools are accepted if the writer handles
+    /// `messages[].tool_calls[].custom`.
     pub fn calls<'c>(
         &'c self,
         place: MessagePath,
@@ -94,7 +95,7 @@ impl<'b> Call<'b> {
 }
 
 impl<'b> ToolInvocation<'_, 'b> {
-    /// What the tool was given, as a JSON string.
+    /// Returns the tool's input as a JSON string.
     pub fn given(&self) -> &'b str {
         match self.payload.filter(|given| !given.is_empty()) {
             Some(given) => given.raw(),
@@ -103,7 +104,7 @@ impl<'b> ToolInvocation<'_, 'b> {
         }
     }
 
-    /// The arguments as the JSON object that they have to be; none are an empty one.
+    /// Returns the arguments, which must be a JSON object; absent arguments become an empty object.
     pub fn arguments(&self) -> Result<Cow<'b, str>, UntranslatableRequest> {
         let Some(given) = self.payload.filter(|given| !given.is_blank()) else {
             return Ok(Cow::Borrowed("{}"));
@@ -120,7 +121,7 @@ impl<'b> ToolInvocation<'_, 'b> {
         })
     }
 
-    /// The path of a field of the call.
+    /// Returns the path of a field of the call.
     pub fn field_path(&self, field: &str) -> String {
         self.place
             .field_path(&format!("tool_calls[{}].{field}", self.index))
@@ -128,7 +129,7 @@ impl<'b> ToolInvocation<'_, 'b> {
 }
 
 impl ChatRequest<'_> {
-    /// Whether the model has called any tool.
+    /// Whether the message has any tool calls.
     pub fn has_calls(&self) -> bool {
         let messages = self.messages.as_deref().unwrap_or_default();
         messages.iter().any(|message| {
@@ -138,10 +139,10 @@ impl ChatRequest<'_> {
     }
 }
 
-/// The id of a call with the characters and of the length that a provider takes: itself if it can be, else always the same other
-/// one, so that the call and its result have the same.
+/// Returns a call id with only allowed characters and of the allowed length: the id itself if possible, otherwise a
+/// deterministic replacement, so that the call and its result match.
 pub fn sanitize_call_id(id: &str, is_allowed: impl Fn(char) -> bool, longest: usize) -> Cow<'_, str> {
-    /// Bytes of an underscore and a hash in hexadecimal digits.
+    /// Length of an underscore and a hash in hexadecimal digits, in bytes.
     const HASH_SUFFIX_LEN: usize = 17;
     if !id.is_empty() && id.len() <= longest && id.chars().all(&is_allowed) {
         return Cow::Borrowed(id);
@@ -156,7 +157,8 @@ pub fn sanitize_call_id(id: &str, is_allowed: impl Fn(char) -> bool, longest: us
     Cow::Owned(format!("{replaced}_{:016x}", fnv1a(id.bytes())))
 }
 
-/// A 64-bit hash that is the same everywhere. Source: G. Fowler, L. C. Noll, K.-P. Vo and D. Eastlake, FNV-1a.
+/// Returns a 64-bit hash that is the same on every platform. Source: G. Fowler, L. C. Noll, K.-P. Vo and D. Eastlake,
+/// FNV-1a.
 pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

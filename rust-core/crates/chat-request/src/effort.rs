@@ -1,4 +1,4 @@
-//! `reasoning_effort`, as a Claude model is asked for it.
+//! Maps `reasoning_effort` to the thinking settings of a Claude model.
 
 use crate::losses::DroppedFields;
 use crate::request::ChatRequest;
@@ -8,24 +8,25 @@ use proofgate_dialect::object::Number;
 
 const NAME: &str = "reasoning_effort";
 
-/// What is said of thinking.
+/// The thinking settings to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingSetting<'b> {
-    /// Nothing.
+    /// No setting.
     Unspecified,
-    /// That the model is not to think.
+    /// Thinking is turned off.
     Off,
-    /// This level of effort.
+    /// This effort level.
     Level(&'b str),
-    /// This number of tokens.
+    /// A budget of this many tokens.
     Budget(u64),
 }
 
-/// How a model is asked for the effort of a request, whose answer has `most` tokens at most. An effort that it does not have is left
-/// out and named, and so is one that cannot stand beside the client's own `thinking`.
+/// Returns the thinking settings for the effort of a request with at most `most` tokens in its response. An effort
+/// that the model does not have is dropped and reported, and so is one that conflicts with the client's own
+/// `thinking`.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] for a level that is none, where such fields are refused.
+/// [`UntranslatableRequest`] for an unknown level, if such fields are refused.
 pub fn thinking_setting<'b>(
     chat: &ChatRequest<'b>,
     model: &str,
@@ -45,7 +46,7 @@ pub fn thinking_setting<'b>(
         return Ok(ThinkingSetting::Unspecified);
     };
     match effort {
-        // The lowest of all but OpenAI.
+        // The lowest level of all providers other than OpenAI.
         Effort::Level("minimal") => return Ok(ThinkingSetting::Level("low")),
         Effort::Level(said) => {
             if said != level && level != "minimal" {
@@ -65,9 +66,9 @@ pub fn thinking_setting<'b>(
 }
 
 impl ChatRequest<'_> {
-    /// The tokens of thought that a request has room for: half of its answer at most. `None` where the API refuses thinking
-    /// (platform.claude.com, Extended thinking): beside a sampling of the client's own, beside a tool that has to be called, and in
-    /// a turn whose calls came without thoughts.
+    /// Returns the thinking budget for a request: at most half of its response. Returns `None` where the API refuses
+    /// thinking (platform.claude.com, Extended thinking): with custom sampling, with a required tool call, and in a
+    /// turn with tool calls whose reasoning was not sent back.
     fn budget(&self, tokens: u64, most: u64) -> Option<u64> {
         let number = |value: Option<Number<'_>>| value.map(Number::value);
         let samples = number(self.temperature).is_some_and(|temperature| temperature != 1.0)
@@ -78,7 +79,7 @@ impl ChatRequest<'_> {
         (has_room && budget >= MIN_THINKING_BUDGET).then_some(budget)
     }
 
-    /// Whether the turn at hand has a call whose thoughts did not come back.
+    /// Whether the current turn has a tool call whose reasoning was not sent back.
     fn has_call_without_reasoning(&self) -> bool {
         let messages = self.messages.as_deref().unwrap_or_default();
         let at_hand = messages
@@ -90,7 +91,7 @@ impl ChatRequest<'_> {
     }
 }
 
-/// Whether a model thinks only where it is asked to.
+/// Whether a model thinks only on request.
 pub fn thinks_only_on_request(model: &str) -> bool {
     has(model, Constraint::ThinkingBudget) || has(model, Constraint::NoThinking)
 }

@@ -1,8 +1,9 @@
-//! A request of chat completions, read once for all providers.
+//! Reads chat completion requests, for all providers alike.
 //!
-//! [`translate`] reads it and has a writer say it in the words of its provider. What a request is, is decided here: of which types
-//! its fields are, what a message, a part, a tool and a choice have to have, and what becomes of what a provider has no words
-//! for. A writer names the fields that it says itself; all others are lost, by the verdict of the
+//! [`translate`] reads a request and calls a writer that translates it into the provider's dialect. This crate
+//! defines the types of the fields, the required content of messages, parts, tools and choices, and the handling of
+//! fields without a counterpart. A writer names the fields that it handles itself; all others are dropped or refused
+//! according to the
 //! [list](proofgate_dialect::losses).
 #![forbid(unsafe_code)]
 #![allow(
@@ -40,11 +41,12 @@ pub use turns::{Speaker, TurnWriter};
 
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// Reads a request and has it written behind what `out` has, by a writer that says the fields with these keys itself. `out` is as
-/// it was when the request is refused.
+/// Reads a request and appends its translation to `out`, using a writer that handles the fields with the keys `says`
+/// itself. `out` is unchanged if the request is refused.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is no such request, or has what the provider has no words for and what must not be left out.
+/// [`UntranslatableRequest`] when the body is not a valid request, or has something without a counterpart that must
+/// not be dropped.
 pub fn translate(
     body: &[u8],
     target: &Target<'_>,

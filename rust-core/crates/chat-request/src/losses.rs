@@ -5,18 +5,18 @@ use proofgate_dialect::losses::{OTHER_FIELDS, has_effect};
 use proofgate_dialect::object::UnknownMember;
 use proofgate_dialect::{UntranslatableFieldPolicy, UntranslatableRequest};
 
-/// What a request has and its provider has no words for.
+/// The fields of a request without a counterpart at its provider.
 ///
-/// A field is known by a key, its path with `[]` behind the name of an array. The [list](proofgate_dialect::losses) has a
-/// verdict for each; marks for a cache have one for all places.
+/// A field has a key: its path with `[]` after the name of an array. The [list](proofgate_dialect::losses) decides
+/// how each is handled; cache control has one entry for all locations.
 pub struct DroppedFields {
     dropped: DroppedFieldLog,
-    /// The keys of what the writer says itself.
+    /// The keys of the fields that the writer handles itself.
     handled_keys: &'static [&'static str],
 }
 
 impl DroppedFields {
-    /// None yet, of a writer that says these fields itself.
+    /// Creates an empty record for a writer that handles the fields `says` itself.
     pub(super) fn new(fields: UntranslatableFieldPolicy, says: &'static [&'static str]) -> Self {
         DroppedFields {
             dropped: DroppedFieldLog::new(fields),
@@ -24,15 +24,15 @@ impl DroppedFields {
         }
     }
 
-    /// Whether the writer says a field itself.
+    /// Whether the writer handles a field itself.
     pub(super) fn says(&self, key: &str) -> bool {
         self.handled_keys.contains(&key)
     }
 
-    /// Leaves a field out unless the writer says it itself, or it asks for nothing.
+    /// Drops a field, unless the writer handles it itself or the value has no effect.
     ///
     /// # Errors
-    /// The refusal of what is impossible, and of what is lossy where such fields are refused.
+    /// The refusal, if the list never allows dropping the field, or if it is lossy and lossy fields are refused.
     pub(super) fn drop_unless_handled(
         &mut self,
         key: &'static str,
@@ -45,7 +45,7 @@ impl DroppedFields {
         }
     }
 
-    /// Leaves a field out, given as it stands in the body, unless it asks for nothing.
+    /// Drops a field, given as it is in the body, unless the value has no effect.
     ///
     /// # Errors
     /// As for [`drop_unless_handled`](DroppedFields::drop_unless_handled).
@@ -62,7 +62,7 @@ impl DroppedFields {
         self.dropped.drop_listed(name, value_address(json), path)
     }
 
-    /// Leaves a field of the body out, whose key is its path.
+    /// Drops a top-level field of the body, whose key is its path.
     ///
     /// # Errors
     /// As for [`drop_unless_handled`](DroppedFields::drop_unless_handled).
@@ -70,10 +70,10 @@ impl DroppedFields {
         self.drop_listed(key, json, || key.to_owned())
     }
 
-    /// Leaves out or refuses a field for a reason, which is a sentence.
+    /// Drops or refuses a field for a reason, which is a sentence.
     ///
     /// # Errors
-    /// The refusal, where such fields are refused.
+    /// The refusal, if such fields are refused.
     pub fn drop_with_reason(
         &mut self,
         reason: &'static str,
@@ -85,25 +85,25 @@ impl DroppedFields {
         })
     }
 
-    /// Leaves out what an object has besides its known members, which is harmless.
+    /// Drops the members of an object other than its known ones, which is harmless.
     pub fn drop_unknown(&mut self, unknown: Option<&UnknownMember<'_>>) {
         if let Some((_, value)) = unknown {
             self.note(OTHER_FIELDS, value.get());
         }
     }
 
-    /// Notes a field that was said in another way than the client said it.
+    /// Records a field that was translated differently from what the client sent.
     pub fn note(&mut self, key: &'static str, json: &str) {
         self.dropped.note(reported_name(key), value_address(json));
     }
 
-    /// The names of what was left out, in the order of the request.
+    /// Returns the names of the dropped fields, in the order of the request.
     pub(super) fn into_names(self) -> Vec<&'static str> {
         self.dropped.into_names()
     }
 }
 
-/// The name of a loss: there is one for all marks for a cache.
+/// Returns the reported name of a dropped field: all cache control has one name.
 fn reported_name(key: &'static str) -> &'static str {
     if key.ends_with(".cache_control") {
         "cache_control"
@@ -112,12 +112,12 @@ fn reported_name(key: &'static str) -> &'static str {
     }
 }
 
-/// Where in the request a value stands, which is a piece of it.
+/// Returns the address of a value, which is a slice of the request.
 fn value_address(json: &str) -> usize {
     json.as_ptr().addr()
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub fn json(value: Option<&RawValue>) -> Option<&str> {
     value.map(RawValue::get)
 }

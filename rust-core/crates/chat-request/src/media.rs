@@ -1,22 +1,22 @@
-//! Pictures, documents and recordings: in the request itself, or at an address.
+//! Images, documents and recordings, inline in the request or at a URL.
 
 use std::borrow::Cow;
 
 use proofgate_dialect::json_text::JsonText;
 
-/// Where media are.
+/// The location of media data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource<'b> {
-    /// In the request: their media type, which may be empty, and their data in base64, which may stand in a JSON string as they are.
+    /// Inline: the media type, which may be empty, and the data in base64, which needs no escaping in a JSON string.
     Data {
         media_type: Cow<'b, str>,
         data: Cow<'b, str>,
     },
-    /// At an http or https address.
+    /// At an http or https URL.
     Url(Cow<'b, str>),
 }
 
-/// Kinds of documents: the extension, and the media type.
+/// Document types: the extension and the media type.
 const DOCUMENTS: [(&str, &str); 9] = [
     ("pdf", "application/pdf"),
     ("csv", "text/csv"),
@@ -35,7 +35,7 @@ const DOCUMENTS: [(&str, &str); 9] = [
     ("md", "text/markdown"),
 ];
 
-/// Kinds of other media.
+/// Other media types.
 const MEDIA: [(&str, &str); 10] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -49,7 +49,7 @@ const MEDIA: [(&str, &str); 10] = [
     ("wav", "audio/wav"),
 ];
 
-/// What base64 begins with, and the media type that it is then.
+/// Prefixes of base64 data, with the media types that they identify.
 const BASE64_SIGNATURES: [(&str, &str); 5] = [
     ("iVBORw0KGgo", "image/png"),
     ("/9j/", "image/jpeg"),
@@ -59,7 +59,7 @@ const BASE64_SIGNATURES: [(&str, &str); 5] = [
 ];
 
 impl<'b> MediaSource<'b> {
-    /// Reads a `data:` URL with base64 (RFC 2397) or an address on the web; `None` for anything else.
+    /// Parses a `data:` URL with base64 (RFC 2397) or a web URL; `None` for anything else.
     pub fn read(text: JsonText<'b>) -> Option<Self> {
         let url = text.decode()?;
         if is_web(&url) {
@@ -70,7 +70,7 @@ impl<'b> MediaSource<'b> {
             return None;
         }
         let comma = url.find(',')?;
-        // Other parameters of the media type say nothing that the data do not say.
+        // Other parameters of the media type add nothing to the data.
         let head = url.get(5..comma)?.strip_suffix(";base64")?;
         let media_type = 5..5 + head.find(';').unwrap_or(head.len());
         is_base64(url.get(comma + 1..)?).then_some(())?;
@@ -80,7 +80,7 @@ impl<'b> MediaSource<'b> {
         })
     }
 
-    /// Reads base64 without anything before it.
+    /// Parses base64 data without a prefix.
     pub fn read_base64(text: JsonText<'b>) -> Option<Self> {
         let data = text.decode().filter(|data| is_base64(data))?;
         Some(MediaSource::Data {
@@ -89,7 +89,8 @@ impl<'b> MediaSource<'b> {
         })
     }
 
-    /// The media type of an image. What it begins with says what it is: clients state it wrongly, and providers refuse it then.
+    /// Returns the media type of an image, by its first bytes: clients often declare a wrong one, which providers
+    /// refuse.
     pub fn image_type(&self) -> &str {
         let MediaSource::Data { media_type, data } = self else {
             return "";
@@ -101,13 +102,13 @@ impl<'b> MediaSource<'b> {
         })
     }
 
-    /// The format of an image of a kind that Claude models take, as it stands in its media type.
+    /// Returns the format of an image that Claude models support, as written in its media type.
     pub fn image_format(&self) -> Option<&str> {
         let format = self.image_type().strip_prefix("image/")?;
         matches!(format, "png" | "jpeg" | "gif" | "webp").then_some(format)
     }
 
-    /// The media type of a document, by what is stated, by what it begins with, or by the name of its file.
+    /// Returns the media type of a document, from its declaration, its first bytes, or its file name.
     pub fn document_type(&self, file_name: &str) -> &str {
         let MediaSource::Data { media_type, data } = self else {
             return "";
@@ -121,7 +122,7 @@ impl<'b> MediaSource<'b> {
     }
 }
 
-/// The extension of a document's media type.
+/// Returns the extension for a document's media type.
 pub fn document_extension(media_type: &str) -> Option<&'static str> {
     let mut known = DOCUMENTS.iter();
     known
@@ -129,7 +130,7 @@ pub fn document_extension(media_type: &str) -> Option<&'static str> {
         .map(|(extension, _)| *extension)
 }
 
-/// The media type of what is at an address, by the extension of its path.
+/// Returns the media type of the content of a URL, by the extension of its path.
 pub fn media_type_of(address: &str) -> Option<&'static str> {
     let (_, rest) = address.split_once("://")?;
     let (_, path) = rest.split(['?', '#']).next()?.split_once('/')?;
@@ -156,7 +157,7 @@ fn is_web(url: &str) -> bool {
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http"))
 }
 
-/// Whether a text is base64 of at least a byte (RFC 4648, sections 4 and 5).
+/// Whether a text is base64 of at least one byte (RFC 4648, sections 4 and 5).
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     !digits.is_empty()

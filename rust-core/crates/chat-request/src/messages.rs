@@ -7,10 +7,10 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::losses::OTHER_FIELDS;
 
-/// Who speaks.
+/// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Those who gave the model its instructions, in whichever of both words.
+    /// System and developer messages.
     System,
     User,
     Assistant,
@@ -18,7 +18,7 @@ pub enum Role {
 }
 
 impl<'b> Message<'b> {
-    /// Reads who speaks, and loses what the message has besides and the writer does not say itself.
+    /// Reads the role, and drops the fields of the message that the writer does not handle itself.
     pub fn read_role(
         &self,
         place: MessagePath,
@@ -54,9 +54,9 @@ impl<'b> Message<'b> {
         Ok(role)
     }
 
-    /// Notes what only messages of another role have.
+    /// Records fields that belong only to messages of another role.
     fn note_other_role_fields(&self, role: Role, losses: &mut DroppedFields) {
-        // Where it stands: all members of a message are at one place, as to the order of what is noted.
+        // The location for the order of dropped fields: all fields of a message count as one location.
         let here = self.role.as_deref().unwrap_or_default();
         if role != Role::Tool && self.tool_call_id.is_some() {
             losses.note(OTHER_FIELDS, here);
@@ -75,7 +75,7 @@ impl<'b> Message<'b> {
         }
     }
 
-    /// Loses what the model thought as text, which is unsigned.
+    /// Drops reasoning text, which is unsigned.
     pub fn drop_reasoning_text(
         &self,
         place: MessagePath,
@@ -94,7 +94,7 @@ impl<'b> Message<'b> {
         Ok(())
     }
 
-    /// Loses thoughts that are of no use to the provider.
+    /// Drops reasoning that the provider cannot use.
     pub fn drop_reasoning_details(
         &self,
         place: MessagePath,
@@ -108,12 +108,12 @@ impl<'b> Message<'b> {
         }
     }
 
-    /// The words with which the model declined, unless they are blank.
+    /// Returns the text of the model's refusal, unless it is blank.
     pub fn refusal_text(&self) -> Option<JsonText<'b>> {
         self.refusal.filter(|refusal| !refusal.is_blank())
     }
 
-    /// The id of the call that a tool's message answers.
+    /// Returns the id of the call that a tool message answers.
     pub fn answered_call_id(&self, place: MessagePath) -> Result<&str, UntranslatableRequest> {
         let missing =
             || UntranslatableRequest::new(place.field_path("tool_call_id"), "the id of a call is missing");

@@ -1,4 +1,4 @@
-//! What a message says, part by part.
+//! Reads the content of a message, part by part.
 
 use serde_json::value::RawValue;
 
@@ -11,17 +11,17 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::losses::OTHER_FIELDS;
 
-/// A part of a message, or the text that it is as a whole.
+/// A content part of a message, or its single text.
 pub struct ContentPart<'b> {
     pub place: MessagePath,
     pub content: PartContent<'b>,
-    /// Marks for a cache, if the writer says them.
+    /// Cache control, if the writer handles it.
     pub cache: Option<&'b RawValue>,
     pub breakpoint: Option<&'b RawValue>,
 }
 
 pub enum PartContent<'b> {
-    /// A text, or that of a refusal.
+    /// A text, or the text of a refusal.
     Text(JsonText<'b>),
     Image(Image<'b>),
     File(File<'b>),
@@ -30,7 +30,7 @@ pub enum PartContent<'b> {
 }
 
 impl<'b> ChatRequest<'b> {
-    /// What a message says, blank texts left out: most providers refuse them.
+    /// Returns the content of a message without blank texts, which most providers refuse.
     pub fn message_parts(
         &self,
         message: &Message<'b>,
@@ -43,7 +43,7 @@ impl<'b> ChatRequest<'b> {
         }
     }
 
-    /// What a value says, which has the form of a message's content.
+    /// Returns the parts of a value in the format of a message's content.
     pub fn parts_from_value(
         &self,
         content: &'b RawValue,
@@ -73,7 +73,8 @@ impl<'b> ChatRequest<'b> {
 }
 
 impl<'b> Part<'b> {
-    /// Reads a part; `None` is a blank text, or a part of a type that is not known, which is left out and named.
+    /// Reads a part; returns `None` for a blank text, and for a part of an unknown type, which is dropped and
+    /// reported.
     fn read(
         self,
         place: MessagePath,
@@ -157,7 +158,7 @@ impl<'b> Image<'b> {
         )
     }
 
-    /// Where it is.
+    /// Returns the location of the data.
     pub fn media(&self, place: MessagePath) -> Result<MediaSource<'b>, UntranslatableRequest> {
         self.url.and_then(MediaSource::read).ok_or_else(|| {
             let message = "an image must be a data: URL in base64, or an http or https URL";
@@ -178,7 +179,7 @@ impl<'b> File<'b> {
         losses.drop_unless_handled("messages[].content[].file.filename", name, path)
     }
 
-    /// Where it is, and of which media type it is: of one that is not known the type is empty.
+    /// Returns the location of the data and its media type, which is empty if unknown.
     pub fn media(&self, place: MessagePath) -> Result<MediaSource<'b>, UntranslatableRequest> {
         if self.file_id.is_some() {
             let message =
@@ -195,7 +196,7 @@ impl<'b> File<'b> {
         })
     }
 
-    /// Its name, or nothing.
+    /// Returns the file name, or an empty string.
     pub fn name(&self) -> std::borrow::Cow<'b, str> {
         self.filename.and_then(JsonText::decode).unwrap_or_default()
     }
@@ -218,7 +219,7 @@ impl<'b> Audio<'b> {
         }
     }
 
-    /// Its data in base64.
+    /// Returns its data in base64.
     pub fn media(&self, place: MessagePath) -> Result<MediaSource<'b>, UntranslatableRequest> {
         self.data.and_then(MediaSource::read_base64).ok_or_else(|| {
             UntranslatableRequest::new(
@@ -230,10 +231,10 @@ impl<'b> Audio<'b> {
 }
 
 impl ContentPart<'_> {
-    /// The text that it is.
+    /// Returns the text of the part.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] for anything else, where the provider takes nothing else.
+    /// [`UntranslatableRequest`] for any other part, where the provider accepts only text.
     pub fn text(&self) -> Result<JsonText<'_>, UntranslatableRequest> {
         match self.content {
             PartContent::Text(text) => Ok(text),
@@ -241,7 +242,7 @@ impl ContentPart<'_> {
         }
     }
 
-    /// The refusal of a part in a message of its role.
+    /// Returns the refusal of a part that is not allowed in a message with its role.
     pub fn misplaced_error(&self) -> UntranslatableRequest {
         let message =
             "the provider of this model does not accept a part of this type in a message with this role";

@@ -1,4 +1,4 @@
-/// Where in the messages of a chat request something stands.
+/// A location in the messages of a chat request.
 #[derive(Debug, Clone, Copy)]
 pub struct MessagePath {
     pub message: usize,
@@ -6,13 +6,13 @@ pub struct MessagePath {
 }
 
 impl MessagePath {
-    /// A message.
+    /// Creates the location of a message.
     #[inline]
     pub fn message(message: usize) -> Self {
         MessagePath { message, part: None }
     }
 
-    /// A part of its content.
+    /// Returns the location of a part of its content.
     pub fn part(self, part: usize) -> Self {
         MessagePath {
             part: Some(part),
@@ -20,7 +20,7 @@ impl MessagePath {
         }
     }
 
-    /// The path of a field there, or of the place itself if the name is empty.
+    /// Returns the path of a field at this location, or of the location itself if the name is empty.
     pub fn field_path(self, name: &str) -> String {
         let separator = if name.is_empty() { "" } else { "." };
         let MessagePath { message, part } = self;

@@ -1,13 +1,13 @@
-//! The reasoning that an assistant's message brings back, as a provider of Claude gets it again.
+//! Writes the reasoning of an assistant message back to a provider of Claude models.
 
 use crate::{DroppedFields, Message, MessagePath, Speaker, TurnWriter};
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::reasoning_details::{Detail, read};
 
 impl Message<'_> {
-    /// Writes the blocks of `reasoning_details` by `write`, byte for byte: a signature covers them, so that each returns as it came
-    /// or not at all; whether there is any. A model that signs its thoughts (`is_signed`) refuses those without a signature, and
-    /// reasoning without `reasoning_details` has none.
+    /// Writes the blocks of `reasoning_details` with `write`, byte for byte, because a signature covers them; returns
+    /// whether there were any. A block is sent back unchanged or not at all. A model that signs its reasoning
+    /// (`is_signed`) refuses blocks without a signature; reasoning without `reasoning_details` is unsigned.
     pub fn write_reasoning_details(
         &self,
         place: MessagePath,

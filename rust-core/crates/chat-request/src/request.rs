@@ -1,11 +1,11 @@
-//! A request as it was read.
+//! The parsed request.
 
 use crate::body::Body;
 use crate::unreadable::parse_error;
 use proofgate_dialect::UntranslatableRequest;
 use serde::Deserialize;
 
-/// A request, and the text that it was read from.
+/// A request, and the text that it was parsed from.
 pub struct ChatRequest<'b> {
     text: &'b str,
     body: Body<'b>,
@@ -21,19 +21,19 @@ impl<'b> std::ops::Deref for ChatRequest<'b> {
 }
 
 impl<'b> ChatRequest<'b> {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] names the field that is of another type.
+    /// [`UntranslatableRequest`] naming the field that has a wrong type.
     pub(super) fn read(text: &'b str) -> Result<Self, UntranslatableRequest> {
         let body = serde_json::from_str(text).map_err(|error| parse_error(text, text, &error))?;
         Ok(ChatRequest { text, body })
     }
 
-    /// Reads a value of the request into what it has to be.
+    /// Parses a value of the request into its type.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] names the field that is of another type.
+    /// [`UntranslatableRequest`] naming the field that has a wrong type.
     pub fn parse<T: Deserialize<'b>>(&self, value: &'b str) -> Result<T, UntranslatableRequest> {
         serde_json::from_str(value).map_err(|error| parse_error(self.text, value, &error))
     }

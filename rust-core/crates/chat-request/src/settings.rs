@@ -1,4 +1,4 @@
-//! The fields of a request beside its messages and tools.
+//! The fields of a request other than its messages and tools.
 
 use serde_json::value::RawValue;
 
@@ -12,20 +12,20 @@ use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::object::{Flag, Number, Object};
 
-/// What asks for JSON where a provider has no mode for it. A forced tool would exclude the client's own tools and, on some
-/// models, thinking; and a model that may fill in any object likes to leave it empty.
+/// The instruction to return JSON, for a provider without a JSON mode. A forced tool would exclude the client's own
+/// tools and, on some models, thinking; and a model that may fill in any object tends to leave it empty.
 pub const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or after it.";
 
-/// What the answer is to be.
+/// The requested format of the response.
 pub enum OutputFormat<'c, 'b> {
     Text,
     /// Any JSON object.
     Json,
-    /// JSON that a schema describes.
+    /// JSON that matches a schema.
     Schema(&'c JsonSchema<'b>, Object<'b>),
 }
 
-/// How words are chosen, as numbers of JSON: what the model at hand takes of what the client wants.
+/// The sampling settings that the model supports, as JSON numbers.
 pub struct Sampling<'b> {
     pub temperature: Option<&'b str>,
     pub top_p: Option<&'b str>,
@@ -33,14 +33,14 @@ pub struct Sampling<'b> {
 }
 
 impl<'b> ChatRequest<'b> {
-    /// Loses what the writer does not say itself.
+    /// Drops the fields that the writer does not handle itself.
     pub(super) fn drop_unhandled_settings(
         &self,
         losses: &mut DroppedFields,
     ) -> Result<(), UntranslatableRequest> {
         let number = |value: Option<Number<'b>>| value.map(Number::json);
         let flag = |value: Option<Flag<'b>>| value.map(Flag::json);
-        // Without tools there is nothing to call at the same time.
+        // Without tools, there are no parallel calls.
         let parallel = self.parallel_tool_calls.filter(|_| self.has_tools());
         for (name, value) in [
             ("n", number(self.n)),
@@ -86,13 +86,13 @@ impl<'b> ChatRequest<'b> {
         losses.drop_unless_handled(name, json(options.include_obfuscation), || name.to_owned())
     }
 
-    /// Whether the model is offered any tool.
+    /// Whether the request offers any tools.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.as_ref().is_some_and(|tools| !tools.is_empty())
     }
 
-    /// The most tokens that the answer may have, and the name and the value of the field that says so: the newer one rules, as at
-    /// OpenAI.
+    /// Returns the token limit of the response, with the name and the value of its field: the newer field takes
+    /// precedence, as at OpenAI.
     pub fn max_tokens(
         &self,
         losses: &mut DroppedFields,
@@ -117,7 +117,8 @@ impl<'b> ChatRequest<'b> {
         Ok(newer.or(older))
     }
 
-    /// The texts that end an answer, but for those at which the provider does not stop, and for those that are too many.
+    /// Returns the stop sequences, without those that the provider does not support and those beyond its maximum
+    /// number.
     pub fn stop_sequences(
         &self,
         most: usize,
@@ -152,7 +153,8 @@ impl<'b> ChatRequest<'b> {
         Ok(stops)
     }
 
-    /// What the model takes of the sampling that the client wants; `warmest` is the highest temperature of its provider.
+    /// Returns the requested sampling settings that the model supports; `warmest` is the provider's highest
+    /// temperature.
     pub fn sampling(
         &self,
         model: &str,
@@ -187,7 +189,7 @@ impl<'b> ChatRequest<'b> {
         Ok(sampling)
     }
 
-    /// What the answer is to be. A name is a label that says nothing to the model.
+    /// Returns the requested response format. The name of a schema is a label that does not affect the model.
     pub fn format(&self, losses: &mut DroppedFields) -> Result<OutputFormat<'_, 'b>, UntranslatableRequest> {
         let Some(format) = &self.response_format else {
             return Ok(OutputFormat::Text);
@@ -218,7 +220,7 @@ impl<'b> ChatRequest<'b> {
         Ok(OutputFormat::Schema(described, schema))
     }
 
-    /// Whether the model has to call a tool.
+    /// Whether the model must call a tool.
     pub(super) fn requires_tool_call(&self) -> bool {
         self.tool_choice
             .is_some_and(|choice| !tools::is_unrestricted_choice(choice.get()))

@@ -1,4 +1,4 @@
-//! The tools of a request, and which of them the model may call.
+//! Reads the tools of a request, and which of them the model may call.
 
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ pub const NO_ARGUMENTS: &str = r#"{"type":"object","properties":{}}"#;
 
 const CHOICE: &str = "tool_choice";
 
-/// The tools that the model may be offered, and its choice among them.
+/// The tools offered to the model, and the tool choice.
 pub struct Tools<'c, 'b> {
     pub offered: Vec<OfferedTool<'c, 'b>>,
     pub choice: ToolSelection<'b>,
@@ -25,11 +25,11 @@ pub struct OfferedTool<'c, 'b> {
     pub kind: Kind<'c, 'b>,
     pub name: &'c Word<'b>,
     pub cache: Option<&'b RawValue>,
-    /// Where it stands among the tools.
+    /// Its index among the tools.
     index: usize,
 }
 
-/// What a tool is.
+/// The kind of a tool.
 pub enum Kind<'c, 'b> {
     Function(&'c Function<'b>),
     Custom(&'c Custom<'b>),
@@ -37,32 +37,32 @@ pub enum Kind<'c, 'b> {
 
 /// Which tools the model may call.
 pub enum ToolSelection<'b> {
-    /// The client does not say.
+    /// The client does not specify it.
     Unspecified,
     Auto,
     None,
-    /// One at least.
+    /// At least one tool.
     Required,
-    /// This one.
+    /// This tool.
     Specific(ToolReference<'b>),
-    /// These only, and whether one of them at least.
+    /// Only these tools, and whether at least one of them is required.
     AllowedTools(Vec<ToolReference<'b>>, bool),
 }
 
-/// A tool that is referred to.
+/// A reference to a tool.
 pub struct ToolReference<'b> {
     pub is_custom: bool,
     pub name: Word<'b>,
 }
 
-/// Whether a `tool_choice` leaves it to the model.
+/// Whether a `tool_choice` leaves the decision to the model.
 pub(super) fn is_unrestricted_choice(choice: &str) -> bool {
     matches!(choice, "\"auto\"" | "\"none\"")
 }
 
 impl<'b> ChatRequest<'b> {
-    /// Reads `tools` and `tool_choice`; custom tools, where the writer says `tools[].custom`. A choice is of the tools that there are:
-    /// others that are allowed are left out and named.
+    /// Reads `tools` and `tool_choice`. Custom tools are accepted if the writer handles `tools[].custom`. A choice
+    /// may only name offered tools: other allowed tools are dropped and reported.
     pub fn read_tools(&self, losses: &mut DroppedFields) -> Result<Tools<'_, 'b>, UntranslatableRequest> {
         let mut offered = Vec::new();
         for (at, tool) in self.tools.iter().flatten().enumerate() {
@@ -167,7 +167,7 @@ fn unknown_choice_error(path: &'static str) -> UntranslatableRequest {
 }
 
 impl<'b> Tool<'b> {
-    /// Reads a tool; `None` is one of a type that is not known, which is left out and named.
+    /// Reads a tool; returns `None` for a tool of an unknown type, which is dropped and reported.
     fn read<'c>(
         &'c self,
         at: usize,
@@ -223,14 +223,14 @@ impl<'b> OfferedTool<'_, 'b> {
         is_custom == named.is_custom && **self.name == *named.name
     }
 
-    /// The path of a field of it.
+    /// Returns the path of a field of the tool.
     pub fn field_path(&self, field: &str) -> String {
         format!("tools[{}].{field}", self.index)
     }
 }
 
 impl<'c, 'b> Tools<'c, 'b> {
-    /// Takes out what the model may not call, for a provider that has no words for that.
+    /// Removes tools that the model may not call, for a provider without a counterpart of allowed tools.
     pub fn remove_disallowed(&mut self) {
         if let ToolSelection::AllowedTools(names, is_required) = &self.choice {
             let (offered, required) = (&mut self.offered, *is_required);
@@ -243,7 +243,7 @@ impl<'c, 'b> Tools<'c, 'b> {
         }
     }
 
-    /// The functions, with their places.
+    /// Returns the functions, each with its tool.
     pub fn functions(&self) -> impl Iterator<Item = (&OfferedTool<'c, 'b>, &'c Function<'b>)> {
         self.offered.iter().filter_map(|tool| match tool.kind {
             Kind::Function(function) => Some((tool, function)),
@@ -253,7 +253,7 @@ impl<'c, 'b> Tools<'c, 'b> {
 }
 
 impl<'b> Function<'b> {
-    /// The schema of its arguments, if it has any.
+    /// Returns the schema of its arguments, if it has any.
     pub fn arguments(&self) -> Option<&'b str> {
         let schema = self.parameters.map(Object::json)?;
         let members = schema.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -265,7 +265,7 @@ impl<'b> Function<'b> {
         self.strict.is_some_and(Flag::is_true)
     }
 
-    /// What it is for, unless that is nothing.
+    /// Returns its description, unless that is empty.
     pub fn description(&self) -> Option<JsonText<'b>> {
         self.description.filter(|description| !description.is_empty())
     }

@@ -1,27 +1,27 @@
 use proofgate_dialect::UntranslatableRequest;
 
-/// Whose turn it is; what tools return is the user's.
+/// The side of a conversation; tool results belong to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
     User,
     Model,
 }
 
-/// The turns of a conversation, joined by commas. Messages of one side in a row are one turn, and none is empty; the results of
-/// tools come first in theirs, right behind the calls, as providers demand.
+/// Writes the turns of a conversation, joined by commas. Consecutive messages of one side form one turn, and no turn
+/// is empty. Tool results come first in their turn, directly after the calls, as providers require.
 pub struct TurnWriter<'o> {
     out: &'o mut Vec<u8>,
-    /// The provider's name of the model as a speaker.
+    /// The provider's name for the model's role.
     model_role: &'static str,
-    /// And of what a turn consists of.
+    /// The provider's key for the content of a turn.
     parts_key: &'static str,
     speaker: Option<Speaker>,
-    /// Where the results of the turn at hand end.
+    /// Where the tool results of the current turn end.
     results_end: usize,
 }
 
 impl<'o> TurnWriter<'o> {
-    /// None yet, behind what is written.
+    /// Creates an empty conversation, to be appended to `out`.
     pub fn new(model: &'static str, list: &'static str, out: &'o mut Vec<u8>) -> Self {
         TurnWriter {
             out,
@@ -32,10 +32,10 @@ impl<'o> TurnWriter<'o> {
         }
     }
 
-    /// Writes a block of a side, which is an element of a list.
+    /// Writes a content block for a side, as an element of an array.
     ///
     /// # Errors
-    /// Those of the block.
+    /// The error of writing the block.
     pub fn write_block(
         &mut self,
         side: Speaker,
@@ -47,10 +47,10 @@ impl<'o> TurnWriter<'o> {
         Ok(())
     }
 
-    /// Writes the result of a tool.
+    /// Writes a tool result.
     ///
     /// # Errors
-    /// Those of the block.
+    /// The error of writing the block.
     pub fn write_tool_result(
         &mut self,
         block: impl FnOnce(&mut Vec<u8>) -> Result<(), UntranslatableRequest>,
@@ -66,7 +66,7 @@ impl<'o> TurnWriter<'o> {
         Ok(())
     }
 
-    /// The side whose turn it is.
+    /// Returns the side of the current turn.
     pub fn side(&self) -> Option<Speaker> {
         self.speaker
     }
@@ -89,7 +89,7 @@ impl<'o> TurnWriter<'o> {
 
     fn close_turn(&mut self) {
         if self.speaker.is_some() {
-            // A turn ends with the comma behind its last block.
+            // A turn ends with a comma after its last block.
             self.out.pop();
             self.out.extend_from_slice(b"]},");
         }
@@ -98,7 +98,7 @@ impl<'o> TurnWriter<'o> {
     /// Ends the last turn.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] when nobody has said anything.
+    /// [`UntranslatableRequest`] when there are no messages.
     pub fn finish(mut self) -> Result<(), UntranslatableRequest> {
         if self.speaker.is_none() {
             let message = "at least one message must be neither blank nor a system message";

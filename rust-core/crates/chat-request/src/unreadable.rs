@@ -1,9 +1,9 @@
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::dropped::printable_name;
 
-/// What is wrong with a request that cannot be read: where, as a path of its fields. Nothing of its text is quoted.
+/// Describes why a request cannot be parsed: where, as a field path. It quotes nothing of the request.
 ///
-/// `part` is a slice of `body` in which the error's line and column count.
+/// `part` is a slice of `body`; the error's line and column are relative to it.
 pub fn parse_error(body: &str, part: &str, error: &serde_json::Error) -> UntranslatableRequest {
     if !error.is_data() {
         return UntranslatableRequest::new("", "the body is not JSON");
@@ -20,15 +20,15 @@ pub fn parse_error(body: &str, part: &str, error: &serde_json::Error) -> Untrans
     UntranslatableRequest::new(path, message)
 }
 
-/// One step into a document.
+/// One step of a path into a document.
 enum PathStep {
-    /// An object and where the key of its member at hand stands, quotes excluded.
+    /// An object, and the range of the current member's key, without quotes.
     Object { key: std::ops::Range<usize> },
-    /// An array and the element at hand.
+    /// An array, and the index of the current element.
     Array { element: usize },
 }
 
-/// The path of the value that stands at `offset` of a JSON document, or ends there.
+/// Returns the path of the value at `offset` of a JSON document, or of the value that ends there.
 fn path_before(body: &str, offset: usize) -> String {
     let mut inside: Vec<PathStep> = Vec::new();
     let mut bytes = body.bytes().enumerate().take(offset);

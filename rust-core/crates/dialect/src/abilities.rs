@@ -1,37 +1,37 @@
-//! What models can do, as far as that is known: what lists of models say of them.
+//! Known capabilities of models, as reported in model lists.
 
 use crate::constraints::{Constraint, ModelMatcher, effort_levels, for_model};
 
-/// What a model can do; `None` is not known.
+/// The capabilities of a model; `None` means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether it looks at pictures.
+    /// Whether it accepts images.
     pub vision: Option<bool>,
-    /// Whether it calls tools.
+    /// Whether it supports tool calls.
     pub tools: Option<bool>,
-    /// Whether its answers keep to a schema.
+    /// Whether its responses can be constrained by a schema.
     pub structured_outputs: Option<bool>,
-    /// Whether it reasons before it answers.
+    /// Whether it reasons before it responds.
     pub reasoning: Option<bool>,
-    /// Whether it can be asked for a level of effort.
+    /// Whether it supports effort levels.
     pub effort: Option<bool>,
 }
 
-/// The levels of effort that lists name, the lowest first.
+/// The effort levels that model lists report, the lowest first.
 pub const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// What some models can do.
+/// Capabilities of some models.
 #[derive(Debug, Clone, Copy)]
 pub struct CapabilityRow {
-    /// Which models.
+    /// The models.
     pub models: ModelMatcher,
-    /// Whether they look at pictures.
+    /// Whether they accept images.
     pub vision: Option<bool>,
-    /// Whether they call tools.
+    /// Whether they support tool calls.
     pub tools: Option<bool>,
-    /// Whether their answers keep to a schema.
+    /// Whether their responses can be constrained by a schema.
     pub structured_outputs: Option<bool>,
-    /// Where that is written; every row that says something has one.
+    /// Where this is documented; every row with a value has a source.
     pub source: &'static str,
 }
 
@@ -56,9 +56,9 @@ const ANTHROPIC_SOURCE: &str =
     "platform.claude.com, Models overview; Vision; Structured outputs: supported models";
 const GOOGLE_SOURCE: &str = "ai.google.dev, Gemini models: capabilities of each";
 
-/// All that is known; of two rows about a model the first one holds.
+/// All known capabilities. If two rows match a model, the first one applies.
 pub const CAPABILITY_ROWS: &[CapabilityRow] = &[
-    // Variants for other work, each with abilities of its own.
+    // Variants for other purposes, each with its own capabilities.
     row(
         ModelMatcher::Variants(
             "gpt-",
@@ -144,7 +144,7 @@ pub const CAPABILITY_ROWS: &[CapabilityRow] = &[
     ),
 ];
 
-/// What is known of a model, by its name at the provider.
+/// Returns the known capabilities of a model, by its name at the provider.
 #[must_use]
 pub fn capabilities(model: &str) -> Capabilities {
     let row = CAPABILITY_ROWS.iter().find(|row| row.models.matches(model));
@@ -164,7 +164,7 @@ pub fn capabilities(model: &str) -> Capabilities {
 }
 
 impl Capabilities {
-    /// What a model can do whose requests go to either of two.
+    /// Returns the capabilities of a model whose requests may go to either of two models.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {
         Capabilities {
@@ -177,7 +177,7 @@ impl Capabilities {
     }
 }
 
-/// What is so of both; what is not so of one is not, whatever the other is.
+/// Returns whether both support it; if one does not, the result is `false` even if the other is unknown.
 fn both_support(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     match (one, other) {
         (Some(false), _) | (_, Some(false)) => Some(false),
@@ -186,7 +186,8 @@ fn both_support(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     }
 }
 
-/// The levels of effort that all of some models take, the lowest first; `None` where those of one are not known.
+/// Returns the effort levels that all these models accept, the lowest first; `None` if those of any model are
+/// unknown.
 #[must_use]
 pub fn common_efforts<'m>(models: impl IntoIterator<Item = &'m str>) -> Option<Vec<&'static str>> {
     let mut common = EFFORTS.to_vec();

@@ -1,45 +1,48 @@
 use crate::asked_response::ResponsesContext;
 
-/// What becomes of a field of a request that the provider has no counterpart for.
+/// How fields of a request without a counterpart at the provider are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 pub enum UntranslatableFieldPolicy {
-    /// The request is refused, and the field named.
+    /// The request is refused with an error that names the field.
     #[default]
     Refuse,
-    /// It is left out and named in [`RequestContext::dropped`]; what would change the meaning of the request is refused still.
+    /// The field is dropped and listed in [`RequestContext::dropped`]. Fields that would change the meaning of the
+    /// request are still refused.
     Drop,
 }
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'t> {
     /// The model's name at the provider.
     pub model: &'t str,
-    /// Tokens that an answer may have when the request names no maximum and the provider demands one.
+    /// Maximum tokens of a response if the request sets none and the provider requires one.
     pub max_output_tokens: u64,
-    /// What becomes of fields without a counterpart.
+    /// How fields without a counterpart are handled.
     pub untranslatable: UntranslatableFieldPolicy,
 }
 
-/// What the way back has to know of a request.
+/// The state of a request that is needed to translate the response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestContext {
-    /// The model as the client named it; answers name it likewise.
+    /// The model as named by the client; responses use the same name.
     pub model: String,
-    /// Whether the answer is to be streamed.
+    /// Whether the response is streamed.
     pub stream: bool,
     /// Whether the client wants a stream to end with its usage (OpenAI's `stream_options.include_usage`).
     pub include_usage: bool,
-    /// Whether the answer was to be JSON and the provider was given a tool to that end: the tool's arguments are the answer.
+    /// Whether the client requested JSON and the provider was given a tool for it: the tool's arguments are the
+    /// response.
     pub uses_json_tool: bool,
-    /// Whether the numbers of embeddings are to come in base64.
+    /// Whether embeddings are returned in base64.
     pub base64: bool,
-    /// The names of the fields that were left out, in the order of the request.
+    /// The names of the dropped fields, in the order of the request.
     pub dropped: Vec<&'static str>,
-    /// Whether a client of Anthropic's messages has asked for thinking, so that it brings back what Gemini signs of its calls.
+    /// Whether a client of Anthropic's messages requested thinking, so that it sends back Gemini's signatures of its
+    /// calls.
     pub returns_signatures: bool,
-    /// The names of custom tools that the provider was given as functions (`chat_customs`).
+    /// The names of custom tools that were sent to the provider as functions (`chat_customs`).
     pub custom_tools: Vec<String>,
-    /// What the way back to a client of Responses has to know besides.
+    /// Additional state for a client of Responses.
     pub responses_context: Option<Box<ResponsesContext>>,
 }

@@ -1,9 +1,9 @@
-//! What Amazon Bedrock says of a failure, whichever of its operations says it.
+//! Errors of Amazon Bedrock, for all its operations.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What failed.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BedrockError {
     /// The request is not valid.
@@ -20,11 +20,11 @@ pub enum BedrockError {
     Quota,
     /// The model took too long.
     ModelTimeout,
-    /// The model could not be run, or its output not be read.
+    /// The model could not be run, or its output could not be read.
     ModelError,
     /// The service is unavailable.
     Unavailable,
-    /// The gateway's credentials do not do. What the provider says of that names accounts and roles, and quotes the signed
+    /// The gateway's credentials were refused. The provider's message names accounts and roles, and quotes the signed
     /// request with its session token.
     Denied,
     /// Anything else.
@@ -32,12 +32,12 @@ pub enum BedrockError {
 }
 
 impl BedrockError {
-    /// Reads its name, as the field `x-amzn-errortype` or an exception of a stream gives it; the status tells what it is
-    /// where the name does not.
+    /// Classifies an error by its name, from the header `x-amzn-errortype` or from an exception of a stream; by the
+    /// status if the name is not conclusive.
     ///
-    /// Names may stand behind a namespace and before an address: `com.amazon.coral#ThrottlingException:http://…`. Source of the
-    /// names: botocore 1.44.5, errors of the operations Converse and InvokeModel; of those on credentials: "Common errors" of
-    /// AWS APIs.
+    /// A name may have a namespace before it and an address after it:
+    /// `com.amazon.coral#ThrottlingException:http://…`. Source of the names: botocore 1.44.5, errors of the
+    /// operations Converse and InvokeModel; for credentials: "Common errors" of AWS APIs.
     pub fn from_name(name: &str, status: u16) -> Self {
         let name = name.split(':').next().unwrap_or_default();
         let name = name.rsplit('#').next().unwrap_or_default();
@@ -78,7 +78,7 @@ impl BedrockError {
         }
     }
 
-    /// What is said where the provider says nothing that may be passed on.
+    /// Returns the message to use if the provider sends none that may be forwarded.
     pub fn default_message(self) -> &'static str {
         match self {
             BedrockError::Invalid => "The provider refused the request as invalid.",
@@ -96,7 +96,7 @@ impl BedrockError {
     }
 }
 
-/// An error's body, or the payload of an exception.
+/// The body of an error, or the payload of an exception.
 #[derive(Default, Deserialize)]
 pub struct ErrorBody<'b> {
     #[serde(borrow, alias = "Message")]
@@ -106,17 +106,17 @@ pub struct ErrorBody<'b> {
 }
 
 impl<'b> ErrorBody<'b> {
-    /// Of a body that cannot be read, nothing.
+    /// Parses a body; an invalid body gives an empty result.
     pub fn parse(body: &'b [u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// How it names itself, where no header does.
+    /// Returns the error's name in the body, for errors without a header.
     pub fn name(&self) -> Option<&'b str> {
         inside_quotes(self.name?)
     }
 
-    /// The provider's own words on `error`, a string as JSON, if they are for the client.
+    /// Returns the provider's message for `error`, as a JSON string, if it may be forwarded to the client.
     pub fn client_message(&self, error: BedrockError) -> Option<&'b str> {
         let message = self.message?;
         let says = inside_quotes(message).is_some_and(|text| !text.is_empty());
@@ -124,7 +124,7 @@ impl<'b> ErrorBody<'b> {
     }
 }
 
-/// What stands between the quotes of a JSON string.
+/// Returns the part of a JSON string between its quotes.
 fn inside_quotes(value: &RawValue) -> Option<&str> {
     value.get().strip_prefix('"')?.strip_suffix('"')
 }

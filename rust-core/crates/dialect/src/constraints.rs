@@ -1,5 +1,5 @@
-//! What models refuse, and what they take in its place: one row a fact, with its source. Writers read it to say a request so
-//! that the model takes it. A model that no row names takes everything.
+//! What models refuse, and what they accept instead: one row per fact, with its source. Writers use it to translate a
+//! request so that the model accepts it. A model without a row accepts everything.
 
 mod hosts;
 mod row;
@@ -9,36 +9,37 @@ pub use hosts::lacks_responses;
 pub use row::{Constraint, ConstraintRow, ModelMatcher};
 pub use table::ROWS;
 
-/// The rows about a model, by its name at the provider; of two about one thing the first one holds.
+/// Returns the rows about a model, by its name at the provider. If two rows are about the same thing, the first one
+/// applies.
 pub fn rows(model: &str) -> impl Iterator<Item = &'static ConstraintRow> {
     ROWS.iter().filter(move |row| row.models.matches(model))
 }
 
-/// What is known of a model, by its name at the provider.
+/// Returns the known constraints of a model, by its name at the provider.
 pub fn for_model(model: &str) -> impl Iterator<Item = Constraint> {
     rows(model).map(|row| row.constraint)
 }
 
-/// Whether a model is known to be constrained so.
+/// Whether a model is known to have a constraint.
 #[must_use]
 pub fn has(model: &str, constraint: Constraint) -> bool {
-    // Most rows are of other constraints, and to compare these is less than to look for parts of a name.
+    // Most rows are about other constraints, and comparing those is cheaper than matching a name.
     let mut rows = ROWS.iter().filter(|row| row.constraint == constraint);
     rows.any(|row| row.models.matches(model))
 }
 
-/// How a model is asked for an effort.
+/// How a model expresses an effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort<'e> {
-    /// By this level: the one that was asked for, or the highest below it that the model has.
+    /// As this level: the requested one, or the highest level below it that the model has.
     Level(&'e str),
-    /// By a number of tokens for its thoughts.
+    /// As a number of thinking tokens.
     Budget(u64),
-    /// Not at all.
+    /// The model has no effort setting.
     Unsupported,
 }
 
-/// OpenAI's levels, the lowest first, each with the tokens of thought that stand for it.
+/// OpenAI's levels, the lowest first, each with an equivalent number of thinking tokens.
 const LEVELS: [(&str, u64); 6] = [
     ("minimal", 1024),
     ("low", 1024),
@@ -48,7 +49,7 @@ const LEVELS: [(&str, u64); 6] = [
     ("max", 32_768),
 ];
 
-/// How a model is asked for one of OpenAI's levels of effort; `None` for a level that is none.
+/// Returns how a model expresses one of OpenAI's effort levels; `None` for an unknown level.
 #[must_use]
 pub fn effort_for_level<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
     let at = LEVELS.iter().position(|(name, _)| *name == level)?;
@@ -65,7 +66,8 @@ pub fn effort_for_level<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
     Some(Effort::Level(level))
 }
 
-/// The level among those of a model that stands for one of OpenAI's: itself, else the highest below it, else the lowest.
+/// Returns the level of a model that stands for one of OpenAI's: the same one, else the highest below it, else the
+/// lowest.
 #[must_use]
 pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
     let at = LEVELS.iter().position(|(name, _)| *name == level);
@@ -74,7 +76,7 @@ pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
     known.copied().next().or(levels.first().copied()).unwrap_or(level)
 }
 
-/// The levels of effort that a model is known to take, the lowest first.
+/// Returns the effort levels that a model is known to accept, the lowest first.
 #[must_use]
 pub fn effort_levels(model: &str) -> Option<&'static [&'static str]> {
     ROWS.iter().find_map(|row| match row.constraint {
@@ -83,7 +85,7 @@ pub fn effort_levels(model: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The level of effort that stands for a number of tokens of thought: the highest that is worth no more.
+/// Returns the effort level for a number of thinking tokens: the highest level that is worth no more.
 #[must_use]
 pub fn effort_for_budget(model: &str, budget: u64) -> &'static str {
     let within = LEVELS.iter().rev().find(|(_, tokens)| *tokens <= budget);
@@ -91,8 +93,9 @@ pub fn effort_for_budget(model: &str, budget: u64) -> &'static str {
     nearest(effort_levels(model).unwrap_or(&["low", "medium", "high"]), level)
 }
 
-/// Whether a request that is not one of Responses has to reach a model of OpenAI's own by `/v1/responses`: chat completions
-/// refuse its functions beside an `effort` (`None` is the model's default), or do not have the model at all.
+/// Whether a request in another dialect than Responses must be sent to one of OpenAI's own models as `/v1/responses`,
+/// because chat completions refuse its functions together with `effort` (`None` is the model's default), or do not
+/// have the model.
 #[must_use]
 pub fn requires_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
     let refuses_tools = || {
@@ -105,7 +108,7 @@ pub fn requires_responses(model: &str, has_tools: bool, effort: Option<&str>) ->
     has(model, Constraint::ResponsesOnly) || (has_tools && refuses_tools())
 }
 
-/// The fewest tokens of thought that a Claude model takes.
+/// Minimum number of thinking tokens that a Claude model accepts.
 pub const MIN_THINKING_BUDGET: u64 = 1024;
 
 #[cfg(test)]

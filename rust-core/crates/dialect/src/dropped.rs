@@ -1,23 +1,23 @@
-//! Fields of a request that the provider has no counterpart for.
+//! Records fields of a request without a counterpart at the provider.
 
 use std::borrow::Cow;
 
 use crate::losses::{DropImpact, find};
 use crate::{UntranslatableFieldPolicy, UntranslatableRequest};
 
-/// The longest name of a field that an error repeats, in bytes: nothing that a client calls a field is longer.
+/// Maximum length of a field name that an error repeats, in bytes: no field name that clients use is longer.
 const MAX_NAME_LEN: usize = 64;
 
-/// Refuses such fields, or notes what was left out.
+/// Refuses fields without a counterpart, or records the dropped ones.
 #[derive(Debug)]
 pub struct DroppedFieldLog {
     fields: UntranslatableFieldPolicy,
-    /// Each name once, and where it stands.
+    /// Each name once, with its location.
     names: Vec<(usize, &'static str)>,
 }
 
 impl DroppedFieldLog {
-    /// Nothing yet.
+    /// Creates an empty log.
     pub fn new(fields: UntranslatableFieldPolicy) -> Self {
         DroppedFieldLog {
             fields,
@@ -25,10 +25,10 @@ impl DroppedFieldLog {
         }
     }
 
-    /// Leaves a field out, which stands at `at`, or refuses it.
+    /// Drops the field at `at`, or refuses it.
     ///
     /// # Errors
-    /// The `refusal`, where such fields are refused.
+    /// The `refusal`, if such fields are refused.
     pub fn drop_or_reject(
         &mut self,
         name: &'static str,
@@ -44,10 +44,10 @@ impl DroppedFieldLog {
         }
     }
 
-    /// Loses a field of a chat request, by the verdict that the [list](crate::losses) has for its name.
+    /// Drops a field of a chat request, as the [list](crate::losses) decides for its name.
     ///
     /// # Errors
-    /// The refusal of what is impossible, and of what is lossy where such fields are refused.
+    /// The refusal, if the list never allows dropping the field, or if it is lossy and lossy fields are refused.
     pub fn drop_listed(
         &mut self,
         name: &str,
@@ -65,7 +65,7 @@ impl DroppedFieldLog {
         }
     }
 
-    /// Notes what was left out, whatever becomes of other fields.
+    /// Records a dropped field, whatever the policy is.
     pub fn note(&mut self, name: &'static str, at: usize) {
         match self.names.iter_mut().find(|(_, noted)| *noted == name) {
             Some((first, _)) => *first = at.min(*first),
@@ -73,14 +73,14 @@ impl DroppedFieldLog {
         }
     }
 
-    /// The names of what was left out, by where it stands; what stands at one place, as it was noted.
+    /// Returns the names of the dropped fields, ordered by location; at the same location, in the order recorded.
     pub fn into_names(mut self) -> Vec<&'static str> {
         self.names.sort_by_key(|(at, _)| *at);
         self.names.into_iter().map(|(_, name)| name).collect()
     }
 }
 
-/// The refusal of a field for which there is no other reason.
+/// Returns the refusal of a field without a more specific reason.
 pub fn no_counterpart_error(path: impl Into<Cow<'static, str>>) -> UntranslatableRequest {
     UntranslatableRequest::new(
         path,
@@ -88,7 +88,8 @@ pub fn no_counterpart_error(path: impl Into<Cow<'static, str>>) -> Untranslatabl
     )
 }
 
-/// A name of a field as an error may show it: anything that does not look like one could be text of the prompt.
+/// Returns a field name that is safe to show in an error: text that does not look like a name could be part of the
+/// prompt.
 pub fn printable_name(name: &str) -> &str {
     let is_name = name.len() <= MAX_NAME_LEN
         && name

@@ -1,4 +1,4 @@
-/// What a frame of Bedrock's streams is, by its `:message-type`.
+/// The kind of a frame in Bedrock's streams, by its `:message-type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// `event`, named by `:event-type`.
@@ -7,14 +7,14 @@ pub enum EventKind {
     Exception,
 }
 
-/// How far an event has brought a streamed answer.
+/// The progress of a streamed response after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamStatus {
-    /// More is to come.
+    /// More events follow.
     InProgress,
-    /// It was the good end of its dialect; what was written is the end of the client's.
+    /// The stream ended successfully, and the end of the client's stream has been written.
     Finished,
-    /// The provider said that the answer failed; what was written says so to the client. There is no good end behind it.
+    /// The provider reported a failure, and an error has been written for the client. No successful end follows.
     Failed,
 }
 

@@ -9,10 +9,10 @@ use crate::dropped::{DroppedFieldLog, printable_name};
 use crate::losses::{OTHER_FIELDS, has_effect};
 use crate::{UntranslatableFieldPolicy, UntranslatableRequest};
 
-/// From how many members on a set finds those that appear twice.
+/// Number of members from which a set is used to find duplicates.
 const DUPLICATE_SET_THRESHOLD: usize = 32;
 
-/// A value of a request as it stands there, and the way to it.
+/// A value of a request as written, and its path.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'b, 'p> {
     value: &'b str,
@@ -27,14 +27,14 @@ enum PathStep<'p> {
     Index(usize),
 }
 
-/// The members of an object in their order, those that are `null` left out: OpenAI takes them as absent.
+/// The members of an object in order, without those that are `null`: OpenAI treats them as absent.
 pub type Members<'b> = Vec<(Cow<'b, str>, &'b RawValue)>;
 
 impl<'b, 'p> Field<'b, 'p> {
-    /// The body itself.
+    /// Returns the body itself as a field.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] when it is no JSON.
+    /// [`UntranslatableRequest`] when it is not JSON.
     pub fn body(body: &'b [u8]) -> Result<Self, UntranslatableRequest> {
         let no_json = || UntranslatableRequest::new("", "The body is not valid JSON.");
         let text = std::str::from_utf8(body).map_err(|_| no_json())?;
@@ -46,13 +46,13 @@ impl<'b, 'p> Field<'b, 'p> {
         })
     }
 
-    /// A member of this object.
+    /// Returns a member of this object.
     #[inline]
     pub fn member<'q>(&'q self, name: &'q str, value: &'b RawValue) -> Field<'b, 'q> {
         self.child(PathStep::Name(name), value)
     }
 
-    /// An element of this array.
+    /// Returns an element of this array.
     #[inline]
     pub fn element<'q>(&'q self, index: usize, value: &'b RawValue) -> Field<'b, 'q> {
         self.child(PathStep::Index(index), value)
@@ -66,7 +66,7 @@ impl<'b, 'p> Field<'b, 'p> {
         }
     }
 
-    /// The value as JSON, as it stands in the body.
+    /// Returns the value as JSON, as written in the body.
     #[inline]
     pub fn json(&self) -> &'b str {
         self.value
@@ -82,7 +82,7 @@ impl<'b, 'p> Field<'b, 'p> {
         self.value.starts_with('{')
     }
 
-    /// The text of a string.
+    /// Returns the value of a string.
     pub fn text(&self) -> Result<Cow<'b, str>, UntranslatableRequest> {
         let literal = self.literal()?;
         match literal.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -93,7 +93,7 @@ impl<'b, 'p> Field<'b, 'p> {
         }
     }
 
-    /// A string as JSON, quotes and escapes included.
+    /// Returns a string as JSON, quotes and escapes included.
     pub fn literal(&self) -> Result<&'b str, UntranslatableRequest> {
         if self.is_string() {
             Ok(self.value)
@@ -102,7 +102,7 @@ impl<'b, 'p> Field<'b, 'p> {
         }
     }
 
-    /// A number as JSON, with all its digits.
+    /// Returns a number as JSON, with all its digits.
     pub fn number(&self) -> Result<&'b str, UntranslatableRequest> {
         if self
             .value
@@ -126,10 +126,10 @@ impl<'b, 'p> Field<'b, 'p> {
         serde_json::from_str(self.value).map_err(|_| self.error("It must be an array."))
     }
 
-    /// The members of an object.
+    /// Returns the members of an object.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] when it is none, or names a member twice: which of the two counts is for no one to guess.
+    /// [`UntranslatableRequest`] when it is not an object, or has a duplicate member: which one counts is undefined.
     pub fn members(&self) -> Result<Members<'b>, UntranslatableRequest> {
         let MemberList(members) =
             serde_json::from_str(self.value).map_err(|_| self.error("It must be an object."))?;
@@ -139,7 +139,7 @@ impl<'b, 'p> Field<'b, 'p> {
         Ok(members)
     }
 
-    /// The error that this value cannot pass.
+    /// Returns the error that this value cannot be translated.
     pub fn error(&self, why: &'static str) -> UntranslatableRequest {
         UntranslatableRequest::new(self.path(), why)
     }
@@ -208,41 +208,41 @@ impl<'de> Deserialize<'de> for MemberList<'de> {
     }
 }
 
-/// Fields that the provider has no counterpart for: refused, or noted.
+/// Handles fields without a counterpart at the provider: they are refused, or dropped and recorded.
 #[derive(Debug)]
 pub struct DroppedFields(DroppedFieldLog);
 
 impl DroppedFields {
-    /// None yet.
+    /// Creates an empty record.
     pub fn new(fields: UntranslatableFieldPolicy) -> Self {
         DroppedFields(DroppedFieldLog::new(fields))
     }
 
-    /// Leaves a field out that the [list](crate::losses) has under this name, if it asks for anything.
+    /// Drops a field that the [list](crate::losses) has under this name, if its value has an effect.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] where such fields are refused.
+    /// [`UntranslatableRequest`] if such fields are refused.
     pub fn drop_listed(&mut self, name: &str, field: &Field<'_, '_>) -> Result<(), UntranslatableRequest> {
         if !has_effect(name, field.value) {
             return Ok(());
         }
-        // Members of an object are not read in their order where one decides what another means. Every field is a piece of
-        // the body, so that its address tells the order.
+        // Members of an object are read out of order if one affects the meaning of another. Every field is a slice of
+        // the body, so its address gives the order.
         let at = field.value.as_ptr().addr();
         self.0.drop_listed(name, at, || field.path())
     }
 
-    /// Notes a field that was said in another way than the client said it.
+    /// Records a field that was translated differently from what the client sent.
     pub fn note(&mut self, name: &'static str, field: &Field<'_, '_>) {
         self.0.note(name, field.value.as_ptr().addr());
     }
 
-    /// The names of what was left out, in the order of the body.
+    /// Returns the names of the dropped fields, in the order of the body.
     pub fn into_names(self) -> Vec<&'static str> {
         self.0.into_names()
     }
 
-    /// Leaves out a field that no version of the API is known to have.
+    /// Drops a field that is in no known version of the API.
     ///
     /// # Errors
     /// As for [`drop_listed`](DroppedFields::drop_listed).

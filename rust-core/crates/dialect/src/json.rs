@@ -1,4 +1,4 @@
-//! Reading strings of JSON and writing JSON.
+//! Reads JSON strings and writes JSON.
 
 use std::borrow::Cow;
 use std::fmt::Formatter;
@@ -9,17 +9,17 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 /// Appends a string, quoted and escaped.
 #[inline]
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    // Writing into memory does not fail, and a string is always JSON.
+    // Writing to memory cannot fail, and a string is always valid JSON.
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Appends a whole number.
+/// Appends an integer.
 #[inline]
 pub fn write_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// A JSON string without its escapes, borrowed if it has none.
+/// An unescaped JSON string, borrowed if it has no escapes.
 pub struct Text<'b>(pub Cow<'b, str>);
 
 impl Deref for Text<'_> {
@@ -55,7 +55,7 @@ impl<'b> Deserialize<'b> for Text<'b> {
     }
 }
 
-/// Appends pieces that are JSON already.
+/// Appends pieces that are already JSON.
 #[inline]
 pub fn write_all(out: &mut Vec<u8>, pieces: &[&str]) {
     for piece in pieces {
@@ -63,7 +63,7 @@ pub fn write_all(out: &mut Vec<u8>, pieces: &[&str]) {
     }
 }
 
-/// Appends a member of an object whose value is JSON already, a comma before it, if there is a value.
+/// Appends a member of an object, preceded by a comma, if it has a value. The value must already be JSON.
 #[inline]
 pub fn write_member(out: &mut Vec<u8>, name: &str, json: Option<&str>) {
     if let Some(json) = json {
@@ -71,7 +71,7 @@ pub fn write_member(out: &mut Vec<u8>, name: &str, json: Option<&str>) {
     }
 }
 
-/// A truth value as JSON.
+/// Returns a boolean as JSON.
 #[inline]
 pub fn bool_literal(value: bool) -> &'static str {
     if value { "true" } else { "false" }

@@ -3,38 +3,38 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A JSON string as it stands in a body, quotes and escapes included: what is only passed on is not unescaped and escaped
-/// again.
+/// A JSON string as written in a body, quotes and escapes included, so that a string that is only forwarded is not
+/// unescaped and escaped again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonText<'b>(&'b str);
 
 impl<'b> JsonText<'b> {
-    /// The string that a value is, if it is one.
+    /// Returns a value as a string, if it is one.
     #[inline]
     pub fn from_raw(value: &'b RawValue) -> Option<Self> {
         let raw = value.get();
         (raw.len() >= 2 && raw.starts_with('"')).then_some(JsonText(raw))
     }
 
-    /// It with its quotes.
+    /// Returns it with its quotes.
     #[inline]
     pub fn raw(self) -> &'b str {
         self.0
     }
 
-    /// It without its quotes, still escaped.
+    /// Returns it without its quotes, still escaped.
     #[inline]
     pub fn inner(self) -> &'b str {
         self.0.get(1..self.0.len().saturating_sub(1)).unwrap_or_default()
     }
 
-    /// Whether it has no character.
+    /// Whether it is empty.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.inner().is_empty()
     }
 
-    /// Whether it has no character but white space, which Anthropic refuses as a text.
+    /// Whether it contains only white space, which Anthropic refuses as a text.
     pub fn is_blank(self) -> bool {
         match self.inner().bytes().next() {
             None => true,
@@ -46,7 +46,7 @@ impl<'b> JsonText<'b> {
         }
     }
 
-    /// The characters that it means. `None` for half a surrogate pair.
+    /// Returns the unescaped string; `None` if it contains an unpaired surrogate.
     pub fn decode(self) -> Option<Cow<'b, str>> {
         if self.inner().contains('\\') {
             return serde_json::from_str(self.0).ok().map(Cow::Owned);
@@ -62,7 +62,7 @@ impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
     }
 }
 
-/// What stands between the quotes of a string, its escapes as they are.
+/// Returns the part of a string between its quotes, still escaped.
 #[inline]
 pub fn inside_quotes(value: &RawValue) -> Option<&str> {
     JsonText::from_raw(value).map(JsonText::inner)

@@ -1,8 +1,9 @@
-//! What all translations between dialects of model APIs have in common: what a request [goes to](Target) and what the way back
-//! [has to know of it](Asked), why a request or an answer [cannot be said](Untranslatable), what becomes of fields
-//! [without a counterpart](losses), and how JSON is read and written without copying it.
+//! Common parts of all translations between dialects of model APIs: the [target](Target) of a request, the
+//! [state](RequestContext) needed to translate its response, the errors for [requests](UntranslatableRequest) and
+//! [responses](ResponseError) that cannot be translated, the [list](losses) of fields without a counterpart, and
+//! reading and writing JSON without copying it.
 //!
-//! What single models refuse stands in one table, [`constraints`]; what they can do, in [`capabilities`].
+//! Constraints of single models are in one table, [`constraints`]; their capabilities are in [`abilities`].
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -1,28 +1,29 @@
-//! What a request may say that a provider has no words for, and what becomes of it: one list for all writers, so that the
-//! same loss has the same name and the same verdict wherever the request goes. Below the fields of chat requests stand those that
-//! only a Responses request has.
+//! Request fields that may have no counterpart at a provider, and how they are handled. All writers share one list,
+//! so that a dropped field has the same name and the same handling for every provider. The fields of chat requests
+//! come first, then those that only Responses requests have.
 
-/// The name under which fields are noted that no list knows.
+/// The reported name of fields that are not in the list.
 pub const OTHER_FIELDS: &str = "other fields";
 
-/// What becomes of a field that cannot be said.
+/// The effect of dropping a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropImpact {
-    /// It says nothing to the model: it is left out and named, and never refused.
+    /// The field does not affect the model: it is always dropped and reported, never refused.
     Harmless,
-    /// Without it the model is asked for less: it is refused, or left out and named, as the provider's setting says.
+    /// The model gets less specific instructions without it: it is refused, or dropped and reported, as the
+    /// provider's setting requires.
     Lossy,
-    /// Without it the request would be another one: it is always refused, for this reason.
+    /// The request would have another meaning without it: it is always refused, for this reason.
     Impossible(&'static str),
 }
 
-/// A field of the list.
+/// An entry of the list.
 #[derive(Debug, Clone, Copy)]
 pub struct DroppableField {
-    /// Its name in the list of what was left out: a path, with `[]` behind the name of an array.
+    /// The reported name of a dropped field: a path, with `[]` after the name of an array.
     pub name: &'static str,
     pub class: DropImpact,
-    /// Values, as JSON, that ask for what is so without the field.
+    /// Values, as JSON, that have the same effect as omitting the field.
     no_op_values: &'static [&'static str],
 }
 
@@ -50,8 +51,8 @@ const STATELESS: DropImpact = Impossible(
     "The provider of this model does not store responses: send the whole conversation as input, with store: false.",
 );
 
-/// Every field that some writer leaves out or refuses. Source of the names of chat: openai
-/// 3.54.0, `types/chat/completion_create_params.py`; OpenRouter's and Google's fields for clients of that API.
+/// Every field that some writer drops or refuses. Source of the chat names: openai 3.54.0,
+/// `types/chat/completion_create_params.py`; OpenRouter's and Google's fields for clients of that API.
 const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("user", Harmless, &[]),
     droppable_field("safety_identifier", Harmless, &[]),
@@ -61,12 +62,12 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("prompt_cache_options", Harmless, &["{}"]),
     droppable_field("prompt_cache_retention", Harmless, &[]),
     droppable_field("cache_control", Harmless, &[]),
-    // What the answer may look like: it makes it faster, and not another one.
+    // A predicted output makes the response faster, but does not change it.
     droppable_field("prediction", Harmless, &[]),
     droppable_field("stream_options.include_obfuscation", Harmless, &["false"]),
     droppable_field("messages[].name", Harmless, &[]),
     droppable_field("messages[].annotations", Harmless, &["[]"]),
-    // Thoughts of another provider, or unsigned ones: no provider reads them, and their turn is over.
+    // Reasoning of another provider, or unsigned: no provider reads it, and its turn is over.
     droppable_field("messages[].reasoning", Harmless, &["\"\""]),
     droppable_field("messages[].reasoning_content", Harmless, &["\"\""]),
     droppable_field("messages[].reasoning_details", Harmless, &["[]"]),
@@ -116,12 +117,12 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("function_call", LEGACY_FUNCTIONS, &[]),
     droppable_field("messages[].function_call", LEGACY_FUNCTIONS, &[]),
     droppable_field("messages[].audio", STORED_CONTENT, &[]),
-    // Of a Responses request (openai 3.52.0, `types/responses/response_create_params.py`).
+    // Fields of a Responses request (openai 3.52.0, `types/responses/response_create_params.py`).
     droppable_field("include", Harmless, &["[]"]),
     droppable_field("client_metadata", Harmless, &["{}"]),
     droppable_field("access_programs", Harmless, &["{}"]),
     droppable_field("context_management", Harmless, &["[]"]),
-    // Of the tools that OpenAI runs.
+    // Fields of the tools that OpenAI runs.
     droppable_field("max_tool_calls", Harmless, &[]),
     droppable_field("truncation", Harmless, &["\"disabled\""]),
     droppable_field("image", Harmless, &["{}"]),
@@ -129,7 +130,7 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("reasoning.generate_summary", Harmless, &[]),
     droppable_field("reasoning.context", Harmless, &["\"auto\""]),
     droppable_field("reasoning.mode", Lossy, &["\"standard\""]),
-    // How long an answer is said is a matter of style: clients ask for it by default, and no other provider has it.
+    // Verbosity is a matter of style: clients set it by default, and no other provider has it.
     droppable_field("text.verbosity", Harmless, &["\"medium\""]),
     droppable_field("tools[].type", Harmless, &[]),
     droppable_field("tools[].format", Harmless, &[]),
@@ -139,7 +140,7 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("tools[].output_schema", Harmless, &["{}"]),
     droppable_field("tools[].allowed_callers", Harmless, &["[\"direct\"]"]),
     droppable_field("tools[].async", Harmless, &["false"]),
-    // Items, tools and parts that are not known do not refuse a request, since new clients send new ones.
+    // Unknown items, tools and parts do not refuse a request, since new clients send new ones.
     droppable_field("input[].type", Harmless, &[]),
     droppable_field("input[].encrypted_content", Harmless, &["\"\""]),
     droppable_field("input[].content[].prompt_cache_breakpoint", Harmless, &[]),
@@ -151,10 +152,10 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("background", STATELESS, &["false"]),
 ];
 
-/// The longest value that may be without effect, in bytes.
+/// Maximum length of a value without effect, in bytes.
 const MAX_NO_OP_LEN: usize = 32;
 
-/// The field of a name; one that is not in the list is one of the [`OTHER_FIELDS`].
+/// Returns the entry with this name; a name that is not in the list gives the entry for [`OTHER_FIELDS`].
 pub fn find(name: &str) -> &'static DroppableField {
     const OTHER_FIELD: DroppableField = droppable_field(OTHER_FIELDS, Harmless, &[]);
     DROPPABLE_FIELDS
@@ -163,12 +164,12 @@ pub fn find(name: &str) -> &'static DroppableField {
         .unwrap_or(&OTHER_FIELD)
 }
 
-/// Whether the list has a field of this name.
+/// Whether the list has an entry with this name.
 pub fn is_known(name: &str) -> bool {
     DROPPABLE_FIELDS.iter().any(|loss| loss.name == name)
 }
 
-/// Whether a value, as JSON, asks for something that is not so without the field.
+/// Whether a value, as JSON, has an effect, compared with omitting the field.
 pub fn has_effect(name: &str, value: &str) -> bool {
     let has_no_blanks =
         value.len() > MAX_NO_OP_LEN || !value.contains(|char: char| char.is_ascii_whitespace());

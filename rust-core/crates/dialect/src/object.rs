@@ -1,11 +1,11 @@
-//! Objects of a request that are read into their known members, and the members that are kept as they stand.
+//! Deserializes request objects into their known members, with values kept as written.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A word of a request, such as a role or a name: unescaped, and borrowed where it has no escapes.
+/// A single-word string of a request, such as a role or a name: unescaped, and borrowed if it has no escapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Word<'b>(#[serde(borrow)] pub Cow<'b, str>);
@@ -19,10 +19,10 @@ impl std::ops::Deref for Word<'_> {
     }
 }
 
-/// The first member of an object that is none of its known ones: its name, and its value as JSON.
+/// The first unknown member of an object: its name, and its value as JSON.
 pub type UnknownMember<'b> = (Cow<'b, str>, &'b RawValue);
 
-/// Declares a value that has to be of one type of JSON and stays as it stands in the body.
+/// Declares a value that must have one JSON type and is kept as written in the body.
 macro_rules! kept {
     ($(#[$doc:meta])* $name:ident, $is:expr) => {
         $(#[$doc])*
@@ -30,7 +30,7 @@ macro_rules! kept {
         pub struct $name<'b>(&'b str);
 
         impl<'b> $name<'b> {
-            /// It as JSON.
+            /// Returns it as JSON.
             #[inline]
             pub fn json(self) -> &'b str {
                 self.0
@@ -80,11 +80,11 @@ impl Number<'_> {
     }
 }
 
-/// Declares a struct that is read from a JSON object and notes the first member that is none of its fields.
+/// Declares a struct that is deserialized from a JSON object and records the first unknown member.
 ///
-/// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole object; a translator
-/// has to say what it leaves out. A member that is `null` counts as absent. One that stands twice is refused: two readers
-/// of the same bytes could take either.
+/// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole object; a
+/// translator has to report what it drops. A member that is `null` counts as absent. A duplicate member is refused,
+/// because readers disagree which one counts.
 #[macro_export]
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident { $($(#[$note:meta])* $field:ident $(($key:literal))? : $type:ty),* $(,)? }) => {
@@ -112,7 +112,7 @@ macro_rules! object {
                             match &*key {
                                 $($crate::object::key!($field $($key)?) => {
                                     if object.$field.is_some() {
-                                        // The error is where the value ends.
+                                        // The error is reported at the end of the value.
                                         map.next_value::<serde::de::IgnoredAny>()?;
                                         return Err(serde::de::Error::custom("a member is repeated"));
                                     }
@@ -134,7 +134,7 @@ macro_rules! object {
     };
 }
 
-/// The key of a field: its name, or what stands behind it in parentheses.
+/// Returns the key of a field: its name, or the literal after it.
 #[macro_export]
 macro_rules! key {
     ($field:ident) => {

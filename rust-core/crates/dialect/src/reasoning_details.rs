@@ -1,26 +1,26 @@
-//! `reasoning_details` of an assistant's message: what a provider thought, for clients that send it back. Their form is
-//! OpenRouter's, whichever provider thought, so that a conversation can go on at another one.
+//! Reads `reasoning_details` of an assistant message: a provider's reasoning, which clients send back. The format is
+//! OpenRouter's for all providers, so that a conversation can continue at another one.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json_text::inside_quotes;
 
-/// The type of reasoning that can be read.
+/// The type of readable reasoning.
 pub const TEXT: &str = "reasoning.text";
-/// And of reasoning that only its provider can read.
+/// The type of reasoning that only its provider can read.
 pub const ENCRYPTED: &str = "reasoning.encrypted";
-/// And of a summary of the second.
+/// The type of a summary of encrypted reasoning.
 pub const SUMMARY: &str = "reasoning.summary";
-/// The format of what Gemini thinks and signs.
+/// The format of Gemini's signed reasoning.
 pub const GEMINI: &str = "google-gemini-v1";
-/// The format of what OpenAI's Responses think.
+/// The format of reasoning in OpenAI's Responses.
 pub const RESPONSES: &str = "openai-responses-v1";
 
-/// A block of reasoning. Strings are the insides of JSON strings, as they came: a signature covers them.
+/// A block of reasoning. Strings are JSON strings without their quotes, unmodified, because a signature covers them.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Detail<'b> {
-    /// Text in the fragments that it came in.
+    /// Text, in the fragments in which it arrived.
     Text {
         fragments: Vec<&'b str>,
         signature: Option<&'b str>,
@@ -28,15 +28,15 @@ pub enum Detail<'b> {
     Encrypted(&'b str),
 }
 
-/// The blocks that a message brings back.
+/// The blocks that a message sends back.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Details<'b> {
     pub blocks: Vec<Detail<'b>>,
-    /// Whether there were any of another kind, or of another provider's form.
+    /// Whether there were blocks of another type or of another provider's format.
     pub has_dropped: bool,
 }
 
-/// An element, or a fragment of one as it is streamed. `thinking` is Anthropic's name for the text.
+/// An element, or a streamed fragment of one. `thinking` is Anthropic's name for the text.
 #[derive(Deserialize)]
 struct Element<'b> {
     #[serde(borrow, rename = "type")]
@@ -59,8 +59,8 @@ struct Element<'b> {
     format: Option<&'b RawValue>,
 }
 
-/// Reads them, in OpenRouter's words or in Anthropic's own (`thinking`, `redacted_thinking`). A client that only collects the
-/// fragments of a stream is understood, too: those of one `index` in a row are one block.
+/// Reads the blocks, with OpenRouter's names or Anthropic's own (`thinking`, `redacted_thinking`). Uncombined stream
+/// fragments are also accepted: consecutive fragments with the same `index` form one block.
 pub fn read(value: Option<&RawValue>) -> Details<'_> {
     let mut details = Details::default();
     let Some(value) = value else { return details };
@@ -126,25 +126,25 @@ impl<'b> OpenBlock<'b> {
 }
 
 impl Element<'_> {
-    /// Whether it has Claude's form: OpenRouter says so of each, and others do not say.
+    /// Whether it has Claude's format: OpenRouter declares it for each block, others do not.
     fn is_claude_format(&self) -> bool {
         let format = self.format.and_then(inside_quotes).unwrap_or("unknown");
         format.starts_with("anthropic") || format.starts_with("unknown")
     }
 }
 
-/// An item of reasoning of OpenAI's Responses. Strings are the insides of JSON strings, as they came.
+/// A reasoning item of OpenAI's Responses. Strings are JSON strings without their quotes, unmodified.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ResponseDetail<'b> {
     pub id: Option<&'b str>,
-    /// The parts of the summary, each in the fragments that it came in.
+    /// The parts of the summary, each in the fragments in which it arrived.
     pub summary: Vec<Vec<&'b str>>,
     /// The encrypted content.
     pub data: &'b str,
 }
 
-/// Reads the items of OpenAI's Responses, and whether there was anything else. The parts of a summary stand before the encrypted
-/// content of their item; fragments of one `index` in a row are one part.
+/// Reads the items of OpenAI's Responses; also returns whether there was anything else. The parts of a summary
+/// precede the encrypted content of their item; consecutive fragments with the same `index` form one part.
 pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, bool) {
     let Some(value) = value else {
         return (Vec::new(), false);
@@ -187,7 +187,7 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
 }
 
 impl Element<'_> {
-    /// Whether it says that OpenAI's Responses made it, or has the id of one of their items.
+    /// Whether it declares the format of OpenAI's Responses, or has the id of one of their items.
     fn is_responses_format(&self) -> bool {
         match self.format.and_then(inside_quotes) {
             Some(format) if format != "unknown" => format.starts_with("openai-responses"),
@@ -199,17 +199,17 @@ impl Element<'_> {
     }
 }
 
-/// What Gemini thought and signed. Strings are the insides of JSON strings.
+/// Gemini's signed reasoning. Strings are JSON strings without their quotes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GeminiDetails<'b> {
     pub thoughts: Vec<&'b str>,
-    /// The signatures of calls, by their ids.
+    /// The signatures of calls, by call id.
     pub signatures: Vec<(&'b str, &'b str)>,
     /// Whether there was anything else.
     pub has_dropped: bool,
 }
 
-/// Reads what Gemini thought and signed.
+/// Reads Gemini's signed reasoning.
 pub fn read_gemini(value: Option<&RawValue>) -> GeminiDetails<'_> {
     let mut details = GeminiDetails::default();
     let Some(value) = value else { return details };

@@ -1,4 +1,4 @@
-//! JSON schemas of answers and arguments, as providers take them.
+//! Translates JSON schemas of responses and arguments for providers.
 
 mod claude;
 mod members;

@@ -1,14 +1,14 @@
-/// Tokens that an answer cost, in parts that do not overlap with one another except where it says so.
+/// The tokens of a response. Counts overlap only where documented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Tokens of the prompt, those read from and written to a cache included.
+    /// Tokens of the prompt, including cache reads and cache writes.
     pub input: u64,
-    /// Of these, read from a cache.
+    /// The part of `input` that was read from a cache.
     pub cache_read: u64,
-    /// Of these, written to a cache.
+    /// The part of `input` that was written to a cache.
     pub cache_write: u64,
-    /// Tokens of the answer, reasoning included.
+    /// Tokens of the response, including reasoning.
     pub output: u64,
-    /// Of these, reasoning.
+    /// The part of `output` that is reasoning.
     pub reasoning: u64,
 }

@@ -1,4 +1,4 @@
-//! What reading a chat body costs, beside serde_json: microseconds for bodies of 1, 16 and 128 KB.
+//! Measures the cost of reading a chat body, compared with serde_json: microseconds for bodies of 1, 16 and 128 KB.
 //!
 //! `cargo run --release -p proofgate-json --example read_cost`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -20,7 +20,7 @@ struct Body<'b> {
     messages: Vec<&'b serde_json::value::RawValue>,
 }
 
-/// A chat body of about `size` bytes: messages of 400 characters.
+/// Returns a chat body of about `size` bytes: messages of 400 characters.
 fn chat(size: usize, content: &str) -> String {
     let mut messages = Vec::new();
     let mut length = 0;
@@ -33,7 +33,7 @@ fn chat(size: usize, content: &str) -> String {
         .to_string()
 }
 
-/// Microseconds of one call: the best of many short series, which leaves out what else the machine did.
+/// Returns the microseconds of one call: the best of many short series, which excludes other load on the machine.
 fn measure(name: &str, rounds: u32, mut call: impl FnMut()) {
     let rounds = (rounds / 50).max(1);
     let series = (0..300).map(|_| {

@@ -1,21 +1,23 @@
-//! Where in a block of 64 bytes those stand that end a run of plain characters.
+//! Finds the bytes in a 64-byte block that end a run of plain characters.
 
-/// Bytes looked at together.
+/// Number of bytes examined together.
 pub(crate) const BLOCK_SIZE: usize = 64;
 
-/// A bit for each byte that is a quote, a backslash or a control character, the first byte's lowest.
+/// Returns one bit for each byte that is a quote, a backslash or a control character, with the first byte in the
+/// lowest bit.
 #[inline]
 pub(crate) fn special_bits(block: &[u8; BLOCK_SIZE]) -> u64 {
     bitmask(block, |byte| (byte == b'"') | (byte == b'\\') | (byte < 0x20))
 }
 
-/// A bit for each backslash, the first byte's lowest.
+/// Returns one bit for each backslash, with the first byte in the lowest bit.
 #[inline]
 pub(crate) fn backslash_bits(block: &[u8; BLOCK_SIZE]) -> u64 {
     bitmask(block, |byte| byte == b'\\')
 }
 
-/// The compiler makes vector instructions of the comparisons. Those that would gather the bits at once are unsafe to call.
+/// Returns one bit for each matching byte. The compiler vectorizes the comparisons. The vector instructions that
+/// collect the bits at once are unsafe to call.
 #[inline]
 fn bitmask(block: &[u8; BLOCK_SIZE], is_found: impl Fn(u8) -> bool) -> u64 {
     let found = block.map(|byte| u8::from(is_found(byte)));
@@ -23,8 +25,8 @@ fn bitmask(block: &[u8; BLOCK_SIZE], is_found: impl Fn(u8) -> bool) -> u64 {
     (words.iter().rev()).fold(0, |bits, word| bits << 8 | gather_bits(u64::from_le_bytes(*word)))
 }
 
-/// Of eight bytes that are 0 or 1 the lowest bits, the first byte's lowest: each power of two moves one of them to the
-/// highest byte, and no two products meet.
+/// Collects the lowest bits of eight bytes that are 0 or 1, with the first byte in the lowest bit. Each power of two
+/// moves one of them to the highest byte, and no two products collide.
 #[inline]
 fn gather_bits(word: u64) -> u64 {
     word.wrapping_mul(0x0102_0408_1020_4080) >> 56

@@ -1,8 +1,8 @@
-/// Whether `text` is `name`, a name in ASCII, for a parser that ignores case.
+/// Whether `text` equals `name`, an ASCII name, for a parser that ignores case.
 ///
-/// Go's `encoding/json` compares names by Unicode's simple case folding, in which U+017F is an `s` and U+212A a `k`;
-/// Java's `equalsIgnoreCase` also takes U+0130 and U+0131 for an `i`. No other character beyond ASCII is a letter of
-/// ASCII to either.
+/// Go's `encoding/json` compares names by Unicode simple case folding, in which U+017F equals `s` and U+212A equals
+/// `k`; Java's `equalsIgnoreCase` also matches U+0130 and U+0131 with `i`. Neither matches any other non-ASCII
+/// character with an ASCII letter.
 #[must_use]
 pub fn equals_ignore_case(text: &str, name: &str) -> bool {
     let mut letters = text.chars().map(|letter| match letter {
@@ -20,14 +20,14 @@ pub fn equals_ignore_case(text: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The character that `cases` consists of, if it is one.
+    /// The only character of `cases`, if there is exactly one.
     fn single(mut cases: impl Iterator<Item = char>) -> Option<char> {
         cases.next().filter(|_| cases.next().is_none())
     }
 
     #[test]
     fn of_all_characters_those_are_a_letter_whose_upper_and_lower_case_say_so() {
-        // Beyond these two planes no character has a case.
+        // No character beyond these two planes has a case.
         for character in '\0'..='\u{1ffff}' {
             let upper = single(character.to_uppercase()).unwrap_or(character);
             let folded = match character {

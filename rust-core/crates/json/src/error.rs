@@ -1,22 +1,22 @@
-/// Why a document is refused, and at which of its bytes. Nothing of the document is repeated.
+/// Why a document is refused, and at which byte. It quotes nothing of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// The document is not UTF-8 (RFC 8259 section 8.1).
     #[error("invalid UTF-8 at byte {at}")]
     InvalidUtf8 {
-        /// The first byte that cannot be decoded.
+        /// The offset of the first byte that cannot be decoded.
         at: usize,
     },
-    /// The document ends inside a value, or holds none.
+    /// The document ends inside a value, or contains none.
     #[error("the document ends at byte {at}, before its value is complete")]
     UnexpectedEnd {
         /// The length of the document.
         at: usize,
     },
-    /// A byte that cannot stand where it stands.
+    /// A byte that is not allowed at this position.
     #[error("unexpected byte at {at}")]
     UnexpectedByte {
-        /// Its place.
+        /// Its offset.
         at: usize,
     },
     /// A number outside the grammar, such as `01`, `1.` or `-` (RFC 8259 section 6).
@@ -25,31 +25,31 @@ pub enum JsonError {
         /// Where the number begins.
         at: usize,
     },
-    /// A backslash that begins no escape of RFC 8259 section 7.
+    /// A backslash that does not begin an escape of RFC 8259 section 7.
     #[error("invalid escape at byte {at}")]
     InvalidEscape {
-        /// Where the backslash stands.
+        /// The offset of the backslash.
         at: usize,
     },
-    /// Half of a surrogate pair: no Unicode text holds it, and parsers disagree about it (RFC 8259 section 8.2).
+    /// An unpaired surrogate: it is not valid Unicode text, and parsers disagree about it (RFC 8259 section 8.2).
     #[error("a lone surrogate at byte {at}")]
     LoneSurrogate {
-        /// Where its backslash stands.
+        /// The offset of its backslash.
         at: usize,
     },
-    /// A control character inside a string, unescaped.
+    /// An unescaped control character in a string.
     #[error("an unescaped control character at byte {at}")]
     ControlCharacter {
-        /// Its place.
+        /// Its offset.
         at: usize,
     },
-    /// A key that its object already has: parsers disagree which one counts (RFC 8259 section 4).
+    /// A duplicate key of an object: parsers disagree which one counts (RFC 8259 section 4).
     #[error("a repeated key at byte {at}")]
     DuplicateKey {
-        /// Where the second one begins.
+        /// The offset of the second key.
         at: usize,
     },
-    /// Nesting beyond the limit.
+    /// Nesting exceeds the limit.
     #[error("nested too deeply at byte {at}")]
     TooDeep {
         /// Where the first object or array beyond the limit opens.
@@ -58,7 +58,7 @@ pub enum JsonError {
     /// Something other than white space after the value.
     #[error("trailing data at byte {at}")]
     TrailingData {
-        /// Where it begins.
+        /// The offset where it begins.
         at: usize,
     },
     /// The document has 2 GiB or more.
@@ -67,7 +67,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// The byte of the document that the error is about.
+    /// Returns the byte offset of the error in the document.
     pub fn offset(&self) -> usize {
         match *self {
             JsonError::InvalidUtf8 { at }

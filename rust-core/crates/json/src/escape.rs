@@ -1,8 +1,8 @@
-//! Reads the escapes of strings.
+//! Decodes the escapes of strings.
 
 use crate::error::JsonError;
 
-/// What is wrong with an escape.
+/// Why an escape is invalid.
 pub(crate) enum EscapeError {
     UnexpectedEnd,
     Invalid,
@@ -19,7 +19,7 @@ impl EscapeError {
     }
 }
 
-/// Reads the escape, or the surrogate pair, at the beginning of `bytes`: its character and its length.
+/// Decodes the escape, or the surrogate pair, at the beginning of `bytes`; returns its character and its length.
 pub(crate) fn read_escape(bytes: &[u8]) -> Result<(char, usize), EscapeError> {
     let decoded = match bytes.get(1).ok_or(EscapeError::UnexpectedEnd)? {
         b'"' => '"',
@@ -58,7 +58,7 @@ fn read_code_units(bytes: &[u8]) -> Result<(char, usize), EscapeError> {
         .ok_or(EscapeError::LoneSurrogate)
 }
 
-/// The UTF-16 code unit of `\uXXXX` at the beginning of `bytes`.
+/// Returns the UTF-16 code unit of `\uXXXX` at the beginning of `bytes`.
 fn read_code_unit(bytes: &[u8]) -> Result<u32, EscapeError> {
     let digits = bytes.get(2..).unwrap_or_default();
     let mut unit = 0;

@@ -1,6 +1,6 @@
 use crate::text::Str;
 
-/// One step through a document.
+/// An event of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'d> {
     /// `{`
@@ -11,11 +11,11 @@ pub enum Event<'d> {
     ArrayStart,
     /// `]`
     ArrayEnd,
-    /// The key of an object's next value.
+    /// The key of the next value in an object.
     Key(Str<'d>),
     /// A string value.
     String(Str<'d>),
-    /// A number as it is written; it follows the grammar and may be beyond any machine type.
+    /// A number as written; it follows the grammar but may exceed every machine type.
     Number(&'d str),
     /// `true` or `false`
     Bool(bool),

@@ -1,8 +1,8 @@
-//! Finds repeated keys.
+//! Detects duplicate keys.
 //!
-//! The keys of a small object are compared one by one as they come. Those of a larger one are sorted when it ends, by a
-//! hash first. The hash has a secret of its own in every workspace, so that nobody can make names of one hash; if some
-//! have it all the same, the sort compares names and stays O(n log n).
+//! The keys of a small object are compared one by one as they arrive. Those of a larger object are sorted by hash
+//! when it ends. Every workspace has its own hash secret, so that nobody can craft keys with equal hashes. If hashes
+//! are equal anyway, the sort compares the keys themselves and remains O(n log n).
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
@@ -12,15 +12,15 @@ use foldhash::quality::RandomState;
 
 use crate::text::Str;
 
-/// Up to how many keys of an object are compared with each other.
+/// Maximum number of keys of an object that are compared pairwise.
 const MAX_PAIRWISE_KEYS: usize = 24;
 
-/// A key of an object that is open.
+/// A key of an open object.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     hash: u32,
     start: u32,
-    /// Length in bytes; the highest bit says that the key holds escapes.
+    /// Length in bytes; the highest bit is set if the key contains escapes.
     length: u32,
 }
 
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// A string's value, character by character.
+/// Returns the value of a string, character by character.
 fn characters(text: Str<'_>) -> impl Iterator<Item = char> {
     text.segments().flat_map(|piece| {
         let (plain, escape) = match piece {
@@ -58,7 +58,7 @@ fn characters(text: Str<'_>) -> impl Iterator<Item = char> {
     })
 }
 
-/// The keys of all open objects, those of the innermost last.
+/// The keys of all open objects, with those of the innermost object last.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     keys: Vec<Key>,
@@ -72,7 +72,7 @@ impl Keys {
         self.keys.clear();
     }
 
-    /// Gives back the memory of a buffer that has more than `most` bytes.
+    /// Releases every buffer with more than `most` bytes.
     pub(crate) fn release_memory(&mut self, most: usize) {
         self.keys.clear();
         self.keys.shrink_to(most / size_of::<Key>());
@@ -80,18 +80,18 @@ impl Keys {
         self.decoded.shrink_to(most);
     }
 
-    /// Bytes of memory that the buffers take.
+    /// Returns the number of bytes of memory that the buffers take.
     pub(crate) fn capacity(&self) -> usize {
         self.keys.capacity() * size_of::<Key>() + self.decoded.capacity()
     }
 
-    /// How many keys there are; the number at which the next object begins.
+    /// Returns the number of keys, which is the index where the next object begins.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Adds a key to the object that began at `first`; `false` if the object already has it, as far as that is checked
-    /// before the object ends.
+    /// Adds a key to the object whose keys begin at index `first`. Returns `false` if the key is already known to be
+    /// a duplicate; large objects are checked only when they end.
     pub(crate) fn push(&mut self, first: usize, name: Str<'_>, document: &str) -> bool {
         let Range { start, end } = name.range();
         let (Ok(start), Ok(length)) = (u32::try_from(start), u32::try_from(end - start)) else {
@@ -111,7 +111,7 @@ impl Keys {
         !repeated
     }
 
-    /// Ends the object that began at `first`; where its key stands that repeats another, if one does.
+    /// Ends the object whose keys begin at index `first`. Returns the offset of a duplicate key, if there is one.
     pub(crate) fn close_object(&mut self, first: usize, document: &str) -> Option<usize> {
         let repeated = match self.keys.get_mut(first..) {
             Some(keys) if keys.len() > MAX_PAIRWISE_KEYS => {

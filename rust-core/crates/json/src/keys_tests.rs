@@ -4,7 +4,7 @@ use std::fmt::Write;
 use crate::{JsonError, Reader, Workspace};
 
 thread_local! {
-    /// How often two names were compared byte by byte because their hashes were equal.
+    /// Number of times that two names were compared byte by byte because their hashes were equal.
     pub(super) static NAMES_COMPARED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -15,8 +15,8 @@ fn mix(state: u64, word: u64) -> u64 {
     product ^ (product >> 32)
 }
 
-/// Names of 16 ASCII characters, written as escapes, that all have one value of the multiplicative hash that is common
-/// in hash tables and has no key: whoever knows it can make as many as he likes.
+/// Returns names of 16 ASCII characters, written as escapes, that all have the same value of the unkeyed
+/// multiplicative hash that is common in hash tables. Anyone who knows such a hash can generate any number of them.
 fn names_of_one_hash(count: usize) -> Vec<String> {
     let target = 0x0123_4567_89ab_cdef;
     let names = (0u64..).filter_map(|number| {

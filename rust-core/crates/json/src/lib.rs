@@ -1,9 +1,9 @@
-//! A strict JSON reader that allocates nothing and knows where every value stands.
+//! A strict JSON reader that does not allocate and reports the location of every value.
 //!
-//! [`Reader`] pulls events out of one document (RFC 8259). What two parsers could read differently is refused: a
-//! repeated key, a lone surrogate, invalid UTF-8, a byte order mark, anything after the value, nesting beyond a limit.
-//! Strings and numbers are handed out as they stand in the document, with their place, so that a caller can replace one
-//! and leave every other byte as it came.
+//! [`Reader`] is a pull parser for one document (RFC 8259). It refuses everything that two parsers could read
+//! differently: duplicate keys, unpaired surrogates, invalid UTF-8, a byte order mark, data after the value, and
+//! nesting beyond a limit. Strings and numbers are returned as written, with their location, so that a caller can
+//! replace one and leave every other byte unchanged.
 #![forbid(unsafe_code)]
 
 mod block;

@@ -1,4 +1,4 @@
-/// Where the number that begins at `start` ends, if it follows the grammar of RFC 8259 section 6.
+/// Returns where the number that begins at `start` ends, if it follows the grammar of RFC 8259 section 6.
 pub(crate) fn number_end(bytes: &[u8], start: usize) -> Option<usize> {
     let byte = |at: usize| bytes.get(at).copied();
     let digits = |from: usize| {

@@ -4,10 +4,10 @@ use crate::keys::Keys;
 use crate::number::number_end;
 use crate::text::Str;
 
-/// How deeply objects and arrays may be nested unless a reader is told otherwise.
+/// Default maximum nesting depth of objects and arrays.
 pub const DEFAULT_MAX_DEPTH: usize = 64;
 
-/// Buffers of a reader, kept from document to document so that reading allocates nothing.
+/// Buffers of a reader, reused between documents so that reading does not allocate.
 #[derive(Debug, Default)]
 pub struct Workspace {
     open_containers: Vec<Container>,
@@ -15,31 +15,31 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Empty buffers.
+    /// Creates empty buffers.
     pub fn new() -> Self {
         Workspace::default()
     }
 
-    /// Gives back the memory of a buffer that has more than `most` bytes.
+    /// Releases every buffer with more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         self.open_containers.clear();
         self.keys.release_memory(most);
     }
 
-    /// Bytes of memory that the buffers take, besides some for each level of nesting.
+    /// Returns the number of bytes of memory that the buffers take, not counting a few for each nesting level.
     pub fn capacity(&self) -> usize {
         self.keys.capacity()
     }
 }
 
-/// An object or array that has not ended.
+/// An open object or array.
 #[derive(Debug, Clone, Copy)]
 enum Container {
     Array,
     Object { first_key: usize },
 }
 
-/// What has to come next.
+/// The expected next token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Value,
@@ -49,7 +49,7 @@ enum Expected {
     End,
 }
 
-/// Pulls the events of one document, in order.
+/// A pull parser for the events of one document.
 ///
 /// ```
 /// use proofgate_json::{Event, Reader, Workspace};
@@ -72,10 +72,10 @@ pub struct Reader<'d, 'w> {
 }
 
 impl<'d, 'w> Reader<'d, 'w> {
-    /// A reader of a document of which only bytes are known.
+    /// Creates a reader for a document whose encoding has not been checked.
     ///
     /// # Errors
-    /// [`JsonError::InvalidUtf8`], and [`JsonError::TooLong`] from 2 GiB on.
+    /// [`JsonError::InvalidUtf8`], or [`JsonError::TooLong`] if it has 2 GiB or more.
     pub fn new(document: &'d [u8], workspace: &'w mut Workspace) -> Result<Self, JsonError> {
         match std::str::from_utf8(document) {
             Ok(text) => Self::from_text(text, workspace),
@@ -85,10 +85,10 @@ impl<'d, 'w> Reader<'d, 'w> {
         }
     }
 
-    /// A reader of a document that is text.
+    /// Creates a reader for a document that is valid UTF-8.
     ///
     /// # Errors
-    /// [`JsonError::TooLong`] from 2 GiB on.
+    /// [`JsonError::TooLong`] if it has 2 GiB or more.
     pub fn from_text(text: &'d str, workspace: &'w mut Workspace) -> Result<Self, JsonError> {
         if text.len() >= 1 << 31 {
             return Err(JsonError::TooLong);
@@ -104,27 +104,28 @@ impl<'d, 'w> Reader<'d, 'w> {
         })
     }
 
-    /// Sets how deeply objects and arrays may be nested; `[[]]` has a depth of two.
+    /// Sets the maximum nesting depth of objects and arrays; `[[]]` has a depth of two.
     #[must_use]
     pub fn with_max_depth(mut self, depth: usize) -> Self {
         self.max_depth = depth;
         self
     }
 
-    /// The document.
+    /// Returns the document.
     pub fn text(&self) -> &'d str {
         self.text
     }
 
-    /// How many bytes have been read: after an event, the offset right behind it (behind the colon after a key).
+    /// Returns how many bytes have been read: after an event, the offset directly after it (after the colon for a
+    /// key).
     pub fn offset(&self) -> usize {
         self.position
     }
 
-    /// The next event; `None` when the document has ended as it should.
+    /// Returns the next event; `None` after the end of a valid document.
     ///
     /// # Errors
-    /// [`JsonError`] at the first byte that breaks a rule. What follows an error means nothing.
+    /// [`JsonError`] at the first invalid byte. Results after an error are meaningless.
     #[allow(
         clippy::should_implement_trait,
         reason = "an iterator could not return its error with `?`"
@@ -140,10 +141,10 @@ impl<'d, 'w> Reader<'d, 'w> {
         self.read_event().map(Some)
     }
 
-    /// The next event of a document that is not over.
+    /// Returns the next event of a document that must not have ended.
     ///
     /// # Errors
-    /// As for [`next`](Reader::next), and [`JsonError::UnexpectedEnd`] behind the end of the value.
+    /// As for [`next`](Reader::next), and [`JsonError::UnexpectedEnd`] after the end of the value.
     #[inline]
     pub fn read_event(&mut self) -> Result<Event<'d>, JsonError> {
         let byte = match self.skip_whitespace() {
@@ -169,8 +170,8 @@ impl<'d, 'w> Reader<'d, 'w> {
         }
     }
 
-    /// Reads the rest of the value that `event` began, checking it as everything else; nothing is left of a value that
-    /// is no object or array.
+    /// Skips the rest of the value that `event` started, with the same checks as for any other value. Does nothing if
+    /// the value is not an object or array.
     ///
     /// # Errors
     /// As for [`next`](Reader::next).
@@ -185,7 +186,7 @@ impl<'d, 'w> Reader<'d, 'w> {
         Ok(())
     }
 
-    /// Checks that nothing but white space follows the value.
+    /// Checks that only white space follows the value.
     ///
     /// # Errors
     /// [`JsonError::TrailingData`], or [`JsonError::UnexpectedEnd`] when the value is not complete.
@@ -196,7 +197,7 @@ impl<'d, 'w> Reader<'d, 'w> {
         }
     }
 
-    /// The next byte that is no white space.
+    /// Returns the next byte that is not white space.
     #[inline]
     fn skip_whitespace(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();

@@ -5,7 +5,8 @@ use crate::block::{BLOCK_SIZE, special_bits};
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The first offset from `at` on whose byte is a quote, a backslash or a control character; the length if none is.
+/// Returns the first offset from `at` on whose byte is a quote, a backslash or a control character; the length if
+/// there is none.
 #[inline]
 pub(crate) fn plain_run_end(bytes: &[u8], at: usize) -> usize {
     match short_run_end(bytes, at) {
@@ -14,7 +15,7 @@ pub(crate) fn plain_run_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// The same within two words; `Err` has where the run goes on.
+/// Does the same within two words; `Err` contains the offset where the run continues.
 #[inline]
 pub(crate) fn short_run_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     for _ in 0..2 {
@@ -56,8 +57,9 @@ fn is_special(byte: u8) -> bool {
     byte == b'"' || byte == b'\\' || byte < 0x20
 }
 
-/// Which of eight bytes, the first one lowest, is special. A borrow can only falsify bytes above a true find
-/// (Sean Eron Anderson, Bit Twiddling Hacks, "Determine if a word has a byte less than n").
+/// Returns the index of the first special byte of eight, where the lowest byte is the first. A borrow can only give
+/// false matches above a true one (Sean Eron Anderson, Bit Twiddling Hacks, "Determine if a word has a byte less than
+/// n").
 fn first_special(word: u64) -> Option<usize> {
     let equal = |byte: u8| {
         let difference = word ^ (ONES * u64::from(byte));

@@ -6,19 +6,19 @@ use crate::escape::read_escape;
 use crate::run::{plain_run_end, short_run_end};
 use crate::unescape::unescape_into;
 
-/// A string of a document as it stands there, escapes and all. They have been checked.
+/// A string of a document in its escaped form. Its escapes are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Str<'d> {
     raw: &'d str,
-    /// Where it begins in the document, of less than 2 GiB; the highest bit says that it holds escapes. A byte of its own
-    /// would be written by itself and read with its neighbours, which a processor waits for.
+    /// The offset of the string in the document, below 2 GiB; the highest bit is set if it contains escapes. A
+    /// separate flag byte would be written alone and read together with its neighbours, which stalls the processor.
     packed_start: usize,
 }
 
 const ESCAPED: usize = 1 << (usize::BITS - 1);
 
 impl<'d> Str<'d> {
-    /// Reads the string whose first character stands at `start`, right behind its opening quote.
+    /// Reads the string whose first character is at `start`, directly after the opening quote.
     #[inline]
     pub(crate) fn scan(text: &'d str, start: usize) -> Result<Self, JsonError> {
         let bytes = text.as_bytes();
@@ -26,7 +26,7 @@ impl<'d> Str<'d> {
         Ok(Str::new(&text[start..at], start, escaped))
     }
 
-    /// A part of a document that [`Reader`](crate::Reader) gave out as a string before.
+    /// Creates a string from a range that a [`Reader`](crate::Reader) returned earlier.
     pub(crate) fn from_range(text: &'d str, range: Range<usize>, escaped: bool) -> Self {
         let start = range.start;
         Str::new(text.get(range).unwrap_or_default(), start, escaped)
@@ -41,28 +41,28 @@ impl<'d> Str<'d> {
         }
     }
 
-    /// The characters between the quotes, escapes as they are written.
+    /// Returns the characters between the quotes, with escapes as written.
     pub fn raw(&self) -> &'d str {
         self.raw
     }
 
-    /// Where in the document those characters stand, in bytes; the quotes stand right around them.
+    /// Returns the range of those characters in the document, in bytes; the quotes are directly around it.
     pub fn range(&self) -> Range<usize> {
         let start = self.packed_start & !ESCAPED;
         start..start + self.raw.len()
     }
 
-    /// Whether the string holds an escape. Without one, [`raw`](Str::raw) is its value.
+    /// Whether the string contains an escape. If not, [`raw`](Str::raw) is its value.
     pub fn is_escaped(&self) -> bool {
         self.packed_start & ESCAPED != 0
     }
 
-    /// The string's value in pieces.
+    /// Returns the value of the string in segments.
     pub fn segments(&self) -> StrSegments<'d> {
         StrSegments::new(self.raw)
     }
 
-    /// Appends the string's value.
+    /// Appends the value of the string.
     pub fn unescape_into(&self, out: &mut String) {
         match self.is_escaped() {
             true => unescape_into(self.raw, out),
@@ -70,7 +70,8 @@ impl<'d> Str<'d> {
         }
     }
 
-    /// The string's value: borrowed from the document if it can be, else written into `buffer`, which is emptied first.
+    /// Returns the value of the string: borrowed from the document if possible, otherwise written to `buffer`, which
+    /// is cleared first.
     pub fn decode<'s>(&self, buffer: &'s mut String) -> &'s str
     where
         'd: 's,
@@ -84,30 +85,31 @@ impl<'d> Str<'d> {
     }
 }
 
-/// A part of a string's value.
+/// A segment of a string's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrSegment<'d> {
-    /// Characters that are written as they are.
+    /// Characters written without escapes.
     Plain(&'d str),
-    /// One character that is written as an escape, or as the two escapes of a surrogate pair.
+    /// One character written as an escape, or as a surrogate pair of escapes.
     Escape {
         /// The character.
         decoded: char,
-        /// How many bytes its escapes have.
+        /// Length of its escapes, in bytes.
         length: usize,
     },
 }
 
-/// Walks through a string's value piece by piece.
+/// Iterates over the segments of a string's value.
 #[derive(Debug, Clone)]
 pub struct StrSegments<'d> {
     remaining: &'d str,
 }
 
 impl<'d> StrSegments<'d> {
-    /// The pieces of the characters between the quotes of a string that a [`Reader`](crate::Reader) accepted.
+    /// Creates an iterator over the characters between the quotes of a string that a [`Reader`](crate::Reader)
+    /// accepted.
     ///
-    /// Of any other text, an escape that is none ends the walk.
+    /// In any other text, an invalid escape ends the iteration.
     pub fn new(raw: &'d str) -> Self {
         StrSegments { remaining: raw }
     }
@@ -138,10 +140,10 @@ impl<'d> Iterator for StrSegments<'d> {
     }
 }
 
-/// Where the string ends that begins at `start`, and whether it holds escapes.
+/// Returns where the string that begins at `start` ends, and whether it contains escapes.
 #[inline]
 fn string_end(bytes: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
-    // Most strings of a chat body are short: two words are tried before a block is worth its start.
+    // Most strings of a chat body are short: two words are tried before the setup cost of a block.
     match short_run_end(bytes, start) {
         Ok(end) if bytes.get(end) == Some(&b'"') => Ok((end, false)),
         Ok(at) | Err(at) => long_string_end(bytes, at),
@@ -164,7 +166,7 @@ fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), JsonErr
                 at += next;
                 continue 'blocks;
             }
-            // What an escape ends in is no special byte.
+            // The characters of an escape are not special bytes.
             found &= u64::MAX << next;
         }
         at += BLOCK_SIZE;
@@ -181,7 +183,7 @@ fn long_string_end(bytes: &[u8], mut at: usize) -> Result<(usize, bool), JsonErr
     }
 }
 
-/// The length of the escape at `at`.
+/// Returns the length of the escape at `at`.
 #[inline]
 fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     if let Some(b'"' | b'\\' | b'n' | b't') = bytes.get(at + 1) {
@@ -193,7 +195,7 @@ fn escape_length(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
     }
 }
 
-/// Appends `text` as it has to stand between the quotes of a JSON string.
+/// Appends `text`, escaped for a JSON string, without quotes.
 pub fn escape_into(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let mut at = 0;

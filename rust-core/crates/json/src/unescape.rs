@@ -1,22 +1,22 @@
-//! Writes the value of a string that has escapes.
+//! Unescapes strings.
 
 use crate::block::{BLOCK_SIZE, backslash_bits};
 use crate::escape::read_escape;
 
-/// Bytes of the value that are put together before they are appended: they stay in the processor's first cache.
+/// Number of bytes that are collected before they are appended: they stay in the processor's first-level cache.
 const BUFFER_BYTES: usize = 2048;
-/// Bytes that are copied together.
+/// Number of bytes that are copied at once.
 const COPY_BYTES: usize = 32;
-/// What one step looks at: a block, and what is copied with the end of it.
+/// Size of the input of one step: a block, and the bytes that are copied beyond its end.
 const WINDOW: usize = BLOCK_SIZE + COPY_BYTES;
-/// Room for what is put together, and for what the last steps write beyond.
+/// Size of the buffer: the collected bytes, and what the last steps write beyond them.
 const PADDED_BUFFER_BYTES: usize = BUFFER_BYTES + WINDOW + COPY_BYTES;
 
-/// Appends the value of `raw`, the characters between the quotes of a string that was accepted. Of other text, an escape
-/// that is none ends the value.
+/// Appends the value of `raw`, the characters between the quotes of a string that was accepted. In other text, an
+/// invalid escape ends the value.
 ///
-/// Runs between escapes are short in code and JSON. More is copied than such a run has, and what follows it is written
-/// over the rest: that costs no call and no branch.
+/// Runs between escapes are short in code and JSON. A copy has a fixed size beyond the run, and the next copy
+/// overwrites the excess: that avoids a call and a branch.
 pub(crate) fn unescape_into(raw: &str, out: &mut String) {
     let bytes = raw.as_bytes();
     out.reserve(bytes.len());
@@ -34,7 +34,7 @@ pub(crate) fn unescape_into(raw: &str, out: &mut String) {
             value.append(out);
         }
     }
-    // Two steps at most, since a window is left that is not full.
+    // At most two steps, since less than a full window remains.
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let mut window = [0; WINDOW];
         window[..rest.len()].copy_from_slice(rest);
@@ -46,15 +46,15 @@ pub(crate) fn unescape_into(raw: &str, out: &mut String) {
     value.append(out);
 }
 
-/// Bytes of a value that have not been appended yet.
+/// The part of a value that has not been appended yet.
 struct PendingValue {
     room: [u8; PADDED_BUFFER_BYTES],
     length: usize,
 }
 
 impl PendingValue {
-    /// Takes the first `length` bytes of a window, and the rest of an escape that they end in; `rest` is the text from
-    /// there on. Returns how many bytes of it were taken; `None` at an escape that is none.
+    /// Reads the first `length` bytes of a window, and the rest of an escape that they end in; `rest` is the text
+    /// from there on. Returns the number of bytes read, or `None` at an invalid escape.
     #[inline]
     fn step(&mut self, window: &[u8; WINDOW], length: usize, rest: &[u8]) -> Option<usize> {
         let (block, _) = window.split_first_chunk::<BLOCK_SIZE>()?;
@@ -80,14 +80,14 @@ impl PendingValue {
                 self.length = to;
                 return Some(done);
             }
-            // The second of two backslashes begins nothing.
+            // The second of two backslashes does not begin an escape.
             escapes &= u64::MAX << done;
         }
         self.length = copy_range(window, done, length, &mut self.room, to);
         Some(length)
     }
 
-    /// Takes the character of the escape at the beginning of `rest`; the escape's length.
+    /// Decodes the escape at the beginning of `rest`, and returns its length.
     #[cold]
     fn decode(&mut self, rest: &[u8]) -> Option<usize> {
         let (decoded, length) = read_escape(rest).ok()?;
@@ -96,7 +96,7 @@ impl PendingValue {
         Some(length)
     }
 
-    /// Appends what has come; the begin of a character whose end has not stays.
+    /// Appends the collected bytes; the beginning of an incomplete character is kept.
     fn append(&mut self, out: &mut String) {
         let bytes = &self.room[..self.length];
         let whole = match std::str::from_utf8(bytes) {
@@ -115,8 +115,8 @@ impl PendingValue {
     }
 }
 
-/// Copies the bytes of a window's block from `start` to `end` to the place `to`, and some behind them that do not count;
-/// returns where what counts ends.
+/// Copies the bytes of a window's block from `start` to `end` to the offset `to`, plus some excess bytes; returns
+/// where the copied range ends without the excess.
 #[inline]
 fn copy_range(
     window: &[u8; WINDOW],
@@ -141,7 +141,7 @@ fn copy_chunk(window: &[u8; WINDOW], start: usize, room: &mut [u8; PADDED_BUFFER
     }
 }
 
-/// What a backslash and this byte stand for, if that is one byte of a character that is known at once; else 0.
+/// The byte that a backslash and this byte stand for, if it is one byte of a character known at once; otherwise 0.
 const SIMPLE_ESCAPES: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = [
@@ -176,7 +176,7 @@ mod tests {
         out.split_off("before ".len())
     }
 
-    /// The value piece by piece.
+    /// Returns the value segment by segment.
     fn plainly(raw: &str) -> String {
         let mut out = String::new();
         for piece in StrSegments::new(raw) {

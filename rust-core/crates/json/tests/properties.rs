@@ -1,4 +1,4 @@
-//! What holds for any bytes: agreement with serde_json, and no surprises.
+//! Properties that hold for any bytes: results agree with serde_json, and nothing unexpected happens.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail")]
 
 use proofgate_json::{Event, JsonError, Reader, StrSegment, Workspace, escape_into};
@@ -13,7 +13,7 @@ fn read(document: &[u8]) -> Result<(), JsonError> {
     reader.finish()
 }
 
-/// Builds a value from events, so that it can be compared with what serde_json reads.
+/// Builds a value from events, for comparison with serde_json.
 fn build(reader: &mut Reader<'_, '_>, event: Event<'_>) -> Result<Value, JsonError> {
     let decoded = |text: proofgate_json::Str<'_>| text.decode(&mut String::new()).to_owned();
     Ok(match event {
@@ -65,7 +65,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Documents, whole and damaged, made of what matters to a JSON parser.
+/// Documents, valid and damaged, built from tokens that matter to a JSON parser.
 fn fragments() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\"b\":", "\"a\":1", "\\", "\\u", "\\ud83d", "\\ude00",
@@ -80,7 +80,7 @@ proptest! {
     fn a_document_is_accepted_exactly_when_serde_json_accepts_it(document in fragments()) {
         let theirs = serde_json::from_str::<IgnoredAny>(&document).is_ok();
         match read(document.as_bytes()) {
-            // serde_json skips surrogates without looking at them, and keeps the last of repeated keys.
+            // serde_json skips surrogates unchecked, and keeps the last of duplicate keys.
             Err(JsonError::LoneSurrogate { .. } | JsonError::DuplicateKey { .. }) => {}
             ours => prop_assert_eq!(ours.is_ok(), theirs, "{}: {:?}", document, ours),
         }

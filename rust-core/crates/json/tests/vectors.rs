@@ -1,4 +1,4 @@
-//! Documents that a strict reader takes and documents that it refuses, each for one reason.
+//! Documents that a strict reader accepts, and documents that it refuses, each for one reason.
 
 use proofgate_json::{Event, JsonError, Reader, Workspace};
 
@@ -51,7 +51,7 @@ fn valid_documents_are_read() {
 fn what_breaks_a_rule_is_refused_at_its_byte() {
     use JsonError::*;
     let cases: &[(&[u8], JsonError)] = &[
-        // no value, or not a whole one
+        // no value, or an incomplete one
         (b"", UnexpectedEnd { at: 0 }),
         (b" \n", UnexpectedEnd { at: 2 }),
         (b"[", UnexpectedEnd { at: 1 }),
@@ -130,7 +130,7 @@ fn what_breaks_a_rule_is_refused_at_its_byte() {
         (b"\"\xc0\xaf\"", InvalidUtf8 { at: 1 }),
         (b"\"\xed\xa0\x80\"", InvalidUtf8 { at: 1 }),
         (b"[\"\xe2\x82\"]", InvalidUtf8 { at: 2 }),
-        // white space of other kinds, comments
+        // other kinds of white space, comments
         (b"\x0c1", UnexpectedByte { at: 0 }),
         ("\u{a0}1".as_bytes(), UnexpectedByte { at: 0 }),
         (b"/**/1", UnexpectedByte { at: 0 }),

@@ -1,16 +1,18 @@
 use crate::MultipartError;
 
-/// Longest boundary, in bytes (RFC 2046 section 5.1.1).
+/// Maximum length of a boundary, in bytes (RFC 2046 section 5.1.1).
 const MAX_BOUNDARY_BYTES: usize = 70;
-/// Besides letters and digits. RFC 2046 has a comma and a space, too, at which lists of fields and lines are cut.
+/// Allowed besides letters and digits. RFC 2046 also allows a comma and a space, but lists of header fields and lines
+/// are split there.
 const ALLOWED_PUNCTUATION: &[u8] = b"'()+_-./:=?";
 
-/// What separates the parts of a form.
+/// The boundary between the parts of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boundary(String);
 
 impl Boundary {
-    /// Reads the value of a `Content-Type`, which must be `multipart/form-data` with a boundary and no other parameter.
+    /// Parses the value of a `Content-Type`, which must be `multipart/form-data` with a boundary and no other
+    /// parameter.
     ///
     /// # Errors
     /// [`MultipartError::InvalidContentType`] or [`MultipartError::InvalidBoundary`].
@@ -33,7 +35,7 @@ impl Boundary {
         let quoted = value.strip_prefix('"').map(|rest| rest.strip_suffix('"'));
         let boundary = match quoted {
             Some(quoted) => quoted.ok_or(MultipartError::InvalidBoundary)?,
-            // What is no token ends at different places for different readers.
+            // Readers disagree about where a value ends that is not a token.
             None if value.bytes().all(is_token_byte) => value,
             None => return Err(MultipartError::InvalidBoundary),
         };
@@ -44,13 +46,13 @@ impl Boundary {
         }
     }
 
-    /// The boundary itself.
+    /// Returns the boundary.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The value of a `Content-Type` that names it.
+    /// Returns the value of a `Content-Type` with this boundary.
     #[must_use]
     pub fn content_type(&self) -> String {
         let quote = if self.0.bytes().all(is_token_byte) {
@@ -62,7 +64,7 @@ impl Boundary {
     }
 }
 
-/// Whether a byte stands in a token (RFC 2045 section 5.1).
+/// Whether a byte is allowed in a token (RFC 2045 section 5.1).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&byte)
 }

@@ -1,14 +1,14 @@
 //! Strict sans-IO `multipart/form-data` (RFC 7578, with the boundaries of RFC 2046 section 5.1).
 //!
-//! Whoever checks a form and passes its bytes on must read it as its receiver does, and receivers differ: in what they take
-//! for a boundary, in which headers of a part they obey, in how a name is quoted. This crate reads forms that all of them
-//! read the same way, and refuses the rest; it never repairs.
+//! A proxy that checks a form and forwards its bytes must parse it as the receiver does. Receivers differ in what
+//! they accept as a boundary, in which headers of a part they use, and in how names are quoted. This crate accepts
+//! only forms that all receivers parse alike and refuses the rest; it never repairs.
 //!
-//! 1. The verdict does not depend on how the bytes were split into reads.
+//! 1. The result does not depend on how the bytes were split into reads.
 //! 2. A [`MultipartError`] is final.
-//! 3. Contents pass as they come: of a part nothing is kept but its head.
+//! 3. Content is streamed: only the headers of a part are buffered.
 //!
-//! [`Boundary::from_content_type`] reads the `Content-Type`; a [`FormReader`] reads the body.
+//! [`Boundary::from_content_type`] parses the `Content-Type`; a [`FormReader`] parses the body.
 #![forbid(unsafe_code)]
 
 mod boundary;

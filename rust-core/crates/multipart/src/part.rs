@@ -1,20 +1,20 @@
 use crate::MultipartError;
 
-/// Longest name of a part, in bytes.
+/// Maximum length of a part's name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// What the head of a part says.
+/// The parsed headers of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The field's name.
     pub name: String,
-    /// The file's name, where it is one.
+    /// The file name, if the part is a file.
     pub file_name: Option<String>,
 }
 
 impl Part {
-    /// Reads a head: its lines with their ends, without the empty one. Beside the part, how long its content says that it is:
-    /// some clients say so, though nobody should (RFC 7578 section 4.8), and some readers may believe it.
+    /// Parses headers: lines including their line ends, without the empty line. Also returns the `Content-Length`:
+    /// some clients send it against RFC 7578 section 4.8, and some readers may rely on it.
     pub(crate) fn parse(head: &[u8]) -> Result<(Self, Option<u64>), MultipartError> {
         let (mut disposition, mut kind, mut length, mut encoding) = (None, None, None, None);
         for line in head.split_inclusive(|byte| *byte == b'\n') {
@@ -22,7 +22,8 @@ impl Part {
                 .strip_suffix(b"\r\n")
                 .ok_or(MultipartError::InvalidHeadLine)?;
             let line = std::str::from_utf8(line).map_err(|_| MultipartError::InvalidHeadLine)?;
-            // Also a line that begins with white space: it would go on with the one before (RFC 5322 section 2.2.3).
+            // This includes a line that begins with white space, which would continue the one before (RFC 5322
+            // section 2.2.3).
             let (name, value) = line.split_once(':').ok_or(MultipartError::InvalidHeadLine)?;
             let is_field = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
             if name.is_empty() || !name.bytes().all(is_field) || value.chars().any(char::is_control) {
@@ -71,7 +72,7 @@ impl Part {
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
             return Err(MultipartError::InvalidName);
         }
-        // It would say how others are encoded (RFC 7578 section 4.6).
+        // It would set the charset of other parts (RFC 7578 section 4.6).
         if name.eq_ignore_ascii_case("_charset_") {
             return Err(MultipartError::InvalidName);
         }
@@ -80,7 +81,7 @@ impl Part {
             None => return Err(MultipartError::InvalidDisposition),
             Some(rest) => {
                 let (file_name, rest) = parse_quoted(rest, "filename")?;
-                // What is called nothing is a file to some and a field to others.
+                // With an empty file name, some readers see a file and others a field.
                 if file_name.is_empty() || file_name.contains('\\') {
                     return Err(MultipartError::InvalidFileName);
                 }
@@ -97,7 +98,8 @@ impl Part {
     }
 }
 
-/// Reads ` name="value"`; returns the value and what is behind it. There is no escape: some take a backslash for one.
+/// Parses ` name="value"`; returns the value and the rest. Escapes are not supported: only some readers accept a
+/// backslash.
 fn parse_quoted<'v>(text: &'v str, name: &str) -> Result<(&'v str, &'v str), MultipartError> {
     let (found, rest) = text
         .trim_start_matches(' ')
@@ -110,7 +112,8 @@ fn parse_quoted<'v>(text: &'v str, name: &str) -> Result<(&'v str, &'v str), Mul
     Ok((value, rest.trim_start_matches(' ')))
 }
 
-/// Whether a content is taken as being of this type. Some readers tell files from fields by it, so a field has one of text.
+/// Whether a part may have this content type. Some readers distinguish files from fields by it, so a field must have
+/// a text type.
 fn is_accepted_type(kind: &str, is_file: bool) -> bool {
     let (kind, parameters) = match kind.split_once(';') {
         Some((kind, parameters)) => (kind, parameters.trim_matches(' ')),

@@ -3,56 +3,56 @@ use memchr::memchr2;
 use crate::part::Part;
 use crate::{Boundary, MultipartError};
 
-/// Most parts of a form.
+/// Maximum number of parts in a form.
 pub const MAX_PARTS: usize = 256;
-/// Longest head of a part, in bytes.
+/// Maximum length of the headers of a part, in bytes.
 pub const MAX_HEAD_BYTES: usize = 4096;
 
 const LINE_END: &[u8] = b"\r\n";
 
-/// What stands in a form, in its order.
+/// An event of a form, in document order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FormEvent<'a> {
     /// A part begins.
     Part(Part),
-    /// Bytes of its content.
+    /// Bytes of the part's content.
     Data(&'a [u8]),
     /// The part has ended.
     PartEnd,
 }
 
-/// What one call of [`FormReader::read`] came to.
+/// The result of one call of [`FormReader::read`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step<'a> {
-    /// Bytes of the input that were used.
+    /// Number of bytes consumed from the input.
     pub consumed: usize,
-    /// What was found; `None` when more bytes are needed to find something.
+    /// The event found; `None` when more bytes are needed.
     pub event: Option<FormEvent<'a>>,
 }
 
-/// Reads a form in pieces.
+/// Parses a form incrementally.
 #[derive(Debug, Clone)]
 pub struct FormReader {
-    /// `CRLF--boundary`: CR and LF stand in it nowhere else.
+    /// `CRLF--boundary`: it contains CR and LF only at its start.
     delimiter: Vec<u8>,
     state: State,
     head: Vec<u8>,
     parts: usize,
-    /// How long the content is by its own account, less what has come of it.
+    /// Declared length of the content, minus the bytes received so far.
     remaining: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// So many bytes of the first delimiter have come.
+    /// This many bytes of the first delimiter have been read.
     FirstDelimiter(usize),
-    /// Behind a delimiter.
+    /// After a delimiter.
     AfterDelimiter(LineEnd),
-    /// In the head of a part.
+    /// In the headers of a part.
     Head,
-    /// In a content.
+    /// In the content of a part.
     Content(Content),
-    /// Behind the last delimiter, with so many bytes of a line's end.
+    /// After the last delimiter, with this many bytes of the line end read.
     Done(usize),
     Refused(MultipartError),
 }
@@ -67,15 +67,15 @@ enum LineEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Data,
-    /// The last bytes are so many of a delimiter; they are data if it does not go on.
+    /// The last bytes match this much of a delimiter; they are data if the match does not continue.
     Delimiter(usize),
-    /// A line begins that CRLF does not stand before, and what it begins with is so much of a delimiter: there it would be
-    /// one for some readers.
+    /// At the start of a line that does not follow a CRLF, where this much of a delimiter matches: some readers would
+    /// accept a delimiter there.
     StrayLine(usize),
 }
 
 impl FormReader {
-    /// A reader of a body from its beginning.
+    /// Creates a reader at the start of a body.
     #[must_use]
     pub fn new(boundary: &Boundary) -> Self {
         FormReader {
@@ -87,10 +87,10 @@ impl FormReader {
         }
     }
 
-    /// Reads as far as the next thing that is to be told.
+    /// Reads up to the next event.
     ///
     /// # Errors
-    /// What is wrong with the form; every further call says the same.
+    /// What is wrong with the form; every later call returns the same error.
     pub fn read<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, MultipartError> {
         let mut at = 0;
         loop {
@@ -130,16 +130,16 @@ impl FormReader {
         }
     }
 
-    /// Whether the form is whole: only the end of its last line may follow.
+    /// Whether the form is complete: only the end of its last line may follow.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done(_))
     }
 
-    /// Says that the body ended.
+    /// Declares the end of the body.
     ///
     /// # Errors
-    /// [`MultipartError::Truncated`] when the form has not.
+    /// [`MultipartError::Truncated`] when the form is incomplete.
     pub fn finish(&self) -> Result<(), MultipartError> {
         match self.state {
             State::Done(0 | 2) => Ok(()),
@@ -154,7 +154,7 @@ impl FormReader {
         error
     }
 
-    /// Holds what was found against the length that the part has told.
+    /// Checks the content read so far against the declared length of the part.
     fn check_length(&mut self, consumed: usize, found: &ContentMatch) -> Result<(), MultipartError> {
         let Some(missing) = self.remaining else {
             return Ok(());
@@ -178,7 +178,7 @@ impl FormReader {
         Ok(())
     }
 
-    /// Takes a byte that is not content.
+    /// Reads a byte that is not content.
     fn framing_byte(&mut self, byte: u8) -> Result<Option<Part>, MultipartError> {
         self.state = match self.state {
             State::FirstDelimiter(matched) if self.delimiter.get(matched) == Some(&byte) => {
@@ -189,7 +189,7 @@ impl FormReader {
             }
             State::FirstDelimiter(_) => return Err(MultipartError::Preamble),
             State::AfterDelimiter(LineEnd::None) if byte == b'\r' => State::AfterDelimiter(LineEnd::Cr),
-            // A form without parts is none (RFC 2046 section 5.1.1).
+            // A form must have at least one part (RFC 2046 section 5.1.1).
             State::AfterDelimiter(LineEnd::None) if byte == b'-' && self.parts > 0 => {
                 State::AfterDelimiter(LineEnd::Dash)
             }
@@ -226,12 +226,12 @@ impl FormReader {
         let (part, length) = Part::parse(lines)?;
         self.remaining = length;
         self.head.clear();
-        // Some readers take the head's end for the line break before a delimiter.
+        // Some readers take the end of the headers for the line break before a delimiter.
         self.state = State::Content(Content::StrayLine(0));
         Ok(Some(part))
     }
 
-    /// Takes bytes of a content; says how many, and what they are.
+    /// Scans bytes of a content; returns how many were consumed, and what they are.
     fn scan_content(
         &mut self,
         content: Content,
@@ -285,12 +285,12 @@ impl FormReader {
     }
 }
 
-/// What bytes of a content are.
+/// The result of scanning bytes of a content.
 enum ContentMatch {
     None,
-    /// All that were taken are data.
+    /// All consumed bytes are data.
     Data,
-    /// Before them stand so many of the delimiter that are data, because it did not go on.
+    /// They follow this many bytes of a partial delimiter, which are data because the match did not continue.
     Withheld(usize),
     End,
 }

@@ -1,4 +1,4 @@
-//! Forms that are read, and forms that are refused, each for one reason.
+//! Forms that are accepted, and forms that are refused, each for one reason.
 
 mod support;
 
@@ -225,7 +225,7 @@ fn a_head_that_is_read_differently_is_refused() {
     );
 }
 
-/// OkHttp, and so OpenAI's Java client, tells each part's length; Apache's clients an encoding that changes nothing.
+/// OkHttp, and so OpenAI's Java client, sends the length of each part; Apache's clients send an identity encoding.
 #[test]
 fn a_length_that_a_part_tells_is_held_against_its_content() {
     let part = |length: &str, content: &str| {

@@ -5,7 +5,7 @@ mod support;
 use proptest::prelude::*;
 use support::{Whole, boundary, read};
 
-/// Bytes that decide where readers disagree.
+/// Bytes on which readers disagree.
 const SHARP: &[u8] = b"\r\n-b:;=\"\\ \t\0\xffx%*";
 
 fn content() -> impl Strategy<Value = Vec<u8>> {
@@ -42,7 +42,7 @@ proptest! {
         parts in prop::collection::vec(part(), 1..5),
         splits in prop::collection::vec(any::<usize>(), 0..8),
     ) {
-        // In no content, whatever stands before it.
+        // The boundary is in no content, whatever precedes it.
         let boundary_text = "b-limit";
         let body = write(&parts, boundary_text);
         prop_assert_eq!(read(&body, &boundary(boundary_text), &splits).unwrap(), parts);

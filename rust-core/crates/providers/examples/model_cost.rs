@@ -1,4 +1,4 @@
-//! What reading a request costs, part by part: microseconds and microseconds per KB of each file that is named.
+//! Measures the cost of reading a request, step by step: microseconds, and microseconds per KB, for each named file.
 //!
 //! `cargo run --release -p proofgate-providers --example model_cost -- BODY...`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 const SERIES: usize = 5;
 
-/// The median of five series, each the best of many short runs, which leaves out what else the machine did.
+/// Returns the median of five series, each the best of many short runs, which excludes other load on the machine.
 fn measure(name: &str, bytes: usize, mut call: impl FnMut()) {
     let rounds = (2_000_000 / bytes).max(1);
     let mut series: Vec<f64> = (0..SERIES)

@@ -1,30 +1,31 @@
-//! Which strings are data and no text: images, recordings and files, in base64.
+//! Detects strings that are encoded data rather than text: images, recordings and files, in base64.
 //!
-//! Only where an API takes an attachment, for there its provider decodes the string and no model reads it as it stands.
+//! Applies only to fields that accept an attachment: there the provider decodes the string, and no model reads it as
+//! it is.
 
 use crate::beside::is_textual;
 
 /// Shorter strings are always text.
 const MIN_ATTACHMENT_LEN: usize = 64;
-/// Most bytes of `data:<type>;base64,` (RFC 2397).
+/// Maximum length of `data:<type>;base64,`, in bytes (RFC 2397).
 const MAX_PREFIX_LEN: usize = 256;
-/// Fewest digits in a line of base64 that has several (RFC 2045: 76 at most, RFC 7468: 64): shorter lines may be words.
+/// Minimum length of a line in multi-line base64 (RFC 2045: 76 at most, RFC 7468: 64). Shorter lines may be words.
 const MIN_LINE_LEN: usize = 60;
-/// Bytes of base64 that are judged together: as many as the rules decode together.
+/// Number of base64 bytes that are checked at once: as many as the rules decode at once.
 const CHUNK_LEN: usize = 4096;
 
-/// What rules do with attachments.
+/// Whether rules scan attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AttachmentPolicy {
-    /// Those that decode to text are looked at.
+    /// Attachments that decode to text are scanned.
     #[default]
     ScanText,
-    /// None is looked at.
+    /// No attachment is scanned.
     Skip,
 }
 
-/// Whether `value`, where an attachment is taken, is data that rules do not look at. `says_text`: what stands beside it says
-/// that it decodes to a text.
+/// Whether `value`, from a field that accepts an attachment, is data that rules skip. `says_text`: a sibling field
+/// declares that it decodes to text.
 pub(crate) fn is_skipped_attachment(value: &str, says_text: bool, attachments: AttachmentPolicy) -> bool {
     if value.len() < MIN_ATTACHMENT_LEN {
         return false;
@@ -42,13 +43,13 @@ pub(crate) fn is_skipped_attachment(value: &str, says_text: bool, attachments: A
         return false;
     }
     match has_magic(payload) {
-        // What such a file says of itself may be a text, and not all of it.
+        // The metadata of such a file may be text, but not all of the file.
         true => sample_chunks(payload).any(is_unreadable),
         false => sample_chunks(payload).all(is_unreadable),
     }
 }
 
-/// The media type and the base64 of a data URL, or all of a string that is none.
+/// Returns the media type and the base64 of a data URL. Any other string is returned whole.
 fn payload(value: &str) -> Option<(&str, &[u8])> {
     let bytes = value.as_bytes();
     if !bytes
@@ -65,8 +66,8 @@ fn payload(value: &str) -> Option<(&str, &[u8])> {
     is_base64.then_some((media_type, &bytes[comma + 1..]))
 }
 
-/// Whether this is one run of base64 of either alphabet, padded or not, or such in lines of one length: words that are
-/// joined by line feeds or by `=` are none.
+/// Whether this is one run of base64 (either alphabet, with or without padding), or base64 in lines of equal length.
+/// Words joined by line feeds or by `=` do not qualify.
 fn is_base64(payload: &[u8]) -> bool {
     let Some(first) = payload.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
         return is_base64_run(payload);
@@ -82,7 +83,7 @@ fn is_base64(payload: &[u8]) -> bool {
         && last.is_some_and(|line| digits(line) <= first && is_base64_run(&line[..digits(line)]))
 }
 
-/// Without a branch for each byte.
+/// Compares without a branch for each byte.
 fn is_base64_run(payload: &[u8]) -> bool {
     let padding = payload
         .iter()
@@ -99,7 +100,7 @@ fn is_base64_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'-') | (byte == b'_')
 }
 
-/// Whether the data begins as files of a well-known binary type do.
+/// Whether the data begins with the magic bytes of a well-known binary type.
 fn has_magic(payload: &[u8]) -> bool {
     let mut head = [0; 16];
     let length = decode(&payload[..payload.len().min(24)], &mut head);
@@ -131,21 +132,21 @@ fn has_magic(payload: &[u8]) -> bool {
         && head
             .get(8..12)
             .is_some_and(|kind| [&b"WAVE"[..], b"WEBP", b"AVI "].contains(&kind));
-    // A word may begin with the letters alone.
+    // The two letters alone may begin a word.
     let is_bitmap = head.starts_with(b"BM") && head.get(6..10) == Some(&[0; 4]);
     is_known || is_mp3 || is_riff || is_bitmap || head.get(4..8) == Some(b"ftyp")
 }
 
-/// Parts of the data that are judged for themselves.
+/// Parts of the data that are checked separately.
 fn sample_chunks(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     payload
         .split(|byte| matches!(byte, b'\r' | b'\n'))
         .flat_map(|line| line.chunks(CHUNK_LEN))
-        // From the rest of a file nothing can be told.
+        // The short rest of a file is not conclusive.
         .filter(|piece| piece.len() >= MIN_LINE_LEN.min(payload.len()))
 }
 
-/// Whether a piece decodes to no readable text.
+/// Whether a piece does not decode to readable text.
 fn is_unreadable(piece: &[u8]) -> bool {
     let mut room = [0; CHUNK_LEN];
     let decoded = decode(piece, &mut room);
@@ -153,12 +154,12 @@ fn is_unreadable(piece: &[u8]) -> bool {
     if is_mostly_ascii(decoded) {
         return false;
     }
-    // Mostly, the beginning tells.
+    // The beginning is conclusive in most cases.
     let begin = &decoded[..decoded.len().min(72)];
     !is_readable(begin, begin.len() < decoded.len()) || !is_readable(decoded, false)
 }
 
-/// Whether three quarters of the bytes are graphic ASCII or white space, whatever the others are: of random ones two fifths.
+/// Whether three quarters of the bytes are graphic ASCII or white space. In random data, two fifths are.
 fn is_mostly_ascii(bytes: &[u8]) -> bool {
     let graphic = bytes
         .iter()
@@ -167,7 +168,7 @@ fn is_mostly_ascii(bytes: &[u8]) -> bool {
     graphic * 4 >= bytes.len() * 3
 }
 
-/// Whether bytes are a text, nine tenths of which are no controls; `cut`: its last character may be incomplete.
+/// Whether the bytes are text with at most one tenth control characters. `cut`: the last character may be incomplete.
 fn is_readable(bytes: &[u8], cut: bool) -> bool {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -177,11 +178,12 @@ fn is_readable(bytes: &[u8], cut: bool) -> bool {
         Err(_) => return false,
     };
     let is_bad = |character: &char| character.is_control() && !matches!(character, '\t' | '\n' | '\r');
-    // Of a beginning only what no remainder can outweigh would count, so it is no reason to call the text unreadable.
+    // For a cut text, the rest could lower the share of control characters, so they do not make it unreadable.
     cut || text.chars().filter(is_bad).count() * 10 <= text.chars().count()
 }
 
-/// Decodes base64 into `out`, as much as fits; returns how many bytes it is. Of other bytes, nothing that means anything.
+/// Decodes as much base64 into `out` as fits, and returns the number of bytes. For any other input the result is
+/// meaningless.
 fn decode(digits: &[u8], out: &mut [u8]) -> usize {
     let (mut length, mut bits, mut count) = (0, 0_u32, 0);
     for digit in digits {
@@ -224,7 +226,7 @@ mod tests {
         encoded
     }
 
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     fn noise(length: usize) -> Vec<u8> {
         (0..length as u32)
             .map(|at| (at.wrapping_mul(0x9e37_79b1) >> 13) as u8 | 0x80)
@@ -252,7 +254,7 @@ mod tests {
             base64(&noise(9000)),
             lines.join("\n"),
             lines.join("\r\n") + "\r\n",
-            // The smallest.
+            // The smallest PNG.
             "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==".to_owned(),
         ] {
             for attachments in [AttachmentPolicy::ScanText, AttachmentPolicy::Skip] {
@@ -277,7 +279,7 @@ mod tests {
             b"fLaC\0",
             b"BM\x36\0\x03\0\0\0\0\0",
         ];
-        // What a picture says of itself may be a text.
+        // The metadata of an image may be text.
         let text = b"<x:xmpmeta xmlns:x='adobe:ns:meta/'> ".repeat(100);
         for head in heads {
             let value = base64(&[head, &text[..], &noise(3000)].concat());

@@ -38,7 +38,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// The field's name, as `param` of an error.
+    /// Returns the field's name, for the `param` of an error.
     pub fn name(self) -> &'static str {
         match self {
             Field::Messages => "messages",
@@ -76,7 +76,7 @@ impl Field {
     }
 }
 
-/// Why a request's body is not understood, or not served. None of these repeats what the body held.
+/// Why a request body is invalid or not supported. No variant repeats content of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
     /// The body is not one JSON document in UTF-8, or an object of it repeats a key.
@@ -88,44 +88,44 @@ pub enum BadRequest {
     /// `model` is absent, empty or not a string.
     #[error("The request body needs \"model\", a non-empty string.")]
     MissingModel,
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("\"{}\" must be {}.", .0.name(), .0.expected())]
     InvalidField(Field),
-    /// A name is that of a field that is read, but for upper and lower case: parsers that ignore case (Go's
-    /// `encoding/json`, ASP.NET's web defaults) take it for that field.
+    /// A field name differs only in case from a field that is read. Parsers that ignore case (Go's `encoding/json`,
+    /// ASP.NET's web defaults) take it for that field.
     #[error("A field name differs from \"{0}\" only in case. Write the name exactly like this.")]
     AmbiguousName(&'static str),
-    /// A body names a model, and so does its path.
+    /// The body names a model although the path already does.
     #[error("The path names the model. Remove \"model\" from the request body.")]
     ModelInBody,
-    /// A body names another model than its path.
+    /// The body names a different model than the path.
     #[error("The model in the path differs from \"model\" in the request body.")]
     ModelMismatch,
-    /// A field stands for something that the provider keeps or does on its own.
+    /// A field refers to something that the provider stores, or that it does on its own.
     #[error(
         "\"{0}\" is not served here: it refers to content that all tenants share at the provider, or to work of the provider that no rule can inspect. Send the content itself."
     )]
     UnsupportedField(&'static str),
-    /// A field names what the provider keeps, and its account is not the tenant's alone.
+    /// A field refers to content stored at the provider, and the provider account is not exclusive to the tenant.
     #[error(
         "\"{0}\" refers to content that the provider stores for all tenants of this gateway. Send the content itself, as clients do with \"store\": false, or ask the gateway administrator for a separate account (objectsOf)."
     )]
     ProviderStoredReference(&'static str),
-    /// One tool is the client's and the provider's, or the provider runs too many.
+    /// One tool object defines both a client tool and a hosted tool, or there are too many hosted tools.
     #[error(
         "An object in \"tools\" defines both a client tool and a hosted tool, or there are more than 128 hosted tools. Send each tool in its own object."
     )]
     UnsupportedTool,
-    /// Several images are asked for in one stream, whose end is that of one.
+    /// A stream is requested for several images, but the end of the stream is that of a single image.
     #[error("\"n\" must be 1 when \"stream\" is true.")]
     MultipleImagesInStream,
-    /// The body has more strings than are read.
+    /// The body has more strings than the limit.
     #[error("The request body has more than {MAX_STRINGS} strings.")]
     TooManyStrings,
 }
 
 impl BadRequest {
-    /// A stable machine code.
+    /// Returns the stable machine code.
     pub fn code(self) -> &'static str {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject => "invalid_json",
@@ -139,7 +139,7 @@ impl BadRequest {
         }
     }
 
-    /// The field that is wrong, if it is one.
+    /// Returns the name of the invalid field, if the error is about one.
     pub fn param(self) -> Option<&'static str> {
         match self {
             BadRequest::InvalidJson(_) | BadRequest::NotAnObject | BadRequest::TooManyStrings => None,

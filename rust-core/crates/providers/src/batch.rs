@@ -1,4 +1,4 @@
-//! What a request for a batch says, and a line of its input.
+//! Reads batch requests and the lines of their input files.
 
 use proofgate_json::{Event, Reader, Workspace, equals_ignore_case};
 
@@ -6,22 +6,22 @@ use crate::bad_request::BadRequest;
 use crate::dialect::{Dialect, Family};
 use crate::stored::is_object_id;
 
-/// What is wrong with a request for a batch, or with a line of its input.
+/// Why a batch request, or a line of its input, is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
-    /// It is not the JSON that it should be, or says something twice.
+    /// It is not the expected JSON, or repeats a key.
     #[error(transparent)]
     Body(#[from] BadRequest),
-    /// A field is absent, or is not what it must be.
+    /// A field is missing or invalid.
     #[error("\"{0}\" must be {1}.")]
     Field(&'static str, &'static str),
-    /// A field that a line does not have.
+    /// A line has an unknown field.
     #[error(
         "A line of a batch may only have \"custom_id\", \"method\", \"url\" and \"body\". Remove the other fields."
     )]
     UnknownEndpoint,
-    /// A carriage return within a line, where some readers end it (Python's text files, for one): behind it could stand a
-    /// request that nobody has judged.
+    /// A carriage return within a line. Some readers end the line there (Python's text files, for one), so that it
+    /// could be followed by a request that no rule has checked.
     #[error(
         "It contains a carriage return, which some readers treat as the end of a line. End lines with a line feed only."
     )]
@@ -29,7 +29,7 @@ pub enum InvalidBatch {
 }
 
 impl InvalidBatch {
-    /// A stable machine code.
+    /// Returns the stable machine code.
     pub fn code(&self) -> &'static str {
         match self {
             InvalidBatch::Body(bad) => bad.code(),
@@ -39,7 +39,7 @@ impl InvalidBatch {
         }
     }
 
-    /// The field that is wrong, if it is one.
+    /// Returns the name of the invalid field, if the error is about one.
     pub fn param(&self) -> Option<&'static str> {
         match self {
             InvalidBatch::Body(bad) => bad.param(),
@@ -58,12 +58,13 @@ impl From<proofgate_json::JsonError> for InvalidBatch {
 const ENDPOINT_DESCRIPTION: &str = "the path of an OpenAI endpoint that accepts JSON and is served here, such as \
                         /v1/chat/completions";
 
-/// The endpoint of a batch: one of OpenAI's whose requests are JSON.
+/// The endpoint of a batch: one of OpenAI's endpoints that take JSON.
 fn endpoint(path: &str) -> Option<Dialect> {
     Dialect::from_path(path).filter(|dialect| dialect.family() == Family::OpenAi && !dialect.has_form())
 }
 
-/// A member of an object by one of these names, in which parsers that ignore case may not find another one.
+/// Returns the member with one of these names. A name that differs from one of them only in case is refused, because
+/// parsers that ignore case would accept it.
 fn member(name: &str, names: &[&'static str]) -> Result<Option<&'static str>, InvalidBatch> {
     match names.iter().find(|known| **known == name) {
         Some(known) => Ok(Some(known)),
@@ -74,10 +75,10 @@ fn member(name: &str, names: &[&'static str]) -> Result<Option<&'static str>, In
     }
 }
 
-/// Reads what a request for a batch says of its endpoint: `POST /v1/batches`.
+/// Returns the endpoint of a batch request (`POST /v1/batches`).
 ///
 /// # Errors
-/// [`InvalidBatch`] when it is not a JSON object, names no file or no endpoint that is served.
+/// [`InvalidBatch`] when it is not a JSON object, or names no file or no supported endpoint.
 pub fn batch_endpoint(body: &[u8], workspace: &mut Workspace) -> Result<Dialect, InvalidBatch> {
     let mut reader = Reader::new(body, workspace)?;
     if reader.read_event()? != Event::ObjectStart {
@@ -102,11 +103,11 @@ pub fn batch_endpoint(body: &[u8], workspace: &mut Workspace) -> Result<Dialect,
     found.ok_or(InvalidBatch::Field("endpoint", ENDPOINT_DESCRIPTION))
 }
 
-/// Reads what a line of a batch's input says of its endpoint.
+/// Returns the endpoint of a line of a batch's input.
 ///
 /// # Errors
-/// [`InvalidBatch`] when it is not a JSON object with `custom_id`, `method` (`POST`), `url` (an endpoint that is served) and `body`
-/// (an object) alone, or holds a carriage return elsewhere than at its end.
+/// [`InvalidBatch`] when it is not a JSON object with exactly `custom_id`, `method` (`POST`), `url` (a supported
+/// endpoint) and `body` (an object), or contains a carriage return other than at its end.
 pub fn line_endpoint(line: &[u8], workspace: &mut Workspace) -> Result<Dialect, InvalidBatch> {
     let text = line.strip_suffix(b"\r").unwrap_or(line);
     if memchr::memchr(b'\r', text).is_some() {

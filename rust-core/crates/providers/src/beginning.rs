@@ -1,4 +1,5 @@
-//! How an answer of success begins: as one, or with the failure that its provider found after it had sent the head.
+//! Detects whether a response with a success status starts as a response, or with an error that the provider hit
+//! after it had sent the head.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -10,35 +11,35 @@ use crate::frame_events::EXCEPTION_PREFIX;
 use crate::growth::GrowthCheck;
 use crate::stream_events::{EventBoundaries, EventMeaning, event_parts};
 
-/// What the first bytes of an answer of success say.
+/// What the first bytes of a response with a success status show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseStart {
-    /// Nothing yet.
+    /// Not known yet.
     Unknown,
-    /// That it is an answer.
+    /// It is a response.
     Success,
-    /// That its provider failed.
+    /// The provider failed.
     Failure {
-        /// The status with which the provider's API says the same in a head.
+        /// The HTTP status that the provider's API uses for the same error.
         status: u16,
     },
 }
 
-/// Looks at the beginning of a body as it comes: at each event once, and at what is no stream of them [as it
-/// grows](Growth).
+/// Inspects the beginning of a body as it arrives: each event once, and a body without events [as it
+/// grows](GrowthCheck).
 #[derive(Debug)]
 pub struct ResponseStartReader {
     dialect: Dialect,
     is_event_stream: bool,
     growth_check: GrowthCheck,
     event_boundaries: EventBoundaries,
-    /// Where the event at hand begins, and how far it has been searched for its end.
+    /// Where the current event begins, and how far it has been searched for its end.
     event_start: usize,
     searched: usize,
 }
 
 impl ResponseStartReader {
-    /// A reader of a body in `dialect`.
+    /// Creates a reader for a body in `dialect`.
     #[must_use]
     pub fn new(dialect: Dialect) -> Self {
         ResponseStartReader {
@@ -51,11 +52,11 @@ impl ResponseStartReader {
         }
     }
 
-    /// What a body says that has come as far as `begin`, all of it from its first byte on; frames of Amazon's are to be given
-    /// as their events. `is_whole`: whether nothing follows.
+    /// Classifies a body from its first bytes. `begin` is all of it received so far; Amazon's frames must be passed
+    /// as decoded events. `is_whole`: whether nothing follows.
     ///
-    /// Comments, pings and the events that announce an answer before anything of it (`message_start`, `response.created`) say
-    /// nothing.
+    /// Comments, pings and the events that announce a response before any of its content (`message_start`,
+    /// `response.created`) are not conclusive.
     #[must_use]
     pub fn inspect(&mut self, begin: &[u8], is_whole: bool) -> ResponseStart {
         let found = if self.is_event_stream {
@@ -82,7 +83,7 @@ impl ResponseStartReader {
                 self.inspect_events(begin)
             }
             Some(BodyKind::Object) => classify_object(self.dialect, begin),
-            // Google's compatible endpoints put an error into a list.
+            // Google's compatible endpoints wrap an error in an array.
             Some(BodyKind::Other) => match begin.trim_ascii().strip_prefix(b"[") {
                 Some(list) if !list.trim_ascii_start().starts_with(b"{") && !list.is_empty() => {
                     ResponseStart::Success
@@ -109,7 +110,7 @@ impl ResponseStartReader {
     }
 }
 
-/// What an event says, if it says anything.
+/// Classifies an event, if it is conclusive.
 fn classify_event(dialect: Dialect, event: &[u8]) -> Option<ResponseStart> {
     let (name, data) = event_parts(event);
     if let Some(exception) = name.strip_prefix(EXCEPTION_PREFIX) {
@@ -129,7 +130,7 @@ fn classify_event(dialect: Dialect, event: &[u8]) -> Option<ResponseStart> {
     Some(status.map_or(ResponseStart::Success, |status| ResponseStart::Failure { status }))
 }
 
-/// Whether an event comes before anything of the answer.
+/// Whether an event comes before any content of the response.
 fn is_preamble_event(dialect: Dialect, name: &str, data: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Typed {
@@ -145,13 +146,13 @@ fn is_preamble_event(dialect: Dialect, name: &str, data: &[u8]) -> bool {
     typed.is_some_and(|typed| announcements.contains(&typed.r#type.as_str()))
 }
 
-/// Of an object whose first member is no error, more is not read.
+/// An object whose first member is not an error is not read further.
 fn classify_object(dialect: Dialect, begin: &[u8]) -> ResponseStart {
     let firsts: &[&[u8]] = match dialect {
         Dialect::Messages => &[b"\"error\":", b"\"type\":\"error\""],
         _ => &[b"\"error\":"],
     };
-    // As many bytes that are no white space as tell the first member.
+    // The first non-whitespace bytes, enough to identify the first member.
     let first = begin.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
     let first: Vec<u8> = first.skip_while(|byte| *byte != b'{').skip(1).take(16).collect();
     let is_error = firsts.iter().any(|error| first.starts_with(error));
@@ -168,8 +169,8 @@ fn classify_object(dialect: Dialect, begin: &[u8]) -> ResponseStart {
     }
 }
 
-/// The status of the error that a document is, if it is one: `{"error": {…}}` with a number for its code, or names for what it is; of
-/// a response's stream, also the event itself and the response in it.
+/// Returns the status of an error document: `{"error": {…}}` with a numeric code or with error names. In a stream of
+/// Responses, the event itself and the response in it may also be the error.
 fn error_document_status(document: &[u8]) -> Option<u16> {
     let document: Value = serde_json::from_slice(document).ok()?;
     let is_flat = document["type"] == "error" && !document["error"].is_object();
@@ -190,7 +191,7 @@ fn error_document_status(document: &[u8]) -> Option<u16> {
     Some(told.or_else(named).unwrap_or(500))
 }
 
-/// What OpenAI, Anthropic and Google call their errors; those of no name that is known are failures of the provider.
+/// The status for an error name of OpenAI, Anthropic or Google. Unknown names count as failures of the provider.
 fn error_name_status(name: &str) -> Option<u16> {
     Some(match name.to_ascii_lowercase().as_str() {
         "invalid_request_error" | "invalid_argument" | "failed_precondition" | "context_length_exceeded" => {
@@ -213,7 +214,8 @@ fn error_name_status(name: &str) -> Option<u16> {
     })
 }
 
-/// The status of Bedrock's errors. Source: botocore 1.44.5, errors of ConverseStream and InvokeModelWithResponseStream.
+/// The status for a Bedrock error. Source: botocore 1.44.5, errors of ConverseStream and
+/// InvokeModelWithResponseStream.
 fn exception_status(name: &str) -> u16 {
     let name = name.strip_suffix("Exception").unwrap_or(name);
     match name.to_ascii_lowercase().as_str() {
@@ -234,7 +236,7 @@ mod tests {
     use super::ResponseStartReader;
     use crate::dialect::Dialect;
 
-    /// What a beginning says, which is the same in one piece and byte by byte.
+    /// Classifies a beginning, and checks that the result is the same in one piece and byte by byte.
     fn of(dialect: Dialect, begin: &str) -> ResponseStart {
         let found = look(dialect, begin, false);
         let mut reader = ResponseStartReader::new(dialect);

@@ -1,6 +1,6 @@
-//! What stands beside a string where an attachment is taken, and says whether it is one.
+//! Detects from sibling fields whether a string in an attachment field is text.
 
-/// Whether a media type (RFC 6838) is one of texts, in whatever case.
+/// Whether a media type (RFC 6838) is a textual one. Case is ignored.
 pub(crate) fn is_textual(media_type: &str) -> bool {
     #[rustfmt::skip]
     const MEDIA_TYPE_WORDS: [&str; 15] = [
@@ -13,19 +13,19 @@ pub(crate) fn is_textual(media_type: &str) -> bool {
             .any(|zipped| lower.contains(zipped))
 }
 
-/// What stands beside a string where an attachment is taken says of it.
+/// What the siblings of a string in an attachment field declare about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SiblingHint {
-    /// That it is no text, or nothing.
+    /// It is not text, or nothing is declared.
     Data,
-    /// That it decodes to one.
+    /// It decodes to text.
     EncodedText,
-    /// That it is one as it stands.
+    /// It is plain text.
     Text,
 }
 
 impl SiblingHint {
-    /// What the field `name` says with the value `word`.
+    /// The hint given by the field `name` with the value `word`.
     pub(crate) fn from_field(name: &str, word: &str) -> Self {
         match name {
             "type" if word == "text" => SiblingHint::Text,
@@ -35,16 +35,16 @@ impl SiblingHint {
         }
     }
 
-    /// The field `name`, if it says what stands beside it.
+    /// Returns the name of the field if it gives a hint.
     pub(crate) fn hint_field_name(name: &str) -> Option<&'static str> {
         const FIELDS: [&str; 5] = ["type", "media_type", "mimeType", "mime_type", "filename"];
         FIELDS.into_iter().find(|field| *field == name)
     }
 
-    /// What the members behind a string say, of which `rest` begins right behind it.
+    /// Returns the hint given by the members after a string; `rest` begins directly after the string.
     ///
-    /// Where a few members do not tell, the string is a text: beside an attachment stand no others. Nothing is checked, the
-    /// reader does that when it comes there.
+    /// If the first few members give no hint, the string counts as text: an attachment has few siblings. Nothing is
+    /// validated here; the reader does that when it gets there.
     pub(crate) fn from_following(rest: &str) -> Self {
         const MAX_MEMBERS: usize = 8;
         let mut rest = rest.as_bytes();
@@ -64,10 +64,10 @@ impl SiblingHint {
     }
 }
 
-/// So many bytes behind a string are looked at.
+/// Maximum number of bytes inspected after a string.
 const MAX_FOLLOWING_BYTES: usize = 4096;
 
-/// What the member says with which `rest` goes on; `None` where that is not to be told.
+/// Returns the hint of the member at the start of `rest`; `None` if it cannot be determined.
 fn member(rest: &mut &[u8]) -> Option<SiblingHint> {
     let name = string(skip_past_byte(rest, b',')?, rest)?;
     let value = skip_past_byte(rest, b':')?;
@@ -83,18 +83,18 @@ fn member(rest: &mut &[u8]) -> Option<SiblingHint> {
         return is_scalar.then_some(SiblingHint::Data);
     }
     let word = string(value, rest)?;
-    // The end of a file's name tells, escaped or not.
+    // The extension of a file name can be read whether it is escaped or not.
     let is_told = name == "filename" || SiblingHint::hint_field_name(&name).is_none() || !word.contains('\\');
     is_told.then(|| SiblingHint::from_field(&name, &word))
 }
 
-/// What stands behind the byte `before`, and behind white space.
+/// Skips the byte `before` and the white space after it, and returns the rest.
 fn skip_past_byte(rest: &[u8], before: u8) -> Option<&[u8]> {
     let rest = rest.trim_ascii_start().strip_prefix(&[before])?;
     Some(rest.trim_ascii_start())
 }
 
-/// The string with which `text` begins, as it stands there but for escaped slashes; `rest` is what stands behind it.
+/// Returns the string at the start of `text`, with only escaped slashes decoded. `rest` is set to what follows it.
 fn string<'t>(text: &'t [u8], rest: &mut &'t [u8]) -> Option<String> {
     let begin = text.strip_prefix(b"\"")?;
     let mut end = 0;
@@ -109,7 +109,7 @@ fn string<'t>(text: &'t [u8], rest: &mut &'t [u8]) -> Option<String> {
     Some(std::str::from_utf8(&begin[..end]).ok()?.replace("\\/", "/"))
 }
 
-/// Whether a file of this name holds a text: it has an extension, and that of no well-known other kind.
+/// Whether a file with this name contains text: it has an extension that is not of a well-known binary type.
 fn is_text_file_name(name: &str) -> bool {
     #[rustfmt::skip]
     const NON_TEXT_EXTENSIONS: [&str; 46] = [
@@ -156,7 +156,7 @@ mod tests {
                 SiblingHint::EncodedText,
             ),
             (r#","media_type":"text/plain","type":"text"}"#, SiblingHint::Text),
-            // What is no word, or one of too many.
+            // Not a word, or more words than are inspected.
             ("", SiblingHint::Text),
             (r#","a":[1,2],"type":"base64"}"#, SiblingHint::Text),
             (r#","a":1"#, SiblingHint::Text),

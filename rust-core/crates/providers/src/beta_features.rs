@@ -1,16 +1,16 @@
-//! Features of Anthropic's API that values of `anthropic-beta` switch on, and the fields of a body that belong to them.
+//! Features of Anthropic's API that `anthropic-beta` values enable, and the body fields that belong to them.
 //!
-//! A provider that is sent the field without the value refuses the request ("Extra inputs are not permitted"), so whoever leaves
-//! one out leaves out both.
+//! A provider refuses a request that has the field without the value ("Extra inputs are not permitted"), so the two
+//! must be removed together.
 
 use crate::members::{Members, ObjectWriter};
 
-/// A field of a body: a member at its top, or a member of that one.
+/// A field of a body: a top-level member, or a member of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FieldPath {
     top_level: &'static str,
     nested: Option<&'static str>,
-    /// What it is called where it is told that it was left out.
+    /// The name under which the dropped field is reported.
     reported_name: &'static str,
 }
 
@@ -30,8 +30,8 @@ const fn in_output_config(within: &'static str, name: &'static str) -> FieldPath
     }
 }
 
-/// Names of betas without their dates, and the fields that belong to them: of Claude Code's requests (2.1.197), and of
-/// `anthropic.types.beta` (anthropic-sdk-python 2.12.0).
+/// Beta names without their dates, and the fields that belong to them: from Claude Code's requests (2.1.197), and
+/// from `anthropic.types.beta` (anthropic-sdk-python 2.12.0).
 const FEATURES: &[(&str, &[FieldPath])] = &[
     ("context-management", &[top_level("context_management")]),
     ("compact", &[top_level("context_management")]),
@@ -54,7 +54,7 @@ const FEATURES: &[(&str, &[FieldPath])] = &[
     ("message-threads", &[top_level("thread")]),
 ];
 
-/// The name of a beta without the date at its end.
+/// Returns the name of a beta without the date at its end.
 fn without_date(beta: &str) -> &str {
     const DATE_PATTERN: &[u8; 11] = b"-0000-00-00";
     let Some(at) = beta.len().checked_sub(DATE_PATTERN.len()) else {
@@ -70,14 +70,14 @@ fn without_date(beta: &str) -> &str {
     }
 }
 
-/// Whether a value of `anthropic-beta` is the feature called `name`, with or without the date behind it.
+/// Whether an `anthropic-beta` value is the feature `name`, with or without a date suffix.
 pub fn is_beta_feature(value: &str, name: &str) -> bool {
     value == name || without_date(value) == name
 }
 
-/// Writes the object `body` without the fields of the features that these names, with or without a date, stand for, and returns
-/// which it had; nothing is written when it had none, or is no object. All else stays as it is, byte for byte but for space
-/// between members.
+/// Writes the object `body` without the fields of the named features (with or without a date), and returns the names
+/// of the removed fields. Writes nothing if it had none of them or is not an object. Everything else is copied byte
+/// for byte, except white space between members.
 pub fn remove_feature_fields(body: &[u8], names: &[String], out: &mut Vec<u8>) -> Vec<&'static str> {
     let mut left_out = Vec::new();
     let of = |name: &String| FEATURES.iter().find(|(known, _)| *known == without_date(name));

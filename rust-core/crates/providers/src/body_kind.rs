@@ -1,20 +1,21 @@
-/// What the body of an answer is, by its first bytes: a client that wants a stream reads one whatever `Content-Type` says.
+/// The kind of a response body, by its first bytes. A client that requested a stream parses one whatever
+/// `Content-Type` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
-    /// Server-sent events: it begins with a field of theirs, or with a comment.
+    /// Server-sent events: it begins with one of their fields, or with a comment.
     Events,
-    /// It begins as a JSON object does.
+    /// It begins like a JSON object.
     Object,
     /// Neither.
     Other,
 }
 
-/// What may stand before a stream of events (WHATWG HTML, 9.2.5) or a document, and is no part of it.
+/// The byte order mark that may precede a stream of events (WHATWG HTML, 9.2.5) or a document and is not part of it.
 pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 const EVENT_FIELD_PREFIXES: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
 
 impl BodyKind {
-    /// Looks at the beginning of a body; `None` while there is too little of it.
+    /// Detects the kind from the beginning of a body; `None` if more bytes are needed.
     pub fn detect(begin: &[u8]) -> Option<BodyKind> {
         let begin = match begin.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) => rest,

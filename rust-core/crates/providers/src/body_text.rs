@@ -10,17 +10,17 @@ use crate::passages::{MessageLocation, Passage, PassageStart, Passages};
 use crate::segment::{Segment, SegmentKind};
 use crate::splice::{OffsetMapper, Rewriter, StringLocation};
 
-/// How many strings and long numbers a document may have: what is noted of them takes 32 MiB at most, whatever the document's
-/// size.
+/// Maximum number of strings and long numbers in a document. The records about them take at most 32 MiB, whatever the
+/// size of the document.
 pub const MAX_STRINGS: usize = 1 << 20;
 
-/// Fewest characters of a number that is looked at: of a social security number.
+/// Minimum length of a number that is collected: that of a US social security number.
 pub(crate) const MIN_DIGITS: usize = 9;
 
-/// The strings of a document, and its long numbers, as one text, unescaped and joined by line feeds, and where each of them
-/// stands.
+/// The strings and long numbers of a document, unescaped and joined by line feeds into one text, with the location of
+/// each.
 ///
-/// The buffers are kept from document to document, until [`BodyText::release_memory`].
+/// The buffers are reused between documents, until [`BodyText::release_memory`].
 #[derive(Debug, Default)]
 pub struct BodyText {
     text: String,
@@ -33,54 +33,54 @@ pub struct BodyText {
 }
 
 impl BodyText {
-    /// An empty text.
+    /// Creates an empty text.
     pub fn new() -> Self {
         BodyText::default()
     }
 
-    /// The text: what the rules look at.
+    /// Returns the text that rules scan.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The part of the text with this number, of those that belong to one message each. They cover the text in order, but for
-    /// a line feed between two of them.
+    /// Returns the passage with this number. Each passage belongs to one message. Passages cover the text in order,
+    /// except for the line feed between two of them.
     pub fn passage(&self, number: usize) -> Option<Passage> {
         self.passages.passage(number, self.text.len())
     }
 
-    /// All of them.
+    /// Returns all passages.
     pub fn passages(&self) -> impl Iterator<Item = Passage> + '_ {
         (0..).map_while(|number| self.passage(number))
     }
 
-    /// The number of the one that an offset lies in.
+    /// Returns the number of the passage that contains an offset.
     pub fn passage_at(&self, offset: usize) -> Option<usize> {
         self.passages.index_at(offset)
     }
 
-    /// Where a message stands in the document.
+    /// Returns the location of a message in the document.
     pub fn message_location(&self, message: u32) -> Option<MessageLocation> {
         self.passages.message_location(message)
     }
 
-    /// The strings and long numbers that the text is joined of, in the order of the document.
+    /// Returns the strings and long numbers that make up the text, in document order.
     pub fn strings(&self) -> impl Iterator<Item = (Range<usize>, SegmentKind)> + '_ {
         (self.segments.iter().enumerate())
             .filter_map(|(index, segment)| Some((self.string_range(index)?, segment.kind())))
     }
 
-    /// Says what is to become of attachments in the documents that follow.
+    /// Sets the attachment policy for the documents that follow.
     pub fn set_attachments(&mut self, attachments: AttachmentPolicy) {
         self.attachments = attachments;
     }
 
-    /// Whether the document has more than [`MAX_STRINGS`] strings and long numbers: what was taken of it is not all.
+    /// Whether the document has more than [`MAX_STRINGS`] strings and long numbers, so that the text is incomplete.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Forgets the document, and gives back the memory of a buffer that has more than `most` bytes.
+    /// Clears the document, and releases every buffer with more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.text.shrink_to(most);
@@ -88,19 +88,19 @@ impl BodyText {
         self.passages.release_memory(most);
     }
 
-    /// Bytes of memory that the document at hand needs.
+    /// Returns the number of bytes of memory that the current document needs.
     pub fn size(&self) -> usize {
         self.text.len() + self.segments.len() * size_of::<Segment>() + self.passages.size()
     }
 
-    /// Bytes of memory that the buffers take.
+    /// Returns the number of bytes of memory that the buffers take.
     pub fn capacity(&self) -> usize {
         self.text.capacity() + self.segments.capacity() * size_of::<Segment>() + self.passages.capacity()
     }
 
-    /// Has the memory ready for the text of a document of so many bytes, a piece at each step of the iterator: the system
-    /// gives a page when it is first written to, and all those of a long document take it milliseconds. Memory that a
-    /// document before it has left is ready. The text is empty then.
+    /// Reserves and touches memory for the text of a document with `bytes` bytes, one chunk for each step of the
+    /// iterator. The system maps a page when it is first written to, which takes milliseconds for a long document.
+    /// Memory kept from an earlier document is ready already. The text is empty afterwards.
     pub fn reserve_steps(&mut self, bytes: usize) -> impl Iterator<Item = ()> + '_ {
         const RESERVE_CHUNK: usize = 64 << 10;
         static ZEROS: [u8; RESERVE_CHUNK] = [0; RESERVE_CHUNK];
@@ -119,13 +119,13 @@ impl BodyText {
         })
     }
 
-    /// Gives back the memory that the text at hand does not need: of a document that is one picture, nearly all that was made
-    /// ready.
+    /// Releases the memory that the current text does not need: nearly all of the reserved memory if the document is
+    /// one image.
     pub fn shrink_to_used(&mut self) {
         self.text.shrink_to_fit();
     }
 
-    /// Takes every key, every string and every long number of a JSON document of any shape.
+    /// Collects every key, string and long number of a JSON document of any shape.
     ///
     /// # Errors
     /// [`JsonError`] when the document is not JSON.
@@ -137,7 +137,7 @@ impl BodyText {
             match event {
                 Event::Key(key) => self.push_key(key),
                 Event::String(string) => self.push(string),
-                // What it is to be is not known: it stays a number.
+                // Its meaning is not known, so it stays a number.
                 Event::Number(number) => self.push_number(number, reader.offset(), SegmentKind::ApiNumber),
                 _ => {}
             }
@@ -145,7 +145,7 @@ impl BodyText {
         Ok(())
     }
 
-    /// Takes a document that is not JSON, as it is, for what a user says.
+    /// Collects a document that is not JSON as one user text.
     pub fn collect_plain_text(&mut self, document: &str) {
         self.clear();
         self.start_message(Scope::User, "", None);
@@ -166,7 +166,7 @@ impl BodyText {
         self.overflowed = false;
     }
 
-    /// Takes a number, if it has as many digits as a number that rules look for. `end`: where it ends in the document.
+    /// Adds a number if it has at least [`MIN_DIGITS`] characters. `end`: where it ends in the document.
     pub(crate) fn push_number(&mut self, number: &str, end: usize, kind: SegmentKind) {
         if number.len() < MIN_DIGITS {
             return;
@@ -202,7 +202,7 @@ impl BodyText {
         }
     }
 
-    /// Notes a string whose value is at the end of the text; `false` when there are too many.
+    /// Records a string whose value is at the end of the text; returns `false` if there are too many.
     fn add_segment(&mut self, place: &StringLocation, kind: SegmentKind) -> bool {
         let segment = match self.overflowed || self.segments.len() >= MAX_STRINGS {
             true => None,
@@ -217,8 +217,8 @@ impl BodyText {
         !self.overflowed
     }
 
-    /// Takes a string where an attachment is taken, unless it is data that rules do not look at; whether it was taken.
-    /// `says_text`: what stands beside it says that it decodes to a text.
+    /// Adds a string of an attachment field, unless it is data that rules skip; returns whether it was added.
+    /// `says_text`: a sibling field declares that it decodes to text.
     pub(crate) fn push_unless_attachment(&mut self, string: Str<'_>, says_text: bool) -> bool {
         if !string.is_escaped() && is_skipped_attachment(string.raw(), says_text, self.attachments) {
             return false;
@@ -229,7 +229,7 @@ impl BodyText {
             return true;
         }
         let start = self.segments.last().map_or(0, |segment| segment.start());
-        // Some write each `/` of base64 as `\/`.
+        // Some clients write each `/` of base64 as `\/`.
         if string.is_escaped() && is_skipped_attachment(&self.text[start..], says_text, self.attachments) {
             self.text.truncate(known.0);
             self.segments.truncate(known.1);
@@ -238,40 +238,40 @@ impl BodyText {
         true
     }
 
-    /// Where the next string will begin.
+    /// Returns where the next string will begin.
     pub(crate) fn next_start(&self) -> usize {
         self.text.len() + usize::from(!self.segments.is_empty())
     }
 
-    /// Begins a message with the next string; `field` and `index` say where it stands in the document.
+    /// Starts a message with the next string; `field` and `index` are its location in the document.
     pub(crate) fn start_message(&mut self, scope: Scope, field: &str, index: Option<usize>) -> PassageStart {
         self.passages
             .start_message(self.next_start(), scope, field, index)
     }
 
-    /// Begins a message of its own with the next string, within another one.
+    /// Starts a nested message with the next string, inside another message.
     pub(crate) fn start_nested_message(&mut self, scope: Scope, outer: PassageStart) {
         self.passages
             .start_nested_message(self.next_start(), scope, outer);
     }
 
-    /// Says that the text from `start` on was a message of its own, within `outer`, which goes on with the next string.
+    /// Marks the text from `start` on as a nested message inside `outer`, which resumes with the next string.
     pub(crate) fn mark_nested_message(&mut self, start: usize, scope: Scope, outer: PassageStart) {
         self.passages.start_nested_message(start, scope, outer);
         self.resume_message(outer);
     }
 
-    /// Goes on with a message, behind one that stood within it.
+    /// Resumes a message after a message nested in it.
     pub(crate) fn resume_message(&mut self, message: PassageStart) {
         self.passages.resume_message(self.next_start(), message);
     }
 
-    /// The number of the passage that the last message began with.
+    /// Returns the number of the first passage of the last message.
     pub(crate) fn last_passage(&self) -> usize {
         self.passages.len().saturating_sub(1)
     }
 
-    /// Says what a message is, once that is known. `first`: the number of its first passage.
+    /// Sets the scope of a message once it is known. `first`: the number of its first passage.
     pub(crate) fn set_scope(&mut self, first: usize, message: PassageStart, scope: Scope) {
         self.passages.set_scope(first, message, scope);
     }
@@ -280,17 +280,17 @@ impl BodyText {
         self.model = model;
     }
 
-    /// Writes the document with parts of its text replaced, every other byte as it came.
+    /// Writes the document with parts of its text replaced, and every other byte unchanged.
     ///
-    /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order, with
-    /// what takes their place: it is escaped as JSON needs it. A range that spans several strings has its first part
-    /// replaced and the rest removed, inside each string. A string that is a JSON object or array itself stays one. A number
-    /// becomes a string, and one that the API needs as a number ([`SegmentKind::ApiNumber`]) stays as it is. Keys that are changed are
-    /// numbered from the second one on (`#2`), so that no two become the same. A
-    /// range that cuts through a character takes the whole of it; what an earlier range covers is left out of a later one.
-    /// `out` is emptied first.
+    /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order,
+    /// with their replacements, which are escaped as JSON needs it. A range that spans several strings has its first
+    /// part replaced and the rest removed, inside each string. A string that is itself a JSON object or array stays
+    /// one. A number becomes a string; one that the API needs as a number ([`SegmentKind::ApiNumber`]) is left
+    /// unchanged. Changed keys are numbered from the second one on (`#2`), so that no two become equal. A range that
+    /// cuts through a character covers all of it; what an earlier range covers is excluded from a later one. `out` is
+    /// cleared first.
     ///
-    /// Returns where in `out` the value of `model` stands, quotes included.
+    /// Returns the range of the value of `model` in `out`, quotes included.
     pub fn rewrite(&self, body: &[u8], edits: &[(Range<usize>, &str)], out: &mut Vec<u8>) -> Range<usize> {
         out.clear();
         let mut writer = Rewriter::new(body, out);
@@ -357,7 +357,8 @@ impl BodyText {
         self.model.start + added - removed..self.model.end + added - removed
     }
 
-    /// The strings that the edits touch, in order, each with the first edit of it and the one behind its last.
+    /// The strings that the edits touch, in order, each with the index of its first edit and the index after its
+    /// last.
     fn touched_strings(&self, edits: &[(Range<usize>, &str)]) -> impl Iterator<Item = (usize, usize, usize)> {
         let mut next = 0;
         let mut first = 0;
@@ -375,7 +376,7 @@ impl BodyText {
             first = match behind.checked_sub(1).filter(|last| *last >= first) {
                 Some(last) if reaches_on(&edits[last]) => last,
                 Some(_) => behind,
-                // It begins in the line feed behind the string.
+                // It begins in the line feed after the string.
                 None => {
                     if reaches_on(&edits[first]) {
                         first
@@ -388,8 +389,8 @@ impl BodyText {
         })
     }
 
-    /// In no more parts than this, of strings and of keys in them, does [`rewrite`](BodyText::rewrite) replace a range of the
-    /// text: one for each string, and one for each quote, which a key in a string that is JSON begins with.
+    /// Returns an upper bound on the number of parts in which [`rewrite`](BodyText::rewrite) replaces a range of the
+    /// text: one for each string, and one for each quote, which may begin a key inside a string that is JSON.
     pub fn max_replacements(&self, range: &Range<usize>) -> usize {
         let strings_until = |end| self.segments.partition_point(|segment| segment.start() < end);
         let strings = strings_until(range.end).saturating_sub(strings_until(range.start + 1)) + 1;
@@ -397,7 +398,7 @@ impl BodyText {
         strings + covered.iter().filter(|byte| **byte == b'"').count()
     }
 
-    /// A part of the text, moved off the escapes that it cuts through, where it lies in a string that is JSON itself.
+    /// Returns a part of the text, aligned so that it cuts through no escape of a string that is itself JSON.
     pub fn align_to_escapes(&self, part: Range<usize>) -> Range<usize> {
         let behind = self
             .segments
@@ -414,7 +415,7 @@ impl BodyText {
         settled.start + string.start..settled.end + string.start
     }
 
-    /// Whether a part of the text lies in a number that the API needs as one, so that it cannot be replaced.
+    /// Whether a part of the text lies in a number that the API needs as a number, so that it cannot be replaced.
     pub fn is_required_number(&self, part: &Range<usize>) -> bool {
         let behind = self
             .segments
@@ -428,7 +429,7 @@ impl BodyText {
                 .is_some_and(|string| part.end <= string.end)
     }
 
-    /// Where the string with this number stands in the text.
+    /// The range of the string with this number in the text.
     fn string_range(&self, index: usize) -> Option<Range<usize>> {
         let start = self.segments.get(index)?.start();
         let end = match self.segments.get(index + 1) {

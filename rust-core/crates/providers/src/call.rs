@@ -1,4 +1,4 @@
-//! What is read from the body of a request.
+//! Reads request bodies.
 
 mod stream_options;
 mod tools;
@@ -23,44 +23,45 @@ use crate::service_tier::RequestedTier;
 use stream_options::StreamOptions;
 use walk::Walk;
 
-/// What is read from the body of a request to route it and to limit it.
+/// The parts of a request body that are needed to route and limit the request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParsedRequest<'b> {
-    /// What the body is written in.
+    /// The dialect of the body.
     pub dialect: Dialect,
-    /// The model that the client asks for; empty where the path [names it](Dialect::has_model_in_path).
+    /// The requested model; empty where the path [names it](Dialect::has_model_in_path).
     pub model: Cow<'b, str>,
-    /// Whether the answer is to be streamed as server-sent events.
+    /// Whether the response is requested as a stream of server-sent events.
     pub stream: bool,
-    /// Whether a streamed answer is to end with its usage (`stream_options.include_usage`).
+    /// Whether a stream is requested to end with its usage (`stream_options.include_usage`).
     pub include_usage: bool,
-    /// What `stream_options` is made of.
+    /// The content of `stream_options`.
     stream_options: StreamOptions,
-    /// How many tokens the answer may have; the largest where several fields say it.
+    /// Maximum tokens of the response; the largest value where several fields set it.
     pub max_tokens: Option<u64>,
-    /// How many answers are asked for, or made to choose from.
+    /// Number of choices that are requested, or generated to choose from.
     pub choice_count: u32,
-    /// How many prompts a completion has, each of which has answers of its own.
+    /// Number of prompts of a completion; each has its own choices.
     pub prompt_count: usize,
-    /// How many messages there are.
+    /// Number of messages.
     pub message_count: usize,
-    /// A field whose text is there as the numbers of its tokens, which no rule can read.
+    /// A field whose text is given as token ids, which rules cannot read.
     pub token_ids: Option<&'static str>,
-    /// Its tools, as far as it matters who runs them.
+    /// The tools, as far as needed to know who runs them.
     pub tools: Tools,
-    /// The tier of service that is asked for.
+    /// The requested service tier.
     pub tier: RequestedTier<'b>,
-    /// Whether a cache is asked for that keeps what is written for longer than five minutes.
+    /// Whether the request asks for a cache that keeps entries for longer than five minutes.
     pub is_long_cache_requested: bool,
-    /// The first field that names what the provider keeps, in OpenAI's dialects: it may go only where the account is the
-    /// tenant's alone. In the others such a field is refused.
+    /// The first field that refers to content stored at the provider, in OpenAI's dialects. Such a request may only
+    /// go to an account that is exclusive to the tenant. In other dialects, such a field is refused.
     pub stored_reference: Option<&'static str>,
-    /// Whom it is for, as it says.
+    /// The session and end user that the request names.
     pub client_ids: ClientIds<'b>,
-    /// What bounds the tokens of its prompt.
+    /// The input of the upper bound on prompt tokens.
     prompt_size: PromptSize,
     model_value: Range<usize>,
-    /// Bytes of the text and of the attachments, each of these counted with at most [`MAX_ATTACHMENT_ESTIMATE_BYTES`].
+    /// Bytes of the text and of the attachments, each attachment counted with at most
+    /// [`MAX_ATTACHMENT_ESTIMATE_BYTES`].
     counted_bytes: usize,
 }
 
@@ -73,15 +74,16 @@ impl<'b> ParsedRequest<'b> {
         Self::read(dialect, body, &mut Workspace::new(), &mut BodyText::new())
     }
 
-    /// Reads a request body in one pass, and with it the text that rules look at.
+    /// Reads a request body in one pass, and collects the text that rules scan.
     ///
-    /// The text holds every string, every number of nine or more characters and every key of the body except names of the API as keys, the value of `model`, and
-    /// values of `role` and `type` that are single words.
+    /// The text contains every string, every number of nine or more characters and every key of the body, except API
+    /// field names as keys, the value of `model`, and single-word values of `role` and `type`.
     ///
     /// # Errors
-    /// [`BadRequest`] when the body is not a JSON object with a model (without one, where the path names it), when it has more than
-    /// [`MAX_STRINGS`](crate::MAX_STRINGS) strings, when a field that is read has a wrong type, or when a name is that of
-    /// such a field but for its case. A field that is `null` counts as absent, except `model` and `messages`.
+    /// [`BadRequest`] when the body is not a JSON object with a model (without one, where the path names it), when it
+    /// has more than [`MAX_STRINGS`](crate::MAX_STRINGS) strings, when a field that is read has a wrong type, or when
+    /// a name differs from such a field only in case. A field that is `null` counts as absent, except `model` and
+    /// `messages`.
     pub fn read(
         dialect: Dialect,
         body: &'b [u8],
@@ -91,8 +93,8 @@ impl<'b> ParsedRequest<'b> {
         Self::read_text(dialect, Self::body_as_str(body)?, workspace, text)
     }
 
-    /// A request that is a [form](Dialect::has_form), by what its fields say. `model_value`: where the model's name stands in
-    /// it. `n`: how many answers it asks for. `counted_bytes`: those of its text, and what its files count for.
+    /// Builds a request that is a [form](Dialect::has_form) from its fields. `model_value`: the range of the model's
+    /// name in it. `n`: the number of choices. `counted_bytes`: those of its text, plus what its files count for.
     ///
     /// # Errors
     /// [`BadRequest::MultipleImagesInStream`].
@@ -117,7 +119,7 @@ impl<'b> ParsedRequest<'b> {
         Ok(request)
     }
 
-    /// A request that says nothing besides its path.
+    /// Builds a request that consists only of its path.
     #[must_use]
     pub fn without_body(dialect: Dialect) -> Self {
         ParsedRequest {
@@ -142,7 +144,7 @@ impl<'b> ParsedRequest<'b> {
         }
     }
 
-    /// Checks that a stream of images is one of a single image.
+    /// Checks that a stream of images requests a single image.
     fn check_stream(&self) -> Result<(), BadRequest> {
         let is_of_images = matches!(self.dialect, Dialect::Images | Dialect::ImageEdits);
         match is_of_images && self.stream && self.choice_count > 1 {
@@ -151,7 +153,7 @@ impl<'b> ParsedRequest<'b> {
         }
     }
 
-    /// The first part of [`read`](ParsedRequest::read): a body as text.
+    /// Performs the first step of [`read`](ParsedRequest::read): returns the body as text.
     ///
     /// # Errors
     /// [`BadRequest`] when it is not UTF-8.
@@ -162,7 +164,7 @@ impl<'b> ParsedRequest<'b> {
         })
     }
 
-    /// The second part of [`read`](ParsedRequest::read), of a body that is text.
+    /// Performs the second step of [`read`](ParsedRequest::read), on a body that is text.
     ///
     /// # Errors
     /// As for [`read`](ParsedRequest::read).
@@ -178,8 +180,8 @@ impl<'b> ParsedRequest<'b> {
         request.finish(walk)
     }
 
-    /// Reads a line of a batch's input: `body` as a request in `dialect`, `custom_id` as a text besides. What the others say
-    /// is known ([`line_endpoint`](crate::line_endpoint)).
+    /// Reads a line of a batch's input: `body` as a request in `dialect`, and `custom_id` as additional text. The
+    /// other fields are already known ([`line_endpoint`](crate::line_endpoint)).
     ///
     /// # Errors
     /// As for [`read`](ParsedRequest::read), of `body`.
@@ -208,7 +210,7 @@ impl<'b> ParsedRequest<'b> {
         request.finish(walk)
     }
 
-    /// Ends the walk over a body.
+    /// Completes the walk over a body.
     fn finish(self, walk: Walk<'b, '_, '_>) -> Result<Self, BadRequest> {
         let Walk {
             reader,
@@ -239,7 +241,7 @@ impl<'b> ParsedRequest<'b> {
         Ok(request)
     }
 
-    /// Reads an object that has begun.
+    /// Reads an object whose start has been read.
     fn read_members(&mut self, walk: &mut Walk<'b, '_, '_>, fields: Fields) -> Result<(), BadRequest> {
         while let Event::Key(key) = walk.reader.read_event()? {
             let mut name = std::mem::take(&mut walk.key_buffer);
@@ -266,7 +268,7 @@ impl<'b> ParsedRequest<'b> {
         Ok(())
     }
 
-    /// Reads a member by its name, which begins at `begin`.
+    /// Reads a member by its name, which starts at `begin`.
     fn read_member(
         &mut self,
         walk: &mut Walk<'b, '_, '_>,
@@ -345,7 +347,7 @@ impl<'b> ParsedRequest<'b> {
                 _ => return Err(BadRequest::InvalidField(Field::StreamOptions)),
             },
             FieldPurpose::MaxTokens(field) => {
-                // Zero is no limit to some (Ollama).
+                // Some providers treat zero as no limit (Ollama).
                 let least = u64::from(matches!(self.dialect, Dialect::Chat | Dialect::Completions));
                 let most = integer(event, field)?.filter(|&most| most >= least);
                 self.max_tokens = self.max_tokens.max(most);
@@ -392,24 +394,24 @@ impl<'b> ParsedRequest<'b> {
         Ok(())
     }
 
-    /// Where in the body the value of `model` stands, quotes included: the bytes that another name replaces.
+    /// Returns the range of the value of `model` in the body, quotes included: the bytes that another name replaces.
     pub fn model_value(&self) -> Range<usize> {
         self.model_value.clone()
     }
 
-    /// The most tokens that its prompt can have, where its model takes `most` (`None`: not known).
+    /// Returns the maximum number of tokens in the prompt. `most`: the context size of the model, if known.
     ///
-    /// Of a text and of images it is a bound, whatever the provider's tokenizer; of documents, recordings and films only where
-    /// it is known what the model takes.
+    /// For text and images it is an upper bound, whatever the provider's tokenizer. For documents, recordings and
+    /// video it is one only if the context size of the model is known.
     pub fn max_prompt_tokens(&self, most: Option<u64>) -> u64 {
         self.prompt_size.max_tokens(self.estimated_prompt_tokens(), most)
     }
 
-    /// About how many tokens the prompt has: one for every four bytes of its text, and four for every message.
+    /// Returns an estimate of the prompt's tokens: one for every four bytes of its text, and four for every message.
     ///
-    /// It is an estimate: English prose has about four characters per token, and chat formats frame a message with three
-    /// or four tokens (OpenAI, "How to count tokens with tiktoken"). It serves to reserve tokens before the provider
-    /// says what the request cost.
+    /// English prose has about four characters per token, and chat formats frame a message with three or four tokens
+    /// (OpenAI, "How to count tokens with tiktoken"). The estimate is used to reserve tokens before the provider
+    /// reports the usage.
     pub fn estimated_prompt_tokens(&self) -> u64 {
         let messages = (self.message_count as u64).saturating_mul(4);
         (self.counted_bytes as u64).div_ceil(4).saturating_add(messages)

@@ -1,4 +1,4 @@
-//! What is read of a request's body, by the names of its fields.
+//! How the fields of a request body are read, by field name.
 
 use proofgate_json::{Event, equals_ignore_case};
 
@@ -6,56 +6,58 @@ use crate::bad_request::{BadRequest, Field};
 use crate::client_ids::{IdField, IdObject};
 use crate::dialect::{Dialect, Family};
 
-/// What a field at the top of a body is read for.
+/// How a top-level field of a body is read.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldPurpose {
     Model,
     /// The messages or items of a conversation, in an array.
     Messages,
-    /// The same, or a text alone.
+    /// The same, or a single text.
     MessagesOrText,
-    /// Texts, each of which may be there as the numbers of its tokens.
+    /// Texts, each of which may be given as token ids.
     TextOrTokens(&'static str),
-    /// What the model takes for its instructions.
+    /// Instructions for the model.
     Instructions,
-    /// What a user says, in any shape.
+    /// User text, in any shape.
     Prompt,
-    /// Tools, of which nothing else matters than what they say.
+    /// Tools, of which only the text matters.
     ToolDescriptions,
     Stream,
-    /// How an answer is to come that is no stream of events unless this is `sse`.
+    /// The format of a streamed response; it is a stream of events only if this is `sse`.
     StreamFormat,
     StreamOptions,
-    /// How urgently the provider is to answer, or where, which some prices depend on.
+    /// The requested urgency or location of processing, which some prices depend on.
     ServiceTier,
-    /// How long a cache is to keep what is written to it.
+    /// How long a cache keeps what is written to it.
     CacheRetention,
     MaxTokens(Field),
     Count(Field),
     Tools,
-    /// A field for which the provider runs a tool: the kind of that.
+    /// A field that makes the provider run a hosted tool, with the kind of the tool.
     HostedTool(&'static str),
-    /// How often the provider may call the tools that it runs.
+    /// Maximum number of hosted tool calls.
     ToolCalls,
     /// An object in which these fields are read.
     Object(Fields, Field),
-    /// The model, which the path names already: only `null` may stand there.
+    /// The model, which the path already names: only `null` is accepted.
     ModelInPath,
-    /// What the provider keeps for all tenants of the gateway alike, or does on its own: not served unless it is `null`,
-    /// `false` or an empty array.
+    /// A field for content that the provider stores for all tenants of the gateway, or for work that it does on its
+    /// own. It is refused unless it is `null`, `false` or an empty array.
     Unsupported(&'static str),
-    /// The id of what the provider keeps: it may go where the account is the tenant's alone.
+    /// The id of content stored at the provider. The request may go only to an account that is exclusive to the
+    /// tenant.
     StoredReference(&'static str),
-    /// Who sends the request, or in which session: noted, and else text like any other.
+    /// The end user or session of the request: recorded, and otherwise text like any other.
     ClientId(IdField),
-    /// An object that says so.
+    /// An object with such ids.
     ClientIdObject(IdObject),
-    /// Text like any other.
+    /// Plain text.
     Text,
 }
 
 impl FieldPurpose {
-    /// Whether nothing but what is noted depends on it: a name that is it but for its case is another field then.
+    /// Whether it affects only the collected text and ids. A name that differs from it only in case is then a different
+    /// field.
     fn is_advisory(self) -> bool {
         matches!(
             self,
@@ -184,7 +186,7 @@ const MESSAGES: Fields = &[
     METADATA,
 ];
 
-/// Google's parsers take the names of Protocol Buffers as well as those of JSON (Protocol Buffers, "ProtoJSON Format").
+/// Google's parsers accept both the Protocol Buffers names and the JSON names (Protocol Buffers, "ProtoJSON Format").
 const GEMINI: Fields = &[
     ("model", FieldPurpose::ModelInPath),
     ("contents", FieldPurpose::MessagesOrText),
@@ -215,7 +217,7 @@ const GENERATION_CONFIG: FieldPurpose = FieldPurpose::Object(
     Field::GenerationConfig,
 );
 
-/// `generateContentRequest` is a request in the request, with a model of its own.
+/// `generateContentRequest` is a nested request with its own model.
 const GEMINI_TOKENS: Fields = &[
     ("model", FieldPurpose::ModelInPath),
     ("contents", FieldPurpose::MessagesOrText),
@@ -234,7 +236,7 @@ const GEMINI_EMBEDDING: Fields = &[
     ("content", FieldPurpose::MessagesOrText),
 ];
 
-/// Each of the requests has a model of its own, which has to be that of the path.
+/// Each of the requests has its own model, which must equal that of the path.
 const GEMINI_EMBEDDINGS: Fields = &[
     ("model", FieldPurpose::ModelInPath),
     ("requests", FieldPurpose::MessagesOrText),
@@ -250,7 +252,7 @@ impl Dialect {
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
             Dialect::Storage(_) => &[],
-            // Of the others no body is read here: they are forms, or no client speaks them.
+            // The bodies of the others are not read here: they are forms, or no client uses the dialect.
             Dialect::Moderations
             | Dialect::Transcriptions
             | Dialect::Translations
@@ -267,8 +269,8 @@ impl Dialect {
         }
     }
 
-    /// Whether a tool of this type is run by the client, or is one that the client describes. All others are run by the
-    /// provider: they reach the network, cost what no token counts, or keep state, and no rule sees what they do.
+    /// Whether a tool of this type is run or described by the client. The provider runs all others: they reach the
+    /// network, cost something that is not counted in tokens, or keep state, and no rule sees what they do.
     pub(crate) fn is_client_tool(self, kind: &str) -> bool {
         match self {
             Dialect::Responses | Dialect::ResponseTokens => matches!(
@@ -279,7 +281,7 @@ impl Dialect {
                     | "apply_patch"
                     | "computer"
                     | "computer_use_preview"
-                    // Searches among the tools of the request, whoever runs it.
+                    // Searches the tools of the request, whoever runs it.
                     | "tool_search"
             ),
             Dialect::Messages | Dialect::CountTokens => {
@@ -297,7 +299,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a tool that stands in this field is run by the client, where a tool's field says which it is.
+    /// Whether a tool in this field is run by the client, for dialects where the field of the tool decides this.
     pub(crate) fn is_field_of_client_tools(self, name: &str) -> bool {
         match self {
             Dialect::Gemini => matches!(
@@ -308,7 +310,7 @@ impl Dialect {
         }
     }
 
-    /// The name of a field that holds the id or the address of what the provider keeps, also to parsers that ignore case.
+    /// Returns the name of a field that holds the id or the address of content stored at the provider, case ignored.
     pub(crate) fn stored_field_name(self, name: &str) -> Option<&'static str> {
         let names: &[&'static str] = match self.family() {
             Family::Google => &["fileUri", "file_uri"],
@@ -317,7 +319,7 @@ impl Dialect {
         names.iter().copied().find(|kept| equals_ignore_case(name, kept))
     }
 
-    /// Whether a field of a conversation holds what a tool was called with, or what it gave: any names may stand there.
+    /// Whether a field of a conversation holds the arguments or the result of a tool: it may contain any names.
     pub(crate) fn is_tool_data_field(self, name: &str) -> bool {
         match self.family() {
             Family::Google => matches!(name, "args" | "response"),
@@ -326,8 +328,8 @@ impl Dialect {
         }
     }
 
-    /// Whether ids of what the provider keeps, such as files and items, are refused in a conversation: whoever knows one
-    /// reads what another tenant of the gateway has put there.
+    /// Whether ids of content stored at the provider, such as files and items, are refused in a conversation: anyone
+    /// who knows such an id could read content of another tenant of the gateway.
     pub(crate) fn refuses_stored_ids(self) -> bool {
         matches!(
             self,
@@ -344,10 +346,10 @@ impl Dialect {
     }
 }
 
-/// What the field `name` is read for, of an object in which `fields` are read.
+/// Returns how the field `name` is read in an object with these `fields`.
 ///
 /// # Errors
-/// [`BadRequest::AmbiguousName`] when it is the name of one that is read but for its case.
+/// [`BadRequest::AmbiguousName`] when it differs from a field that is read only in case.
 pub(crate) fn field_purpose(fields: Fields, name: &str) -> Result<FieldPurpose, BadRequest> {
     if let Some((_, read)) = fields.iter().find(|(field, _)| *field == name) {
         return Ok(*read);
@@ -359,13 +361,13 @@ pub(crate) fn field_purpose(fields: Fields, name: &str) -> Result<FieldPurpose, 
     }
 }
 
-/// Whether what is written to a cache is kept no longer than at the price of every write: Anthropic's five minutes, OpenAI's
-/// half an hour and its memory.
+/// Whether cache entries are kept no longer than the standard write price covers: Anthropic's five minutes, OpenAI's half
+/// an hour and its in-memory cache.
 pub(crate) fn is_short_retention(kept: &str) -> bool {
     matches!(kept, "5m" | "30m" | "in_memory" | "in-memory")
 }
 
-/// The value of a field that is true or not.
+/// Returns the value of a boolean field.
 ///
 /// # Errors
 /// [`BadRequest::InvalidField`].
@@ -377,7 +379,7 @@ pub(crate) fn boolean(event: Event<'_>, field: Field) -> Result<bool, BadRequest
     }
 }
 
-/// The value of a field that is a number; `None` when it is `null`.
+/// Returns the value of an integer field; `None` when it is `null`.
 ///
 /// # Errors
 /// [`BadRequest::InvalidField`].

@@ -1,4 +1,4 @@
-//! Which tools an answer calls, by their names.
+//! Reads the names of the tools that a response calls.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use proofgate_json::{Event, JsonError, Reader, Str, Workspace};
 
 use crate::dialect::Dialect;
 
-/// A call of a tool in an answer, or what one event of a streamed answer brings of it.
+/// A tool call in a response, or the part of one in a stream event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalledTool {
-    /// The index of its choice, and its own among the calls of the choice. In a stream of Chat Completions, pieces with equal
-    /// ones belong to one call, and their names are joined.
+    /// The index of the choice, and the index of the call within it. In a stream of Chat Completions, fragments with
+    /// equal indices belong to one call, and their names are concatenated.
     pub call: (u64, u64),
-    /// Whether the name is all there; `false` where other events may go on with it.
+    /// Whether the name is complete; `false` if later events may continue it.
     pub is_complete: bool,
-    /// Whether it brings something that the tool is called with.
+    /// Whether it carries arguments.
     pub has_arguments: bool,
     name: Range<usize>,
 }
 
-/// The calls in an answer, or in one event of a streamed one: Chat Completions, Responses, Messages and Gemini.
+/// The tool calls in a response, or in one event of a streamed one: Chat Completions, Responses, Messages and Gemini.
 ///
-/// A tool without a name of its own, such as OpenAI's `shell_call`, has the name of its type without `_call`. One of a group, which
-/// is a namespace or a server, is named alone and with its group, as clients join the two. What a document repeats of its
-/// request, such as the tools that it offers, is no call.
+/// A tool without its own name, such as OpenAI's `shell_call`, has the name of its type without `_call`. A tool in a
+/// group (a namespace or a server) is listed by its own name and by its name joined with the group, as clients join
+/// the two. What a document repeats from its request, such as the offered tools, is not a call.
 #[derive(Debug, Default)]
 pub struct CalledTools {
     names: String,
@@ -32,21 +32,22 @@ pub struct CalledTools {
     group_buffer: String,
 }
 
-/// The index that the calls of the field `function_call` have, which is one and no element of an array.
+/// The index of the call in `function_call`, a single field that is not an element of an array.
 const LEGACY: u64 = u64::MAX;
 
-/// Fields by which a call says which group its tool belongs to, and what clients write before its name for it.
+/// Fields by which a call names the group of its tool, and the prefixes that clients write before the group name.
 const GROUPS: [(&str, &[&str]); 3] = [
     ("namespace", &[""]),
     ("server_label", &["", "mcp__"]),
     ("server_name", &["", "mcp__"]),
 ];
 
-/// Types of items that say nothing of which tool is called.
+/// Item types that do not identify the called tool.
 const UNNAMED_CALL_TYPES: [&str; 3] = ["function_call", "custom_tool_call", "mcp_call"];
 
 impl CalledTools {
-    /// Reads a JSON document of an answer in `dialect`. In other dialects than those named above nothing is called.
+    /// Reads a JSON document of a response in `dialect`. In dialects other than those of [`CalledTools`] there are no
+    /// calls.
     ///
     /// # Errors
     /// [`JsonError`] when it is not JSON.
@@ -62,7 +63,7 @@ impl CalledTools {
         let mut reader = Reader::new(document, workspace)?;
         match reader.read_event()? {
             Event::ObjectStart => self.read_document(dialect, &mut reader)?,
-            // As Google's streams have it that are no events.
+            // Google's streams that are not event streams are arrays.
             Event::ArrayStart => self.read_elements(&mut reader, |tools, reader, _| {
                 tools.read_document(dialect, reader)
             })?,
@@ -81,23 +82,23 @@ impl CalledTools {
         }
     }
 
-    /// The calls, in the document's order.
+    /// Returns the calls, in document order.
     pub fn calls(&self) -> impl Iterator<Item = (&CalledTool, &str)> {
         let name = |call: &CalledTool| self.names.get(call.name.clone()).unwrap_or_default();
         self.calls.iter().map(move |call| (call, name(call)))
     }
 
-    /// The indices of choices that say why they finished: nothing more comes of their calls.
+    /// Returns the indices of choices that have a finish reason: their calls get no more fragments.
     pub fn finished(&self) -> &[u64] {
         &self.finished
     }
 
-    /// Bytes of memory that the buffers take, for the most part.
+    /// Returns the approximate number of bytes of memory that the buffers take.
     pub fn capacity(&self) -> usize {
         self.names.capacity() + self.group_buffer.capacity() + self.calls.capacity() * size_of::<CalledTool>()
     }
 
-    /// Calls `read` with every object in the array `field` of an object that has begun, and its position.
+    /// Calls `read` with every object in the array `field` of an object whose start has been read, and its position.
     fn read_each_object(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -160,7 +161,7 @@ impl CalledTools {
         Ok(())
     }
 
-    /// A call, or the function that is called. It has a name in each of its objects, whatever these are called.
+    /// Reads a call, or the called function. Each of its objects has a name, whatever the object's key.
     fn read_tool_call(&mut self, reader: &mut Reader<'_, '_>, position: u64) -> Result<(), JsonError> {
         let (first, mut index, mut has_arguments) = (self.calls.len(), position, false);
         self.read_call_fields(reader, &mut index, &mut has_arguments, true)?;
@@ -201,7 +202,7 @@ impl CalledTools {
         Ok(())
     }
 
-    /// A message, or an event.
+    /// Reads a message or an event.
     fn read_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         while let Event::Key(key) = reader.read_event()? {
             let value = reader.read_event()?;
@@ -217,7 +218,7 @@ impl CalledTools {
         Ok(())
     }
 
-    /// A block: only calls have a name.
+    /// Reads a content block: only calls have a name.
     fn read_block(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
         let (first, mut groups) = (self.calls.len(), Vec::new());
         while let Event::Key(key) = reader.read_event()? {
@@ -232,7 +233,7 @@ impl CalledTools {
         Ok(())
     }
 
-    /// A response, or an event, which may name the tool besides its item.
+    /// Reads a response or an event; an event may name the tool outside its item.
     fn read_response(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         while let Event::Key(key) = reader.read_event()? {
             let value = reader.read_event()?;
@@ -283,7 +284,7 @@ impl CalledTools {
         Ok(())
     }
 
-    /// A part of Gemini's content; its fields may be written in either way that Protocol Buffers allow in JSON.
+    /// Reads a part of Gemini's content. Its field names may have either form that Protocol Buffers allow in JSON.
     fn read_part(&mut self, reader: &mut Reader<'_, '_>, _position: u64) -> Result<(), JsonError> {
         while let Event::Key(key) = reader.read_event()? {
             let value = reader.read_event()?;
@@ -303,7 +304,7 @@ impl CalledTools {
         self.push(start);
     }
 
-    /// Takes the calls from the one with the number `first` on once more, by their names with those of their groups.
+    /// Adds the calls from number `first` on a second time, under their names joined with those of their groups.
     fn push_grouped_names(&mut self, first: usize, groups: &[(&[&str], String)]) {
         let end = self.calls.len();
         for (before, group) in groups {
@@ -320,7 +321,7 @@ impl CalledTools {
         }
     }
 
-    /// Takes a call whose name begins at `start` of the names.
+    /// Adds a call whose name begins at `start` of the names.
     fn push(&mut self, start: usize) {
         self.calls.push(CalledTool {
             call: (0, 0),
@@ -331,7 +332,7 @@ impl CalledTools {
     }
 }
 
-/// A group that a call names, if this field does that: what is written before it, and its name.
+/// Returns the group that a call names in this field, if it does: its prefixes and its name.
 fn tool_group(field: &str, group: Str<'_>) -> Option<(&'static [&'static str], String)> {
     let (_, before) = GROUPS.iter().find(|(name, _)| *name == field)?;
     let mut name = String::new();

@@ -5,16 +5,16 @@ use serde::de::IgnoredAny;
 
 use crate::stream_events::{EventMeaning, event_data};
 
-/// How far the candidates of a streamed answer of Gemini's are.
+/// Progress of the candidates of a streamed Gemini response.
 ///
-/// It has no event that is its end. It is whole when its transfer ends and every candidate has said why it finished, or the
-/// prompt was not let through to the model; each of that may stand in an event that is not the last.
+/// The stream has no final event. It is complete when the transfer ends and every candidate has a finish reason, or
+/// the prompt was blocked. Either may be in an event that is not the last.
 #[derive(Debug, Default)]
 pub struct CandidateProgress {
-    /// Which have begun and which have finished, a bit for each index.
+    /// The candidates that have started and finished, one bit for each index.
     started: u64,
     finished: u64,
-    /// Whether one has an index that has no bit.
+    /// Whether a candidate's index exceeds the number of bits.
     overflowed: bool,
     is_blocked: bool,
 }
@@ -45,8 +45,9 @@ struct PromptFeedback<'d> {
 }
 
 impl CandidateProgress {
-    /// Takes an event, or the JSON without a frame by which Google says that a stream failed. It is a part or a failure; a
-    /// good end is what [`are_all_finished`](CandidateProgress::are_all_finished) says at the end of the transfer.
+    /// Reads an event, or the unframed JSON by which Google reports that a stream failed. Returns a part or a
+    /// failure; [`are_all_finished`](CandidateProgress::are_all_finished) reports a successful end once the transfer
+    /// has ended.
     pub fn read_event(&mut self, event: &[u8]) -> EventMeaning {
         let data = event_data(event);
         let data = if data.is_empty() { event } else { &data };
@@ -73,14 +74,14 @@ impl CandidateProgress {
         EventMeaning::Part
     }
 
-    /// Whether the answer is whole, should nothing follow.
+    /// Whether the response is complete if nothing follows.
     pub fn are_all_finished(&self) -> bool {
         let finished = self.started == self.finished && !self.overflowed;
         finished && (self.started != 0 || self.is_blocked)
     }
 }
 
-/// Whether an enumeration has a value other than its default.
+/// Whether an enum field has a value other than its default.
 fn is_non_default(value: Option<&str>) -> bool {
     value.is_some_and(|value| !value.ends_with("_UNSPECIFIED"))
 }

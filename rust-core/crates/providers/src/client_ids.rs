@@ -1,16 +1,16 @@
-//! Whom a request is for, as its body says.
+//! The session and the end user that a request body names.
 
 use proofgate_json::Str;
 use serde::Deserialize;
 
-/// A value with more bytes than these, as it is written, is passed over.
+/// Maximum length of a value, in bytes as written; longer values are ignored.
 const MAX_ID_BYTES: usize = 1024;
 
-/// A field that names a session or an end user. Of several for the same the greatest is taken: the more a field is made for
-/// that, the greater it is.
+/// A field that names a session or an end user. If several fields name the same thing, the greatest wins: the order
+/// is by how specific the field is to that purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IdField {
-    /// `prompt_cache_key`: which cache is asked (OpenAI); Codex puts its session there.
+    /// `prompt_cache_key`: the cache to use (OpenAI). Codex puts its session there.
     CacheKey,
     /// `session_id` in `metadata`, or in the `client_metadata` of Codex.
     MetadataSession,
@@ -32,7 +32,7 @@ pub(crate) enum IdObject {
 }
 
 impl IdObject {
-    /// What the member `name` says.
+    /// Returns what the member `name` identifies.
     pub(crate) fn member_field(self, name: &str) -> Option<IdField> {
         match (self, name) {
             (Self::Metadata, "user_id") => Some(IdField::MetadataUser),
@@ -43,7 +43,7 @@ impl IdObject {
     }
 }
 
-/// What a body says of its session and its end user, as it stands there. Nothing authenticates it.
+/// The session and the end user named in a body, as written there. They are not authenticated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientIds<'b> {
     session: Option<(IdField, Str<'b>)>,
@@ -51,7 +51,7 @@ pub struct ClientIds<'b> {
 }
 
 impl<'b> ClientIds<'b> {
-    /// Notes the value of a field.
+    /// Records the value of a field.
     pub(crate) fn note(&mut self, field: IdField, value: Str<'b>) {
         let is_of_session = field <= IdField::Conversation;
         let known = if is_of_session {
@@ -65,13 +65,13 @@ impl<'b> ClientIds<'b> {
         }
     }
 
-    /// Whether it says nothing.
+    /// Whether neither is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.session.is_none() && self.end_user.is_none()
     }
 
-    /// Gives the session and the end user to `take`. `buffer` is room for what has to be unescaped.
+    /// Passes the session and the end user to `take`. `buffer` is used for unescaping.
     pub fn with_ids(&self, buffer: &mut String, take: impl FnOnce(Option<&str>, Option<&str>)) {
         let mut of_session = String::new();
         let session = self
@@ -96,14 +96,14 @@ impl<'b> ClientIds<'b> {
     }
 }
 
-/// What `metadata.user_id` says.
+/// The content of `metadata.user_id`.
 #[derive(Debug, PartialEq, Eq)]
 struct UserId<'t> {
     user: Option<&'t str>,
     session: Option<&'t str>,
 }
 
-/// How Claude Code packs it since version 2.1.78.
+/// The format that Claude Code uses since version 2.1.78.
 #[derive(Deserialize)]
 struct PackedUserId<'t> {
     #[serde(default)]
@@ -115,7 +115,7 @@ struct PackedUserId<'t> {
 }
 
 impl<'t> UserId<'t> {
-    /// Takes apart what Claude Code packs: its user is the account, else the device. What others write there names a user.
+    /// Parses Claude Code's formats: the user is the account, or else the device. Values of other clients are a user.
     fn parse(text: &'t str) -> Self {
         let some = |text: &'t str| (!text.is_empty()).then_some(text);
         if text.starts_with('{')
@@ -126,7 +126,7 @@ impl<'t> UserId<'t> {
                 session: some(packed.session_id),
             };
         }
-        // `user_<device>_account_<account>_session_<session>`, the account empty for keys of the API.
+        // `user_<device>_account_<account>_session_<session>`; the account is empty for API keys.
         let before = || {
             let (device, rest) = text.strip_prefix("user_")?.split_once("_account_")?;
             let (account, session) = rest.split_once("_session_")?;

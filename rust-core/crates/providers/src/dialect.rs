@@ -1,7 +1,7 @@
 use crate::sigv4::encode_segment;
 use crate::stored::StorageOperation;
 
-/// What is spoken on one path: how its requests are read, and its answers.
+/// The API dialect of one path: how its requests and responses are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// OpenAI's `POST /v1/chat/completions`.
@@ -28,7 +28,7 @@ pub enum Dialect {
     ImageEdits,
     /// OpenAI's `POST /v1/images/variations`.
     ImageVariations,
-    /// What is asked of OpenAI's files and batches.
+    /// An operation on OpenAI's files and batches.
     Storage(StorageOperation),
     /// Anthropic's `POST /v1/messages`.
     Messages,
@@ -42,15 +42,15 @@ pub enum Dialect {
     GeminiEmbedding,
     /// Google's `batchEmbedContents`.
     GeminiEmbeddings,
-    /// Amazon Bedrock's `Converse` and `ConverseStream`: no client speaks it here.
+    /// Amazon Bedrock's `Converse` and `ConverseStream`: upstream only.
     Converse,
-    /// Anthropic's messages in Amazon Bedrock's `InvokeModel` and `InvokeModelWithResponseStream`: no client speaks it here.
+    /// Anthropic's messages in Amazon Bedrock's `InvokeModel` and `InvokeModelWithResponseStream`: upstream only.
     Invoke,
-    /// Amazon Bedrock's `CountTokens`: no client speaks it here.
+    /// Amazon Bedrock's `CountTokens`: upstream only.
     InvokeTokens,
 }
 
-/// Whose conventions a dialect follows: how a key is presented, how errors look.
+/// The API family of a dialect: how keys are sent, and the format of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Family {
     /// `Authorization: Bearer`, `{"error": {"message", "type", "param", "code"}}`.
@@ -60,12 +60,12 @@ pub enum Family {
     Anthropic,
     /// `x-goog-api-key`, `{"error": {"code", "message", "status"}}`.
     Google,
-    /// `Authorization` with a key or a signature, `{"message"}` and the error's name in a field of the head.
+    /// `Authorization` with a key or a signature, `{"message"}` and the error's name in a response header.
     Amazon,
 }
 
 impl Family {
-    /// The dialects that follow its conventions.
+    /// Returns the dialects of this family.
     pub fn dialects(self) -> &'static [Dialect] {
         match self {
             Family::OpenAi => &[
@@ -95,7 +95,7 @@ impl Family {
 }
 
 impl Dialect {
-    /// Every dialect that clients speak, each on a path of its own.
+    /// Every dialect that clients can use, each on its own path.
     pub const ALL: [Dialect; 18] = [
         Dialect::Chat,
         Dialect::Completions,
@@ -117,7 +117,7 @@ impl Dialect {
         Dialect::GeminiEmbeddings,
     ];
 
-    /// The path at which clients reach it, as records name it; of files and batches with the method before it.
+    /// Returns the path that clients use, as records name it; for files and batches, preceded by the method.
     pub fn path(self) -> &'static str {
         match self {
             Dialect::Chat => "/v1/chat/completions",
@@ -143,7 +143,8 @@ impl Dialect {
         }
     }
 
-    /// The path below the base of its providers; of a dialect that has the model there, what stands before it.
+    /// Returns the path below a provider's base URL; for a dialect with the model in the path, the part before the
+    /// model.
     pub fn upstream_path(self) -> &'static str {
         match (self, self.family()) {
             (Dialect::Storage(stored), _) => stored.upstream_path(),
@@ -152,12 +153,12 @@ impl Dialect {
         }
     }
 
-    /// Whether the path names the model, and says whether the answer is to be a stream. The body says neither.
+    /// Whether the path, and not the body, names the model and selects streaming.
     pub fn has_model_in_path(self) -> bool {
         self.family() == Family::Google
     }
 
-    /// Whether its requests are forms with files (`multipart/form-data`), not JSON.
+    /// Whether requests are forms with files (`multipart/form-data`), not JSON.
     pub fn has_form(self) -> bool {
         matches!(
             self,
@@ -169,7 +170,7 @@ impl Dialect {
         )
     }
 
-    /// Whether its requests have a body.
+    /// Whether requests have a body.
     pub fn has_body(self) -> bool {
         match self {
             Dialect::Storage(stored) => stored.has_body(),
@@ -177,7 +178,7 @@ impl Dialect {
         }
     }
 
-    /// The method of its requests.
+    /// Returns the HTTP method of requests.
     pub fn method(self) -> &'static str {
         match self {
             Dialect::Storage(stored) => stored.method(),
@@ -185,18 +186,18 @@ impl Dialect {
         }
     }
 
-    /// Whether its requests name a model in their bodies.
+    /// Whether request bodies name a model.
     pub(crate) fn has_model_in_body(self) -> bool {
         !self.has_model_in_path() && !matches!(self, Dialect::Storage(_))
     }
 
-    /// Whether its answers can be plain text.
+    /// Whether responses can be plain text.
     pub fn can_respond_with_text(self) -> bool {
         matches!(self, Dialect::Transcriptions | Dialect::Translations)
     }
 
-    /// What the path of a request upstream ends in where the model stands there, percent-encoded, with its query; empty
-    /// elsewhere.
+    /// Returns the end of an upstream path that contains the model, percent-encoded and with its query; empty for
+    /// other dialects.
     pub fn upstream_model_path(self, model: &str, stream: bool) -> String {
         let method = match (self, stream) {
             (Dialect::Gemini, false) => ":generateContent",
@@ -212,12 +213,12 @@ impl Dialect {
         end
     }
 
-    /// The dialect that is spoken at a path.
+    /// Returns the dialect of a path.
     pub fn from_path(path: &str) -> Option<Dialect> {
         Dialect::ALL.into_iter().find(|dialect| dialect.path() == path)
     }
 
-    /// Whose conventions it follows.
+    /// Returns the API family.
     pub fn family(self) -> Family {
         match self {
             Dialect::Messages | Dialect::CountTokens => Family::Anthropic,
@@ -230,7 +231,7 @@ impl Dialect {
         }
     }
 
-    /// Whether its answers can be streams of events.
+    /// Whether responses can be event streams.
     pub fn supports_streaming(self) -> bool {
         !matches!(
             self,
@@ -247,17 +248,17 @@ impl Dialect {
         )
     }
 
-    /// Whether the provider generates something, for which tokens have to be set aside.
+    /// Whether the provider generates output, for which tokens have to be reserved.
     pub fn generates_output(self) -> bool {
         self.supports_streaming() || self.has_form()
     }
 
-    /// Whether its requests are those of OpenAI's Responses.
+    /// Whether requests are in the format of OpenAI's Responses.
     pub fn uses_responses_format(self) -> bool {
         matches!(self, Dialect::Responses | Dialect::ResponseTokens)
     }
 
-    /// Whether it asks for nothing but how many tokens a prompt has.
+    /// Whether requests only count the tokens of a prompt.
     pub fn only_counts_tokens(self) -> bool {
         matches!(
             self,
@@ -265,7 +266,7 @@ impl Dialect {
         )
     }
 
-    /// Whether the provider charges tokens for it at all.
+    /// Whether the provider charges tokens for requests.
     pub fn consumes_tokens(self) -> bool {
         !matches!(
             self,
@@ -278,7 +279,7 @@ impl Dialect {
         )
     }
 
-    /// Whether `stream_options.include_usage` asks for the usage of a stream.
+    /// Whether `stream_options.include_usage` requests the usage of a stream.
     pub(crate) fn has_stream_options(self) -> bool {
         matches!(self, Dialect::Chat | Dialect::Completions)
     }

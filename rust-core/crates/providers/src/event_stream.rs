@@ -1,35 +1,36 @@
-//! Frames of Amazon's event streams (`application/vnd.amazon.eventstream`), as Bedrock streams its answers.
+//! Frames of Amazon's event streams (`application/vnd.amazon.eventstream`), in which Bedrock streams its responses.
 //!
-//! A frame is: its length and that of its headers, a CRC-32 of these eight bytes, headers, a payload, and a CRC-32 of all
-//! before; numbers are big endian. Source: "Event stream encoding" of the Amazon Transcribe developer guide, and botocore.
+//! A frame consists of its length and the length of its headers, a CRC-32 of these eight bytes, headers, a payload,
+//! and a CRC-32 of everything before it; numbers are big endian. Source: "Event stream encoding" of the Amazon
+//! Transcribe developer guide, and botocore.
 
-/// Bytes that headers may have.
+/// Maximum size of the headers, in bytes.
 pub const MAX_HEADER_BYTES: usize = 128 << 10;
-/// Bytes that a payload may have.
+/// Maximum size of a payload, in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 24 << 20;
-/// Headers that a frame may have. Bedrock sends three.
+/// Maximum number of headers in a frame. Bedrock sends three.
 const MAX_HEADERS: usize = 32;
 
-/// Two lengths and their checksum.
+/// Size of the two lengths and their checksum, in bytes.
 const PRELUDE_BYTES: usize = 12;
 const CHECKSUM_BYTES: usize = 4;
 
-/// Why what was received is no stream of frames. There is no way to find the next frame behind it.
+/// Why the input is not a valid stream of frames. The next frame cannot be found after such an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A checksum is not that of what stands before it.
+    /// A checksum does not match.
     #[error("a frame's checksum is wrong")]
     Checksum,
-    /// A frame's length is less than that of its parts.
+    /// A frame's length is less than the sum of its parts.
     #[error("a frame's lengths contradict each other")]
     Lengths,
-    /// A frame, or its headers, exceed a limit.
+    /// A frame, or its headers, exceeds a limit.
     #[error("a frame is larger than the limit")]
     TooLarge,
-    /// A header is cut short, of no known type, or there twice; or one that is read is no text.
+    /// A header is truncated, of an unknown type, or repeated; or a header that is read is not text.
     #[error("a frame's headers are malformed")]
     Headers,
-    /// A frame carries something else than its type says.
+    /// A frame's payload does not match its type.
     #[error("a frame's payload is malformed")]
     Payload,
     /// The stream ended within a frame.
@@ -37,7 +38,7 @@ pub enum FrameError {
     Truncated,
 }
 
-/// One frame. Of its headers those that say what it is.
+/// A frame, with only the headers that identify it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Frame<'r> {
     /// `:message-type`: `event`, `exception` or `error`.
@@ -52,22 +53,22 @@ pub struct Frame<'r> {
     pub error_message: Option<&'r str>,
     /// `:content-type` of the payload.
     pub content_type: Option<&'r str>,
-    /// What it carries.
+    /// The payload.
     pub payload: &'r [u8],
 }
 
-/// Splits a stream into its frames, however it is cut into pieces.
+/// Splits a stream into frames, however it is cut into pieces.
 #[derive(Debug)]
 pub struct FrameReader {
     buffer: Vec<u8>,
-    /// Where the frame at hand begins.
+    /// Where the current frame begins.
     start: usize,
     max_payload: usize,
     failed: Option<FrameError>,
 }
 
 impl FrameReader {
-    /// A reader at the start of a stream whose payloads have at most `max_payload` bytes, and never more than
+    /// Creates a reader for a new stream whose payloads have at most `most_payload` bytes, and never more than
     /// [`MAX_PAYLOAD_BYTES`].
     #[must_use]
     pub fn new(most_payload: usize) -> Self {
@@ -79,20 +80,20 @@ impl FrameReader {
         }
     }
 
-    /// Forgets everything, for the next stream; keeps the buffer.
+    /// Clears all state for the next stream; keeps the buffer.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.start = 0;
         self.failed = None;
     }
 
-    /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
+    /// Clears all state, and releases a buffer with more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.buffer.shrink_to(most);
     }
 
-    /// The buffer, emptied, while nothing waits in it for the rest of a frame.
+    /// Returns the emptied buffer, unless it holds the beginning of a frame.
     pub fn idle_buffer(&mut self) -> Option<&mut Vec<u8>> {
         if self.pending() > 0 {
             return None;
@@ -102,19 +103,19 @@ impl FrameReader {
         Some(&mut self.buffer)
     }
 
-    /// Bytes of memory that the buffer takes.
+    /// Returns the number of bytes of memory that the buffer takes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// How many bytes wait for the rest of their frame.
+    /// Returns how many bytes of an incomplete frame are buffered.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.buffer.len() - self.start
     }
 
-    /// Takes the next piece of the stream.
+    /// Appends the next piece of the stream.
     pub fn push(&mut self, piece: &[u8]) {
         if self.failed.is_none() {
             self.buffer.drain(..self.start);
@@ -123,10 +124,10 @@ impl FrameReader {
         }
     }
 
-    /// The next frame that is complete.
+    /// Returns the next complete frame.
     ///
     /// # Errors
-    /// [`FrameError`] as soon as that is known, and from then on.
+    /// [`FrameError`] as soon as one is detected, and on every later call.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -146,10 +147,10 @@ impl FrameReader {
         }
     }
 
-    /// What the end of the stream means.
+    /// Checks that the stream may end here.
     ///
     /// # Errors
-    /// [`FrameError::Truncated`] if a frame has begun and not ended, else what was wrong before.
+    /// [`FrameError::Truncated`] if a frame is incomplete, or the earlier error.
     pub fn finish(&self) -> Result<(), FrameError> {
         match self.failed {
             Some(error) => Err(error),
@@ -158,7 +159,7 @@ impl FrameReader {
         }
     }
 
-    /// The length of the frame at hand and that of its headers, when it is there and its checksums are right.
+    /// Returns the length of the current frame and of its headers, once it is complete and its checksums match.
     fn complete_frame(&self) -> Result<Option<(usize, usize)>, FrameError> {
         let rest = &self.buffer[self.start..];
         let Some(prelude) = rest.first_chunk::<PRELUDE_BYTES>() else {
@@ -188,7 +189,7 @@ impl FrameReader {
     }
 }
 
-/// A number of four bytes.
+/// Reads a four-byte number.
 fn number(bytes: &[u8]) -> u32 {
     bytes
         .iter()
@@ -240,7 +241,7 @@ impl<'r> ByteCursor<'r> {
     }
 }
 
-/// The name of a header, and its value if that is a string.
+/// Returns the name of a header, and its value if that is a string.
 fn header<'r>(rest: &mut ByteCursor<'r>) -> Option<(&'r [u8], Option<&'r [u8]>)> {
     const BYTE_ARRAY: u8 = 6;
     const STRING: u8 = 7;
@@ -261,8 +262,8 @@ fn header<'r>(rest: &mut ByteCursor<'r>) -> Option<(&'r [u8], Option<&'r [u8]>)>
     Some((name, (kind == STRING).then_some(value)))
 }
 
-/// Tables for eight bytes at a time. Source: M. Kounavis and F. Berry, "A Systematic Approach to Building High Performance
-/// Software-Based CRC Generators" (2005), slicing-by-8.
+/// Lookup tables for eight bytes at a time. Source: M. Kounavis and F. Berry, "A Systematic Approach to Building High
+/// Performance Software-Based CRC Generators" (2005), slicing-by-8.
 const TABLES: [[u32; 256]; 8] = {
     const IEEE_REVERSED: u32 = 0xEDB8_8320;
     let mut tables = [[0u32; 256]; 8];

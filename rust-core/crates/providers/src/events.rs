@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::body_kind::BYTE_ORDER_MARK;
 
-/// An event of a stream is larger than the reader may hold.
+/// An event of a stream is larger than the limit of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {limit} bytes")]
 pub struct EventTooLarge {
@@ -12,40 +12,40 @@ pub struct EventTooLarge {
 
 /// Splits a stream of server-sent events, however it is cut into pieces.
 ///
-/// Lines end with LF, CRLF or CR; an empty line ends an event (WHATWG HTML, section 9.2.5 and 9.2.6). An event is
-/// returned with all its bytes, the empty line's included, so that the events together are the stream.
+/// Lines end with LF, CRLF or CR; an empty line ends an event (WHATWG HTML, sections 9.2.5 and 9.2.6). An event is
+/// returned with all its bytes, including the empty line, so that the concatenated events equal the stream.
 #[derive(Debug)]
 pub struct EventReader {
     buffer: Vec<u8>,
     limit: usize,
-    /// Where the event at hand begins.
+    /// Where the current event begins.
     start: usize,
-    /// Where its line at hand begins, and how far that has been searched for its end.
+    /// Where its current line begins, and how far that has been searched for its end.
     line_start: usize,
     searched: usize,
-    /// Values of the event's `data` lines, counted from the event's begin.
+    /// Values of the event's `data` lines, as offsets from the start of the event.
     data: Vec<Range<usize>>,
     joined: Vec<u8>,
     has_unknown_fields: bool,
-    /// Whether the event at hand has been returned.
+    /// Whether the current event has been returned.
     returned: bool,
     is_started: bool,
 }
 
-/// One event, or what stands between two of them, as it came.
+/// An event, or the bytes between two events, unmodified.
 #[derive(Debug)]
 pub struct StreamEvent<'r> {
     /// All its bytes.
     pub raw: &'r [u8],
-    /// The value of its `data`: its lines joined by line feeds. `None` if it has none, as a comment.
+    /// The value of its `data`: its lines joined by line feeds. `None` if it has none, like a comment.
     pub data: Option<&'r [u8]>,
-    /// Whether it has a line that is no comment and no field of the specification.
+    /// Whether it has a line that is neither a comment nor a field of the specification.
     pub has_unknown_fields: bool,
     lines: &'r [Range<usize>],
 }
 
 impl StreamEvent<'_> {
-    /// Where in `raw` an offset of `data` stands.
+    /// Returns the offset in `raw` of an offset in `data`.
     pub fn raw_offset(&self, data_offset: usize) -> usize {
         let mut before = 0;
         for line in self.lines {
@@ -60,7 +60,7 @@ impl StreamEvent<'_> {
 }
 
 impl EventReader {
-    /// A reader at the start of a stream whose events have at most `limit` bytes each.
+    /// Creates a reader for a new stream whose events have at most `limit` bytes each.
     pub fn new(limit: usize) -> Self {
         EventReader {
             buffer: Vec::new(),
@@ -76,7 +76,7 @@ impl EventReader {
         }
     }
 
-    /// Forgets everything, for the next stream; keeps the buffers.
+    /// Clears all state for the next stream; keeps the buffers.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.is_started = false;
@@ -84,7 +84,7 @@ impl EventReader {
         self.start_event(0);
     }
 
-    /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
+    /// Clears all state, and releases every buffer with more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.buffer.shrink_to(most);
@@ -92,13 +92,13 @@ impl EventReader {
         self.data.shrink_to(most / size_of::<Range<usize>>());
     }
 
-    /// Bytes of memory that the buffers take.
+    /// Returns the number of bytes of memory that the buffers take.
     pub fn capacity(&self) -> usize {
         let lines = self.data.capacity() * size_of::<Range<usize>>();
         self.buffer.capacity() + self.joined.capacity() + lines
     }
 
-    /// Takes the next piece of the stream.
+    /// Appends the next piece of the stream.
     pub fn push(&mut self, piece: &[u8]) {
         self.drop_returned();
         self.buffer.drain(..self.start);
@@ -108,10 +108,10 @@ impl EventReader {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// The next event that is complete.
+    /// Returns the next complete event.
     ///
     /// # Errors
-    /// [`EventTooLarge`] when the event at hand exceeds the limit, complete or not.
+    /// [`EventTooLarge`] when the current event exceeds the limit, complete or not.
     pub fn next_event(&mut self) -> Result<Option<StreamEvent<'_>>, EventTooLarge> {
         self.drop_returned();
         while let Some(offset) = self
@@ -123,7 +123,7 @@ impl EventReader {
             self.searched = end;
             let length = match (self.buffer[end], self.buffer.get(end + 1)) {
                 (b'\r', Some(b'\n')) => 2,
-                // The line feed that may belong to it has not arrived.
+                // A line feed that belongs to it may still arrive.
                 (b'\r', None) => return self.check_limit().map(|()| None),
                 _ => 1,
             };
@@ -139,10 +139,11 @@ impl EventReader {
         self.check_limit().map(|()| None)
     }
 
-    /// What is left at the end of the stream: an event without its empty line. A lenient client could still read it.
+    /// Returns the rest at the end of the stream: an event without its empty line. A lenient client could still read
+    /// it.
     ///
     /// # Errors
-    /// [`EventTooLarge`] as before.
+    /// [`EventTooLarge`] as for [`next_event`](EventReader::next_event).
     pub fn finish(&mut self) -> Result<Option<StreamEvent<'_>>, EventTooLarge> {
         self.drop_returned();
         if self.start == self.buffer.len() {
@@ -158,7 +159,7 @@ impl EventReader {
         Ok(Some(self.event()))
     }
 
-    /// How many bytes wait for the rest of their event.
+    /// Returns how many bytes of an incomplete event are buffered.
     pub fn pending(&self) -> usize {
         self.buffer.len()
             - if self.returned {
@@ -176,7 +177,7 @@ impl EventReader {
         Ok(())
     }
 
-    /// Notes the field of the line that ends at `end`; whether the line is empty.
+    /// Records the field of the line that ends at `end`; returns whether the line is empty.
     fn take_line(&mut self, end: usize) -> bool {
         let mut line = &self.buffer[self.line_start..end];
         if !self.is_started {
@@ -202,7 +203,7 @@ impl EventReader {
         false
     }
 
-    /// The event that ends where the line at hand begins.
+    /// Returns the event that ends where the current line begins.
     fn event(&mut self) -> StreamEvent<'_> {
         self.returned = true;
         let raw = &self.buffer[self.start..self.line_start];

@@ -1,21 +1,21 @@
-//! Names of the providers' APIs and of JSON Schema.
+//! Field names of the providers' APIs and of JSON Schema.
 //!
-//! As keys they say nothing about what a request is for, so they are left out of the text that rules look at: between the
-//! strings of users they would only be taken for a part of them.
+//! As keys they carry no content, so they are excluded from the text that rules scan. Between user strings they would
+//! only be mistaken for part of them.
 
-/// What a key says about its value.
+/// What a key implies for its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyMeaning {
-    /// The key is a text itself.
+    /// Not a known name: the key is text itself.
     Unknown,
     /// A field of the API.
     Field,
-    /// A field whose value is one of few words, such as `role`.
+    /// A field whose value is one of a few words, such as `role`.
     Word,
-    /// A field whose value may be an encoded image, recording or file, say where one is, or be what a provider has signed or
-    /// encrypted.
+    /// A field whose value may be an encoded image, recording or file, the address of one, or data that a provider
+    /// has signed or encrypted.
     Attachment,
-    /// A field that may hold such a one, and whose value may be a text.
+    /// A field that may contain such an object, and whose value may also be text.
     AttachmentContainer,
 }
 
@@ -58,8 +58,8 @@ fn is_api_field(key: &str) -> bool {
     }
 }
 
-/// Whether below this key the names are those of a client or a model, not the API's: what a tool takes, is called with and
-/// gives back, schemas, and whatever the client keeps beside a request.
+/// Whether names below this key belong to a client or a model, not to the API: tool parameters, arguments and
+/// results, schemas, and client metadata of a request.
 pub(crate) fn is_free_form(key: &str) -> bool {
     matches!(
         key,
@@ -87,7 +87,8 @@ pub(crate) fn is_free_form(key: &str) -> bool {
     )
 }
 
-/// Whether this is one of JSON Schema's types (JSON Schema, Validation, 6.1.1), in either case: Google writes them large.
+/// Whether this is a type of JSON Schema (JSON Schema, Validation, 6.1.1), in lower or upper case: Google uses upper
+/// case.
 pub(crate) fn is_schema_type(value: &str) -> bool {
     const JSON_SCHEMA_TYPES: [&str; 7] = [
         "object", "string", "number", "integer", "boolean", "array", "null",
@@ -97,7 +98,7 @@ pub(crate) fn is_schema_type(value: &str) -> bool {
         .any(|name| value.eq_ignore_ascii_case(name))
 }
 
-/// Whether the value of a [`KeyMeaning::Literal`] is a word of the API, such as `json_object`, and no text of its own.
+/// Whether the value of a [`KeyMeaning::Word`] key is a word of the API, such as `json_object`, and not text.
 pub(crate) fn is_api_word(value: &str) -> bool {
     value.len() <= 24
         && value

@@ -1,7 +1,8 @@
-//! Bedrock's frames as server-sent events, which is how everything behind them reads a stream.
+//! Converts Bedrock's frames to server-sent events, the format that all later stages read.
 //!
-//! A frame of Converse becomes an event of its type with its payload. One of a model that is invoked carries an event of the
-//! model's own API, in base64, and becomes that. An exception becomes an event whose name begins with [`EXCEPTION_PREFIX`].
+//! A frame of Converse becomes an event of its type with its payload. A frame of an invoked model carries an event of
+//! the model's own API in base64, and becomes that event. An exception becomes an event whose name begins with
+//! [`EXCEPTION_PREFIX`].
 
 use std::borrow::Cow;
 
@@ -12,13 +13,13 @@ use serde::Deserialize;
 use crate::dialect::Dialect;
 use crate::event_stream::{Frame, FrameError, FrameReader};
 
-/// What the name of an event begins with that stands for an exception; what it is called stands behind. No event's own name
-/// has a colon.
+/// Prefix of the name of an event that represents an exception; the exception's name follows. The names of other
+/// events contain no colon.
 pub const EXCEPTION_PREFIX: &str = "exception:";
-/// The longest name of an event or an exception, in bytes.
+/// Maximum length of the name of an event or an exception, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Reads frames, however the stream is cut into pieces, and writes the events that they stand for.
+/// Reads frames, however the stream is cut into pieces, and writes the events that they represent.
 #[derive(Debug)]
 pub struct FrameDecoder {
     reader: FrameReader,
@@ -26,7 +27,8 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// A reader at the start of a stream in a dialect of Bedrock's, whose payloads have at most `most_payload` bytes.
+    /// Creates a decoder for a new stream in one of Bedrock's dialects, whose payloads have at most `most_payload`
+    /// bytes.
     #[must_use]
     pub fn new(dialect: Dialect, most_payload: usize) -> Self {
         FrameDecoder {
@@ -35,26 +37,27 @@ impl FrameDecoder {
         }
     }
 
-    /// Bytes of memory that it takes once the next `more` bytes have been pushed, at most.
+    /// Returns an upper bound on its memory, in bytes, after the next `more` bytes have been pushed.
     #[must_use]
     pub fn max_size_after(&self, more: usize) -> usize {
         self.reader.pending().saturating_add(more)
     }
 
-    /// Its buffer, while nothing waits in it for the rest of a frame: others can have the memory until the next piece comes.
+    /// Returns the buffer unless it holds the beginning of a frame: others can use the memory until the next piece
+    /// arrives.
     pub fn idle_buffer(&mut self) -> Option<&mut Vec<u8>> {
         self.reader.idle_buffer()
     }
 
-    /// Takes the next piece of the stream.
+    /// Appends the next piece of the stream.
     pub fn push(&mut self, piece: &[u8]) {
         self.reader.push(piece);
     }
 
-    /// Appends the next event; `false` if none is complete.
+    /// Appends the next event to `out`; returns `false` if none is complete.
     ///
     /// # Errors
-    /// [`FrameError`] when a frame is malformed. There is no next one then.
+    /// [`FrameError`] when a frame is malformed. No further frame can be read then.
     pub fn next_event(&mut self, out: &mut Vec<u8>) -> Result<bool, FrameError> {
         let Some(frame) = self.reader.next_frame()? else {
             return Ok(false);
@@ -77,7 +80,7 @@ impl FrameDecoder {
     }
 }
 
-/// A name that cannot be taken for anything else in an event.
+/// Returns a name that is safe to write into an event.
 fn checked_name(name: Option<&str>) -> Result<&str, FrameError> {
     let is_name = |name: &&str| {
         let mut bytes = name.bytes();
@@ -103,7 +106,7 @@ fn write_event(out: &mut Vec<u8>, before: &str, name: &str, data: &[u8]) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// An error of the connection, which says in headers what an exception says in its payload.
+/// Writes a connection error. It carries in headers what an exception carries in its payload.
 fn write_error(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let name = checked_name(frame.error_code).unwrap_or("error");
     let said = serde_json::json!({ "message": frame.error_message });
@@ -123,7 +126,7 @@ fn write_payload_event(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), Frame
         r#type: Cow<'e, str>,
     }
     if frame.event_type != Some("chunk") {
-        // One that is not known says nothing.
+        // An unknown event has no content.
         write_event(out, "", checked_name(frame.event_type)?, b"");
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Anthropic's events in the frames of Amazon's event streams, as Bedrock's `InvokeModelWithResponseStream` carries them: the other
-//! way round than [`FrameDecoder`](crate::FrameDecoder).
+//! Encodes Anthropic's events in frames of Amazon's event streams, as Bedrock's `InvokeModelWithResponseStream` sends
+//! them: the inverse of [`FrameDecoder`](crate::FrameDecoder).
 
 use std::borrow::Cow;
 
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 use crate::event_stream::crc32;
 use crate::stream_events::{EventBoundaries, event_parts};
 
-/// Two lengths and their checksum, and the one behind the payload.
+/// Size of the two lengths, their checksum and the final checksum, in bytes.
 const FRAME_OVERHEAD: usize = 16;
-/// The type of a header's value that is a string.
+/// Type code of a string header value.
 const STRING: u8 = 7;
 
 /// Writes the frames of one stream, however its events are cut into pieces.
 #[derive(Debug, Default)]
 pub struct FrameWriter {
     event_boundaries: EventBoundaries,
-    /// What has come of an event that is not whole.
+    /// The received part of an incomplete event.
     partial: Vec<u8>,
 }
 
 impl FrameWriter {
-    /// Takes the next piece of a stream of events, and appends the frames of those that are whole.
+    /// Reads the next piece of an event stream, and appends the frames of complete events to `out`.
     pub fn push(&mut self, mut piece: &[u8], out: &mut Vec<u8>) {
         while let Some(end) = self.event_boundaries.next_boundary(piece) {
             let (event, rest) = piece.split_at(end);
@@ -40,20 +40,20 @@ impl FrameWriter {
         self.partial.extend_from_slice(piece);
     }
 
-    /// Takes the end of the stream: the last event may lack its empty line.
+    /// Ends the stream: the last event may lack its empty line.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         write_event_frame(&std::mem::take(&mut self.partial), out);
     }
 
-    /// Bytes that wait for the rest of their event.
+    /// Returns how many bytes of an incomplete event are buffered.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.partial.len()
     }
 }
 
-/// Appends the frame of an event. One without data has none, and a ping neither: Bedrock sends none, and its clients take the
-/// first frame for the begin of the message.
+/// Appends the frame of an event. Events without data and pings are skipped: Bedrock sends none, and its clients
+/// expect the first frame to start the message.
 fn write_event_frame(event: &[u8], out: &mut Vec<u8>) {
     let (name, data) = event_parts(event);
     match name {
@@ -67,7 +67,8 @@ fn write_event_frame(event: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an error of Anthropic's as the exception that Bedrock's clients know. Source: botocore 1.44.8, shape `ResponseStream`.
+/// Appends one of Anthropic's errors as the exception that Bedrock's clients know. Source: botocore 1.44.8, shape
+/// `ResponseStream`.
 fn write_exception(data: &[u8], out: &mut Vec<u8>) {
     #[derive(Deserialize, Default)]
     #[serde(default)]
@@ -95,12 +96,12 @@ fn write_exception(data: &[u8], out: &mut Vec<u8>) {
         _ => "internalServerException",
     };
     let message = &*told.error.message;
-    // A string always serialises.
+    // Serializing a string cannot fail.
     let payload = serde_json::to_vec(&Exception { message }).unwrap_or_default();
     write_frame(&[(":exception-type", name)], "exception", &payload, out);
 }
 
-/// Appends a frame with a payload in JSON; one that is too long to say its length is left out.
+/// Appends a frame with a JSON payload; skips a frame whose length does not fit its length field.
 fn write_frame(headers: &[(&str, &str)], message_type: &str, payload: &[u8], out: &mut Vec<u8>) {
     let mut fields = Vec::with_capacity(96);
     let common = [
@@ -108,7 +109,7 @@ fn write_frame(headers: &[(&str, &str)], message_type: &str, payload: &[u8], out
         (":message-type", message_type),
     ];
     for (name, value) in headers.iter().chain(&common) {
-        // Names and values are ours, and short.
+        // Names and values are constants of this file, and short.
         let (Ok(name_length), Ok(length)) = (u8::try_from(name.len()), u16::try_from(value.len())) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What a model generated, in answers of each dialect.
+//! Extracts the text that a model generated from responses of each dialect.
 
 mod candidates;
 mod choices;
@@ -18,63 +18,64 @@ use crate::dialect::Dialect;
 use crate::splice::StringLocation;
 use paths::NodePaths;
 
-/// What a document of an answer is.
+/// The kind of a response document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// An answer of the dialect, or an event of a streamed one.
+    /// A response of the dialect, or an event of a streamed one.
     Known,
     /// Some other JSON document, such as an error.
     Other,
 }
 
-/// The strings that a model generated, read from an answer or from one event of a streamed one.
+/// The strings that a model generated, read from a response or from one event of a streamed one.
 ///
-/// Strings with the same key belong to one text, unless they are [whole](Part::whole): what a stream delivers in pieces has
-/// the key that it has in a whole answer. The buffers are kept from document to document, until [`GeneratedText::release_memory`].
+/// Strings with the same key belong to one text, unless they are [complete](Part::is_complete): a fragment in a
+/// stream has the same key as its text in a whole response. The buffers are reused between documents, until
+/// [`GeneratedText::release_memory`].
 #[derive(Debug, Default)]
 pub struct GeneratedText {
     text: String,
     parts: Vec<Part>,
     paths: NodePaths,
     name: String,
-    /// What an event says that it is.
+    /// The type that an event declares.
     kind: String,
     logprobs: Vec<Range<usize>>,
     /// The nodes of the choices, blocks and items that finished.
     finished: Vec<usize>,
 }
 
-/// How a part is written.
+/// How a part is encoded in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEncoding {
     /// As a string.
     String,
-    /// As the key of an object that a tool is called with.
+    /// As the key of an object in tool arguments.
     Key,
-    /// As a number of such an object.
+    /// As a number in such an object.
     Number,
 }
 
-/// One generated string, or the piece of it that an event brings.
+/// A generated string, or the fragment of it in an event.
 #[derive(Debug)]
 pub struct Part {
-    /// Where it stands in the document.
+    /// The location in the document.
     pub place: StringLocation,
-    /// How it is written there.
+    /// The encoding in the document.
     pub encoding: PartEncoding,
-    /// Whether it is a text of its own: nothing else of the answer belongs to it.
+    /// Whether it is a complete text: no other string of the response belongs to it.
     pub is_complete: bool,
     value: Range<usize>,
     node: usize,
 }
 
 impl GeneratedText {
-    /// Empty buffers.
+    /// Creates empty buffers.
     pub fn new() -> Self {
         GeneratedText::default()
     }
 
-    /// Reads a JSON document of an answer in `dialect`.
+    /// Reads a JSON document of a response in `dialect`.
     ///
     /// # Errors
     /// [`JsonError`] when it is not JSON.
@@ -92,12 +93,12 @@ impl GeneratedText {
                 reader.skip(first)?;
                 Shape::Other
             }
-            // What no client speaks is translated before it is read.
+            // Responses in an upstream-only dialect are translated before they are read.
             Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => {
                 reader.skip(first)?;
                 Shape::Other
             }
-            // Every string of theirs is looked at.
+            // All their strings are scanned.
             Dialect::Transcriptions
             | Dialect::Translations
             | Dialect::ImageEdits
@@ -127,12 +128,12 @@ impl GeneratedText {
         Ok(shape)
     }
 
-    /// Whether the document has more choices, fields and elements than are read: what was taken of it is not all.
+    /// Whether the document has more choices, fields and elements than the limit, so that the result is incomplete.
     pub fn overflowed(&self) -> bool {
         self.paths.overflowed()
     }
 
-    /// Forgets the document, and gives back the memory of a buffer that has more than `most` bytes.
+    /// Clears the document, and releases every buffer with more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         self.clear();
         self.text.shrink_to(most);
@@ -144,31 +145,31 @@ impl GeneratedText {
         self.finished.shrink_to(most / size_of::<usize>());
     }
 
-    /// Bytes of memory that the buffers take, for the most part.
+    /// Returns the approximate number of bytes of memory that the buffers take.
     pub fn capacity(&self) -> usize {
         let texts = self.text.capacity() + self.name.capacity() + self.kind.capacity();
         texts + self.parts.capacity() * size_of::<Part>() + self.paths.capacity()
     }
 
-    /// The generated strings, in the document's order.
+    /// Returns the generated strings, in document order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The value of a part.
+    /// Returns the value of a part.
     pub fn value(&self, part: &Part) -> &str {
         self.text.get(part.value.clone()).unwrap_or_default()
     }
 
-    /// Appends the key of a part: the index of its choice, block or item and the way down to it, such as
+    /// Appends the key of a part: the index of its choice, block or item and the path below it, such as
     /// `0/tool_calls/1/function/arguments`, escaped as in a JSON pointer (RFC 6901).
     pub fn write_key(&self, part: &Part, out: &mut String) {
         self.paths.write(part.node, out);
     }
 
-    /// What a part is: what a tool is to be called with, or what the model answers.
+    /// Returns the scope of a part: tool arguments or model output.
     pub fn scope(&self, part: &Part) -> Scope {
-        // Names of the API: what a model names itself stands below one of these.
+        // API field names; names chosen by the model are always below one of these.
         const TOOL_CALL_FIELDS: [&str; 14] = [
             "tool_calls",
             "function_call",
@@ -191,18 +192,18 @@ impl GeneratedText {
         }
     }
 
-    /// The index of the choice, block or item that a part belongs to; the largest one for what belongs to none.
+    /// Returns the index of the choice, block or item of a part; `u64::MAX` for a part that belongs to none.
     pub fn choice_index(&self, part: &Part) -> u64 {
         self.paths.first_index(part.node)
     }
 
-    /// The indices of the choices that say why they finished (`finish_reason`), and of the blocks and items of which an event
-    /// says that they, or a part of them, are done: nothing more is generated for what came before.
+    /// Returns the indices of the choices with a `finish_reason`, and of the blocks and items that an event reports
+    /// as done, in full or in part: what came before gets no more text.
     pub fn finished(&self) -> impl Iterator<Item = u64> + Clone {
         self.finished.iter().map(|node| self.paths.first_index(*node))
     }
 
-    /// Where values of `logprobs` stand that are not null: they repeat the generated text token by token.
+    /// Returns the ranges of non-null `logprobs` values: they repeat the generated text token by token.
     pub fn logprobs(&self) -> &[Range<usize>] {
         &self.logprobs
     }
@@ -217,7 +218,7 @@ impl GeneratedText {
         self.finished.clear();
     }
 
-    /// Takes a string of which other events may bring more.
+    /// Adds a string that later events may continue.
     fn push_fragment(&mut self, string: Str<'_>, node: usize) {
         if self.paths.overflowed() {
             return;

@@ -1,20 +1,20 @@
-/// How far something that is still coming has been looked at.
+/// Tracks how much of growing data has been inspected.
 ///
-/// It is due to be looked at again once it has grown by a 32nd. So all looks together cost no more than a fixed number of looks
-/// at the whole, however small the pieces are that it comes in.
+/// Another inspection is due once the data has grown by 1/32. All inspections together then cost at most a fixed
+/// multiple of one inspection of the whole, however small the arriving pieces are.
 #[derive(Debug, Default)]
 pub struct GrowthCheck {
     checked_len: usize,
 }
 
 impl GrowthCheck {
-    /// Whether what has `length` bytes by now has grown since it was looked at.
+    /// Whether data of `length` bytes has grown since the last inspection.
     #[must_use]
     pub fn has_grown(&self, length: usize) -> bool {
         length > self.checked_len
     }
 
-    /// Whether what has `length` bytes by now is due. Then it counts as looked at.
+    /// Whether data of `length` bytes is due for inspection. If so, it is recorded as inspected.
     pub fn check_due(&mut self, length: usize) -> bool {
         let is_due = length.saturating_sub(self.checked_len) > length / 32;
         if is_due {

@@ -1,4 +1,4 @@
-//! Tools of a request that its provider runs itself.
+//! Tools of a request that the provider runs itself.
 
 use std::ops::Range;
 
@@ -6,24 +6,25 @@ use serde::Deserialize;
 
 use crate::dialect::Dialect;
 
-/// More of them in one request are refused.
+/// Maximum number of hosted tools in one request.
 pub(crate) const MAX_HOSTED_TOOLS: usize = 128;
 
-/// What stands for a kind that is no plain name.
+/// Replaces a kind that is not a plain name.
 const UNKNOWN_KIND: &str = "unknown";
 
-/// A tool that the provider runs itself: it reaches the network, costs what no token counts, or keeps state.
+/// A tool that the provider runs itself: it reaches the network, costs something not counted in tokens, or keeps
+/// state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostedTool {
-    /// Its type, or the field that it stands in (Gemini, `web_search_options`), such as `web_search_20250305` or
-    /// `googleSearch`: at most 64 letters, digits, `_`, `-` and `.`, or `unknown`.
+    /// The tool's type, or the field that contains it (Gemini, `web_search_options`), such as `web_search_20250305`
+    /// or `googleSearch`: at most 64 letters, digits, `_`, `-` and `.`, or `unknown`.
     pub kind: Box<str>,
-    /// How often it may be called, as it says (Anthropic's `max_uses`).
+    /// Maximum number of calls that the tool sets (Anthropic's `max_uses`).
     pub max_calls: Option<u64>,
-    /// Where it stands in the body: an element of an array, or a member of the body with its name.
+    /// The range in the body: an element of an array, or a member of the body including its name.
     range: Range<usize>,
     is_body_member: bool,
-    /// Where its `max_uses` says `null`.
+    /// The range of `null` if its `max_uses` is `null`.
     null_max_calls_range: Option<Range<usize>>,
 }
 
@@ -42,7 +43,7 @@ impl HostedTool {
         }
     }
 
-    /// The same as a member of the body.
+    /// Creates a tool that is a member of the body.
     pub(crate) fn from_member(kind: &str, range: Range<usize>) -> Self {
         HostedTool {
             is_body_member: true,
@@ -50,7 +51,7 @@ impl HostedTool {
         }
     }
 
-    /// The same with what it says of its calls: their number, or where `null` stands.
+    /// Sets the tool's call limit, or the range of `null` in its place.
     pub(crate) fn with_max_calls(self, most_calls: Option<u64>, untold_calls: Option<Range<usize>>) -> Self {
         HostedTool {
             max_calls: most_calls,
@@ -59,7 +60,7 @@ impl HostedTool {
         }
     }
 
-    /// Its kind without the date behind it (`web_search`).
+    /// Returns the kind without its date suffix (`web_search`).
     #[must_use]
     pub fn kind_without_date(&self) -> &str {
         let is_date = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -72,7 +73,7 @@ impl HostedTool {
         undated
     }
 
-    /// Whether one of the names allows it: its kind, or its kind without the date behind it.
+    /// Whether one of the names allows it: by its kind, or by its kind without the date suffix.
     #[must_use]
     pub fn is_allowed(&self, names: &[String]) -> bool {
         names
@@ -80,32 +81,32 @@ impl HostedTool {
             .any(|name| *name == *self.kind || name == self.kind_without_date())
     }
 
-    /// Whether it is offered by a field of the request besides its tools, which has sense without it.
+    /// Whether it is enabled by a field of the request outside `tools`, so that the request is valid without it.
     #[must_use]
     pub fn is_optional_field(&self) -> bool {
         self.is_body_member
     }
 
-    /// Whether it has a field that bounds its calls (anthropic 2.12.0, `types/beta/*_tool_*_param.py`).
+    /// Whether it has a field that limits its calls (anthropic 2.12.0, `types/beta/*_tool_*_param.py`).
     #[must_use]
     pub fn has_max_uses(&self) -> bool {
         matches!(self.kind_without_date(), "web_search" | "web_fetch" | "advisor")
     }
 }
 
-/// What of a request bounds how often a provider calls the tools that it runs.
+/// How a request can limit the provider's calls of hosted tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallLimit {
     /// `max_uses` of each tool that [has it](HostedTool::has_max_uses) (Anthropic).
     PerTool,
-    /// `max_tool_calls` of the request, of all together (OpenAI's Responses).
+    /// `max_tool_calls` of the request, for all tools together (OpenAI's Responses).
     PerRequest,
-    /// Nothing.
+    /// There is no such limit.
     Unsupported,
 }
 
 impl Dialect {
-    /// What bounds the calls of hosted tools.
+    /// Returns how calls of hosted tools are limited.
     #[must_use]
     pub fn call_limit(self) -> CallLimit {
         match self {
@@ -119,26 +120,26 @@ impl Dialect {
 /// The tools of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// Those that the provider runs, in the order of the body.
+    /// Hosted tools, in the order of the body.
     pub hosted: Vec<HostedTool>,
-    /// Whether there are others, which the client describes or runs.
+    /// Whether there are client tools.
     pub has_client_tools: bool,
-    /// How often those that the provider runs may be called together, as the request says (`max_tool_calls`).
+    /// Maximum number of calls of all hosted tools together (`max_tool_calls`), if set.
     pub max_calls: Option<u64>,
-    /// Where that says `null`.
+    /// The range of `null` if that is `null`.
     pub(crate) null_max_calls_range: Option<Range<usize>>,
 }
 
 /// A change of a body.
 enum BodyChange {
-    /// What is written in the place of a range.
+    /// The range is replaced with this text.
     Replace(String),
-    /// The range is left out, and one comma beside it.
+    /// The range is removed, with one adjacent comma.
     Remove,
 }
 
 impl Tools {
-    /// Whether the request names no bound of the calls of a tool that stays in it.
+    /// Whether a hosted tool that remains in the request has no call limit.
     #[must_use]
     pub fn needs_call_limit(&self, bound: CallLimit, is_left_out: impl Fn(&HostedTool) -> bool) -> bool {
         let mut staying = self.hosted.iter().filter(|tool| !is_left_out(tool));
@@ -149,8 +150,8 @@ impl Tools {
         }
     }
 
-    /// Copies `body`, from which the request was read, without the tools that `is_left_out` names. `calls`: where the request
-    /// names no bound of the calls of one that stays, it is `bound` to so many.
+    /// Copies `body`, from which the request was read, without the tools for which `is_left_out` is true. `calls`:
+    /// the limit (`bound`) and its value, written where a remaining tool has no call limit.
     pub fn write_without(
         &self,
         body: &[u8],
@@ -195,7 +196,7 @@ impl Tools {
     }
 }
 
-/// Copies `body` with changes, which come in order.
+/// Copies `body` with changes, which must be in order.
 fn apply_changes(body: &[u8], changes: &[(Range<usize>, BodyChange)], out: &mut Vec<u8>) {
     let mut copied = 0;
     for (range, change) in changes {
@@ -220,7 +221,7 @@ fn apply_changes(body: &[u8], changes: &[(Range<usize>, BodyChange)], out: &mut 
     out.extend_from_slice(body.get(copied..).unwrap_or_default());
 }
 
-/// What decides who runs a tool of OpenAI's Responses, besides its type.
+/// The fields, besides the type, that decide who runs a tool of OpenAI's Responses.
 #[derive(Deserialize)]
 struct ToolDescription {
     #[serde(default)]
@@ -239,7 +240,7 @@ struct Environment {
 impl ToolDescription {
     fn is_client_tool(&self) -> bool {
         match self.r#type.as_str() {
-            // A group of tools is what its members are.
+            // A group of tools is a client tool if all its members are.
             "namespace" => self.tools.iter().all(ToolDescription::is_client_tool),
             // `container_auto` and `container_reference` are containers of the provider.
             "shell" => (self.environment.as_ref()).is_some_and(|environment| environment.r#type == "local"),

@@ -1,8 +1,8 @@
-//! Replacing parts of a text that is JSON itself, such as the arguments of a tool call, so that it stays JSON.
+//! Replaces parts of a text that is itself JSON, such as the arguments of a tool call, so that it remains valid JSON.
 //!
-//! What is replaced in a string stays in the string, a number becomes a string, and a key that is changed gets a name that no
-//! other changed key has. Everything between them (braces, commas, `true`, `null`) is kept, even where a match spans it. Of a
-//! text that is JSON only up to some place, what follows is replaced as it stands.
+//! A replacement in a string stays within the string, a number becomes a string, and a changed key gets a name that
+//! no other changed key has. Everything between them (braces, commas, `true`, `null`) is kept, even where a match
+//! spans it. In a text that is JSON only up to some point, the rest is replaced as plain text.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,24 +10,24 @@ use std::ops::Range;
 
 use crate::json_walk::{JsonTokenKind, JsonTokenizer};
 
-/// A part of a text and what takes its place.
+/// A range of a text and its replacement.
 pub type Edit<'r> = (Range<usize>, Cow<'r, str>);
 
-/// A part of a text that has to be replaced to carry out an edit.
+/// A range of a text that has to be replaced to apply an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextReplacement {
-    /// The part.
+    /// The range.
     pub range: Range<usize>,
-    /// The number of the edit.
+    /// The index of the edit.
     pub edit_index: usize,
-    /// Whether it is the first part of the edit.
+    /// Whether it is the first range of the edit.
     pub is_first: bool,
     kind: Option<JsonTokenKind>,
 }
 
 impl TextReplacement {
-    /// What takes the place of the part, where `by` takes that of all of the edit: the first part becomes it, others are left
-    /// out; of a key it is the name, and a number becomes a string.
+    /// Returns the replacement of this range, where `by` replaces the whole edit: the first range becomes `by`, the
+    /// others are removed; for a key, `by` is made a unique name, and a number becomes a string.
     pub fn replacement_text<'r>(&self, by: &Cow<'r, str>, keys: &mut UniqueKeyNames) -> Cow<'r, str> {
         match (self.kind, self.is_first) {
             (Some(JsonTokenKind::Key), _) => keys.make_unique(by),
@@ -38,17 +38,17 @@ impl TextReplacement {
     }
 }
 
-/// What of a text, which may be JSON and arrives in pieces, can be replaced where.
+/// Tracks which parts of a text, which may be JSON and arrives in pieces, can be replaced.
 #[derive(Debug, Default)]
 pub struct JsonEditTracker {
     walk: JsonTokenizer,
-    /// Keys, strings and numbers that are over.
+    /// Keys, strings and numbers that are complete.
     finished_tokens: VecDeque<(JsonTokenKind, Range<usize>)>,
     escapes: VecDeque<Range<usize>>,
 }
 
 impl JsonEditTracker {
-    /// The tokens of a whole text that edits touch.
+    /// Returns a tracker with the tokens of a complete text that edits touch.
     pub fn from_edits(text: &str, edits: &[Edit<'_>]) -> Self {
         let mut json = JsonEditTracker::default();
         let JsonEditTracker {
@@ -67,7 +67,7 @@ impl JsonEditTracker {
         json
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub fn push(&mut self, piece: &str) {
         let (tokens, escapes) = (&mut self.finished_tokens, &mut self.escapes);
         self.walk
@@ -81,12 +81,13 @@ impl JsonEditTracker {
             .finish(|token, range| record_token(tokens, escapes, token, range));
     }
 
-    /// Whether nothing of the text so far is JSON.
+    /// Whether no part of the text so far is JSON.
     pub fn is_not_json(&self) -> bool {
         self.walk.valid_json_end() == Some(0)
     }
 
-    /// The last place, at or before `place`, that lies in no number and no escape: either can only be replaced as a whole.
+    /// Returns the last offset at or before `place` that is not inside a number or an escape, which can only be
+    /// replaced whole.
     pub fn floor_boundary(&self, place: usize) -> usize {
         if let Some(start) = self.walk.unfinished_unit_start().filter(|start| *start < place) {
             return start;
@@ -100,7 +101,7 @@ impl JsonEditTracker {
         }
     }
 
-    /// The first place, at or behind `place`, that lies in no number and no escape.
+    /// Returns the first offset at or after `place` that is not inside a number or an escape.
     pub fn ceil_boundary(&self, place: usize) -> usize {
         let number = self
             .finished_tokens
@@ -111,7 +112,7 @@ impl JsonEditTracker {
         }
     }
 
-    /// Forgets what ends before `place`, of which no edit can be asked any more.
+    /// Discards tokens that end before `place`; later edits must not refer to them.
     pub fn discard_before(&mut self, place: usize) {
         while self
             .finished_tokens
@@ -125,13 +126,14 @@ impl JsonEditTracker {
         }
     }
 
-    /// Bytes of memory that is taken, for the most part.
+    /// Returns the approximate number of bytes of memory in use.
     pub fn capacity(&self) -> usize {
         self.finished_tokens.capacity() * size_of::<(JsonTokenKind, Range<usize>)>()
             + self.escapes.capacity() * size_of::<Range<usize>>()
     }
 
-    /// The parts to replace, in order and without overlaps, for edits that are so themselves.
+    /// Returns the ranges to replace, in order and without overlaps. The edits must also be in order and must not
+    /// overlap.
     pub fn replacements(&self, edits: impl Iterator<Item = Range<usize>>) -> Vec<TextReplacement> {
         let mut cuts: Vec<TextReplacement> = Vec::new();
         let mut covered = 0;
@@ -171,7 +173,7 @@ impl JsonEditTracker {
                         self.shrink_to_escapes(part)
                     }
                 };
-                // A number that an edit before has replaced is replaced.
+                // A number that an earlier edit has replaced is not replaced again.
                 let is_number = token == JsonTokenKind::Number;
                 if !is_number || range.start >= from {
                     from = cut(range.start.max(from)..range.end, Some(token));
@@ -182,7 +184,7 @@ impl JsonEditTracker {
         cuts
     }
 
-    /// Moves the ends of a part so that it cuts through no escape, as [`align_to_escapes`] does.
+    /// Moves the ends of a range so that it cuts through no escape, like [`align_to_escapes`].
     fn shrink_to_escapes(&self, part: Range<usize>) -> Range<usize> {
         let around = self.expand_to_escapes(part.clone());
         let holding = |from: usize, to: usize| {
@@ -207,7 +209,7 @@ impl JsonEditTracker {
         }
     }
 
-    /// Widens a part so that it cuts through no escape.
+    /// Widens a range so that it cuts through no escape.
     fn expand_to_escapes(&self, part: Range<usize>) -> Range<usize> {
         let holding = |place: usize| {
             let next = self.escapes.partition_point(|escape| escape.end <= place);
@@ -218,13 +220,13 @@ impl JsonEditTracker {
     }
 }
 
-/// Bytes of an escape that stands for a quote, a backslash, a slash or a control, such as `\n`.
+/// Length of an escape for a quote, a backslash, a slash or a control character, such as `\n`, in bytes.
 const SHORT_ESCAPE_LEN: usize = 2;
-/// Bytes of one that stands for a code unit.
+/// Length of a `\uXXXX` escape, in bytes.
 const UNICODE_ESCAPE_LEN: usize = 6;
 
-/// Moves the ends of a part of a text that is JSON so that it cuts through no escape: what cuts through a line break or a
-/// quote begins behind it or ends before it, and of what is written as a code unit it takes all.
+/// Moves the ends of a range in a JSON text so that it cuts through no escape. At a short escape, such as a line
+/// break or a quote, the range begins after it or ends before it; a `\uXXXX` escape is included whole.
 pub(crate) fn align_to_escapes(text: &str, part: Range<usize>) -> Range<usize> {
     let bytes = text.as_bytes();
     let start = match escape_spanning(bytes, part.start) {
@@ -240,7 +242,7 @@ pub(crate) fn align_to_escapes(text: &str, part: Range<usize>) -> Range<usize> {
     if start < end { start..end } else { part }
 }
 
-/// The escape of a string that begins before `place` and ends behind it.
+/// Returns the escape of a string that begins before `place` and ends after it.
 fn escape_spanning(text: &[u8], place: usize) -> Option<Range<usize>> {
     (place.saturating_sub(UNICODE_ESCAPE_LEN - 1)..place).find_map(|start| {
         let backslashes = |end: usize| {
@@ -274,8 +276,8 @@ fn record_token(
     }
 }
 
-/// The edits that carry out `edits` (in order, without overlaps) in `value` and leave it JSON as far as it is; `None` if
-/// nothing of it is.
+/// Returns the edits that apply `edits` (in order, without overlaps) in `value` and keep its JSON part valid; `None`
+/// if no part of it is JSON.
 pub fn edits_within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit<'r>>> {
     if edits.is_empty() || !value.trim_ascii_start().starts_with(['{', '[']) {
         return None;
@@ -290,15 +292,15 @@ pub fn edits_within_json<'r>(value: &str, edits: &[Edit<'r>]) -> Option<Vec<Edit
     Some(edits.collect())
 }
 
-/// The names that changed keys get.
+/// The names assigned to changed keys.
 #[derive(Debug, Default)]
 pub struct UniqueKeyNames {
     used_count: usize,
 }
 
 impl UniqueKeyNames {
-    /// `name`, with the number of the key from the second one on: two keys of an object never become the same. One that stands
-    /// for a single value is kept, so that it can be put back.
+    /// Returns `name`, numbered from the second key on, so that two keys of an object never become equal. A name that
+    /// stands for a single value is kept, so that the value can be restored.
     pub fn make_unique<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
         if is_placeholder(name) {
             return name.clone();
@@ -311,7 +313,7 @@ impl UniqueKeyNames {
     }
 }
 
-/// Whether a name is that of a masked value, such as `[email-1]`.
+/// Whether a name is the placeholder of a masked value, such as `[email-1]`.
 fn is_placeholder(name: &str) -> bool {
     let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     let parts = inner.and_then(|inner| inner.rsplit_once('-'));
@@ -327,7 +329,7 @@ mod tests {
 
     use super::{align_to_escapes, edits_within_json};
 
-    /// Replaces `words` in `value` by `[x]`, as a rule would.
+    /// Replaces `words` in `value` with `[x]`, as a rule would.
     fn redacted(value: &str, words: &[&str]) -> String {
         let mut edits: Vec<_> = words
             .iter()

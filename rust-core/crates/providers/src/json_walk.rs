@@ -1,36 +1,36 @@
-//! Reads a text that may be JSON as it arrives, as far as it is JSON (RFC 8259), and finds what of it can be replaced.
+//! Tokenizes a text that may be JSON (RFC 8259) as it arrives, and finds the parts of it that can be replaced.
 //!
-//! One document or several behind each other, as in JSON lines. What follows the first byte that no JSON can have there is
-//! no JSON any more, and what came before it still is.
+//! The text may hold one document or several in sequence, as in JSON lines. From the first byte that is not valid
+//! JSON on, the text no longer counts as JSON; what came before still does.
 
 use std::ops::Range;
 
-/// Characters of the longest number that is taken for one: no number is held back for longer.
+/// Maximum length of a number, in characters: no number is held back for longer.
 const MAX_NUMBER_LEN: usize = 1024;
-/// Objects and arrays within each other.
+/// Maximum nesting depth of objects and arrays.
 const MAX_DEPTH: usize = 512;
 
-/// What of JSON can be replaced in whole or in part.
+/// A part of JSON that can be replaced, in whole or in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsonTokenKind {
     /// The characters of a key, without its quotes.
     Key,
-    /// Those of a string.
+    /// The characters of a string, without its quotes.
     String,
     /// A number.
     Number,
-    /// A character of a key or a string that is written as an escape, or as those of a surrogate pair. It comes before what it
-    /// stands in.
+    /// A character of a key or a string that is written as an escape, or as a surrogate pair of escapes. It is
+    /// reported before the key or string that contains it.
     Escape,
 }
 
-/// How far a text is read.
+/// The state of tokenizing a text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonTokenizer {
     state: State,
-    /// For each object or array that is open, whether it is an object.
+    /// One entry for each open object or array: whether it is an object.
     open_containers: Vec<bool>,
-    /// Bytes so far.
+    /// Number of bytes read so far.
     length: usize,
 }
 
@@ -43,9 +43,9 @@ enum State {
     BeforeValue { or_end: bool },
     /// Before a key, or the end of an object that has just begun.
     BeforeKey { or_end: bool },
-    /// Behind a key.
+    /// After a key.
     BeforeColon,
-    /// Behind a value.
+    /// After a value.
     AfterValue,
     /// In a key or a string that begins at `from`.
     Text {
@@ -57,11 +57,11 @@ enum State {
     Number { from: usize, part: NumberPart },
     /// In `true`, `false` or `null`.
     Literal { rest: &'static [u8] },
-    /// Behind what is JSON, which ends at `from`.
+    /// After the end of the JSON part, which is at `from`.
     Invalid { from: usize },
 }
 
-/// Where in a character of a string. `at`: where its escape begins.
+/// The position within a character of a string. `at`: where its escape begins.
 #[derive(Debug, Clone, Copy)]
 enum EscapeState {
     None,
@@ -75,13 +75,13 @@ enum EscapeState {
         digits: u8,
         unit: u16,
     },
-    /// Behind the first half of a surrogate pair.
+    /// After the first half of a surrogate pair.
     High {
         at: usize,
     },
 }
 
-/// Where in a number (RFC 8259, section 6).
+/// The position within a number (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NumberPart {
     Minus,
@@ -139,7 +139,7 @@ impl JsonTokenizer {
         }
     }
 
-    /// Where what is JSON ends, if that is before the end of what was read; 0 if nothing of it is.
+    /// Returns where the JSON part ends, if that is before the end of the input; 0 if no part is JSON.
     pub(crate) fn valid_json_end(&self) -> Option<usize> {
         match self.state {
             State::BeforeDocument => Some(0),
@@ -148,7 +148,7 @@ impl JsonTokenizer {
         }
     }
 
-    /// The token that is not over yet.
+    /// Returns the token that is not complete yet.
     pub(crate) fn unfinished_token(&self) -> Option<(JsonTokenKind, Range<usize>)> {
         match self.state {
             State::Text { is_key, from, .. } => {
@@ -166,7 +166,7 @@ impl JsonTokenizer {
         }
     }
 
-    /// Where the number or the escape begins that is not over yet: it can only be replaced as a whole.
+    /// Returns where the incomplete number or escape begins, which can only be replaced as a whole.
     pub(crate) fn unfinished_unit_start(&self) -> Option<usize> {
         match self.state {
             State::Number { from, .. } => Some(from),
@@ -270,7 +270,7 @@ fn text_state(is_key: bool, quote: usize) -> State {
     }
 }
 
-/// What a byte of a key or a string leads to.
+/// Returns the state after a byte of a key or a string.
 fn next_text_state(
     is_key: bool,
     from: usize,
@@ -287,7 +287,7 @@ fn next_text_state(
     let next = |escape| State::Text { is_key, from, escape };
     match (escape, byte) {
         (EscapeState::High { at }, b'\\') => return next(EscapeState::Backslash { at, high: true }),
-        // Half a character, which some readers take.
+        // An unpaired surrogate, which some readers accept.
         (EscapeState::High { at: escaped }, _) => found(JsonTokenKind::Escape, escaped..at),
         (EscapeState::Backslash { at, high }, b'u') => {
             return next(EscapeState::UnicodeEscape {
@@ -301,7 +301,7 @@ fn next_text_state(
             EscapeState::Backslash { at: escaped, high },
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
         ) => {
-            // Behind half a character stands one of its own.
+            // An escape of its own follows an unpaired surrogate.
             let start = if high { at - 1 } else { escaped };
             if high {
                 found(JsonTokenKind::Escape, escaped..start);
@@ -354,7 +354,8 @@ fn next_text_state(
     }
 }
 
-/// What follows an escape of a code unit, which begins at `escaped` or is the second one of those that do, and ends at `end`.
+/// Returns the state after a `\uXXXX` escape that begins at `escaped`, or is the second of a pair that does, and ends
+/// at `end`.
 fn finish_unicode_escape(
     escaped: usize,
     high: bool,
@@ -380,7 +381,7 @@ fn finish_unicode_escape(
 mod tests {
     use super::{JsonTokenKind, JsonTokenizer};
 
-    /// The tokens of a text, and what of it is JSON.
+    /// Returns the tokens of a text, and its JSON part.
     fn tokens(text: &str) -> (Vec<(JsonTokenKind, &str)>, &str) {
         let (mut walk, mut ranges) = (JsonTokenizer::default(), Vec::new());
         for character in text.chars() {

@@ -1,19 +1,20 @@
-//! Items of a conversation of OpenAI's Responses that stand for what the provider keeps.
+//! Items of an OpenAI Responses conversation that refer to content stored at the provider.
 
 use proofgate_json::{Event, equals_ignore_case};
 
-/// What an item is that has nothing but the id of another one. Its type may be absent (openai-python 2,
+/// Type of an item that has only the id of another one. The type may be absent (openai-python 2,
 /// `types/responses/response_input_item_param.py`: `ItemReference`).
 const ITEM_REFERENCE_TYPE: &str = "item_reference";
-/// An image that was made before; without it, the item stands for the one of its id (OpenAI, "Image generation", multi-turn).
+/// An image generated earlier; without its data, the item refers to the stored one with its id (OpenAI, "Image
+/// generation", multi-turn).
 const IMAGE_GENERATION_TYPE: &str = "image_generation_call";
 
-/// A member of an item that tells what it stands for.
+/// A member of an item that shows what the item refers to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Member {
     Type,
     Id,
-    /// What a message says.
+    /// The content of a message.
     Content,
     /// The image of a call.
     Result,
@@ -21,7 +22,7 @@ pub(crate) enum Member {
 }
 
 impl Member {
-    /// The member of this name, also to parsers that ignore case.
+    /// Returns the member with this name, case ignored.
     pub(crate) fn from_name(name: &str) -> Self {
         const NAMES: [(&str, Member); 4] = [
             ("type", Member::Type),
@@ -35,7 +36,7 @@ impl Member {
     }
 }
 
-/// What is known of an item.
+/// What has been read of an item.
 #[derive(Default)]
 pub(crate) struct ItemSummary {
     kind: Kind,
@@ -46,7 +47,7 @@ pub(crate) struct ItemSummary {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It says none.
+    /// The type is not given.
     #[default]
     Unspecified,
     Reference,
@@ -55,7 +56,7 @@ enum Kind {
 }
 
 impl ItemSummary {
-    /// Notes a member and the value that begins. `room`: for a text that has to be unescaped.
+    /// Records a member and the event that starts its value. `room`: a buffer for unescaping.
     pub(crate) fn note(&mut self, member: Member, value: Event<'_>, room: &mut String) {
         let is_told = value != Event::Null;
         match (member, value) {
@@ -73,7 +74,7 @@ impl ItemSummary {
         }
     }
 
-    /// What it names of what the provider keeps.
+    /// Returns the type of stored content that the item refers to, if any.
     pub(crate) fn stored_reference(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Reference => Some(ITEM_REFERENCE_TYPE),

@@ -1,12 +1,12 @@
-//! How a request is rewritten for an upstream, and what requests and answers say.
+//! Rewrites requests for an upstream, and reads requests and responses.
 //!
-//! A body is forwarded as it came, but for the value of `model`, when the manifest gives the model another name upstream,
-//! for the usage that a stream is asked for, and for what rules redact. What rules look at is read here: [`BodyText`] of a
-//! request, [`GeneratedText`] of an answer, [`EventReader`] of a streamed one. Each text knows where it stands, so that a
-//! [`Rewriter`] changes nothing else.
+//! A body is forwarded unchanged, except for the value of `model` when the manifest maps it to another upstream name,
+//! for the option that makes a stream report its usage, and for text that rules redact. The text that rules scan is
+//! read here: [`BodyText`] from a request, [`GeneratedText`] from a response, [`EventReader`] from a streamed one.
+//! Each text keeps its location, so that a [`Rewriter`] changes nothing else.
 //!
-//! Amazon Bedrock wants requests signed ([`sigv4`]) and streams its answers in frames ([`event_stream`]), which are read as
-//! events ([`FrameDecoder`]).
+//! Amazon Bedrock requires signed requests ([`sigv4`]) and streams its responses in frames ([`event_stream`]), which
+//! are read as events ([`FrameDecoder`]).
 #![forbid(unsafe_code)]
 
 mod attachment;

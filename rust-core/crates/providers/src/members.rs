@@ -1,4 +1,4 @@
-//! The members of a JSON object as they are written, to write it again with others.
+//! The members of a JSON object as written, for copying the object with changes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 /// One member.
 pub(crate) struct Member<'b> {
     pub(crate) name: Cow<'b, str>,
-    /// The name as it is written.
+    /// The name as written.
     key: &'b RawValue,
     pub(crate) value: &'b RawValue,
 }
 
-/// The members of an object, in their order, those given twice included.
+/// The members of an object in order, including duplicates.
 pub(crate) struct Members<'b>(Vec<Member<'b>>);
 
 impl<'b> Members<'b> {
@@ -36,12 +36,12 @@ impl<'o> ObjectWriter<'o> {
         ObjectWriter { out, is_empty: true }
     }
 
-    /// Whether it has no member yet.
+    /// Whether no member has been written yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Writes a member as it is.
+    /// Writes a member unchanged.
     pub(crate) fn write_member(&mut self, member: &Member<'_>) {
         self.member_with_value(member, member.value.get().as_bytes());
     }
@@ -51,7 +51,7 @@ impl<'o> ObjectWriter<'o> {
         self.raw_members(&[member.key.get().as_bytes(), b":", value]);
     }
 
-    /// Writes members that are JSON already, in pieces.
+    /// Writes members that are already JSON, in pieces.
     pub(crate) fn raw_members(&mut self, pieces: &[&[u8]]) {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');
@@ -59,7 +59,7 @@ impl<'o> ObjectWriter<'o> {
         pieces.iter().for_each(|piece| self.out.extend_from_slice(piece));
     }
 
-    /// Ends it.
+    /// Ends the object.
     pub(crate) fn finish(self) {
         self.out.push(b'}');
     }

@@ -1,11 +1,11 @@
-//! Which message each part of a text belongs to, and what it is there.
+//! Divides a text into passages, each with its message and scope.
 
 use std::fmt;
 use std::ops::Range;
 
 use proofgate_policy::Scope;
 
-/// Fields of requests that hold messages, texts or tools, as denials and records name them.
+/// Fields of requests that contain messages, texts or tools, as denials and records name them.
 const REPORTED_FIELDS: [&str; 15] = [
     "",
     "messages",
@@ -24,17 +24,17 @@ const REPORTED_FIELDS: [&str; 15] = [
     "text",
 ];
 
-/// Where a message stands in a request.
+/// The location of a message in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageLocation {
-    /// The field at the top of the body; empty for a field whose name is nobody's concern.
+    /// The top-level field of the body; empty for a field that is not reported.
     pub field: &'static str,
-    /// Its position, where the field is an array.
+    /// Its index, if the field is an array.
     pub index: Option<u32>,
 }
 
 impl MessageLocation {
-    /// A place without a name.
+    /// An unnamed location.
     pub const UNKNOWN: MessageLocation = MessageLocation {
         field: "",
         index: None,
@@ -51,23 +51,23 @@ impl fmt::Display for MessageLocation {
     }
 }
 
-/// A part of a text that belongs to one message, and in it to one scope.
+/// A part of a text that belongs to one message, and within it to one scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// Where it stands in the text.
+    /// The range in the text.
     pub range: Range<usize>,
-    /// What it is.
+    /// The scope.
     pub scope: Scope,
-    /// The number of its message: of one message, one result of a tool, the arguments of one call, the description of one
-    /// tool, or one other field. What stands on both sides of another message has the same number.
+    /// The number of its message. A message here is a message, a tool result, the arguments of a call, the
+    /// description of a tool, or another field. The parts before and after a nested message have the same number.
     pub message: u32,
-    /// Where its message stands.
+    /// The location of its message.
     pub location: MessageLocation,
 }
 
 const NO_INDEX: u32 = u32::MAX;
 
-/// How many passages more there is room for at most than there are.
+/// Maximum spare capacity, in passages.
 const MAX_EXTRA_CAPACITY: usize = 1 << 16;
 
 /// Where a passage begins; it ends where the next one begins.
@@ -106,12 +106,12 @@ impl Passages {
         self.marks.capacity() * size_of::<PassageStart>()
     }
 
-    /// How many passages have begun: the number of the next one.
+    /// Returns how many passages have been started, which is the number of the next one.
     pub(crate) fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Begins a message at `start`.
+    /// Starts a message at `start`.
     pub(crate) fn start_message(
         &mut self,
         start: usize,
@@ -136,7 +136,7 @@ impl Passages {
         self.start_nested_message(start, scope, place)
     }
 
-    /// Begins a message of its own at `start`, which stands within another one.
+    /// Starts a nested message at `start`.
     pub(crate) fn start_nested_message(
         &mut self,
         start: usize,
@@ -154,10 +154,10 @@ impl Passages {
         mark
     }
 
-    /// Goes on with a message at `start`, behind another one that stood within it.
+    /// Resumes a message at `start`, after a message nested in it.
     pub(crate) fn resume_message(&mut self, start: usize, message: PassageStart) {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
-        // One that has no text is none.
+        // A passage without text is removed.
         self.marks.pop_if(|last| last.start >= start);
         if self.marks.len() == self.marks.capacity() {
             self.marks
@@ -166,14 +166,14 @@ impl Passages {
         self.marks.push(PassageStart { start, ..message });
     }
 
-    /// Says what a message is, once that is known. Its first passage has at least the number `first`.
+    /// Sets the scope of a message once it is known. The number of its first passage is at least `first`.
     pub(crate) fn set_scope(&mut self, first: usize, message: PassageStart, scope: Scope) {
         let marks = self.marks.get_mut(first..).unwrap_or_default();
         let of_it = marks.iter_mut().filter(|mark| mark.message == message.message);
         of_it.for_each(|mark| mark.scope = scope);
     }
 
-    /// The passage with this number, of a text of so many bytes whose strings are joined by one byte.
+    /// Returns the passage with this number, in a text of `length` bytes whose strings are joined by one byte.
     pub(crate) fn passage(&self, number: usize, length: usize) -> Option<Passage> {
         let mark = self
             .marks
@@ -186,13 +186,13 @@ impl Passages {
         Some(mark.passage(next.unwrap_or(length).min(length)))
     }
 
-    /// The number of the passage that an offset lies in.
+    /// Returns the number of the passage that contains an offset.
     pub(crate) fn index_at(&self, offset: usize) -> Option<usize> {
         let behind = self.marks.partition_point(|mark| mark.start as usize <= offset);
         behind.checked_sub(1)
     }
 
-    /// Where a message stands.
+    /// Returns the location of a message.
     pub(crate) fn message_location(&self, message: u32) -> Option<MessageLocation> {
         let mut marks = self.marks.iter();
         marks

@@ -1,19 +1,19 @@
-//! How many tokens a prompt can have at most, whatever its provider's tokenizer.
+//! Upper bound on the tokens of a prompt, for any tokenizer.
 
 use crate::beside::is_textual;
 use crate::dialect::Dialect;
 
-/// The most tokens that one image comes to. Source: OpenAI, "Images and vision" (10,000 patches at `detail: original`); others
-/// bound one at fewer (Anthropic, "Vision": 4,784).
+/// Maximum tokens of one image. Source: OpenAI, "Images and vision" (10,000 patches at `detail: original`); the
+/// limits of other providers are lower (Anthropic, "Vision": 4,784).
 const MAX_IMAGE_TOKENS: u64 = 10_000;
-/// The most tokens that a provider adds to a prompt with tools or a schema for its answer (Anthropic, "Tool use": some 700).
+/// Maximum tokens that a provider adds to a prompt with tools or a response schema (Anthropic, "Tool use": some 700).
 const MAX_ADDED_TOKENS: u64 = 1024;
 
-/// What an attachment counts for at most in an estimate, in bytes of text: an image or a recording costs some thousand
+/// Maximum bytes of text that an attachment counts for in an estimate: an image or a recording costs some thousand
 /// tokens whatever its encoded size.
 pub(crate) const MAX_ATTACHMENT_ESTIMATE_BYTES: usize = 8_000;
 
-/// Fields of a request for which a provider adds instructions of its own to the prompt.
+/// Fields of a request for which a provider adds its own instructions to the prompt.
 const FIELDS_WITH_ADDITIONS: [&str; 9] = [
     "tools",
     "web_search_options",
@@ -26,23 +26,23 @@ const FIELDS_WITH_ADDITIONS: [&str; 9] = [
     "text",
 ];
 
-/// Whether a field of a request is one for which a provider adds instructions of its own to the prompt.
+/// Whether a provider adds its own instructions to the prompt for this field of a request.
 pub(crate) fn causes_additions(name: &str) -> bool {
     FIELDS_WITH_ADDITIONS.contains(&name)
 }
 
-/// What a string is that stands where a request has its attachments.
+/// The kind of a string in an attachment field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttachmentKind {
     /// An image, by its first bytes.
     Image,
-    /// Anything else that is not said to be a text: it may look like one all the same, as a PDF may.
+    /// Any other string that is not declared as text, even if it looks like text, as a PDF may.
     Document,
 }
 
 impl AttachmentKind {
-    /// What `data` is, as it stands in a body; `None` for a text and for an address. `says_text`: what stands beside it says
-    /// that it is one.
+    /// Detects the kind of `data` as written in a body; `None` for text and for an address. `says_text`: a sibling
+    /// field declares that it is text.
     pub(crate) fn detect(data: &str, says_text: bool) -> Option<Self> {
         let (says_text, encoded) = match data.get(..5) {
             Some(scheme) if scheme.eq_ignore_ascii_case("data:") => {
@@ -59,14 +59,14 @@ impl AttachmentKind {
     }
 }
 
-/// Whether a value names what stands elsewhere.
+/// Whether a value is the address of content stored elsewhere.
 pub(crate) fn is_web_address(value: &str) -> bool {
     ["http:", "https:", "gs:"]
         .iter()
         .any(|scheme| (value.get(..scheme.len())).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme)))
 }
 
-/// Whether data in base64 is an image of a kind that providers take, behind the rest of the head of a `data:` address.
+/// Whether base64 data, after the rest of a `data:` URL's head, is an image of a kind that providers accept.
 fn is_image(data: &str) -> bool {
     let data = match data.split_once("base64,") {
         Some((head, data)) if head.len() < 256 => data,
@@ -80,23 +80,24 @@ fn is_image(data: &str) -> bool {
     is_webp || ["iVBORw0K", "/9j/", "R0lGOD"].into_iter().any(begins)
 }
 
-/// What bounds the tokens of a prompt.
+/// The input of the upper bound on the tokens of a prompt.
 ///
-/// A token stands for at least one byte of text, so a body's bytes bound the tokens of its text. Those of an image are bounded,
-/// too. Those of a document, a recording or a film are not: a few bytes may hold many pages.
+/// A token stands for at least one byte of text, so the bytes of a body are an upper bound on the tokens of its text.
+/// Those of an image are bounded, too. Those of a document, a recording or a video are not: a few bytes may hold many
+/// pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PromptSize {
-    /// Bytes of the body that are no attachment.
+    /// Bytes of the body outside attachments.
     bytes: u64,
     images: u64,
-    /// Whether there are attachments that are no images.
+    /// Whether there are attachments other than images.
     has_documents: bool,
-    /// Whether the provider adds instructions of its own.
+    /// Whether the provider adds its own instructions.
     has_additions: bool,
 }
 
 impl PromptSize {
-    /// Of a body of so many bytes without attachments.
+    /// Creates the size of a body of `bytes` bytes without attachments.
     pub(crate) fn from_body(bytes: usize) -> Self {
         Self {
             bytes: bytes as u64,
@@ -104,7 +105,7 @@ impl PromptSize {
         }
     }
 
-    /// Of a form whose text and files count for so many bytes, each file for `each` at most.
+    /// Creates the size of a form whose text and files count for `counted` bytes, each file for at most `each`.
     pub(crate) fn from_form(dialect: Dialect, counted: usize, each: usize) -> Self {
         let takes_images = matches!(dialect, Dialect::ImageEdits | Dialect::ImageVariations);
         Self {
@@ -118,12 +119,12 @@ impl PromptSize {
         }
     }
 
-    /// Takes note of tools, or of a schema for the answer.
+    /// Records that the request has tools or a response schema.
     pub(crate) fn add_tools(&mut self) {
         self.has_additions = true;
     }
 
-    /// Takes note of an attachment, which has so many bytes of the body.
+    /// Records an attachment that takes `bytes` bytes of the body.
     pub(crate) fn add_attachment(&mut self, is_image: bool, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes as u64);
         match is_image {
@@ -132,9 +133,11 @@ impl PromptSize {
         }
     }
 
-    /// The most tokens that the prompt can have, at least `estimate`, where its model takes `most` (`None`: not known).
+    /// Returns the maximum number of tokens in the prompt, at least `estimate`. `most`: the context size of the
+    /// model, if known.
     ///
-    /// With documents it is as much as the model takes; where that is not known, it is no bound, but what is known of the rest.
+    /// With documents it is the context size; if that is not known, the result counts only the rest and is not an
+    /// upper bound.
     #[must_use]
     pub fn max_tokens(&self, estimate: u64, most: Option<u64>) -> u64 {
         let images = self.images.saturating_mul(MAX_IMAGE_TOKENS);

@@ -17,7 +17,8 @@ struct Detail {
     reason: Option<String>,
 }
 
-/// Whether the body of an error of Google's says that the key is none: it does so with 400, and not with 401.
+/// Whether the body of one of Google's errors reports an invalid key, for which Google uses status 400 instead of
+/// 401.
 #[must_use]
 pub fn is_key_rejection(error: &[u8]) -> bool {
     let is_key = |detail: &Detail| detail.reason.as_deref() == Some("API_KEY_INVALID");

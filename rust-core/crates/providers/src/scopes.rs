@@ -1,10 +1,10 @@
-//! What the parts of a conversation are, by the words of each dialect.
+//! Maps the roles and types of each dialect to scopes.
 
 use proofgate_policy::Scope;
 
 use crate::dialect::{Dialect, Family};
 
-/// What a message of a role is. A role that is not known is a user's: nothing is overlooked for a word.
+/// Returns the scope of a message by its role. An unknown role counts as the user's, so that its text is scanned.
 pub(crate) fn role_scope(role: &str) -> Scope {
     match role {
         "system" | "developer" => Scope::Instructions,
@@ -15,7 +15,7 @@ pub(crate) fn role_scope(role: &str) -> Scope {
 }
 
 impl Dialect {
-    /// What an item of a conversation is by its type; `None` where its role says it.
+    /// Returns the scope of an item by its type; `None` if its role decides.
     pub(crate) fn item_scope(self, kind: &str) -> Option<Scope> {
         if !self.uses_responses_format() {
             return None;
@@ -23,7 +23,7 @@ impl Dialect {
         match kind {
             "reasoning" | "compaction" => Some(Scope::Assistant),
             "mcp_list_tools" => Some(Scope::ToolDescription),
-            // They hold what was found as well as what was asked for.
+            // They contain results as well as queries.
             "mcp_call" | "file_search_call" | "web_search_call" | "code_interpreter_call" => {
                 Some(Scope::ToolResult)
             }
@@ -34,7 +34,7 @@ impl Dialect {
         }
     }
 
-    /// What a block of a message's content is by its type; `None` for a part of the message.
+    /// Returns the scope of a content block by its type; `None` if it is part of its message.
     pub(crate) fn block_scope(self, kind: &str) -> Option<Scope> {
         match self.family() {
             Family::Anthropic if kind.ends_with("tool_result") || kind == "search_result" => {
@@ -45,7 +45,7 @@ impl Dialect {
         }
     }
 
-    /// What the value of a field is in a part of a message's content; `None` for a part of the message.
+    /// Returns the scope of a field in a content part; `None` if it is part of its message.
     pub(crate) fn part_scope(self, field: &str) -> Option<Scope> {
         match (self.family(), field) {
             (Family::Google, "functionCall" | "function_call" | "executableCode" | "executable_code") => {
@@ -59,7 +59,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a field of a message holds calls of tools, each of which is a message of its own.
+    /// Whether a field of a message contains tool calls, each of which counts as its own message.
     pub(crate) fn contains_tool_calls(self, field: &str) -> bool {
         self == Dialect::Chat && matches!(field, "tool_calls" | "function_call")
     }

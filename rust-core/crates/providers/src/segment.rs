@@ -1,26 +1,26 @@
 use crate::splice::StringLocation;
 
-/// What a part of a text is in its document.
+/// The kind of a part of a text in its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
     /// The value of a string.
     Text,
     /// The key of an object.
     Key,
-    /// A long number, as it is written, that can as well be a string: data of a tool or of the client.
+    /// A long number, as written, that can be replaced with a string: data of a tool or of the client.
     Number,
-    /// A long number of a field of the API.
+    /// A long number in a field of the API.
     ApiNumber,
 }
 
-/// One string or number of a document, in 12 bytes.
+/// A string or number of a document, stored in 12 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
     /// Where it begins in the text.
     start: u32,
-    /// Where its characters begin in the document; the highest bit says that they hold escapes.
+    /// Where its characters begin in the document; the highest bit is set if they contain escapes.
     raw_start: u32,
-    /// Their length in bytes; the two highest bits say of which kind it is.
+    /// Its length in bytes; the two highest bits encode the kind.
     length: u32,
 }
 
@@ -29,7 +29,7 @@ const KEY_FLAG: u32 = 1 << 31;
 const NUMBER_FLAG: u32 = 1 << 30;
 
 impl Segment {
-    /// `None` when it begins at 2 GiB of the document or behind, or has 1 GiB or more.
+    /// Returns `None` if it begins at or beyond 2 GiB in the document, or is 1 GiB or longer.
     pub(crate) fn new(start: usize, place: &StringLocation, kind: SegmentKind) -> Option<Self> {
         let raw = u32::try_from(place.raw.start).ok()?;
         let length = u32::try_from(place.raw.len()).ok()?;

@@ -1,12 +1,12 @@
-//! Tiers of service, which have prices of their own: what a request asks for, and what an answer says has served it.
+//! Service tiers, which affect prices: the tier that a request asks for, and the tier that served it.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 
-/// Names of tiers that cost as much as none: OpenAI's `auto` and `default`, Anthropic's `auto`, `standard` and
-/// `standard_only`, Groq's `on_demand`, Google's `standard`; places of inference that cost nothing besides (Anthropic,
-/// `inference_geo`); what Vertex AI calls traffic that is paid for by the token, or has been before.
+/// Tier names with the standard price: OpenAI's `auto` and `default`, Anthropic's `auto`, `standard` and
+/// `standard_only`, Groq's `on_demand`, Google's `standard`; inference locations without a surcharge (Anthropic,
+/// `inference_geo`); Vertex AI's names for traffic that is paid by the token or prepaid.
 const STANDARD: [&str; 10] = [
     "auto",
     "default",
@@ -20,23 +20,23 @@ const STANDARD: [&str; 10] = [
     "not_available",
 ];
 
-/// What enumerations of Google's begin with, where their values stand as names.
+/// Prefixes of Google's enum values, where they are written as names.
 const PREFIXES: [&str; 2] = ["service_tier_", "on_demand_"];
 
-/// The tier that a request asks for.
+/// The service tier that a request asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RequestedTier<'b> {
-    /// The standard one, or what the provider's account is set to.
+    /// The standard tier, or the default of the provider account.
     #[default]
     Standard,
-    /// Another one.
+    /// Another tier.
     Named(Cow<'b, str>),
-    /// Several at once, or what is no name.
+    /// Several tiers at once, or an invalid name.
     Ambiguous,
 }
 
 impl<'b> RequestedTier<'b> {
-    /// The same when a field asks for a tier, too.
+    /// Combines it with the tier that another field asks for.
     pub(crate) fn combine(self, name: Cow<'b, str>) -> Self {
         let name = match strip_enum_prefix(&name) {
             Some(plain) => Cow::Owned(plain),
@@ -52,7 +52,7 @@ impl<'b> RequestedTier<'b> {
     }
 }
 
-/// The name without what makes it one of an enumeration; `None` when it is none.
+/// Returns the name without its enum prefix; `None` if it is not a valid name.
 fn strip_enum_prefix(name: &str) -> Option<String> {
     if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
@@ -62,7 +62,7 @@ fn strip_enum_prefix(name: &str) -> Option<String> {
     Some(rest.map_or(lower.clone(), str::to_owned))
 }
 
-/// The tier that an answer says has served it, in at most [`ServiceTier::MAX_LEN`] bytes.
+/// The service tier that a response reports, in at most [`ServiceTier::MAX_LEN`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ServiceTier {
     name: [u8; Self::MAX_LEN],
@@ -70,9 +70,9 @@ pub struct ServiceTier {
 }
 
 impl ServiceTier {
-    /// The longest name, in bytes; a longer one is cut.
+    /// Maximum length of a name, in bytes; a longer one is truncated.
     pub const MAX_LEN: usize = 31;
-    /// The standard one.
+    /// The standard tier.
     pub const STANDARD: Self = Self::from_short_name(b"standard");
 
     const fn from_short_name(name: &[u8]) -> Self {
@@ -88,7 +88,7 @@ impl ServiceTier {
         }
     }
 
-    /// The tier of this name: a standard one by whatever name it has.
+    /// Returns the tier with this name. All names of the standard tier give the same value.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let plain = strip_enum_prefix(name);
@@ -103,7 +103,7 @@ impl ServiceTier {
         Self::from_short_name(&name.as_bytes()[..end])
     }
 
-    /// Its name; `standard` for the standard one.
+    /// Returns its name; `standard` for the standard tier.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let bytes = self.name.get(..usize::from(self.length));
@@ -112,13 +112,13 @@ impl ServiceTier {
             .unwrap_or_default()
     }
 
-    /// Whether it is the standard one.
+    /// Whether it is the standard tier.
     #[must_use]
     pub fn is_standard(&self) -> bool {
         *self == Self::STANDARD
     }
 
-    /// The same together with another one: what is served in two tiers at once has a name that no price has.
+    /// Combines it with another tier. Two different tiers give a name that no price has.
     pub(crate) fn combine(self, other: Self) -> Self {
         match (self.is_standard(), other.is_standard()) {
             (_, true) => self,

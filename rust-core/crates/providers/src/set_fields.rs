@@ -1,22 +1,22 @@
-//! Fields that a provider is sent in every body, whatever its client says of them.
+//! Fields that are set in every request body to a provider, whatever the client sends.
 
 use serde::de::IgnoredAny;
 
 use crate::members::{Members, ObjectWriter};
 
-/// Top-level fields that are set in JSON bodies. A client's own field of such a name is left out.
+/// Top-level fields that are set in JSON bodies. A client's field of the same name is removed.
 #[derive(Debug, Clone, Default)]
 pub struct SetFields {
     names: Vec<Box<str>>,
-    /// The members as they stand in an object, with commas between.
+    /// The members as JSON, separated by commas.
     members: Vec<u8>,
 }
 
 impl SetFields {
-    /// Takes names and values, each a JSON text.
+    /// Creates the fields from names and values, each value a JSON text.
     ///
     /// # Errors
-    /// The name whose value is no JSON.
+    /// The name of a field whose value is not valid JSON.
     pub fn new<'f>(fields: impl IntoIterator<Item = (&'f str, &'f str)>) -> Result<Self, String> {
         let mut set = SetFields::default();
         for (name, value) in fields {
@@ -34,19 +34,19 @@ impl SetFields {
         Ok(set)
     }
 
-    /// Whether there is none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Bytes that a body of `length` has with them, at most.
+    /// Returns the maximum length of a body of `length` bytes after the fields are set.
     pub fn max_bytes(&self, length: usize) -> usize {
-        // A client's member becomes longer by its comma alone, where spaces stood in its place.
+        // A member of the client grows at most by its comma, where it was separated by spaces.
         length.saturating_add(self.members.len()).saturating_add(3)
     }
 
-    /// Writes the object `body` with the fields, and returns which of their names it had; `None` when it is no object, and then
-    /// nothing is written. All other members stay as they are, byte for byte.
+    /// Writes the object `body` with the fields, and returns which of their names it had. Returns `None` and writes
+    /// nothing if it is not an object. All other members are copied byte for byte.
     pub fn write(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Vec<&str>> {
         let members: Members<'_> = serde_json::from_slice(body).ok()?;
         let mut replaced = Vec::new();

@@ -1,7 +1,7 @@
-//! Signatures of requests to Amazon Web Services: Signature Version 4, in headers.
+//! Signs requests to Amazon Web Services: Signature Version 4, in headers.
 //!
-//! What is signed is what is sent: the path as it stands on the wire, the body after its last rewriting. A signature is good
-//! for some minutes around its time, so that a second try of a request is signed anew.
+//! The signature covers what is sent: the path as on the wire, and the body after its last rewrite. It is valid for
+//! some minutes around its time, so a retry must be signed again.
 //!
 //! Source: "Signature Version 4 signing process" of the AWS General Reference; the rules for services other than S3.
 
@@ -11,11 +11,11 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// 9999-12-31T23:59:59Z: a later year has five digits, which the format of a date cannot hold.
+/// 9999-12-31T23:59:59Z: a later year has five digits, which do not fit the date format.
 const MAX_TIMESTAMP: u64 = 253_402_300_799;
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Headers that a proxy may change or add to, and those that the signer writes itself.
+/// Headers that a proxy may change or add to, and those that the signer sets itself.
 const NEVER_SIGNED: [&str; 20] = [
     "authorization",
     "baggage",
@@ -39,7 +39,7 @@ const NEVER_SIGNED: [&str; 20] = [
     "x-amzn-trace-id",
 ];
 
-/// Whose signature it is. It has no `Debug`, so that no log shows a secret.
+/// AWS credentials. There is no `Debug`, so that no log shows a secret.
 ///
 /// ```compile_fail
 /// fn shown<T: std::fmt::Debug>() {}
@@ -47,7 +47,7 @@ const NEVER_SIGNED: [&str; 20] = [
 /// ```
 #[derive(Clone, Copy)]
 pub struct Credentials<'c> {
-    /// The id of the access key, which stands in the signature.
+    /// The access key id, which is part of the signature.
     pub access_key_id: &'c str,
     /// The secret access key.
     pub secret_access_key: &'c str,
@@ -55,8 +55,8 @@ pub struct Credentials<'c> {
     pub session_token: Option<&'c str>,
 }
 
-/// The key that signs for one day, region and service. It may be kept while [`is_valid_for`](SigningKey::is_valid_for) holds. It has no
-/// `Debug`.
+/// The signing key for one day, region and service. It can be reused while [`is_valid_for`](SigningKey::is_valid_for)
+/// holds. There is no `Debug`.
 ///
 /// ```compile_fail
 /// fn shown<T: std::fmt::Debug>() {}
@@ -71,40 +71,40 @@ pub struct SigningKey {
     service: String,
 }
 
-/// The SHA-256 of a body that is read piece by piece.
+/// Computes the SHA-256 of a body that is read in pieces.
 #[derive(Debug, Clone, Default)]
 pub struct BodyHash(Sha256);
 
 impl BodyHash {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, piece: &[u8]) {
         self.0.update(piece);
     }
 
-    /// The hash of all pieces.
+    /// Returns the hash of all pieces.
     #[must_use]
     pub fn finish(self) -> [u8; 32] {
         self.0.finalize().into()
     }
 }
 
-/// The head of a request, as far as it is signed.
+/// The signed parts of a request head.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestHead<'r> {
-    /// Such as `POST`.
+    /// The method, such as `POST`.
     pub method: &'r str,
     /// The path on the wire, each segment [percent-encoded](encode_segment) once.
     pub path: &'r str,
-    /// What stands behind the path's question mark, as on the wire; empty if nothing does.
+    /// The query after the question mark, as on the wire; empty if there is none.
     pub query: &'r str,
-    /// The value of `host`, which is always signed. The default port `:443` is left out; so must it be on the wire.
+    /// The value of `host`, which is always signed. The default port `:443` must be omitted here and on the wire.
     pub host: &'r str,
-    /// Other headers that are to be signed, names in any case. Those that proxies change and those that the signer writes are
-    /// passed over.
+    /// Other headers to sign, with names in any case. Headers that proxies change and those that the signer sets are
+    /// skipped.
     pub headers: &'r [(&'r str, &'r str)],
     /// The SHA-256 of the body as it is sent.
     pub body_sha256: &'r [u8; 32],
-    /// Whether `x-amz-content-sha256` is sent and signed, as `bedrock-mantle` wants it.
+    /// Whether to send and sign `x-amz-content-sha256`, as `bedrock-mantle` requires.
     pub with_body_hash: bool,
 }
 
@@ -115,12 +115,13 @@ pub struct Signature {
     pub authorization: String,
     /// The value of `x-amz-date`, as `20261120T120000Z`.
     pub date: String,
-    /// The value of `x-amz-content-sha256`, if it was asked for.
+    /// The value of `x-amz-content-sha256`, if requested.
     pub content_sha256: Option<String>,
 }
 
 impl SigningKey {
-    /// The key of a secret for the day of `at` (Unix seconds), a region as `us-east-1` and a service as `bedrock`.
+    /// Derives the key from a secret, for the day of `at` (Unix seconds), a region such as `us-east-1` and a service such
+    /// as `bedrock`.
     #[must_use]
     pub fn derive(secret_access_key: &str, at: u64, region: &str, service: &str) -> Self {
         let day = day_of(at);
@@ -139,13 +140,14 @@ impl SigningKey {
         }
     }
 
-    /// Whether it is the key of this day (`at` in Unix seconds), region and service, for the same secret.
+    /// Whether it is the key for this day (`at` in Unix seconds), region and service. The secret is assumed to be the
+    /// same.
     #[must_use]
     pub fn is_valid_for(&self, at: u64, region: &str, service: &str) -> bool {
         self.day == day_of(at) && self.region == region && self.service == service
     }
 
-    /// Signs a request at a time (Unix seconds). The time's day must be the key's, else the provider refuses the signature.
+    /// Signs a request at a time (Unix seconds) on the day of the key; otherwise the provider refuses the signature.
     #[must_use]
     pub fn sign(&self, request: &RequestHead<'_>, credentials: &Credentials<'_>, at: u64) -> Signature {
         let date = timestamp(at);
@@ -166,8 +168,8 @@ impl SigningKey {
     }
 }
 
-/// The canonical request, and the names of the headers in it. Public for those who ask why a signature was refused; it holds
-/// the session token.
+/// Returns the canonical request, and the names of its signed headers. It is public to debug refused signatures; it
+/// contains the session token.
 #[must_use]
 pub fn canonical_request(
     request: &RequestHead<'_>,
@@ -217,7 +219,7 @@ pub fn canonical_request(
     (canonical, names)
 }
 
-/// Appends a segment of a path as it stands on the wire: all but `A-Z a-z 0-9 - . _ ~` percent-encoded, so that a model's
+/// Appends a path segment as on the wire: everything except `A-Z a-z 0-9 - . _ ~` percent-encoded, so that a model's
 /// `:` becomes `%3A` and an ARN's `/` becomes `%2F`.
 pub fn encode_segment(out: &mut String, segment: &str) {
     percent_encode(out, segment.bytes());
@@ -233,8 +235,8 @@ fn percent_encode(out: &mut String, bytes: impl Iterator<Item = u8>) {
     }
 }
 
-/// The path without empty and dot segments (RFC 3986, section 5.2.4), and each segment encoded once more: only S3 takes the
-/// path as it is.
+/// Writes the path without empty and dot segments (RFC 3986, section 5.2.4), with each segment encoded once more:
+/// only S3 takes the path as is.
 fn write_path(out: &mut String, path: &str) {
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split('/') {
@@ -253,7 +255,7 @@ fn write_path(out: &mut String, path: &str) {
     }
 }
 
-/// The pairs of the query, sorted and encoded anew.
+/// Writes the query's pairs, sorted and re-encoded.
 fn write_query(out: &mut String, query: &str) {
     let encoded = |text: &str| {
         let mut written = String::with_capacity(text.len());
@@ -275,7 +277,7 @@ fn write_query(out: &mut String, query: &str) {
     }
 }
 
-/// The bytes of a percent-encoded text; a `%` without two digits stands for itself.
+/// Decodes percent-encoded text; a `%` without two hexadecimal digits is kept.
 struct PercentDecoder<'t>(&'t [u8]);
 
 impl Iterator for PercentDecoder<'_> {
@@ -295,7 +297,7 @@ impl Iterator for PercentDecoder<'_> {
     }
 }
 
-/// A header's value without blanks at its ends, and with one where several stand.
+/// Writes a header's value trimmed, with each run of blanks collapsed to one.
 fn write_collapsed(out: &mut String, value: &str) {
     for (number, word) in value.split_ascii_whitespace().enumerate() {
         out.push_str(if number == 0 { "" } else { " " });
@@ -327,7 +329,7 @@ fn day_of(at: u64) -> u64 {
     at.min(MAX_TIMESTAMP) / SECONDS_PER_DAY
 }
 
-/// `20261120T120000Z`, of Unix seconds.
+/// Formats Unix seconds as `20261120T120000Z`.
 fn timestamp(at: u64) -> String {
     let at = at.min(MAX_TIMESTAMP);
     let (year, month, day) = date_of(at / SECONDS_PER_DAY);
@@ -340,8 +342,8 @@ fn timestamp(at: u64) -> String {
     )
 }
 
-/// Year, month and day of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms",
-/// `civil_from_days`: years begin with March, and 400 of them have 146,097 days.
+/// Returns year, month and day of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms", `civil_from_days`: years begin with March, and 400 years have 146,097 days.
 fn date_of(day: u64) -> (u64, u64, u64) {
     let day = day + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);

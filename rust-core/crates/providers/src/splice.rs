@@ -1,15 +1,15 @@
-//! Replaces parts of strings inside a document and leaves every other byte as it came.
+//! Replaces parts of strings inside a document and leaves every other byte unchanged.
 
 use std::ops::Range;
 
 use proofgate_json::{Str, StrSegment, StrSegments};
 
-/// Where a string stands in its document.
+/// The location of a string in its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StringLocation {
-    /// The characters between its quotes, in bytes of the document.
+    /// The range between its quotes, in bytes of the document.
     pub raw: Range<usize>,
-    /// Whether they hold escapes.
+    /// Whether it contains escapes.
     pub has_escapes: bool,
 }
 
@@ -22,20 +22,20 @@ impl From<Str<'_>> for StringLocation {
     }
 }
 
-/// Walks along one string and finds where offsets of its value stand in the document.
+/// Maps offsets of a string's value to offsets in the document.
 #[derive(Debug)]
 pub struct OffsetMapper<'d> {
-    /// What follows the piece at hand; `None` for a string without escapes.
+    /// The segments after the current one; `None` for a string without escapes.
     pieces: Option<StrSegments<'d>>,
     piece: Option<StrSegment<'d>>,
-    /// Where the piece at hand begins in the document and in the value.
+    /// Where the current segment begins in the document and in the value.
     raw: usize,
     value: usize,
     end: usize,
 }
 
 impl<'d> OffsetMapper<'d> {
-    /// Begins at the start of the string that stands at `place` in `document`.
+    /// Starts at the beginning of the string at `place` in `document`.
     pub fn new(document: &'d [u8], place: &StringLocation) -> Self {
         let raw = document.get(place.raw.clone()).unwrap_or_default();
         let mut pieces = place
@@ -50,9 +50,9 @@ impl<'d> OffsetMapper<'d> {
         }
     }
 
-    /// The offset in the document of an offset in the value; the offsets asked for must not decrease.
+    /// Returns the document offset for an offset in the value; the requested offsets must not decrease.
     ///
-    /// What lies inside an escaped character is moved to its beginning, what lies behind the string to its end.
+    /// An offset inside an escaped character maps to its beginning, an offset after the string to its end.
     pub fn raw_offset(&mut self, value: usize) -> usize {
         let Some(pieces) = &mut self.pieces else {
             return (self.raw + value).min(self.end);
@@ -77,7 +77,7 @@ impl<'d> OffsetMapper<'d> {
     }
 }
 
-/// Copies a document and replaces parts of it on the way.
+/// Copies a document and replaces parts of it.
 #[derive(Debug)]
 pub struct Rewriter<'d, 'o> {
     document: &'d [u8],
@@ -86,7 +86,7 @@ pub struct Rewriter<'d, 'o> {
 }
 
 impl<'d, 'o> Rewriter<'d, 'o> {
-    /// Begins a copy of `document`, appended to `out`.
+    /// Starts a copy of `document`, appended to `out`.
     pub fn new(document: &'d [u8], out: &'o mut Vec<u8>) -> Self {
         Rewriter {
             document,
@@ -95,7 +95,8 @@ impl<'d, 'o> Rewriter<'d, 'o> {
         }
     }
 
-    /// Puts what `write` appends in the place of `raw`. Ranges must come in order; what an earlier one took is left out.
+    /// Replaces `raw` with what `write` appends. Ranges must be in order; the part covered by an earlier range is
+    /// skipped.
     pub fn replace(&mut self, raw: Range<usize>, write: impl FnOnce(&mut Vec<u8>)) {
         self.copy_to(raw.start);
         write(self.out);

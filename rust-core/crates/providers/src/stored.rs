@@ -1,15 +1,15 @@
-//! OpenAI's files and batches: what a provider keeps for whoever has its key.
+//! OpenAI's files and batches, which a provider stores for the account of a key.
 
-/// Longest id of an object, in bytes.
+/// Maximum length of an object id, in bytes.
 const MAX_ID_LEN: usize = 128;
 
-/// Whether a text can be the id of an object that a provider keeps: 1 to 128 letters, digits, `-` and `_`.
+/// Whether a text is a valid id of a stored object: 1 to 128 letters, digits, `-` and `_`.
 pub fn is_object_id(id: &str) -> bool {
     let is_of_ids = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=MAX_ID_LEN).contains(&id.len()) && id.bytes().all(is_of_ids)
 }
 
-/// What is asked of files and batches.
+/// An operation on files or batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StorageOperation {
     /// `POST /v1/files`, a form.
@@ -20,7 +20,7 @@ pub enum StorageOperation {
     File,
     /// `DELETE /v1/files/{id}`.
     FileDeletion,
-    /// `GET /v1/files/{id}/content`, whose answer is the file.
+    /// `GET /v1/files/{id}/content`, which responds with the file.
     FileContent,
     /// `POST /v1/batches`.
     BatchCreation,
@@ -33,7 +33,7 @@ pub enum StorageOperation {
 }
 
 impl StorageOperation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [StorageOperation; 9] = [
         StorageOperation::FileUpload,
         StorageOperation::Files,
@@ -46,7 +46,7 @@ impl StorageOperation {
         StorageOperation::BatchCancellation,
     ];
 
-    /// The method and the path, as metrics and logs name it.
+    /// Returns the method and the path, as metrics and logs name it.
     pub fn name(self) -> &'static str {
         match self {
             StorageOperation::FileUpload => "POST /v1/files",
@@ -61,13 +61,13 @@ impl StorageOperation {
         }
     }
 
-    /// The method.
+    /// Returns the HTTP method.
     pub fn method(self) -> &'static str {
         let (method, _) = self.name().split_once(' ').unwrap_or_default();
         method
     }
 
-    /// The path below the base of its provider, as far as the id.
+    /// Returns the path below the provider's base URL, up to the id.
     pub fn upstream_path(self) -> &'static str {
         match self.is_batch_operation() {
             true => "/batches",
@@ -75,7 +75,7 @@ impl StorageOperation {
         }
     }
 
-    /// What follows for an object.
+    /// Returns the rest of the path for an object.
     pub fn path_suffix(self, id: &str) -> String {
         match self {
             StorageOperation::FileUpload
@@ -90,7 +90,7 @@ impl StorageOperation {
         }
     }
 
-    /// Whether it is about batches, not files.
+    /// Whether it is an operation on batches rather than files.
     pub fn is_batch_operation(self) -> bool {
         matches!(
             self,
@@ -101,7 +101,7 @@ impl StorageOperation {
         )
     }
 
-    /// Whether its requests have a body.
+    /// Whether requests have a body.
     pub fn has_body(self) -> bool {
         matches!(
             self,

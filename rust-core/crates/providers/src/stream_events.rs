@@ -1,5 +1,5 @@
-//! What a relay has to know of the events of a stream: where each ends, which one ends the answer or says that it failed,
-//! and which one only brings its usage.
+//! Classifies the events of a stream for a relay: where each event ends, which one ends the response or reports a
+//! failure, and which one only carries the usage.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 
 use crate::dialect::Dialect;
 
-/// Finds the ends of server-sent events, however the stream is cut into pieces; keeps none of their bytes.
+/// Finds the ends of server-sent events, however the stream is cut into pieces; buffers no bytes.
 ///
-/// Lines end with LF, CRLF or CR; an empty line ends an event (WHATWG HTML, section 9.2.5 and 9.2.6).
+/// Lines end with LF, CRLF or CR; an empty line ends an event (WHATWG HTML, sections 9.2.5 and 9.2.6).
 #[derive(Debug)]
 pub struct EventBoundaries {
     line_is_empty: bool,
-    /// Whether the last byte was a CR: a LF behind it ends no line of its own.
+    /// Whether the last byte was a CR: a LF after it ends no line of its own.
     is_after_cr: bool,
 }
 
@@ -31,8 +31,8 @@ impl Default for EventBoundaries {
 }
 
 impl EventBoundaries {
-    /// Looks at the next bytes of the stream and returns how many of them complete an event; `None`, and all of them
-    /// are taken, when they complete none.
+    /// Reads the next bytes of the stream and returns how many of them complete an event. Returns `None` if they
+    /// complete none; then all of them have been read.
     pub fn next_boundary(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -51,7 +51,7 @@ impl EventBoundaries {
             self.line_is_empty = true;
             self.is_after_cr = bytes[end] == b'\r';
             if ends_event {
-                // The LF of a CRLF belongs to the same end, if it is there.
+                // The LF of a CRLF belongs to the same line end, if it is present.
                 if self.is_after_cr && bytes.get(at) == Some(&b'\n') {
                     self.is_after_cr = false;
                     at += 1;
@@ -63,21 +63,22 @@ impl EventBoundaries {
     }
 }
 
-/// What an event is for the answer that it belongs to.
+/// The role of an event in its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventMeaning {
-    /// A part of it.
+    /// A part of the response.
     Part,
-    /// Its good end: what its provider sends last when all went well.
+    /// Its successful end: what the provider sends last when generation succeeded.
     SuccessfulEnd,
-    /// Its provider says that it failed.
+    /// The provider reports a failure.
     Failure,
 }
 
 impl EventMeaning {
-    /// What an event of a stream in this dialect means. The empty line behind the event may be missing.
+    /// Classifies an event of a stream in this dialect. The empty line after the event may be missing.
     ///
-    /// Text inside an event is JSON, where quotes and line breaks are escaped, so no model output can imitate another one.
+    /// Text inside an event is JSON with escaped quotes and line breaks, so model output cannot imitate another
+    /// event.
     pub fn classify(dialect: Dialect, event: &[u8]) -> EventMeaning {
         match dialect {
             Dialect::Chat | Dialect::Completions => {
@@ -103,7 +104,7 @@ impl EventMeaning {
             Dialect::Speech => media_event_meaning(event, SPEECH_DONE),
             Dialect::ImageEdits => media_event_meaning(event, IMAGE_EDIT_COMPLETED),
             Dialect::Transcriptions => media_event_meaning(event, TRANSCRIPT_DONE),
-            // Only all events of a stream of Gemini's together tell its end: see `CandidateProgress`.
+            // In a Gemini stream, no single event marks the end: see `CandidateProgress`.
             Dialect::Embeddings
             | Dialect::Moderations
             | Dialect::Translations
@@ -121,9 +122,9 @@ impl EventMeaning {
         }
     }
 
-    /// What an event that is too large to be kept will mean, by its begin: its name, the type that its data begins with, and
-    /// whether its first member is an error. The last event of a response, which repeats all of it, and those with an image are
-    /// that large, and what else a provider makes so.
+    /// Classifies an event that is too large to buffer from its beginning: its name, the type that its data begins
+    /// with, and whether its first member is an error. Such large events are the last event of a Response, which
+    /// repeats all of it, events with an image, and any that a provider makes that large.
     pub fn classify_prefix(dialect: Dialect, begin: &[u8]) -> EventMeaning {
         let (good_ends, failures): (&[&str], &[&str]) = match dialect {
             Dialect::Chat | Dialect::Completions => (&[], &[]),
@@ -150,14 +151,14 @@ impl EventMeaning {
     }
 }
 
-/// The types of the events that bring a whole image.
+/// The types of the events that carry a whole image.
 const IMAGE_COMPLETED: &str = "image_generation.completed";
 const IMAGE_EDIT_COMPLETED: &str = "image_edit.completed";
-/// Those of the last events of speech and of a transcript.
+/// The types of the last events of speech and of a transcript.
 const SPEECH_DONE: &str = "speech.audio.done";
 const TRANSCRIPT_DONE: &str = "transcript.text.done";
 
-/// What an event of a stream of images, speech or a transcript means, whose last one has the type `end`.
+/// Classifies an event of a stream of images, speech or a transcript; `end` is the type of the last event.
 fn media_event_meaning(event: &[u8], end: &str) -> EventMeaning {
     let meaning = meaning_by_type(event, &[end.as_bytes(), b"error"], |kind| match kind {
         "error" => EventMeaning::Failure,
@@ -170,7 +171,7 @@ fn media_event_meaning(event: &[u8], end: &str) -> EventMeaning {
     }
 }
 
-/// The type that the data of an event begins with, where it begins with one.
+/// Returns the type in the data of an event, if the data begins with one.
 fn leading_type(begin: &[u8]) -> Option<&[u8]> {
     let value = first_member_value(begin, b"\"type\"")?.strip_prefix(b"\"")?;
     value.split(|byte| *byte == b'"').next()
@@ -181,7 +182,7 @@ fn starts_with_error(begin: &[u8]) -> bool {
     first_member_value(begin, b"\"error\"").is_some_and(|error| !error.starts_with(b"null"))
 }
 
-/// What stands from the value of the first member on in the data of an event, where that has this name.
+/// Returns the data of an event from the value of the first member on, if that member has this name.
 fn first_member_value<'e>(begin: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     let data = data_lines(begin).next()?;
     let data = data.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
@@ -189,7 +190,7 @@ fn first_member_value<'e>(begin: &'e [u8], name: &[u8]) -> Option<&'e [u8]> {
     Some(value.strip_prefix(b":")?.trim_ascii_start())
 }
 
-/// The words of events that end a response.
+/// The types of events that end a response.
 const RESPONSE_END_TYPES: [&[u8]; 4] = [
     b"response.completed",
     b"response.incomplete",
@@ -207,7 +208,7 @@ fn is_done(event: &[u8]) -> bool {
     data_lines(&text[begin..]).any(|data| data == b"[DONE]")
 }
 
-/// Whether an event is an object with an error, its own or in the member of Groq's.
+/// Whether an event is an object with an error, as a member of its own or of Groq's `x_groq`.
 fn has_error(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct ErrorDocument<'d> {
@@ -232,7 +233,7 @@ fn has_error(event: &[u8]) -> bool {
     })
 }
 
-/// What the type of an event's data makes of it, if any of these words is in it.
+/// Classifies an event by the type in its data, if the event contains any of these words.
 fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> EventMeaning) -> EventMeaning {
     #[derive(Deserialize)]
     struct ErrorDocument<'d> {
@@ -253,12 +254,12 @@ fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> Even
     }
 }
 
-/// Whether an event of a chat completion brings nothing but the usage of the whole answer, as the one that
+/// Whether an event of a chat completion carries only the usage of the whole response, like the one that
 /// `stream_options.include_usage` adds: its `choices` are empty.
 pub fn is_usage_only(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Chunk {
-        // Some leave them out there (ROCm/ATOM#1711).
+        // Some servers omit `choices` there (ROCm/ATOM#1711).
         #[serde(default)]
         choices: Vec<IgnoredAny>,
         usage: Option<Counts>,
@@ -275,13 +276,13 @@ pub fn is_usage_only(event: &[u8]) -> bool {
     serde_json::from_slice::<Chunk>(data).is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some())
 }
 
-/// The name and the data of an event, both empty where it has none.
+/// Returns the name and the data of an event; empty if absent.
 pub fn event_parts(event: &[u8]) -> (&str, Cow<'_, [u8]>) {
     let name = event_name(event).and_then(|name| std::str::from_utf8(name).ok());
     (name.unwrap_or_default(), event_data(event))
 }
 
-/// The data of an event: the values of its `data` lines, joined by line feeds.
+/// Returns the data of an event: the values of its `data` lines, joined by line feeds.
 pub(crate) fn event_data(event: &[u8]) -> Cow<'_, [u8]> {
     let mut lines = data_lines(event);
     match (lines.next(), lines.next()) {
@@ -294,12 +295,12 @@ pub(crate) fn event_data(event: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The name of an event.
+/// Returns the name of an event.
 fn event_name(event: &[u8]) -> Option<&[u8]> {
     field_lines(event, b"event:").last()
 }
 
-/// The values of an event's `data` lines.
+/// Returns the values of an event's `data` lines.
 fn data_lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
     field_lines(event, b"data:")
 }

@@ -8,16 +8,16 @@ use serde::de::IgnoredAny;
 use crate::dialect::Dialect;
 use crate::stream_events::{EventMeaning, event_data};
 
-/// Whether a stream has told why each of its choices finished: with that, and the good end of its body, it is whole also
-/// without the mark at its end, which some providers leave out (`data: [DONE]`, `message_stop`).
+/// Tracks whether every choice of a stream has a finish reason. If so, and if the body ended properly, the response
+/// is complete even without its end marker, which some providers omit (`data: [DONE]`, `message_stop`).
 ///
 /// Only events that give a reason are parsed.
 #[derive(Debug)]
 pub struct FinishTracker {
     dialect: Dialect,
-    /// Answers that were asked for.
+    /// Number of requested choices.
     choice_count: u64,
-    /// Which of them have finished, a bit for each index.
+    /// The choices that have finished, one bit for each index.
     finished: u64,
 }
 
@@ -47,7 +47,7 @@ struct MessageDelta {
 }
 
 impl FinishTracker {
-    /// A stream at its begin, for a request that asks for so many answers.
+    /// Creates a tracker for a new stream with `choices` requested choices.
     #[must_use]
     pub fn new(dialect: Dialect, choices: u64) -> Self {
         FinishTracker {
@@ -57,7 +57,7 @@ impl FinishTracker {
         }
     }
 
-    /// Takes a whole event.
+    /// Reads a complete event.
     pub fn read_event(&mut self, event: &[u8]) {
         static FINISH_REASON_FINDER: LazyLock<Finder<'static>> =
             LazyLock::new(|| Finder::new(b"\"finish_reason\""));
@@ -83,8 +83,8 @@ impl FinishTracker {
         }
     }
 
-    /// Whether the answer is whole, should its body end well behind `rest`, an event without the empty line at its end, or
-    /// nothing.
+    /// Whether the response is complete if its body ends properly after `rest`, which is empty or an event without
+    /// its final empty line.
     pub fn is_complete_with(&mut self, rest: &[u8]) -> bool {
         let rest = rest.trim_ascii();
         if !rest.is_empty() {
@@ -98,7 +98,7 @@ impl FinishTracker {
     }
 }
 
-/// Whether an event gives a member of this name another value than `null`.
+/// Whether an event has a member with this name and a value other than `null`.
 fn has_non_null_member(event: &[u8], name: &Finder<'_>) -> bool {
     name.find_iter(event).any(|at| {
         let value = event.get(at + name.needle().len()..).unwrap_or_default();

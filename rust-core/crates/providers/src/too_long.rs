@@ -1,5 +1,5 @@
-/// What providers write when a prompt does not fit into the model's context, in lower case: OpenAI and its kin by a code or in words (vLLM,
-/// Mistral, DeepSeek), Anthropic, Gemini and Bedrock in words alone.
+/// Texts that providers send when a prompt exceeds the model's context, in lower case: OpenAI and OpenAI-compatible
+/// providers send a code or a message (vLLM, Mistral, DeepSeek); Anthropic, Gemini and Bedrock only a message.
 const TOO_LONG_MESSAGES: [&[u8]; 7] = [
     b"context_length_exceeded",
     b"maximum context length",
@@ -10,7 +10,7 @@ const TOO_LONG_MESSAGES: [&[u8]; 7] = [
     b"too many tokens",
 ];
 
-/// Whether the body of an error, of status 400 or 413, says that the prompt does not fit into the model's context.
+/// Whether an error body (status 400 or 413) reports that the prompt exceeds the model's context.
 #[must_use]
 pub fn is_prompt_too_long(error: &[u8]) -> bool {
     let says = |saying: &&[u8]| {

@@ -9,34 +9,34 @@ pub enum BaseUrlError {
     /// The scheme is neither `http` nor `https`.
     #[error("baseURL must begin with http:// or https://")]
     Scheme,
-    /// The host is empty or holds a byte that no host has.
+    /// The host is empty or contains an invalid byte.
     #[error("baseURL needs a host, without user information")]
     Host,
     /// The port is not a number from 1 to 65535.
     #[error("baseURL has a port that is not a number from 1 to 65535")]
     Port,
-    /// The path holds a space, a control byte, a query or a fragment.
+    /// The path contains a space, a control byte, a query or a fragment.
     #[error("baseURL must have only a path after the host, without query or fragment")]
     Path,
 }
 
-/// Where a provider is reached.
+/// The base URL of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl {
     /// Whether the connection is made over TLS.
     pub tls: bool,
-    /// Host name or address; an IPv6 address stands without its brackets.
+    /// Host name or address; an IPv6 address without its brackets.
     pub host: String,
     /// TCP port.
     pub port: u16,
     /// Path without its trailing slash, such as `/v1`.
     pub path: String,
-    /// What goes into `Host`: the authority as it was written, without a default port.
+    /// The value of `Host`: the authority as written, without a default port.
     authority: String,
 }
 
 impl BaseUrl {
-    /// Reads an absolute `http` or `https` URL (RFC 3986 section 4.3).
+    /// Parses an absolute `http` or `https` URL (RFC 3986 section 4.3).
     ///
     /// # Errors
     /// [`BaseUrlError`] naming the part that is wrong.
@@ -87,37 +87,38 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), BaseUrlError> {
     }
 }
 
-/// What every body is.
+/// The content type of JSON bodies.
 pub const CONTENT_TYPE: &str = "application/json";
 
-/// A provider's key, and how it is presented.
+/// A provider's key, and how it is sent.
 #[derive(Clone, Copy)]
 pub struct ProviderKey<'k> {
-    /// The field's name and what stands before the key in it, such as `Authorization: Bearer `.
+    /// The header's name and the prefix of its value, such as `Authorization: Bearer `.
     pub header_prefix: &'static str,
     /// The key.
     pub key: &'k str,
 }
 
-/// The head of every request to one provider in one dialect, written once; only what differs is filled in per request.
+/// The head of requests to one provider in one dialect, built once; only the parts that differ are filled in per
+/// request.
 #[derive(Clone)]
 pub struct RequestTemplate {
-    /// As far as the path; of a path that no model is part of, all of it.
+    /// The path up to the model; the whole path if it contains no model.
     path: String,
     method: &'static str,
-    /// Whether its requests have a body, and say how long it is.
+    /// Whether requests have a body and state its length.
     has_body: bool,
     before_fields: Vec<u8>,
     host: String,
 }
 
 impl RequestTemplate {
-    /// Prepares requests to the dialect's path below `base`, which stands for the `/v1` of clients.
+    /// Creates a template for the dialect's path below `base`, which corresponds to the clients' `/v1`.
     pub fn new(base: &BaseUrl, dialect: Dialect, api_key: Option<ProviderKey<'_>>) -> Self {
         RequestTemplate::for_endpoint(base, dialect.upstream_path(), dialect, api_key)
     }
 
-    /// Prepares requests to another path below `base`.
+    /// Creates a template for another path below `base`.
     pub fn for_endpoint(
         base: &BaseUrl,
         endpoint: &str,
@@ -126,12 +127,12 @@ impl RequestTemplate {
     ) -> Self {
         let BaseUrl { path, authority, .. } = base;
         let accept = match dialect {
-            // Its answers are recordings of any type.
+            // Responses are recordings of any type.
             Dialect::Speech => "*/*",
             Dialect::Storage(StorageOperation::FileContent) => "*/*",
             Dialect::Storage(_) => "application/json",
             _ if dialect.has_form() => "*/*",
-            // It answers with another type where it streams.
+            // The content type differs when the response is streamed.
             _ if dialect.family() == Family::Amazon => "*/*",
             _ => "application/json, text/event-stream",
         };
@@ -141,7 +142,7 @@ impl RequestTemplate {
             env!("CARGO_PKG_VERSION"),
         );
         if dialect.has_body() && !dialect.has_form() {
-            // That of a form names its boundary.
+            // The content type of a form contains its boundary.
             head.push_str("Content-Type: ");
             head.push_str(CONTENT_TYPE);
             head.push_str("\r\n");
@@ -164,30 +165,30 @@ impl RequestTemplate {
         }
     }
 
-    /// The same with more header lines, each with its line end.
+    /// Adds header lines, each including its line end.
     #[must_use]
     pub fn with_header_lines(mut self, lines: &[u8]) -> Self {
         self.before_fields.extend_from_slice(lines);
         self
     }
 
-    /// The value of `Host`.
+    /// Returns the value of `Host`.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The path of a request, with `model` behind it as in [`write`](Self::write).
+    /// Returns the path of a request, followed by `model` as in [`write`](Self::write).
     pub fn path(&self, model: &str) -> String {
         format!("{}{model}", self.path)
     }
 
-    /// Writes the head of one request whose body has `length` bytes. `fields`: header lines of this request alone.
-    /// `model`: what the path ends in where the model stands there, percent-encoded.
+    /// Writes the head of a request with a body of `length` bytes. `fields`: header lines of this request only.
+    /// `model`: the end of the path, percent-encoded, in dialects with the model in the path.
     pub fn write(&self, request_id: &str, length: usize, model: &str, fields: &[u8], out: &mut Vec<u8>) {
         self.write_with_framing(request_id, Some(length as u64), model, fields, out);
     }
 
-    /// The same for a body that is still coming: without a length it comes in chunks (RFC 9112 section 7.1).
+    /// Does the same for a body that is still arriving: without a length it is sent in chunks (RFC 9112 section 7.1).
     pub fn write_with_framing(
         &self,
         request_id: &str,
@@ -205,7 +206,7 @@ impl RequestTemplate {
         out.extend_from_slice(b"X-Request-Id: ");
         out.extend_from_slice(request_id.as_bytes());
         match length {
-            // Nobody expects one (RFC 9110 section 8.6).
+            // A request without a body needs no length (RFC 9110 section 8.6).
             Some(0) if !self.has_body => {}
             Some(length) => {
                 out.extend_from_slice(b"\r\nContent-Length: ");

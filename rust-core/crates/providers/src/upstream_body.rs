@@ -1,13 +1,13 @@
 use std::ops::Range;
 
-/// A body as it goes upstream: the client's bytes, with at most two places where others stand.
+/// A body as sent upstream: the client's bytes, with at most two ranges replaced.
 #[derive(Debug, Clone, Copy)]
 pub struct UpstreamBody<'b> {
     parts: [&'b [u8]; 5],
 }
 
 impl<'b> UpstreamBody<'b> {
-    /// `body`, in which each edit's bytes take the place of its range. The ranges do not overlap.
+    /// Creates `body` with each edit's bytes in place of its range. The ranges must not overlap.
     pub fn new(body: &'b [u8], edits: [Option<(Range<usize>, &'b [u8])>; 2]) -> Self {
         let mut parts: [&[u8]; 5] = [body, b"", b"", b"", b""];
         let [mut first, mut second] = edits;
@@ -29,12 +29,12 @@ impl<'b> UpstreamBody<'b> {
         UpstreamBody { parts }
     }
 
-    /// What it consists of, in order; some may be empty.
+    /// Returns its parts in order; some may be empty.
     pub fn parts(&self) -> [&'b [u8]; 5] {
         self.parts
     }
 
-    /// Bytes of it.
+    /// Returns its length in bytes.
     pub fn length(&self) -> usize {
         self.parts.iter().map(|part| part.len()).sum()
     }

@@ -1,4 +1,4 @@
-//! What an answer says it cost.
+//! Reads the usage that a response reports.
 
 mod amazon;
 mod anthropic;
@@ -23,28 +23,28 @@ use crate::dialect::Dialect;
 use crate::service_tier::ServiceTier;
 use crate::stream_events::{event_data, is_usage_only};
 
-/// Reads the usage of an answer as the answer passes. Of the answer no more is kept than what may be the beginning of a
-/// usage, at most 4 KiB.
+/// Reads the usage while the response passes through. It buffers only what may be the beginning of a usage, at most 4
+/// KiB.
 #[derive(Debug)]
 pub struct UsageReader {
     dialect: Dialect,
     scanner: UsageScanner,
     usage_member: MemberScanner,
-    /// Finds the tier of service, where it stands beside the usage.
+    /// Finds the service tier, if it is outside the usage.
     tier_member: MemberScanner,
     tier: Option<ServiceTier>,
-    /// Finds what a response tells of tools, beside the usage, where the request offers tools that the provider runs.
+    /// Finds the tool usage of a response outside its usage, if the request offers hosted tools.
     tool_member: Option<MemberScanner>,
     web_searches: Option<u64>,
     /// Whether the request asks for a cache that keeps what is written for longer than five minutes.
     is_long_cache_requested: bool,
     running_usage: RunningUsage,
     last: Option<Usage>,
-    /// Whether the last usage stood beside choices, in an event: it may be that of one of them.
+    /// Whether the last usage was in an event with choices: it may be that of a single choice.
     last_had_choices: bool,
     /// Whether the stream was interrupted before its end.
     interrupted: bool,
-    /// Whether parts of a large event have been taken.
+    /// Whether parts of a large event have been read.
     is_in_large_event: bool,
 }
 
@@ -55,7 +55,7 @@ impl Default for UsageReader {
 }
 
 impl UsageReader {
-    /// A reader of answers in one dialect.
+    /// Creates a reader of responses in one dialect.
     pub fn new(dialect: Dialect) -> Self {
         UsageReader {
             dialect,
@@ -74,7 +74,7 @@ impl UsageReader {
         }
     }
 
-    /// Forgets everything, for the next answer; keeps the buffers.
+    /// Clears all state for the next response; keeps the buffers.
     pub fn reset(&mut self, dialect: Dialect) {
         self.dialect = dialect;
         self.scanner.clear();
@@ -91,20 +91,20 @@ impl UsageReader {
         self.interrupted = false;
     }
 
-    /// The request asks for a cache that keeps what is written for longer than five minutes: what a provider does not tell to
-    /// be kept shorter counts as that.
+    /// Declares that the request asks for a cache that keeps entries for longer than five minutes. Cache writes then
+    /// count as such, unless the provider reports that they are kept for a shorter time.
     pub fn expect_long_cache(&mut self) {
         self.is_long_cache_requested = true;
     }
 
-    /// The request offers tools that the provider runs: what a response tells of their calls is read.
+    /// Declares that the request offers hosted tools, so that the reported tool usage is read.
     pub fn expect_tool_calls(&mut self) {
         if self.dialect == Dialect::Responses {
             self.tool_member = Some(MemberScanner::new(TOOL_USAGE_NAME, 1));
         }
     }
 
-    /// Takes the next piece of an answer that is no stream; says whether a usage ended in it.
+    /// Reads the next piece of a response that is not a stream; returns whether a usage ended in it.
     pub fn push(&mut self, piece: &[u8]) -> bool {
         self.push_tier(piece);
         if let Some(member) = &mut self.tool_member {
@@ -117,7 +117,7 @@ impl UsageReader {
         self.push_usage(piece)
     }
 
-    /// Looks for the tier of service in the next piece.
+    /// Searches the next piece for the service tier.
     fn push_tier(&mut self, piece: &[u8]) {
         if self.tier.is_none() && has_tier_outside_usage(self.dialect) {
             let tier = &mut self.tier;
@@ -167,19 +167,19 @@ impl UsageReader {
                 });
                 self.last.is_some()
             }
-            // Of speech only a stream tells it.
+            // For speech, only streams report usage.
             Dialect::Moderations
             | Dialect::Speech
             | Dialect::ResponseTokens
             | Dialect::CountTokens
             | Dialect::GeminiTokens
             | Dialect::InvokeTokens => false,
-            // That of a batch is told by every answer about it.
+            // Every response about a batch repeats its usage.
             Dialect::Storage(_) => false,
         }
     }
 
-    /// Takes the next event of a stream; says whether it brings a usage.
+    /// Reads the next event of a stream; returns whether it carries a usage.
     pub fn push_event(&mut self, event: &[u8]) -> bool {
         self.is_in_large_event = false;
         let name: &[u8] = match self.dialect {
@@ -241,7 +241,7 @@ impl UsageReader {
         }
     }
 
-    /// Looks for the tier of service in an event of a chat completion, until one has brought it.
+    /// Searches the events of a chat completion for the service tier, until one is found.
     fn find_tier(&mut self, event: &[u8]) {
         if self.tier.is_none() && memchr::memmem::find(event, QUOTED_TIER_NAME).is_some() {
             let data = event_data(event);
@@ -250,10 +250,10 @@ impl UsageReader {
         }
     }
 
-    /// Takes a part of an event that is too large to be kept.
+    /// Reads a part of an event that is too large to buffer.
     pub fn push_fragment(&mut self, part: &[u8]) {
-        // Of a message, no event that brings a usage is that large; one of Gemini's is kept until it is whole, and what no client speaks is
-        // translated when it is.
+        // In Messages, no event with usage is that large. Gemini's events are buffered whole, and those of
+        // upstream-only dialects are translated when they are whole.
         if matches!(
             self.dialect,
             Dialect::Speech | Dialect::Messages | Dialect::Gemini | Dialect::Converse | Dialect::Invoke
@@ -276,16 +276,17 @@ impl UsageReader {
         }
     }
 
-    /// The stream has come to no good end: a usage that stood beside choices is not known to count all of the answer.
+    /// Declares that the stream was interrupted: a usage in an event with choices may then not cover the whole
+    /// response.
     pub fn mark_interrupted(&mut self) {
         self.interrupted = true;
     }
 
-    /// The usage of the whole answer, if it gave one.
+    /// Returns the usage of the whole response, if it was reported.
     pub fn usage(&self) -> Option<Usage> {
         let is_of_one_choice = self.last_had_choices && self.interrupted;
         let usage = match self.dialect {
-            // vLLM counts one prompt of many there, too (`continuous_usage_stats`).
+            // vLLM also reports there the usage of one prompt out of many (`continuous_usage_stats`).
             Dialect::Completions if is_of_one_choice => None,
             Dialect::Chat if is_of_one_choice => self.scanner.usage().map(|usage| Usage {
                 is_partial: true,
@@ -315,7 +316,7 @@ impl UsageReader {
             tier: usage.tier.or(self.tier),
             web_search_requests: usage.web_search_requests.or(self.web_searches),
             cache_write_1h_tokens: match usage.cache_write_1h_tokens {
-                // Nothing is told of how long it keeps them.
+                // The retention of cache entries is not reported.
                 UNREPORTED if self.is_long_cache_requested => usage.cache_write_tokens,
                 UNREPORTED => 0,
                 told => told,
@@ -326,13 +327,13 @@ impl UsageReader {
     }
 }
 
-/// The name of what a response tells of the tools that its provider has run.
+/// The name of the tool usage in a response.
 const TOOL_USAGE_NAME: &[u8] = b"tool_usage";
 
-/// The name of a tier of service, in quotes.
+/// The name of the service tier, in quotes.
 const QUOTED_TIER_NAME: &[u8] = b"\"service_tier\"";
 
-/// Whether answers in this dialect have the tier of service beside their usage, not in it.
+/// Whether responses in this dialect have the service tier outside their usage.
 fn has_tier_outside_usage(dialect: Dialect) -> bool {
     matches!(
         dialect,
@@ -340,17 +341,17 @@ fn has_tier_outside_usage(dialect: Dialect) -> bool {
     )
 }
 
-/// A tier of service: its name, or an object that has it (Converse).
+/// Parses a service tier: its name, or an object that contains it (Converse).
 fn read_tier(value: &[u8]) -> Option<ServiceTier> {
     let object = || parse_json::<amazon::Tier>(value).map(|tier| tier.kind);
     parse_json::<ServiceTier>(value).or_else(object)
 }
 
-/// The name of a usage in the APIs of OpenAI and Anthropic.
+/// The name of the usage in the APIs of OpenAI and Anthropic.
 const USAGE_NAME: &[u8] = b"usage";
 
 impl MemberScanner {
-    /// Where a whole answer in this dialect has its usage.
+    /// Finds the usage of a whole response in this dialect.
     fn for_response_usage(dialect: Dialect) -> MemberScanner {
         match dialect {
             Dialect::Gemini | Dialect::GeminiEmbedding | Dialect::GeminiEmbeddings => {
@@ -360,7 +361,7 @@ impl MemberScanner {
         }
     }
 
-    /// Where an answer in this dialect has its tier of service, in an object that lies so deep.
+    /// Finds the service tier of a response in this dialect, in an object at this depth.
     fn for_tier(dialect: Dialect, depth: u32) -> MemberScanner {
         let name: &[u8] = if dialect == Dialect::Converse {
             b"serviceTier"
@@ -370,7 +371,7 @@ impl MemberScanner {
         MemberScanner::new(name, depth)
     }
 
-    /// Where the data of an event has it: that of a response in its `response`.
+    /// Finds the usage in the data of an event; a Responses event has it in its `response`.
     fn for_event_usage(dialect: Dialect) -> MemberScanner {
         let depth = if dialect == Dialect::Images || dialect.has_form() {
             1

@@ -1,10 +1,10 @@
-//! Which tools an answer calls, in each dialect, whole and as events.
+//! The tools that a response calls, in each dialect, whole and as events.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;
 use proofgate_providers::{CalledTools, Dialect};
 
-/// Index of the choice and of the call, name, whether it is whole, whether something is there that the tool is called with.
+/// Index of the choice and of the call, name, whether it is complete, whether it has arguments.
 type Call = (u64, u64, &'static str, bool, bool);
 
 #[track_caller]
@@ -23,7 +23,7 @@ fn check(dialect: Dialect, document: &str, expected: &[Call]) {
     assert_eq!(found, expected, "{document}");
 }
 
-/// A call whose name comes at once.
+/// A call whose name is sent whole.
 fn whole(name: &'static str) -> Call {
     (0, 0, name, true, true)
 }
@@ -144,7 +144,7 @@ fn gemini_calls_in_the_parts_of_candidates() {
 
 #[test]
 fn a_tool_of_a_group_has_its_name_alone_and_with_that_of_the_group() {
-    // Codex has each server of tools in a namespace.
+    // Codex puts the tools of each server in a namespace.
     check(
         Dialect::Responses,
         r#"{"type":"response.output_item.done","item":{"type":"function_call","namespace":"mcp__github","name":"push"}}"#,
@@ -186,7 +186,7 @@ fn documents_that_are_no_objects_and_other_dialects_call_nothing() {
     let document = r#"{"choices":[{"message":{"tool_calls":[{"function":{"name":"Bash"}}]}}]}"#;
     check(Dialect::Embeddings, document, &[]);
     let mut tools = CalledTools::default();
-    // Of two equal keys some readers take the first, some the last.
+    // Some readers use the first of two equal keys, some the last.
     let twice = r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","name":"b"}}]}}]}"#;
     for malformed in ["{", twice] {
         let read = tools.read(Dialect::Chat, malformed.as_bytes(), &mut Workspace::new());

@@ -1,4 +1,4 @@
-//! What is read from the body of a chat request.
+//! Reading the body of a chat request.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::{JsonError, Workspace};
@@ -205,7 +205,7 @@ fn a_body_text_is_used_again_for_the_next_body() {
     assert_eq!(text.text(), "");
 }
 
-/// The body as it goes upstream when a stream is asked for its usage.
+/// Returns the upstream body that requests the usage of a stream.
 fn asking(body: &str) -> String {
     let request = ParsedRequest::parse(Dialect::Chat, body.as_bytes()).unwrap();
     let edit = request.usage_edit(&request.model_value());
@@ -276,8 +276,8 @@ fn a_body_takes_two_edits_in_any_order() {
     assert_eq!(UpstreamBody::new(b"01", [None, None]).parts().concat(), b"01");
 }
 
-/// Names that a parser which ignores case takes for `name`: Go's `encoding/json` folds by Unicode's simple case folding,
-/// Java's `equalsIgnoreCase` by upper and lower case of single characters.
+/// Names that a case-insensitive parser accepts as `name`: Go's `encoding/json` uses Unicode simple case folding,
+/// Java's `equalsIgnoreCase` compares the upper and lower case of single characters.
 fn other_spellings(name: &str) -> impl Strategy<Value = String> + use<> {
     let spellings = |letter: char| match letter {
         'k' => vec!['k', 'K', '\u{212a}'],
@@ -295,7 +295,7 @@ fn other_spellings(name: &str) -> impl Strategy<Value = String> + use<> {
         .prop_filter("another spelling", move |spelling| *spelling != name)
 }
 
-/// A name as JSON writes it, with some characters as escapes.
+/// Returns a name as a JSON string, with some characters escaped.
 fn written(name: &str, escaped: u32) -> String {
     let character = |(index, letter): (usize, char)| match escaped >> (index % 32) & 1 {
         1 => format!("\\u{:04x}", u32::from(letter)),
@@ -353,7 +353,7 @@ fn a_name_that_only_resembles_one_that_is_read_is_text() {
             "{name}"
         );
     }
-    // Deeper down no member is read, so its spelling decides nothing.
+    // No members are read at deeper levels, so their spelling does not matter.
     let body = r#"{"model":"a","messages":[{"Role":"x","Model":"y"}],"metadata":{"N":1}}"#;
     assert_eq!(read(body).unwrap().1, "Role\nx\nModel\ny\nN");
 }
@@ -370,7 +370,7 @@ proptest! {
         prop_assert_eq!((bad.code(), bad.param()), ("ambiguous_name", Some(name)), "{}", body);
     }
 
-    /// Against the definition itself: characters of which upper and lower case, in either order, are the same.
+    /// Compares with the definition: characters whose upper and lower case, in either order, are equal.
     #[test]
     fn a_member_is_refused_exactly_when_its_name_is_one_that_is_read_but_for_case(
         name in "[a-zA-Z_\u{17f}\u{212a}\u{130}\u{131}\u{e4}]{0,4}|[mM][oO][dD][eE][lL\u{13d}]|[nN\u{143}]|[sS\u{17f}\u{15b}][tT]ream",
@@ -420,14 +420,14 @@ fn what_is_noted_of_strings_has_a_bound_and_is_given_back() {
     let bodies = [with_strings(MAX_STRINGS), with_strings(3 * MAX_STRINGS)];
     for body in bodies {
         let _ = ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut workspace, &mut text);
-        // Twelve bytes for each string, sixteen for each message, and as many line feeds as there are strings.
+        // Twelve bytes for each string, sixteen for each message, and one line feed per string.
         assert!(
             text.capacity() <= (12 + 16 + 4) * MAX_STRINGS,
             "{}",
             text.capacity()
         );
         text.release_memory(1000);
-        // So much of each of the three: texts, strings, messages.
+        // The limit applies to each of the three buffers: texts, strings, messages.
         assert!(text.capacity() <= 3000, "{}", text.capacity());
         assert_eq!(text.text(), "");
     }

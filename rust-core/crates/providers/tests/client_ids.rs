@@ -1,9 +1,9 @@
-//! What a request's body says of its session and its end user.
+//! The session and the end user that a request body names.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_providers::{Dialect, ParsedRequest};
 
-/// The session and the end user that a body names.
+/// Returns the session and the end user that a body names.
 fn ids(dialect: Dialect, body: &str) -> (Option<String>, Option<String>) {
     let call = ParsedRequest::parse(dialect, body.as_bytes()).unwrap();
     let mut found = (None, None);
@@ -102,7 +102,7 @@ fn a_value_that_names_nobody_is_passed_over_and_never_refused() {
         r#""metadata":"s4""#.to_owned(),
         r#""metadata":{"user_id":{"user_id":7}}"#.to_owned(),
         r#""metadata":[{"user":"u1"}]"#.to_owned(),
-        // Names that are these but for their case are other fields.
+        // Names that differ only in case are other fields.
         r#""User":"u1","METADATA":{"user_id":"u1"}"#.to_owned(),
     ] {
         let body = format!(r#"{{"model":"m","messages":[],{fields}}}"#);

@@ -1,4 +1,4 @@
-//! What each dialect calls its paths, its fields and its ends.
+//! The paths, field names and final events of each dialect.
 
 use proofgate_providers::{BadRequest, BaseUrl, Dialect, EventMeaning, ProviderKey, RequestTemplate};
 
@@ -196,7 +196,7 @@ fn the_good_end_of_each_dialect_is_its_own() {
             "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
             SuccessfulEnd,
         ),
-        // Its sender may think that nothing more is needed, but this is not all of it.
+        // The sender may consider the stream complete, but the event is truncated.
         (Dialect::Messages, "event: message_stop\ndata: {\"ty", Part),
         (
             Dialect::Messages,

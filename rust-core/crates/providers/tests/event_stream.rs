@@ -1,6 +1,6 @@
-//! Frames are read as botocore reads them, however their stream is cut.
+//! Frames are decoded as by botocore, however their stream is cut.
 //!
-//! The vectors are those of botocore 1.44.5, tests/unit/test_eventstream.py of its sdist (Apache-2.0), in hexadecimal.
+//! The vectors are from botocore 1.44.5, tests/unit/test_eventstream.py of its sdist (Apache-2.0), in hexadecimal.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/frames.rs"]
@@ -32,7 +32,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 /// Message type, event type and payload of a frame.
 type Seen = (String, String, Vec<u8>);
 
-/// Each frame, and how the stream ended.
+/// Returns each frame, and how the stream ended.
 fn split(pieces: &[&[u8]], most_payload: usize) -> (Vec<Seen>, Result<(), FrameError>) {
     let mut reader = FrameReader::new(most_payload);
     let mut frames = Vec::new();

@@ -4,7 +4,7 @@
 use proofgate_providers::{Dialect, EventReader, EventTooLarge, ResponseStart, ResponseStartReader};
 use proptest::prelude::*;
 
-/// Bytes, data and whether there are unknown fields, of one event.
+/// The bytes, the data, and whether there are unknown fields, of one event.
 type Seen = (Vec<u8>, Option<Vec<u8>>, bool);
 
 fn split(pieces: &[&[u8]], limit: usize) -> Result<Vec<Seen>, EventTooLarge> {

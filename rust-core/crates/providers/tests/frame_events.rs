@@ -1,4 +1,4 @@
-//! Frames of Bedrock's streams become the events that they stand for.
+//! Frames of Bedrock's streams become the events that they represent.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/frames.rs"]
@@ -9,7 +9,7 @@ use proofgate_providers::event_stream::FrameError;
 use proofgate_providers::{Dialect, FrameDecoder, Usage, UsageReader};
 use proptest::prelude::*;
 
-/// All events of a stream that comes in these pieces.
+/// Returns all events of a stream that arrives in these pieces.
 fn read<'p>(dialect: Dialect, pieces: impl IntoIterator<Item = &'p [u8]>) -> Result<String, FrameError> {
     let mut frames = FrameDecoder::new(dialect, 1 << 20);
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Events of a message in Amazon's frames, read back by the reader of frames.
+//! Events of a message, encoded as Amazon's frames and decoded again.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Requests in Google's dialect, whose model and stream stand in the path, and the ends of their streams.
+//! Requests in Google's dialect, with the model and the stream setting in the path, and the ends of their streams.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;
@@ -67,7 +67,7 @@ fn both_spellings_of_googles_names_are_read_and_one_element_counts_for_a_list_of
     for word in ["one", "two", "three"] {
         assert!(text.lines().any(|line| line == word), "{word}: {text}");
     }
-    // Whichever of two a parser takes, no less is reserved.
+    // The larger of the two is reserved, whichever a parser uses.
     let both = r#"{"generation_config":{"maxOutputTokens":7},"generationConfig":{"max_output_tokens":70}}"#;
     assert_eq!(read(Dialect::Gemini, both).unwrap().0.max_tokens, Some(70));
 }
@@ -218,7 +218,7 @@ fn a_request_upstream_has_the_model_in_its_path() {
     assert_eq!(Dialect::Chat.upstream_model_path("m", true), "");
 }
 
-/// Takes events, and says whether the answer is whole after each.
+/// Reads events, and returns after each whether the response is complete.
 fn whole_after(events: &[&str]) -> Vec<bool> {
     let mut ends = CandidateProgress::default();
     let mut whole = |event: &&str| {
@@ -238,7 +238,7 @@ fn a_stream_is_whole_once_each_of_its_candidates_has_finished() {
         whole_after(&[usage, first, ": hb\n\n", second, last, usage]),
         [false, false, false, false, true, true]
     );
-    // One that begins late is waited for.
+    // A candidate that begins late is waited for.
     let late = "data: {\"candidates\":[{\"index\":2,\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n";
     assert_eq!(whole_after(&[last, late]), [true, false]);
     let beyond = "data: {\"candidates\":[{\"index\":64,\"finishReason\":\"STOP\"}]}\n\n";

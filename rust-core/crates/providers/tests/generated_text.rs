@@ -1,4 +1,4 @@
-//! What a model generated is found in an answer, and under the same key in the events of a streamed one.
+//! Generated text in a response, which has the same key in the events of a stream.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn events_name_the_texts_that_a_whole_answer_names() {
             r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"H"}}]}"#,
             keyed(&[("0/content", "H")]),
         ),
-        // The index may come behind what it is the index of.
+        // The index may come after the content that it belongs to.
         (
             r#"{"choices":[{"delta":{"content":"x"},"index":3}]}"#,
             keyed(&[("3/content", "x")]),

@@ -1,4 +1,4 @@
-//! What a model generated is found in Gemini's answers, and under the same key in the events of a streamed one.
+//! Generated text in Gemini's responses, which has the same key in the events of a stream.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -68,7 +68,7 @@ fn the_texts_of_a_stream_go_on_from_event_to_event() {
     );
     let fragment = r#"{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a","stringValue":"d","willContinue":true}]}}"#;
     assert_eq!(pieces(&event(fragment)), keyed(&[("0/partialArgs", "d")]));
-    // Text may follow in an event behind the reason to finish.
+    // Text may follow in an event after the finish reason.
     let last = r#"{"candidates":[{"finishReason":"STOP","content":{"parts":[{"text":"e"}]}}]}"#;
     assert!(support::finished(Dialect::Gemini, last).is_empty());
 }

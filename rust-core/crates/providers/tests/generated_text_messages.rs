@@ -1,4 +1,4 @@
-//! What a model generated is found in Anthropic's messages, and under the same key in the events of a streamed one.
+//! Generated text in Anthropic's messages, which has the same key in the events of a stream.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! What a model generated is found in OpenAI's responses, and under the same key in the deltas of a streamed one.
+//! Generated text in OpenAI's Responses, which has the same key in the deltas of a stream.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -168,7 +168,7 @@ fn an_event_that_says_done_finishes_its_item() {
         [2]
     );
     assert!(finished(r#"{"type":"response.output_text.delta","output_index":4,"delta":""}"#).is_empty());
-    // What belongs to no item is finished with what belongs to none.
+    // Text without an item finishes with an event without an item.
     assert_eq!(
         finished(r#"{"type":"response.audio.transcript.done"}"#),
         [u64::MAX]

@@ -1,4 +1,4 @@
-//! Answers that hold no generated text are known, and what is none of them is not.
+//! Responses without generated text are recognized, and other documents are not taken for them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

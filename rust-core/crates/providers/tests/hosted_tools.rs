@@ -1,4 +1,4 @@
-//! Who runs the tools of a request.
+//! Client tools and hosted tools of a request.
 
 use proofgate_providers::{CallLimit, Dialect, ParsedRequest, Tools};
 use proptest::prelude::*;
@@ -192,7 +192,7 @@ fn a_bound_that_says_null_is_replaced() {
 }
 
 proptest! {
-    /// Bounds are added to the tools that have none, and nothing else changes.
+    /// Limits are added to the tools that have none, and nothing else changes.
     #[test]
     fn without_the_bounds_that_were_written_a_body_is_what_it_was(
         tools in proptest::collection::vec((0..5usize, "[ \n]{0,2}", "[ \n]{0,2}"), 1..6), most in 1..1000u64,
@@ -226,7 +226,7 @@ proptest! {
         }
     }
 
-    /// Whatever stands between the tools, what is left out goes alone and the rest is valid JSON.
+    /// Removing tools leaves the rest unchanged and valid, whatever separates them.
     #[test]
     fn tools_that_are_left_out_leave_all_others_as_they_came(
         tools in proptest::collection::vec((any::<bool>(), any::<bool>(), "[ \n]{0,2}", "[ \n]{0,2}"), 0..6),

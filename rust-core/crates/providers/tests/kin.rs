@@ -1,4 +1,5 @@
-//! Servers that speak OpenAI's chat completions in their own way: what is read of their answers all the same.
+//! OpenAI-compatible servers that deviate from OpenAI's chat completions, and what is still read from their
+//! responses.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;
@@ -32,7 +33,7 @@ fn totals(usage: Option<Usage>) -> Option<(u64, u64)> {
     usage.map(|usage| (usage.prompt_tokens, usage.completion_tokens))
 }
 
-/// What is generated in a document: the keys and values of its texts, and the choices that have finished.
+/// Returns the shape of a document, the keys and values of its generated texts, and the finished choices.
 fn generated(document: &str) -> (Shape, Vec<(String, String)>, Vec<u64>) {
     let mut text = GeneratedText::new();
     let shape = text
@@ -83,7 +84,7 @@ fn a_failure_is_one_although_an_end_follows_it() {
         r#"{"error":"model runner has unexpectedly stopped"}"#,
         // Text Generation Inference.
         r#"{"error":"Request failed during generation","error_type":"generation"}"#,
-        // OpenRouter, whose code is a number.
+        // OpenRouter, which uses a numeric code.
         r#"{"id":"g","error":{"code":502,"message":"no"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}"#,
         // Groq.
         r#"{"id":"c","choices":[],"x_groq":{"id":"r","error":"over capacity"}}"#,
@@ -129,7 +130,7 @@ fn every_chunk_of_mistrals_content_is_text_and_its_padding_is_none() {
     let (shape, parts, finished) = generated(chunk);
     let expected = owned(&[("0/content/0/thinking/0/text", "so"), ("0/content/1/text", "Hi")]);
     assert_eq!((shape, parts, finished), (Shape::Known, expected, vec![]));
-    // Its usage comes unasked, in the last chunk, which the client gets.
+    // The usage is sent without being requested, in the last chunk, which is forwarded to the client.
     let last = r#"{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"model_length"}],"usage":{"prompt_tokens":9,"total_tokens":12,"completion_tokens":3}}"#;
     assert_eq!(totals(of_stream(&[chunk, last])), Some((9, 3)));
     assert!(!is_usage_only(&event(last)));

@@ -1,4 +1,4 @@
-//! Images and speech: what is read of their requests and answers, and how a stream of them ends.
+//! Images and speech: reading their requests and responses, and the end of their streams.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;

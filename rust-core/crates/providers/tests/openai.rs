@@ -1,4 +1,4 @@
-//! How a provider is addressed, and what is read from its answers as they pass.
+//! Requests to a provider, and reading its responses as they pass through.
 
 use proofgate_providers::{
     BaseUrl, BaseUrlError, BodyKind, Dialect, EventBoundaries, EventMeaning, EventReader, ProviderKey,
@@ -6,7 +6,7 @@ use proofgate_providers::{
 };
 use proptest::prelude::*;
 
-/// The events of a stream that is cut into these pieces, the last one perhaps without its end.
+/// Returns the events of a stream cut into these pieces; the last event may be incomplete.
 fn events(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut ends = EventBoundaries::default();
     let (mut events, mut event) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ proptest! {
         while reader.next_event().unwrap().is_some() {
             count += 1;
         }
-        // The reader waits for the LF that could follow a last CR.
+        // After a final CR, the reader waits for a possible LF.
         let waits = usize::from(stream.ends_with('\r'));
         prop_assert!((count..=count + waits).contains(&(cut.len() - 1)));
         prop_assert_eq!(cut.concat(), stream.as_bytes());

@@ -1,4 +1,4 @@
-//! What each part of a request is, and which message it belongs to.
+//! The scope of each part of a request, and the message that it belongs to.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ fn read(dialect: Dialect, body: &str) -> BodyText {
     text
 }
 
-/// The passages of a body: its scope, its place and its text.
+/// Returns the passages of a body: scope, location and text.
 fn passages(dialect: Dialect, body: &str) -> Vec<(Scope, String, String)> {
     let text = read(dialect, body);
     let passages = text.passages();
@@ -27,7 +27,7 @@ fn passages(dialect: Dialect, body: &str) -> Vec<(Scope, String, String)> {
         .collect()
 }
 
-/// Checks the scope, the place and the text of each passage.
+/// Checks the scope, the location and the text of each passage.
 fn check(dialect: Dialect, body: &str, expected: &[(Scope, &str, &str)]) {
     let expected: Vec<_> = expected
         .iter()

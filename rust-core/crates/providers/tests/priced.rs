@@ -1,4 +1,4 @@
-//! What decides what an exchange costs: the tier of service, how long a cache keeps what is written, the size of a prompt.
+//! What affects the price of an exchange: the service tier, the retention of cache writes, the size of a prompt.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_providers::{Dialect, ParsedRequest, RequestedTier, Usage, UsageReader};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 fn answer(dialect: Dialect, answer: &Value) -> Usage {
     let text = answer.to_string();
     let whole = read(dialect, &[&text]);
-    // However the answer is cut.
+    // Independent of where the response is cut.
     for cut in 0..text.len() {
         let (begin, end) = text.split_at(cut);
         assert_eq!(read(dialect, &[begin, end]), whole, "{cut}");
@@ -46,7 +46,7 @@ fn the_tier_that_served_a_request_is_read_wherever_an_answer_has_it() {
     ];
     assert_eq!(tier(&stream(Dialect::Chat, &events)), Some("priority"));
     let usage = json!({"input_tokens": 1, "output_tokens": 2});
-    // What a client has written and the answer repeats is none.
+    // A value that the client wrote and the response repeats does not count.
     let echo = json!({"service_tier": "flex"});
     let response = json!({"metadata": echo, "tools": [echo], "usage": usage, "service_tier": "priority"});
     assert_eq!(tier(&answer(Dialect::Responses, &response)), Some("priority"));
@@ -303,7 +303,7 @@ fn a_prompt_has_at_most_a_token_for_every_byte_and_what_its_attachments_may_cost
         )
     };
     assert!((10_000..11_000).contains(&of_message(source(&png))));
-    // What is no image whatever it is called, and what nobody has seen.
+    // Data that is not an image whatever its declared type, and unknown data.
     assert_eq!(of_message(source("JVBERi0xLjcK")), 1_000_000);
     let pdf = "JVBERi0xLjQKMSAwIG9iago8PC9UeXBlL0NhdGFsb2cvUGFnZXMgMiAwIFI+PgplbmRvYmoK";
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Parts of a body's text are replaced; every other byte stays.
+//! Parts of a body's text are replaced; every other byte is unchanged.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::Range;
@@ -119,7 +119,7 @@ fn the_text_of_any_document_is_collected_and_can_be_rewritten() {
     assert_eq!(out, b"no - \\u0041");
 }
 
-/// A string as JSON, with some of its characters escaped that need not be.
+/// Returns a string as JSON, with some characters escaped unnecessarily.
 fn written(text: &str, escaped: &[bool]) -> String {
     let mut out = String::from("\"");
     for (index, character) in text.chars().enumerate() {
@@ -161,7 +161,7 @@ proptest! {
         let request = ParsedRequest::read(Dialect::Chat, &out, &mut workspace, &mut text).unwrap();
         prop_assert_eq!(model, request.model_value());
 
-        // The same on the strings one by one: the first piece of an edit is replaced, further pieces are removed.
+        // The same for each string: the first piece of an edit is replaced, further pieces are removed.
         let mut start = 0;
         let mut expected = Vec::new();
         let mut used = vec![false; edits.len()];

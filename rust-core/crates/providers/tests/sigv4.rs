@@ -1,4 +1,4 @@
-//! Signatures are those of Amazon's own test suite, of botocore and of OpenAI's client.
+//! Signatures match those of Amazon's test suite, of botocore and of OpenAI's client.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -88,7 +88,7 @@ fn every_case_of_amazons_suite_is_signed_as_it_says() {
     assert_eq!(cases.len(), 34);
     for case in cases {
         let canonical = case.expected("creq");
-        // The suite gives the token only in what is expected.
+        // The suite has the token only in the expected results.
         let token = canonical
             .lines()
             .find_map(|line| line.strip_prefix("x-amz-security-token:"));
@@ -146,7 +146,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As botocore 1.44.5 signs it.
+/// Matches the signature of botocore 1.44.5.
 #[test]
 fn a_request_to_converse_is_signed_as_by_botocore() {
     let mut path = "/model/".to_owned();
@@ -183,7 +183,7 @@ fn a_request_to_converse_is_signed_as_by_botocore() {
     assert_eq!(signature.content_sha256, None);
 }
 
-/// As openai 3.54.0 expects it: tests/fixtures/bedrock/v1/sigv4.json of its sdist (Apache-2.0).
+/// Matches openai 3.54.0: tests/fixtures/bedrock/v1/sigv4.json of its sdist (Apache-2.0).
 #[test]
 fn a_request_to_mantle_has_its_bodys_hash_signed_too() {
     let at = 1_735_787_045;
@@ -220,7 +220,8 @@ fn signed(path: &str, headers: &[(&str, &str)]) -> (String, String) {
     canonical_request(&request, &KEY, "20261120T120000Z", "hash")
 }
 
-// envoyproxy/ai-gateway PR#1332, vercel/ai#14117: whether an ARN is sent encoded or as it is, the signature fits what is sent.
+// envoyproxy/ai-gateway PR#1332, vercel/ai#14117: the signature matches the path sent, whether its ARN is encoded or
+// not.
 #[test]
 fn the_arn_of_an_inference_profile_is_signed_as_it_stands_in_the_path() {
     let arn = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc";

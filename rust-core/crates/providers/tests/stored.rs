@@ -1,4 +1,4 @@
-//! Files and batches: the heads of requests for them, and what is read of a batch.
+//! Files and batches: the heads of their requests, and what is read from a batch.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;
@@ -107,7 +107,7 @@ fn a_line_that_some_readers_would_cut_in_two_is_refused() {
         Ok(Dialect::Chat),
         "a line may end with CRLF"
     );
-    // What else some readers end lines at is nothing that JSON lets stand outside a string.
+    // Other characters at which some readers end lines are invalid in JSON outside a string.
     for cut in [
         "\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}", "\u{85}", "\u{2028}", "\u{2029}",
     ] {

@@ -1,4 +1,4 @@
-//! The usage that answers of each dialect tell.
+//! The usage reported by responses of each dialect.
 
 use proofgate_providers::{Dialect, Usage, UsageReader};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn the_usage_of_a_message_is_cumulative_and_never_added_up() {
     let of_events = |events: &[&str]| of_stream(Dialect::Messages, events).map(totals);
     assert_eq!(of_events(&[start, delta]), Some((16, 20)));
     assert_eq!(of_events(&[start, delta, later]), Some((17, 30)));
-    // Some backends say everything at the end (envoyproxy/ai-gateway#2290).
+    // Some backends report everything at the end (envoyproxy/ai-gateway#2290).
     assert_eq!(of_stream(Dialect::Messages, &[later]), usage(11, 30));
 }
 
@@ -114,7 +114,7 @@ fn what_a_provider_counts_apart_is_part_of_the_totals() {
     };
     assert_eq!(of_answer(Dialect::Chat, chat), Some(expected));
     assert_eq!(of_answer(Dialect::Responses, response), Some(expected));
-    // Of an answer with the dialect of Anthropic, what is read from a cache and written to one is not in `input_tokens`.
+    // In Anthropic's dialect, `input_tokens` excludes cache reads and cache writes.
     let message = r#"{"usage":{"input_tokens":40,"cache_read_input_tokens":40,"cache_creation_input_tokens":20,"output_tokens":50,"output_tokens_details":{"thinking_tokens":30}}}"#;
     let without_audio = Usage {
         audio_prompt_tokens: 0,
@@ -189,7 +189,7 @@ fn a_usage_beside_choices_may_be_that_of_one_where_the_stream_is_interrupted() {
     for (dialect, events, ended, interrupted) in [
         (Dialect::Chat, &[first, second][..], usage(3, 1), partial),
         (Dialect::Chat, &[first, second, all], usage(3, 5), usage(3, 5)),
-        // Of many prompts it is that of one.
+        // With several prompts, it is the usage of one of them.
         (Dialect::Completions, &[first, second], usage(3, 1), None),
         (
             Dialect::Completions,

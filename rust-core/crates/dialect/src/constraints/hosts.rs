@@ -1,7 +1,7 @@
-//! What providers of OpenAI's API lack, by the host that they are reached at.
+//! Missing endpoints of providers with OpenAI's API, by host.
 
-/// Hosts of APIs that have chat completions and no `/responses`, each with its source. A name with a `*` at its begin stands for all
-/// that end so.
+/// Hosts of APIs that have chat completions but no `/responses`, each with its source. A leading `*` matches any
+/// prefix.
 const HOSTS_WITHOUT_RESPONSES: &[(&str, &str)] = &[
     (
         "generativelanguage.googleapis.com",
@@ -33,8 +33,8 @@ const HOSTS_WITHOUT_RESPONSES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether the provider at a host (lower case) is known to have no `/responses`. One that is not known may have it: OpenAI's and
-/// Azure's do, and so do DeepSeek, Groq, OpenRouter, xAI, and vLLM and Ollama of 2026.
+/// Whether the provider at a host (lower case) is known to lack `/responses`. An unlisted provider may have it:
+/// OpenAI and Azure do, and so do DeepSeek, Groq, OpenRouter, xAI, and vLLM and Ollama of 2026.
 #[must_use]
 pub fn lacks_responses(host: &str) -> bool {
     HOSTS_WITHOUT_RESPONSES

@@ -1,55 +1,56 @@
-//! A row of the table: which models it is about, and what they do not take.
+//! The rows of the table: the models of a row, and the constraint on them.
 
-/// One thing that a model does not take as others do.
+/// A constraint of a model, compared with other models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Constraint {
-    /// The limit of an answer is `max_completion_tokens`; reasoning models refuse `max_tokens`.
+    /// The token limit of a response is `max_completion_tokens`; reasoning models refuse `max_tokens`.
     MaxCompletionTokens,
-    /// In chat completions it takes functions only with a `reasoning_effort` of `none`.
+    /// Chat completions accept functions only with a `reasoning_effort` of `none`.
     ToolsWithoutEffort,
-    /// It reasons where a request names no `reasoning_effort`, too.
+    /// The model also reasons when a request has no `reasoning_effort`.
     ReasonsByDefault,
-    /// It exists at OpenAI's `/v1/responses` and not in chat completions.
+    /// The model is available at OpenAI's `/v1/responses`, but not in chat completions.
     ResponsesOnly,
-    /// It takes these levels of effort only, the lowest first.
+    /// The model accepts only these effort levels, the lowest first.
     EffortLevels(&'static [&'static str]),
-    /// It has no effort: how much it thinks is a number of tokens.
+    /// The model has no effort levels; thinking is set as a number of tokens.
     ThinkingBudget,
-    /// It neither thinks nor has an effort.
+    /// The model has neither thinking nor effort.
     NoThinking,
-    /// It refuses a function call of the turn at hand that lacks its thought signature.
+    /// The model refuses a function call of the current turn without its thought signature.
     SignedCalls,
-    /// It takes a `temperature` or a `top_p`, and not both.
+    /// The model accepts either a `temperature` or a `top_p`, but not both.
     OneOfTemperatureAndTopP,
-    /// It takes no sampling but the default one.
+    /// The model accepts only default sampling.
     DefaultSampling,
-    /// It does not stop at texts.
+    /// The model has no stop sequences.
     NoStop,
-    /// It takes no `frequency_penalty` and no `presence_penalty`.
+    /// The model accepts neither `frequency_penalty` nor `presence_penalty`.
     NoPenalties,
 }
 
 /// The models of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelMatcher {
-    /// Those whose name has one of these parts, no digit behind it.
+    /// Models whose name contains one of these parts, not followed by a digit.
     Containing(&'static [&'static str]),
-    /// Those whose name begins with a series and a version of at least this one (major, minor).
+    /// Models whose name begins with a series and a version of at least this one (major, minor).
     SinceVersion(&'static str, (u32, u32)),
-    /// Those with a version of at least the first and below the second, except chat models, which do not reason.
+    /// Models with a version from the first up to, but not including, the second, except chat models, which do not
+    /// reason.
     VersionRange(&'static str, (u32, u32), (u32, u32)),
-    /// Those whose name begins with a series and a version, and has one of these words behind it, between hyphens.
+    /// Models whose name begins with a series and a version, followed by one of these words between hyphens.
     Variants(&'static str, &'static [&'static str]),
 }
 
 /// A fact about some models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConstraintRow {
-    /// Which models.
+    /// The models.
     pub models: ModelMatcher,
-    /// What they do not take.
+    /// The constraint.
     pub constraint: Constraint,
-    /// Where that is written or was seen.
+    /// Where the fact is documented or was observed.
     pub source: &'static str,
 }
 
@@ -81,7 +82,7 @@ fn contains_part(model: &str, part: &str) -> bool {
     model.match_indices(part).any(|(at, _)| ends_there(at))
 }
 
-/// The version in a name such as `openai/gpt-5.4-mini` or `ft:gpt-4o:org`, if it is of this series.
+/// Returns the version in a name such as `openai/gpt-5.4-mini` or `ft:gpt-4o:org`, if it is of this series.
 fn version(model: &str, series: &str) -> Option<(u32, u32)> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.strip_prefix("ft:").unwrap_or(name);

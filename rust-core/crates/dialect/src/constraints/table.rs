@@ -1,4 +1,4 @@
-//! The table: what is known, and where from.
+//! The table of known constraints, with sources.
 
 use super::row::{Constraint, ConstraintRow, ModelMatcher};
 
@@ -15,7 +15,7 @@ const OPENAI_LEVELS_SOURCE: &str = "developers.openai.com, Models: reasoning eff
 const SIGNATURES_SOURCE: &str =
     "ai.google.dev, Thought signatures: model behavior; FAQ on calls of other models";
 
-/// All that is known.
+/// All known constraints.
 pub const ROWS: &[ConstraintRow] = &[
     row(
         ModelMatcher::SinceVersion("gpt-", (0, 0)),

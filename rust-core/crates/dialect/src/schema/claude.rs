@@ -2,7 +2,7 @@ use super::members::{MAX_DEPTH, Members, elements};
 use super::strict::is_object_type;
 use crate::json::write_string;
 
-/// Formats of strings that the API takes.
+/// String formats that the API supports.
 const FORMATS: [&str; 10] = [
     "\"date-time\"",
     "\"time\"",
@@ -16,26 +16,26 @@ const FORMATS: [&str; 10] = [
     "\"uuid\"",
 ];
 
-/// What a keyword of a schema becomes.
+/// How a keyword of a schema is translated.
 enum KeywordAction {
-    /// It stays as it is.
+    /// It is kept unchanged.
     Keep,
-    /// It holds one schema, a list of them, or schemas by name.
+    /// It contains a schema, a list of schemas, or schemas by name.
     RecurseOne,
     RecurseList(&'static str),
     RecurseMap,
-    /// It says nothing of the answer, or is said in another way.
+    /// It does not constrain the response, or is expressed in another way.
     Drop,
-    /// The API refuses it: it stands in the description, where the model reads it.
+    /// The API refuses it: it is moved to the description, where the model can read it.
     Describe,
 }
 
-/// Appends a schema as Anthropic takes it: objects add no properties, and keywords that the API refuses stand in the
-/// description of what they constrain, as `{minimum: 0, maximum: 9}`.
+/// Appends a schema in the form that Anthropic accepts: objects allow no additional properties, and keywords that the
+/// API refuses are moved to the description of what they constrain, as `{minimum: 0, maximum: 9}`.
 ///
 /// Source: anthropic 2.12.0, `lib/_parse/_transform.py`, which does the same for that client's own schemas.
 ///
-/// One that Anthropic takes as it is passes byte for byte.
+/// A schema that Anthropic accepts unchanged is copied byte for byte.
 pub fn write(schema: &str, out: &mut Vec<u8>) {
     let start = out.len();
     write_schema(schema, 0, out);
@@ -46,8 +46,8 @@ pub fn write(schema: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the schema of a tool's arguments as Anthropic and Converse take it: that of an object, at whose root there is no choice
-/// of schemas. A choice stands in the description.
+/// Appends the schema of a tool's arguments in the form that Anthropic and Converse accept: an object without a
+/// choice of schemas at its root. A choice is moved to the description.
 ///
 /// Source: anthropics/claude-code#27337 ("input_schema does not support oneOf, allOf, or anyOf at the top level"),
 /// anomalyco/opencode#35516.
@@ -79,7 +79,7 @@ pub fn write_arguments(schema: &str, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Adds a keyword to what the description says.
+/// Adds a keyword to the description.
 fn describe(name: &str, value: &str, described: &mut String) {
     described.push_str(if described.is_empty() { "{" } else { ", " });
     for piece in [name, ": ", value] {
@@ -87,7 +87,7 @@ fn describe(name: &str, value: &str, described: &mut String) {
     }
 }
 
-/// The bytes of JSON but for the blanks between its tokens.
+/// Returns the bytes of JSON without white space between tokens.
 fn without_whitespace(json: &[u8]) -> impl Iterator<Item = u8> {
     let (mut in_string, mut escaped) = (false, false);
     json.iter().copied().filter(move |&byte| {
@@ -144,7 +144,7 @@ fn keyword_action(name: &str, value: &str, is_object: bool, is_reference: bool) 
     match name {
         "$defs" | "definitions" => KeywordAction::RecurseMap,
         "$ref" => KeywordAction::Keep,
-        // Beside a reference nothing else may stand.
+        // No other keyword is allowed next to a reference.
         _ if is_reference => KeywordAction::Drop,
         "properties" => KeywordAction::RecurseMap,
         "items" if value.starts_with('{') => KeywordAction::RecurseOne,
@@ -208,7 +208,7 @@ fn write_schema_map(schemas: &str, depth: usize, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Appends a member's name, and the comma before it unless the object at `start` has just begun.
+/// Appends a member's name, preceded by a comma unless it is the first member of the object at `start`.
 fn write_name(name: &str, start: usize, out: &mut Vec<u8>) {
     if out.len() > start + 1 {
         out.push(b',');

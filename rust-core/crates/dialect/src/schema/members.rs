@@ -6,26 +6,26 @@ use serde_json::value::RawValue;
 
 use crate::json::Text;
 
-/// How deep a schema is looked into. What lies deeper passes as it came, and no stack is used up.
+/// Maximum depth to which a schema is inspected. Deeper parts are copied unchanged, which bounds the stack.
 pub(super) const MAX_DEPTH: usize = 48;
 
-/// The members of an object in their order, values as they came.
+/// The members of an object in order, with unmodified values.
 pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
-    /// The members of a value that is an object.
+    /// Parses the members of an object.
     pub(super) fn parse(value: &'a str) -> Option<Self> {
         serde_json::from_str(value).ok()
     }
 
-    /// The value of a member, as JSON.
+    /// Returns the value of a member, as JSON.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.0.iter().find(|(known, _)| known == name)?;
         Some(value.get())
     }
 }
 
-/// The elements of a value that is an array.
+/// Returns the elements of an array.
 pub(super) fn elements(value: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value).ok()
 }

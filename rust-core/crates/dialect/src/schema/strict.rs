@@ -29,7 +29,8 @@ const KEYWORDS: [&str; 25] = [
     "maxItems",
 ];
 
-/// Whether OpenAI takes a schema as a strict one: an object at its root, in which every property is required and none is added.
+/// Whether OpenAI accepts a schema as strict: an object at its root, with every property required and no additional
+/// ones.
 pub fn can_be_strict(schema: &str) -> bool {
     let root = Members::parse(schema);
     let is_object =
@@ -62,12 +63,12 @@ fn is_strict(schema: &str, depth: usize) -> bool {
     })
 }
 
-/// Whether a `type`, a word or a list of words, is that of objects.
+/// Whether a `type`, a name or a list of names, is that of objects.
 pub(super) fn is_object_type(kind: &str) -> bool {
     kind.contains("\"object\"")
 }
 
-/// Whether an object takes its properties and no others, each of them required.
+/// Whether an object accepts only its listed properties, and requires all of them.
 fn is_closed_object(members: &Members<'_>) -> bool {
     if members.get("additionalProperties") != Some("false") {
         return false;

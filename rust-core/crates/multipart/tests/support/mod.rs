@@ -1,4 +1,4 @@
-//! A form read as its receiver would.
+//! Parses a form as its receiver would.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_multipart::{Boundary, FormEvent, FormReader, MultipartError};

@@ -1,4 +1,4 @@
-//! How a streamed answer is to end.
+//! Reads the `stream_options` of a request.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use crate::field_names::KeyMeaning;
 
 const INCLUDE_USAGE: &str = "include_usage";
 
-/// The member `stream_options` of a body.
+/// The value of `stream_options` in a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamOptions {
     Absent,
-    /// `null`, which stands here.
+    /// `null`, at this range.
     Null(Range<usize>),
-    /// An object whose `include_usage` is `false` or `null`, which stands here.
+    /// An object whose `include_usage` is `false` or `null`, at this range.
     Declined(Range<usize>),
-    /// An object that says nothing of usage, or asks for it; its first member would begin here.
+    /// An object without `include_usage`, or with `true`; its first member would begin at this offset.
     Object {
         begin: usize,
         empty: bool,
@@ -27,7 +27,7 @@ pub(super) enum StreamOptions {
 }
 
 impl StreamOptions {
-    /// Reads an object whose first brace has been read. Returns also whether it asks for usage; `None` where it does not say.
+    /// Reads an object after its opening brace. Also returns the value of `include_usage`, or `None` if it is absent.
     pub(super) fn read(walk: &mut Walk<'_, '_, '_>) -> Result<(Self, Option<bool>), BadRequest> {
         let begin = walk.reader.offset();
         let mut empty = true;

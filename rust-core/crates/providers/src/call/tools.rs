@@ -1,4 +1,4 @@
-//! The tools of a request, as far as it matters who runs them.
+//! Reads the tools of a request, as far as needed to know who runs them.
 
 use std::ops::Range;
 
@@ -13,21 +13,22 @@ use crate::field_names::{KeyMeaning, is_free_form, key_meaning};
 use crate::hosted_tools::{HostedTool, MAX_HOSTED_TOOLS, is_client_tool};
 use crate::passages::PassageStart;
 
-/// The field of Anthropic's tools that bounds their calls.
+/// The field of Anthropic's tools that limits their calls.
 const MAX_USES: &str = "max_uses";
 
-/// A container that the provider keeps, by its id, or how a new one is made (openai-python 2, `types/responses/tool_param.py`).
+/// A container stored at the provider, by its id, or the settings of a new one (openai-python 2,
+/// `types/responses/tool_param.py`).
 const CONTAINER: &str = "container";
-/// The fields of OpenAI's tools that say where these are run, and what may be named in them of what the provider keeps.
+/// The fields of OpenAI's tools that set where they run; they may refer to content stored at the provider.
 const LOCATION_FIELDS: [&str; 2] = [CONTAINER, "environment"];
 const STORED_LOCATION_FIELDS: [&str; 2] = ["container_id", "file_ids"];
 
-/// What a tool says of how often it may be called.
+/// The call limit of a tool.
 struct MaxUsesField {
     max: Result<Option<u64>, BadRequest>,
-    /// Where it says `null`.
+    /// The range of `null`, if that is its value.
     null_range: Option<Range<usize>>,
-    /// Whether a name is the field's but for its case.
+    /// Whether a name differs from the field only in case.
     is_ambiguous: bool,
 }
 
@@ -42,11 +43,11 @@ impl Default for MaxUsesField {
 }
 
 impl<'b> Walk<'b, '_, '_> {
-    /// Takes the text of tools, and notes which of them the provider runs.
+    /// Collects the text of tools, and records the hosted ones.
     pub(super) fn read_tools(&mut self, event: Event<'b>) -> Result<(), BadRequest> {
         match event {
             Event::ArrayStart => {}
-            // Google's parsers take one element for a list of it.
+            // Google's parsers accept a single element in place of an array.
             Event::ObjectStart => return self.read_tool(None),
             _ => return self.collect(event, KeyMeaning::Field),
         }
@@ -105,8 +106,8 @@ impl<'b> Walk<'b, '_, '_> {
         self.note_tool(begin, kind, hosted_field, has_client_field, calls)
     }
 
-    /// Takes where a provider is to run a tool: in a container of its own, or one that it has kept with what others left in
-    /// it, and with which of the files that it keeps.
+    /// Reads where a provider is to run a tool: in a new container, or in a stored one with whatever content it
+    /// holds, and with which stored files.
     fn read_tool_location(
         &mut self,
         field: &'static str,
@@ -146,7 +147,8 @@ impl<'b> Walk<'b, '_, '_> {
         Ok(())
     }
 
-    /// Takes functions that one tool of Google's declares, whose array has begun: each is a message of its own.
+    /// Collects the functions that one of Google's tools declares, after the start of their array; each is its own
+    /// message.
     fn read_functions(&mut self, tool: PassageStart) -> Result<(), BadRequest> {
         loop {
             match self.reader.read_event()? {
@@ -161,7 +163,7 @@ impl<'b> Walk<'b, '_, '_> {
         Ok(())
     }
 
-    /// Notes who runs a tool that begins at `begin` and ends where the walk is.
+    /// Records who runs a tool that begins at `begin` and ends at the current offset.
     fn note_tool(
         &mut self,
         begin: usize,
@@ -187,7 +189,7 @@ impl<'b> Walk<'b, '_, '_> {
             self.tools.has_client_tools = true;
             return Ok(());
         };
-        // One object with tools of both sides cannot be left out.
+        // An object that defines both client and hosted tools cannot be removed.
         let is_mixed = has_client_field && self.dialect.family() == Family::Google;
         if is_mixed || self.tools.hosted.len() == MAX_HOSTED_TOOLS {
             return Err(BadRequest::UnsupportedTool);
@@ -203,7 +205,7 @@ impl<'b> Walk<'b, '_, '_> {
         Ok(())
     }
 
-    /// Takes a member of the body that begins at `begin` and has the provider run a tool of this kind.
+    /// Reads a member of the body that begins at `begin` and enables a hosted tool of this kind.
     pub(super) fn note_hosted_tool(
         &mut self,
         kind: &'static str,

@@ -1,4 +1,4 @@
-//! The edit that makes a streamed answer report its usage.
+//! The edit that makes a streamed response report its usage.
 
 use std::ops::Range;
 
@@ -6,18 +6,18 @@ use super::ParsedRequest;
 use super::stream_options::StreamOptions;
 
 impl ParsedRequest<'_> {
-    /// The edit by which a streamed answer brings its usage: a range of the body and what takes its place there. `None`
-    /// when it does anyway, or is not streamed.
+    /// Returns the edit that makes a streamed response report its usage: a range of the body and its replacement.
+    /// Returns `None` if it does so anyway, or is not streamed.
     ///
-    /// `model_value` is where the value of `model` stands in the body that is edited. When that is not the body that was
-    /// read, because rules have replaced text in it, the edit is known only for a request without `stream_options`: read
-    /// the other body to know it.
+    /// `model_value` is the range of the value of `model` in the body to edit. If that body differs from the one that
+    /// was read, because rules have replaced text in it, the edit is correct only for a request without
+    /// `stream_options`; otherwise the new body must be read first.
     pub fn usage_edit(&self, model_value: &Range<usize>) -> Option<(Range<usize>, &'static [u8])> {
         if !self.stream || self.include_usage || !self.dialect.has_stream_options() {
             return None;
         }
         Some(match &self.stream_options {
-            // Behind a member that every request has.
+            // After a member that every request has.
             StreamOptions::Absent => (
                 model_value.end..model_value.end,
                 br#","stream_options":{"include_usage":true}"#,
@@ -29,7 +29,7 @@ impl ParsedRequest<'_> {
         })
     }
 
-    /// Whether the request says anything of `stream_options`.
+    /// Whether the request has `stream_options`.
     pub fn has_stream_options(&self) -> bool {
         self.stream_options != StreamOptions::Absent
     }

@@ -1,4 +1,4 @@
-//! One pass over a body: what counts of it, and its text.
+//! Reads a body and collects its text in one pass.
 
 use std::ops::Range;
 
@@ -19,36 +19,37 @@ use crate::prompt_size::{AttachmentKind, MAX_ATTACHMENT_ESTIMATE_BYTES, PromptSi
 use crate::scopes::role_scope;
 use crate::segment::SegmentKind;
 
-/// What an assistant has said before, by its id (openai-python 2, `types/chat/chat_completion_assistant_message_param.py`).
+/// An earlier audio response of the assistant, by its id (openai-python 2,
+/// `types/chat/chat_completion_assistant_message_param.py`).
 const AUDIO: &str = "audio";
 
-/// One pass over a body.
+/// The state of one pass over a body.
 pub(super) struct Walk<'b, 'w, 't> {
     pub(super) reader: Reader<'b, 'w>,
     pub(super) dialect: Dialect,
-    /// Whether ids of what the provider keeps are refused where the walk is.
+    /// Whether ids of content stored at the provider are refused at the current position.
     pub(super) refuses_stored_ids: bool,
     pub(super) text: &'t mut BodyText,
     pub(super) body: &'b str,
-    /// Room for a key that has to be unescaped.
+    /// A buffer for unescaping a key.
     pub(super) key_buffer: String,
-    /// Whether the names where the walk is are not the API's.
+    /// Whether the field names at the current position are not those of the API.
     pub(super) is_free_form: bool,
-    /// Bytes that count in an estimate and are not in the text.
+    /// Bytes that count in an estimate but are not in the text.
     pub(super) uncollected_bytes: usize,
     pub(super) tools: Tools,
     pub(super) stored_reference: Option<&'static str>,
     pub(super) client_ids: ClientIds<'b>,
-    /// What the object says of them where the walk is.
+    /// The kind of the current object, if its members are ids.
     id_object: Option<IdObject>,
     pub(super) is_long_cache_requested: bool,
     pub(super) prompt_size: PromptSize,
-    /// The message of whose content the next object is a part.
+    /// The message that the next object is a content part of.
     current_message: Option<PassageStart>,
 }
 
 impl<'b, 'w, 't> Walk<'b, 'w, 't> {
-    /// Begins with the object that a body is.
+    /// Starts with the object of a body.
     pub(super) fn start(
         dialect: Dialect,
         body: &'b str,
@@ -79,13 +80,13 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Where the word that was just read stands.
+    /// Returns the range of the word that was read last.
     pub(super) fn last_word_range(&self, word: &str) -> Range<usize> {
         let end = self.reader.offset();
         end - word.len()..end
     }
 
-    /// Takes the text of a conversation and says how many messages or items it has.
+    /// Collects the text of a conversation and returns the number of messages or items.
     pub(super) fn read_messages(&mut self, event: Event<'b>, field: &str) -> Result<usize, BadRequest> {
         self.refuses_stored_ids = self.dialect.refuses_stored_ids();
         let mut turns = 0;
@@ -105,7 +106,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(turns)
     }
 
-    /// Takes the text of a message or an item, and notes what it is.
+    /// Collects the text of a message or an item, and sets its scope.
     fn turn(&mut self, event: Event<'b>, field: &str, index: Option<usize>) -> Result<(), BadRequest> {
         let turn = self.text.start_message(Scope::User, field, index);
         let Event::ObjectStart = event else {
@@ -161,7 +162,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes the content of a message, whose array has begun.
+    /// Collects the content of a message, after the start of its array.
     fn read_content_parts(&mut self, turn: PassageStart) -> Result<(), BadRequest> {
         loop {
             match self.reader.read_event()? {
@@ -174,7 +175,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Takes calls of tools, whose array has begun.
+    /// Collects tool calls, after the start of their array.
     fn read_tool_calls(&mut self, turn: PassageStart) -> Result<(), BadRequest> {
         loop {
             match self.reader.read_event()? {
@@ -189,7 +190,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes descriptions of tools, each of which is a message of its own.
+    /// Collects the descriptions of tools, each of which is its own message.
     pub(super) fn read_tool_descriptions(&mut self, event: Event<'b>, field: &str) -> Result<(), BadRequest> {
         self.text.start_message(Scope::ToolDescription, field, None);
         if event != Event::ArrayStart {
@@ -208,18 +209,18 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes what the model takes for its instructions.
+    /// Collects the instructions for the model.
     pub(super) fn read_instructions(&mut self, event: Event<'b>, field: &str) -> Result<(), BadRequest> {
         self.text.start_message(Scope::Instructions, field, None);
-        // In Gemini's stand the same parts as in a conversation.
+        // Gemini's instructions have the same parts as its conversation.
         self.refuses_stored_ids = self.dialect == Dialect::Gemini;
         self.collect(event, KeyMeaning::Field)?;
         self.refuses_stored_ids = false;
         Ok(())
     }
 
-    /// Takes a text, texts, or the numbers of their tokens; says whether there are any of these, and how many texts an
-    /// array has: numbers that stand in it are those of one.
+    /// Collects a text, several texts, or token ids. Returns whether there are token ids, and the number of texts in an
+    /// array; token ids directly in the array belong to one text.
     pub(super) fn read_text_or_tokens(
         &mut self,
         event: Event<'b>,
@@ -249,7 +250,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             other => self.collect(other, KeyMeaning::Field).map(|()| (false, 0)),
         }
     }
-    /// Takes the value of a field that is not served, which must say nothing.
+    /// Reads the value of a field that is not supported, which must be empty.
     pub(super) fn require_empty(&mut self, event: Event<'b>, field: &'static str) -> Result<(), BadRequest> {
         match event {
             Event::Null | Event::Bool(false) => Ok(()),
@@ -258,7 +259,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Notes a value that names what the provider keeps, or refuses it where no account is a tenant's alone.
+    /// Records a reference to content stored at the provider, or refuses it in dialects other than OpenAI's.
     pub(super) fn note_stored_reference(
         &mut self,
         kept: Option<&'static str>,
@@ -274,7 +275,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes the text of an object whose members name a session or an end user, and notes these.
+    /// Collects the text of an object whose members name a session or an end user, and records these ids.
     pub(super) fn collect_ids(
         &mut self,
         object: IdObject,
@@ -287,13 +288,13 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes the text of the value that `event` begins; `under` is what its key says. The depth limit of the reader bounds
-    /// the recursion.
+    /// Collects the text of the value that starts with `event`; `under` is the meaning of its key. The depth limit of
+    /// the reader bounds the recursion.
     pub(super) fn collect(&mut self, event: Event<'b>, under: KeyMeaning) -> Result<(), BadRequest> {
         match event {
             Event::String(string) => self.push_string(string, under, SiblingHint::Data, false),
             Event::ArrayStart => loop {
-                // The API has neither words nor attachments in lists, only schemas have types there.
+                // In arrays, the API has neither words nor attachments; only schemas have types there.
                 let under = match under {
                     KeyMeaning::Unknown => KeyMeaning::Unknown,
                     _ if self.is_free_form => under,
@@ -329,7 +330,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let id = self.id_object.and_then(|object| object.member_field(name));
                     let apart = turn.and_then(|turn| Some((turn, self.dialect.part_scope(name)?)));
                     let is_type = turn.is_some() && name == "type";
-                    // What a provider has signed or encrypted of a conversation: its bytes bound its tokens.
+                    // Data that a provider has signed or encrypted: its bytes bound its tokens.
                     let is_sealed =
                         meaning == KeyMeaning::Attachment && !is_data && !is_address && name != "url";
                     if meaning == KeyMeaning::Unknown {
@@ -389,8 +390,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Takes a string. `beside`: what stands beside it says of it. `is_sealed`: whether its bytes
-    /// bound its tokens all the same, if it is no text.
+    /// Collects a string. `beside`: the hint of its siblings. `is_sealed`: whether its bytes bound its tokens even if
+    /// it is not text.
     pub(super) fn push_string(
         &mut self,
         string: Str<'b>,
@@ -418,7 +419,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         }
     }
 
-    /// Whether what stands behind `string` says that it is thinking that its provider has encrypted.
+    /// Whether the members after `string` show that it is thinking encrypted by its provider.
     pub(super) fn is_followed_by_redaction(&self, string: Str<'b>) -> bool {
         let rest = self.body.get(string.range().end + 1..).unwrap_or_default();
         let mut parts = rest.splitn(5, '"');
@@ -426,18 +427,18 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         (next(), next(), next(), next()) == (Some(","), Some("type"), Some(":"), Some("redacted_thinking"))
     }
 
-    /// What stands behind `string` in its object says of it.
+    /// Returns the hint of the members after `string` in its object.
     pub(super) fn following_hint(&self, string: Str<'b>) -> SiblingHint {
         SiblingHint::from_following(self.body.get(string.range().end + 1..).unwrap_or_default())
     }
 }
 
-/// Whether a field holds a text, or several: some clients write a number there.
+/// Whether a field contains one or more texts: some clients send a number there.
 fn is_text_field(name: &str) -> bool {
     matches!(name, "content" | "text" | "output" | "result")
 }
 
-/// What the key of a value says about it: a number in the place of a text may as well be one.
+/// Returns the meaning of a value's key; a number in place of a text is treated like one.
 fn value_meaning(value: Event<'_>, meaning: KeyMeaning, is_text: bool) -> KeyMeaning {
     match value {
         Event::Number(_) if is_text => KeyMeaning::Unknown,
@@ -445,7 +446,7 @@ fn value_meaning(value: Event<'_>, meaning: KeyMeaning, is_text: bool) -> KeyMea
     }
 }
 
-/// The name of a field of what the provider keeps, where such are refused.
+/// Returns the name of a field that refers to stored content, where such references are refused.
 fn stored_field_name(dialect: Dialect, refuses: bool, name: &str) -> Option<&'static str> {
     refuses.then(|| dialect.stored_field_name(name)).flatten()
 }

@@ -1,9 +1,9 @@
-//! Gemini's generated contents, whole or as the events of a stream.
+//! Gemini's responses, whole or as the events of a stream.
 //!
-//! Generated are the strings of candidates, and what is said of a prompt that was not let through. All texts of a candidate
-//! are one, whose key is `0/text`, and so are its thoughts (`0/thought`): neither a stream nor a client keeps the parts of
-//! content apart. Fragments of arguments, which a stream brings where it is asked for them, have the key `0/partialArgs`.
-//! No candidate counts as finished before its stream ends: what it says may go on behind its reason to finish.
+//! The generated text is the strings of candidates, and the feedback on a blocked prompt. All texts of a candidate
+//! form one text with the key `0/text`, and so do its thoughts (`0/thought`): neither a stream nor a client keeps the
+//! parts of content apart. Fragments of arguments, which a stream has on request, have the key `0/partialArgs`. No
+//! candidate counts as finished before its stream ends, because its text may continue after its finish reason.
 
 use proofgate_json::{Event, JsonError, Reader};
 
@@ -44,7 +44,7 @@ impl GeneratedText {
 
     fn read_candidate_list(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         loop {
-            // An index of 0 may be left out, wherever its candidate stands.
+            // An index of 0 may be omitted, at any position of its candidate.
             let candidate = self.paths.add(None, Step::Element(0));
             match reader.read_event()? {
                 Event::ArrayEnd => return Ok(()),
@@ -103,7 +103,7 @@ impl GeneratedText {
             let value = reader.read_event()?;
             match (key.decode(&mut self.name), value) {
                 ("text", Event::String(string)) => self.push_fragment(string, text),
-                // It may stand on either side of the text.
+                // `thought` may come before or after the text.
                 ("thought", Event::Bool(true)) => {
                     let thought = self.paths.field_step("thought");
                     self.paths.move_to(text, Some(candidate), thought);
@@ -125,7 +125,7 @@ impl GeneratedText {
             match (key.decode(&mut self.name), value) {
                 ("id", Event::String(_)) => {}
                 ("partialArgs", Event::ArrayStart) => self.read_fragments(reader, candidate)?,
-                // The arguments are the model's down to the names of their fields.
+                // The arguments are the model's text, including their field names.
                 (_, value) => {
                     let field = self.paths.add_field(Some(candidate), key);
                     self.read_json(reader, value, field)?;

@@ -1,7 +1,8 @@
 //! Chat completions and text completions.
 //!
-//! Generated are the strings below `choices[*].message`, `choices[*].delta` and `choices[*].text`, except values of `role`,
-//! `type` and `id` of the message itself and of elements of arrays, such as content parts and tool calls.
+//! The generated text is the strings below `choices[*].message`, `choices[*].delta` and `choices[*].text`, except
+//! values of `role`, `type` and `id` of the message itself and of elements of arrays, such as content parts and tool
+//! calls.
 
 use proofgate_json::{Event, JsonError, Reader};
 
@@ -59,7 +60,7 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// Takes the strings of the value that `event` begins. The depth limit of the reader bounds the recursion.
+    /// Records the strings of the value that starts with `event`. The depth limit of the reader bounds the recursion.
     fn read_value(
         &mut self,
         reader: &mut Reader<'_, '_>,

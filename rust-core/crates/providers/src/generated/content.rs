@@ -1,4 +1,5 @@
-//! Content of an answer in a dialect of blocks or items: JSON of any shape, in which some fields are the API's.
+//! Reads the content of a response in a dialect of blocks or items: JSON of any shape, in which some fields are the
+//! API's.
 
 use std::ops::Range;
 
@@ -10,18 +11,18 @@ use crate::attachment::{AttachmentPolicy, is_skipped_attachment};
 use crate::body_text::MIN_DIGITS;
 use crate::splice::StringLocation;
 
-/// What an object's strings are.
+/// How the strings of an object are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextMode {
-    /// Texts of their own.
+    /// As complete texts.
     Complete,
-    /// Texts that other events go on with, except below objects and arrays.
+    /// As fragments that later events continue, except inside nested objects and arrays.
     Fragment,
 }
 
 impl GeneratedText {
-    /// Takes the strings of the value that `event` begins, each as a text of its own. The depth limit of the reader bounds
-    /// the recursion.
+    /// Records the strings of the value that starts with `event`, each as a complete text. The depth limit of the
+    /// reader bounds the recursion.
     pub(super) fn read_content(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -46,10 +47,10 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// Takes the strings of an object that has begun.
+    /// Records the strings of an object after its start.
     ///
-    /// Left out are the names and numbers of the API, and what only the provider can read and must come back to it byte for
-    /// byte: signatures, and whatever is encrypted.
+    /// It excludes names and numbers of the API, and data that only the provider can read and that must return to it
+    /// byte for byte: signatures, and encrypted content.
     pub(super) fn read_fields(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -76,12 +77,12 @@ impl GeneratedText {
                     reader.skip(value)?;
                     self.logprobs.push(start..reader.offset());
                 }
-                // What a tool is called with is the model's down to the names of its fields.
+                // The arguments of a tool are the model's text, including their field names.
                 ("input" | "arguments", Event::ObjectStart | Event::ArrayStart) => {
                     let field = self.paths.add_field(Some(node), key);
                     self.read_json(reader, value, field)?;
                 }
-                // The name of a tool comes at once.
+                // The name of a tool is sent whole.
                 (name, Event::String(string)) if begin == TextMode::Fragment && name != "name" => {
                     let field = self.paths.add_field(Some(node), key);
                     self.push_fragment(string, field);
@@ -99,7 +100,7 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// Takes everything of the value that `event` begins: keys, strings and long numbers.
+    /// Records everything in the value that starts with `event`: keys, strings and long numbers.
     pub(super) fn read_json(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -135,7 +136,7 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// Takes a string of which nothing else comes.
+    /// Adds a string that is a complete text.
     fn push_complete(&mut self, string: Str<'_>, node: usize, written: PartEncoding) {
         if self.paths.overflowed() {
             return;
@@ -170,7 +171,7 @@ impl GeneratedText {
     }
 }
 
-/// Whether strings in the field `name` are no text.
+/// Whether strings in the field `name` are not text.
 pub(super) fn is_opaque_field(name: &str) -> bool {
     matches!(
         name,
@@ -186,13 +187,13 @@ pub(super) fn is_opaque_field(name: &str) -> bool {
     ) || name.starts_with("encrypted_")
 }
 
-/// Whether the field `data` of a part, which is the provider's, is a picture, a recording or a file.
-/// `room` is as before.
+/// Whether the field `data` of a part, which is the provider's, is an image, a recording or a file. `room` is a
+/// buffer, as above.
 fn is_binary_data(string: Str<'_>, room: &mut String) -> bool {
     if !string.is_escaped() {
         return is_skipped_attachment(string.raw(), false, AttachmentPolicy::ScanText);
     }
-    // Some write each `/` of base64 as `\/`.
+    // Some providers write each `/` of base64 as `\/`.
     let start = room.len();
     string.unescape_into(room);
     let is_file = is_skipped_attachment(&room[start..], false, AttachmentPolicy::ScanText);

@@ -1,7 +1,7 @@
 //! Images and speech, whole or as events.
 //!
-//! Generated are the strings of an image but its encoded data: the prompt that a model has rewritten, its address. Of speech
-//! there is nothing to read. An error that stands beside them makes the document another one, which is read whole.
+//! The generated text of an image is its strings except the encoded data: the prompt as rewritten by the model, and
+//! its address. Speech has none. A document with an error next to these is of another shape, and is read whole.
 
 use proofgate_json::{Event, JsonError, Reader};
 
@@ -34,7 +34,7 @@ impl GeneratedText {
         Ok(document_shape(is_known, has_error))
     }
 
-    /// Takes the strings of each image.
+    /// Records the strings of each image.
     fn read_image_list(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         for position in 0.. {
             let image = self.paths.add(None, Step::Element(position));
@@ -57,7 +57,7 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// An event of a stream of speech.
+    /// Reads an event of a stream of speech.
     pub(super) fn read_speech(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
         while let Event::Key(key) = reader.read_event()? {

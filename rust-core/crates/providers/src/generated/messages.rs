@@ -1,7 +1,7 @@
-//! Anthropic's messages, whole or as `message_start`, `content_block_*` and `message_delta`.
+//! Anthropic's messages, whole or as the events `message_start`, `content_block_*` and `message_delta`.
 //!
-//! Generated are the strings of content blocks, and of `stop_details`. The block with the index 2 has the keys `2/text`,
-//! `2/thinking`, `2/input/city`, and in a stream `2/partial_json`.
+//! The generated text is the strings of content blocks and of `stop_details`. The block with index 2 has the keys
+//! `2/text`, `2/thinking`, `2/input/city`, and in a stream `2/partial_json`.
 
 use proofgate_json::{Event, JsonError, Reader};
 
@@ -9,7 +9,7 @@ use super::content::TextMode;
 use super::paths::Step;
 use super::{GeneratedText, Shape};
 
-/// What a document says that it is.
+/// The type that a document declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Message,
@@ -34,7 +34,7 @@ impl Kind {
 
 impl GeneratedText {
     pub(super) fn read_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
-        // The kind, the index and what they are of come in any order.
+        // The type, the index and the content may come in any order.
         let block = self.paths.add(None, Step::Element(0));
         let (mut kind, mut has_content, mut has_error) = (Kind::Message, false, false);
         while let Event::Key(key) = reader.read_event()? {
@@ -80,7 +80,7 @@ impl GeneratedText {
         Ok(Shape::Known)
     }
 
-    /// The message of `message_start`.
+    /// Reads the message of `message_start`.
     fn read_started_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         while let Event::Key(key) = reader.read_event()? {
             match (key.decode(&mut self.name), reader.read_event()?) {
@@ -91,7 +91,7 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// The elements of an array that has begun: each begins the key of what is below it.
+    /// Reads the elements of an array after its start: the key of everything in an element begins with its index.
     pub(super) fn read_elements(&mut self, reader: &mut Reader<'_, '_>) -> Result<(), JsonError> {
         for position in 0.. {
             let event = reader.read_event()?;

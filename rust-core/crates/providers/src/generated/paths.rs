@@ -2,11 +2,11 @@ use std::ops::Range;
 
 use proofgate_json::{Event, Str};
 
-/// How many choices, blocks, fields and elements of a document are read: what is noted of them takes 10 MiB at most,
-/// whatever the document's size.
+/// Maximum number of choices, blocks, fields and elements that are recorded of a document. The records take at most
+/// 10 MiB, whatever the size of the document.
 const MAX_NODES: usize = 1 << 16;
 
-/// The ways down a document to its strings.
+/// The paths to the strings of a document.
 #[derive(Debug, Default)]
 pub(super) struct NodePaths {
     nodes: Vec<Node>,
@@ -14,7 +14,7 @@ pub(super) struct NodePaths {
     overflowed: bool,
 }
 
-/// A step on the way from a choice, a block or an item down to a string.
+/// One step of a path from a choice, a block or an item down to a string.
 #[derive(Debug)]
 struct Node {
     parent: Option<usize>,
@@ -23,9 +23,9 @@ struct Node {
 
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// An element of an array, by its field `index` or else by its position.
+    /// An element of an array, by its field `index`, or else by its position.
     Element(u64),
-    /// A field, by its name in [`NodePaths::names`].
+    /// A field, by the range of its name in [`NodePaths::names`].
     Field(Range<usize>),
 }
 
@@ -46,12 +46,12 @@ impl NodePaths {
         self.names.capacity() + self.nodes.capacity() * size_of::<Node>()
     }
 
-    /// Whether there were more nodes than are noted.
+    /// Whether there were more nodes than the limit.
     pub(super) fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Adds a node. Of a document with too many the rest is read to its end, and nothing more is noted.
+    /// Adds a node. Beyond the limit, the rest of the document is read without recording nodes.
     pub(super) fn add(&mut self, parent: Option<usize>, step: Step) -> usize {
         self.overflowed |= self.nodes.len() >= MAX_NODES;
         if !self.overflowed {
@@ -69,7 +69,7 @@ impl NodePaths {
         self.add(parent, Step::Field(start..self.names.len()))
     }
 
-    /// A step to the field `name`.
+    /// Returns a step to the field `name`.
     pub(super) fn field_step(&mut self, name: &str) -> Step {
         let start = self.names.len();
         self.names.push_str(name);
@@ -80,19 +80,19 @@ impl NodePaths {
         self.nodes[node].parent.is_none()
     }
 
-    /// Puts a node elsewhere: what stands below it moves along.
+    /// Moves a node and everything below it.
     pub(super) fn move_to(&mut self, node: usize, parent: Option<usize>, step: Step) {
         self.nodes[node] = Node { parent, step };
     }
 
-    /// Gives an element the index that it names; what is no index leaves it at its position.
+    /// Sets the index of an element to the one that it names; without a valid index, it keeps its position.
     pub(super) fn set_index(&mut self, node: usize, value: Event<'_>) {
         if let Some(index) = index(value) {
             self.nodes[node].step = Step::Element(index);
         }
     }
 
-    /// The index that the way to a node begins with; the largest one if it begins with a field.
+    /// Returns the index at the start of a node's path; `u64::MAX` if the path starts with a field.
     pub(super) fn first_index(&self, node: usize) -> u64 {
         match self.nodes[self.root(node)].step {
             Step::Element(index) => index,
@@ -100,7 +100,7 @@ impl NodePaths {
         }
     }
 
-    /// Whether the way to a node goes through a field of one of these names.
+    /// Whether the path of a node contains a field with one of these names.
     pub(super) fn has_field(&self, node: usize, names: &[&str]) -> bool {
         let mut at = Some(node);
         while let Some(Node { parent, step }) = at.and_then(|node| self.nodes.get(node)) {
@@ -121,7 +121,7 @@ impl NodePaths {
         node
     }
 
-    /// Whether the way to `node` goes through `above`.
+    /// Whether the path of `node` passes through `above`.
     pub(super) fn is_below(&self, node: usize, above: usize) -> bool {
         let mut at = Some(node);
         while let Some(node) = at.filter(|node| *node != above) {
@@ -130,7 +130,7 @@ impl NodePaths {
         at.is_some()
     }
 
-    /// Appends the way to a node as a JSON pointer (RFC 6901) without its first slash.
+    /// Appends the path of a node as a JSON pointer (RFC 6901) without its leading slash.
     pub(super) fn write(&self, node: usize, out: &mut String) {
         let Node { parent, step } = &self.nodes[node];
         if let Some(parent) = *parent {
@@ -152,7 +152,7 @@ impl NodePaths {
     }
 }
 
-/// The index that a number is.
+/// Returns the index that a number represents.
 pub(super) fn index(value: Event<'_>) -> Option<u64> {
     match value {
         Event::Number(number) => number.parse().ok(),

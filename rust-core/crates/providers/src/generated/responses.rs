@@ -1,9 +1,9 @@
-//! OpenAI's responses, whole or as events.
+//! OpenAI's Responses, whole or as events.
 //!
-//! Generated are the strings of output items, `output_text`, and an `error` beside them; what a response repeats of its
-//! request is not. The deltas of an event such as `response.output_text.delta` have the key that their text has in the whole
-//! response, such as `0/content/1/text`; those of an event that is not known have its name and indices instead. What other
-//! events repeat of that are texts of their own.
+//! The generated text is the strings of output items, `output_text`, and an `error` next to them, but not what a
+//! response repeats of its request. The deltas of an event such as `response.output_text.delta` have the key of their
+//! text in the whole response, such as `0/content/1/text`; those of an unknown event have its name and indices
+//! instead. Repetitions in other events are complete texts.
 
 use proofgate_json::{Event, JsonError, Reader};
 
@@ -11,15 +11,15 @@ use super::content::is_opaque_field;
 use super::paths::{Step, index};
 use super::{GeneratedText, Shape};
 
-/// What a document says of itself, in any order.
+/// The identifying fields of a document, which come in any order.
 #[derive(Debug, Default)]
 struct ResponseFields {
-    /// Of an event `response.…`, its name, in [`GeneratedText::kind`].
+    /// Whether it is a `response.…` event; its name is in [`GeneratedText::kind`].
     is_event: bool,
     is_other_event: bool,
     is_response: bool,
     has_output: bool,
-    /// The node of its field `delta`.
+    /// The node of its `delta` field.
     delta: Option<usize>,
     content_index: Option<u64>,
     summary_index: Option<u64>,
@@ -69,7 +69,7 @@ impl GeneratedText {
                 }
                 ("response_id" | "event_id" | "obfuscation", Event::String(_)) => {}
                 (name, Event::String(_)) if is_opaque_field(name) => {}
-                // A response's other fields repeat its request.
+                // The other fields of a response repeat its request.
                 (_, value) if seen.is_response => reader.skip(value)?,
                 ("input" | "arguments", Event::ObjectStart | Event::ArrayStart) => {
                     let field = self.paths.add_field(Some(event), key);
@@ -86,7 +86,7 @@ impl GeneratedText {
         match (seen.is_event, seen.is_response) {
             (true, false) => self.assign_event_path(item, event, &seen),
             (false, true) if seen.has_output && !seen.is_other_event => {
-                // They came before it was known what they are of.
+                // These parts were recorded before their item or event was known.
                 let paths = &self.paths;
                 self.parts.retain(|part| !paths.is_below(part.node, event));
             }
@@ -95,7 +95,7 @@ impl GeneratedText {
         Ok(Shape::Known)
     }
 
-    /// A response in an event.
+    /// Reads the response in an event.
     fn read_nested_response(&mut self, reader: &mut Reader<'_, '_>, node: usize) -> Result<(), JsonError> {
         while let Event::Key(key) = reader.read_event()? {
             match (key.decode(&mut self.name), reader.read_event()?) {
@@ -109,7 +109,7 @@ impl GeneratedText {
         Ok(())
     }
 
-    /// Gives the parts of an event their keys, now that its name and its indices are known.
+    /// Sets the keys of an event's parts, once its name and its indices are known.
     fn assign_event_path(&mut self, item: usize, event: usize, seen: &ResponseFields) {
         if self.overflowed() {
             return;
@@ -117,7 +117,7 @@ impl GeneratedText {
         let kind = std::mem::take(&mut self.kind);
         let name = kind.strip_prefix("response.").unwrap_or_default();
         match (name.strip_suffix(".delta"), seen.delta) {
-            // A recording.
+            // Audio data.
             (Some("audio"), _) => self.parts.clear(),
             (Some(family), Some(delta)) => {
                 self.parts.iter_mut().for_each(|part| part.is_complete = false);
@@ -134,7 +134,7 @@ impl GeneratedText {
         self.kind = kind;
     }
 
-    /// Moves `delta` to where the text stands in the whole response.
+    /// Moves `delta` to the path of its text in the whole response.
     fn assign_delta_path(
         &mut self,
         item: usize,

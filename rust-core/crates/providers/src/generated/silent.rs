@@ -1,4 +1,4 @@
-//! Answers that hold no generated text: embeddings, moderations, counts of tokens.
+//! Responses without generated text: embeddings, moderations, token counts.
 
 use proofgate_json::{Event, JsonError, Reader};
 

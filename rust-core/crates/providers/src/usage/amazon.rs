@@ -4,7 +4,7 @@ use super::lenient::OrDefault;
 use super::tokens::{UNREPORTED, Usage};
 use crate::service_tier::ServiceTier;
 
-/// The usage of an answer of Converse. Source: botocore 1.44.5, shape `TokenUsage`.
+/// The usage of a Converse response. Source: botocore 1.44.5, shape `TokenUsage`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TokenUsage {
@@ -17,7 +17,7 @@ pub(super) struct TokenUsage {
     cache_details: OrDefault<Option<Vec<CacheDetail>>>,
 }
 
-/// What was written to a cache by how long it is kept. Source: as above, `CacheDetail`.
+/// Cache writes by how long they are kept. Source: as above, `CacheDetail`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CacheDetail {
@@ -27,7 +27,7 @@ struct CacheDetail {
     input_tokens: u64,
 }
 
-/// The event that brings it: `metadata`.
+/// The event with the usage: `metadata`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageEvent {
@@ -44,22 +44,22 @@ pub(super) struct Tier {
 }
 
 impl UsageEvent {
-    /// The tier of service, where it is told.
+    /// Returns the service tier, if it is reported.
     pub(super) fn tier(&self) -> Option<ServiceTier> {
         self.service_tier.0.map(|tier| tier.kind)
     }
 }
 
 impl TokenUsage {
-    /// What was written to be kept for longer than five minutes, where that is told.
+    /// Returns the tokens of cache writes kept for longer than five minutes, if they are reported.
     fn long_cache_write_tokens(&self) -> Option<u64> {
         let details = self.cache_details.0.as_ref()?;
         let longer = details.iter().filter(|detail| detail.ttl != "5m");
         Some(longer.fold(0, |sum, detail| sum.saturating_add(detail.input_tokens)))
     }
 
-    /// `inputTokens` leaves out what was read from a cache or written to one. Where the total shows that a model counts these
-    /// in it, they are not added again.
+    /// Converts the usage. `inputTokens` excludes cache reads and cache writes. If the total shows that a model
+    /// includes them, they are not added again.
     pub(super) fn usage(&self) -> Usage {
         let [input, output, read, written] = [
             self.input_tokens,

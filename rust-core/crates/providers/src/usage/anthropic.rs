@@ -4,7 +4,7 @@ use super::lenient::OrDefault;
 use super::tokens::{UNREPORTED, Usage};
 use crate::service_tier::ServiceTier;
 
-/// The usage of a message, or of an event: what it does not name stays as it was.
+/// The usage of a message, or of an event: a count that it omits is unchanged.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct MessageUsage {
     input_tokens: Option<u64>,
@@ -33,7 +33,7 @@ struct ServerToolCalls {
 }
 
 impl ServerToolCalls {
-    /// The same with what is told later.
+    /// Updates the counts with those reported later.
     fn merge(self, later: ServerToolCalls) -> ServerToolCalls {
         ServerToolCalls {
             web_search_requests: later.web_search_requests.or(self.web_search_requests),
@@ -42,19 +42,19 @@ impl ServerToolCalls {
     }
 }
 
-/// What was written to a cache by how long it is kept (Anthropic, "Prompt caching").
+/// Cache writes by how long they are kept (Anthropic, "Prompt caching").
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 struct CacheCreation {
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
-/// Parts of an answer.
+/// The parts of the output tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 struct CompletionDetails {
     thinking_tokens: Option<u64>,
 }
 
-/// An event that may bring usage: `message_start` and `message_delta`.
+/// An event that may carry usage: `message_start` or `message_delta`.
 #[derive(Deserialize)]
 pub(super) struct UsageEvent {
     message: Option<StartedMessage>,
@@ -66,11 +66,11 @@ struct StartedMessage {
     usage: Option<MessageUsage>,
 }
 
-/// Adds up what the events of a stream say.
+/// Combines the usage of the events of a stream.
 #[derive(Debug, Default)]
 pub(super) struct RunningUsage {
     known: MessageUsage,
-    /// Whether the tokens of the answer have been counted, not only those of its beginning.
+    /// Whether all output tokens have been counted, not only those at the start.
     is_output_counted: bool,
 }
 
@@ -85,13 +85,14 @@ impl RunningUsage {
         }
     }
 
-    /// Takes the usage of a whole message.
+    /// Sets the usage of a whole message.
     pub(super) fn set_complete(&mut self, usage: MessageUsage) {
         self.merge(usage);
         self.is_output_counted = true;
     }
 
-    /// The counts are cumulative: a later one replaces an earlier one (Anthropic, "Streaming messages").
+    /// Merges a later usage. The counts are cumulative: a later one replaces an earlier one (Anthropic, "Streaming
+    /// messages").
     fn merge(&mut self, usage: MessageUsage) {
         let MessageUsage {
             input_tokens,
@@ -119,8 +120,8 @@ impl RunningUsage {
         *details = usage.output_tokens_details.0.or(*details);
     }
 
-    /// The usage as far as it is known. Before the answer is counted that is partial: what `message_start` says of the output
-    /// is the beginning alone.
+    /// Returns the usage known so far. It is partial until the output is counted: the output tokens in
+    /// `message_start` cover only the start of the message.
     pub(super) fn usage(&self) -> Option<Usage> {
         let known = &self.known;
         let parts = [

@@ -6,37 +6,37 @@ use super::openai::CompletionUsage;
 use super::tokens::Usage;
 
 const QUOTED_NAME: &[u8] = b"\"usage\"";
-/// A usage, from its name on, has at most so many bytes; a longer one is passed over.
+/// Maximum size of a usage including its name, in bytes; longer ones are skipped.
 const MAX_USAGE_BYTES: usize = 4096;
-/// So many bytes are looked at again with every piece, whatever it brings.
+/// With fewer buffered bytes than this, every piece triggers a new scan.
 const RESCAN_LIMIT: usize = 64;
 
-/// Reads the `usage` of an answer as the answer passes, wherever it stands, in an event or in a whole document: where no
-/// answer repeats what a client has written, nobody else can have put it there.
+/// Finds a `usage` anywhere in a response while it passes through, in an event or in a whole document. It is for
+/// dialects whose responses do not repeat client text, so that only the provider can have written it.
 ///
-/// Of the answer no more is kept than what may be the beginning of a usage, at most 4 KiB.
+/// It buffers only what may be the beginning of a usage, at most 4 KiB.
 #[derive(Debug, Default)]
 pub(super) struct UsageScanner {
     last: Option<Usage>,
     partial: Vec<u8>,
 }
 
-/// What stands where the name was found.
+/// The result of parsing at the name.
 enum ScanResult {
     Usage(Usage),
-    /// More bytes could make it one.
+    /// More bytes may complete it.
     Unfinished,
     Other,
 }
 
 impl UsageScanner {
-    /// Forgets everything, for the next answer; keeps the buffer.
+    /// Clears all state for the next response; keeps the buffer.
     pub(super) fn clear(&mut self) {
         self.last = None;
         self.partial.clear();
     }
 
-    /// Takes the next piece of the answer; says whether a usage ended in it.
+    /// Reads the next piece of the response; returns whether a usage ended in it.
     ///
     /// A quoted `usage` inside model output has its quotes escaped and does not match.
     pub(super) fn push(&mut self, piece: &[u8]) -> bool {
@@ -44,7 +44,7 @@ impl UsageScanner {
             return self.search(piece);
         }
         self.partial.extend_from_slice(piece);
-        // Without a brace no object has ended.
+        // Without a brace, no object has ended.
         if (RESCAN_LIMIT..MAX_USAGE_BYTES).contains(&self.partial.len())
             && memchr::memchr(b'}', piece).is_none()
         {
@@ -54,9 +54,9 @@ impl UsageScanner {
         self.search(&joined)
     }
 
-    /// The last usage that the answer gave, if it gave one.
+    /// Returns the last usage in the response, if there was one.
     pub(super) fn usage(&self) -> Option<Usage> {
-        // What waits for a brace may have turned out to be no object by now, and hold one.
+        // The buffered bytes, which waited for a brace, may not be an object after all, and may contain a usage.
         let mut waiting = Self::default();
         waiting.search(&self.partial);
         waiting.last.or(self.last)
@@ -90,7 +90,7 @@ impl UsageScanner {
     }
 }
 
-/// Reads what follows the name.
+/// Parses what follows the name.
 fn parse_usage_value(bytes: &[u8]) -> ScanResult {
     let value = match bytes.trim_ascii_start() {
         [] => return ScanResult::Unfinished,

@@ -5,7 +5,7 @@ use super::lenient::{AudioTokens, OrDefault};
 use super::tokens::Usage;
 use crate::service_tier::ServiceTier;
 
-/// The usage of a generated content, or of a piece of it: later ones count what came before, too.
+/// The usage of a response, or of a chunk of a stream: the counts of a later chunk include earlier ones.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
@@ -20,14 +20,14 @@ pub(super) struct UsageMetadata {
     prompt_tokens_details: OrDefault<AudioTokens>,
     #[serde(default)]
     candidates_tokens_details: OrDefault<AudioTokens>,
-    /// What Vertex AI calls the tier.
+    /// The service tier as named by Vertex AI.
     #[serde(default)]
     traffic_type: OrDefault<Option<ServiceTier>>,
     #[serde(default)]
     service_tier: OrDefault<Option<ServiceTier>>,
 }
 
-/// A piece of a stream.
+/// A chunk of a stream.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageEvent {
@@ -44,7 +44,7 @@ struct Candidate {
 }
 
 impl UsageEvent {
-    /// The usage so far. It is partial while the answer goes on and nothing has been counted of it.
+    /// Returns the usage so far. It is partial while the response continues and none of its tokens have been counted.
     pub(super) fn usage(&self) -> Option<Usage> {
         let usage = self.usage_metadata.as_ref()?.usage();
         let has_finished = self
@@ -60,7 +60,7 @@ impl UsageEvent {
 }
 
 impl UsageMetadata {
-    /// What the total has beyond its parts is reasoning.
+    /// Converts the usage. Tokens of the total that are in none of its parts count as reasoning.
     pub(super) fn usage(&self) -> Usage {
         let sum = |parts: [Option<u64>; 2]| {
             parts

@@ -1,5 +1,5 @@
-//! What an answer may tell of a usage beside its totals. Providers differ in it, so nothing there, whatever its type, makes
-//! the totals unreadable.
+//! Optional details of a usage besides its totals. Providers differ in them, so no value there, whatever its type,
+//! makes the totals unreadable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A value if it is of the type that is expected, otherwise the type's default.
+/// A value of the expected type, or the type's default.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct OrDefault<T>(pub(super) T);
 
@@ -19,7 +19,7 @@ impl<'de, T: DeserializeOwned + Default> Deserialize<'de> for OrDefault<T> {
     }
 }
 
-/// Tokens of audio in Gemini's list of modalities.
+/// Audio tokens in Gemini's list of modalities.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AudioTokens(pub(super) u64);
 

@@ -1,20 +1,21 @@
-/// A longer value is passed over, in bytes.
+/// Maximum length of a value, in bytes; longer ones are skipped.
 const MAX_VALUE_BYTES: usize = 4096;
 
-/// Finds the value of a member of the object that an answer is, or of an object right in it, however the answer is cut into pieces. One of the
-/// same name further down, in the arguments of a tool or in what a provider repeats of the request, is none.
+/// Finds the value of a top-level member of a response, or of a member one level below, however the response is cut
+/// into pieces. A member with the same name deeper in the document, as in tool arguments or in a repetition of the
+/// request, does not match.
 #[derive(Debug)]
 pub(super) struct MemberScanner {
     target_name: &'static [u8],
-    /// How deep the object lies whose member it is; 1 is the outermost.
+    /// Depth of the object that has the member; 1 is the outermost.
     target_depth: u32,
     depth: u32,
     in_string: bool,
-    /// Whether the byte at hand is escaped.
+    /// Whether the current byte is escaped.
     escaped: bool,
-    /// How far the string at hand, or the last one, is the name.
+    /// How much of the current or last string matches the name.
     name_match: NameMatch,
-    /// The value, once its name has come.
+    /// The value, once its name has been found.
     value: Option<Vec<u8>>,
 }
 
@@ -22,14 +23,14 @@ pub(super) struct MemberScanner {
 enum NameMatch {
     #[default]
     Other,
-    /// The string at hand has begun so.
+    /// The current string starts with this many bytes of the name.
     Partial(usize),
-    /// It was this one.
+    /// The string is the name.
     Matched,
 }
 
 impl MemberScanner {
-    /// Looks for a member of this name of the outermost object (1), or of an object right in it (2).
+    /// Creates a scanner for a member of the outermost object (1), or of an object one level below (2).
     pub(super) fn new(wanted: &'static [u8], of: u32) -> Self {
         MemberScanner {
             target_name: wanted,
@@ -42,7 +43,7 @@ impl MemberScanner {
         }
     }
 
-    /// Takes the next piece, and hands over each value that ends in it.
+    /// Reads the next piece, and passes each value that ends in it to `found`.
     pub(super) fn push(&mut self, piece: &[u8], mut found: impl FnMut(&[u8])) {
         let mut at = 0;
         while at < piece.len() {
@@ -61,7 +62,7 @@ impl MemberScanner {
         }
     }
 
-    /// Goes on through a string; returns where it stops.
+    /// Scans on within a string; returns where it stops.
     fn scan_string(&mut self, piece: &[u8], from: usize) -> usize {
         if std::mem::take(&mut self.escaped) {
             self.name_match = NameMatch::Other;
@@ -95,7 +96,7 @@ impl MemberScanner {
         }
     }
 
-    /// Takes a byte outside strings; says whether the value has ended before it.
+    /// Reads a byte outside strings; returns whether the value has ended before it.
     fn scan_structure(&mut self, byte: u8) -> bool {
         match byte {
             b'"' => {
@@ -124,7 +125,7 @@ impl MemberScanner {
         let Some(value) = &mut self.value else {
             return;
         };
-        // The colon before it.
+        // The colon before the value.
         if value.is_empty() && bytes == b":" {
             return;
         }

@@ -16,12 +16,12 @@ pub(super) struct CompletionUsage {
     prompt_tokens_details: OrDefault<Option<PromptDetails>>,
     #[serde(default)]
     completion_tokens_details: OrDefault<Option<CompletionDetails>>,
-    /// What DeepSeek has read from its cache.
+    /// DeepSeek's count of tokens read from its cache.
     #[serde(default)]
     prompt_cache_hit_tokens: OrDefault<u64>,
 }
 
-/// Parts of a prompt.
+/// The parts of the prompt tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 struct PromptDetails {
     #[serde(default)]
@@ -32,7 +32,7 @@ struct PromptDetails {
     audio_tokens: Option<u64>,
 }
 
-/// Parts of an answer.
+/// The parts of the completion tokens.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 struct CompletionDetails {
     #[serde(default)]
@@ -42,7 +42,8 @@ struct CompletionDetails {
 }
 
 impl CompletionUsage {
-    /// What a total has beyond its parts is reasoning, which some providers leave out of the completion (xAI).
+    /// Converts the usage. Tokens of the total that are in none of its parts count as reasoning, which some providers
+    /// exclude from the completion (xAI).
     pub(super) fn usage(&self) -> Usage {
         let prompt = self.prompt_tokens_details.0.unwrap_or_default();
         let answer = self.completion_tokens_details.0.unwrap_or_default();
@@ -55,20 +56,20 @@ impl CompletionUsage {
     }
 }
 
-/// An event of a stream of speech that may bring its usage.
+/// An event of a stream of speech that may carry its usage.
 #[derive(Deserialize)]
 pub(super) struct UsageEvent {
     pub(super) usage: Option<ResponseUsage>,
 }
 
-/// An event of a chat completion that may bring its tier of service.
+/// An event of a chat completion that may carry its service tier.
 #[derive(Deserialize)]
 pub(super) struct TierEvent {
     #[serde(default)]
     pub(super) service_tier: OrDefault<Option<ServiceTier>>,
 }
 
-/// The usage of a response, of images or of speech.
+/// The usage of a Response, of images or of speech.
 #[derive(Deserialize)]
 pub(super) struct ResponseUsage {
     input_tokens: u64,
@@ -112,7 +113,8 @@ fn build_usage(
     }
 }
 
-/// What a response tells of the tools that its provider has run (openai 3.52.0, `types/responses/response.py`, `ToolUsage`).
+/// The tool usage of a Response: the tools that its provider has run (openai 3.52.0, `types/responses/response.py`,
+/// `ToolUsage`).
 #[derive(Deserialize)]
 pub(super) struct ToolUsage {
     #[serde(default)]
@@ -125,7 +127,7 @@ struct Searches {
 }
 
 impl ToolUsage {
-    /// Searches of the web that are billed.
+    /// Returns the number of billed web searches.
     pub(super) fn web_searches(&self) -> Option<u64> {
         self.web_search.0.map(|searches| searches.num_requests)
     }

@@ -1,16 +1,16 @@
-//! The tokens of an answer, counted alike for all providers.
+//! The tokens of a response, in the same terms for all providers.
 
 use crate::service_tier::ServiceTier;
 
-/// Stands for a number of tokens that is not reported.
+/// A token count that is not reported.
 pub(super) const UNREPORTED: u64 = u64::MAX;
 
-/// Tokens that an answer says it cost. What is counted apart is part of the totals.
+/// The tokens that a response reports. The counts of parts are included in the totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the prompt, those read from a cache and written to one included.
+    /// Tokens of the prompt, including cache reads and cache writes.
     pub prompt_tokens: u64,
-    /// Tokens of the answer, reasoning included.
+    /// Tokens of the response, including reasoning.
     pub completion_tokens: u64,
     /// Tokens of the prompt that were read from a cache.
     pub cached_prompt_tokens: u64,
@@ -20,22 +20,22 @@ pub struct Usage {
     pub cache_write_1h_tokens: u64,
     /// Tokens of the prompt that are audio.
     pub audio_prompt_tokens: u64,
-    /// Tokens of the answer that are reasoning.
+    /// Reasoning tokens of the response.
     pub reasoning_tokens: u64,
-    /// Tokens of the answer that are audio.
+    /// Audio tokens of the response.
     pub audio_completion_tokens: u64,
-    /// Searches of the web that the provider has run; `None` where they are not reported.
+    /// Web searches that the provider has run; `None` if they are not reported.
     pub web_search_requests: Option<u64>,
-    /// Pages that the provider has fetched; `None` where they are not reported.
+    /// Pages that the provider has fetched; `None` if they are not reported.
     pub web_fetch_requests: Option<u64>,
-    /// Whether the answer has not been counted yet: its tokens are those reported for its beginning.
+    /// Whether the response has not been counted yet: its tokens are those reported at its start.
     pub is_partial: bool,
-    /// The tier of service, where the answer says it.
+    /// The service tier, if reported.
     pub tier: Option<ServiceTier>,
 }
 
 impl Usage {
-    /// The same with the total that the provider reports, too: what that has beyond its parts has been generated.
+    /// Applies the reported total: its tokens beyond the known parts count as generated.
     pub(super) fn with_total(self, total_tokens: Option<u64>) -> Usage {
         let beyond_prompt = total_tokens.and_then(|total| total.checked_sub(self.prompt_tokens));
         Usage {
@@ -44,7 +44,7 @@ impl Usage {
         }
     }
 
-    /// The same with no part larger than its total, and no token both read from a cache and written to one.
+    /// Limits every part to its total, so that no token counts both as a cache read and as a cache write.
     pub(super) fn with_clamped_parts(self) -> Usage {
         let cached = self.cached_prompt_tokens.min(self.prompt_tokens);
         let written = self.cache_write_tokens.min(self.prompt_tokens - cached);

@@ -1,10 +1,10 @@
-//! Writing frames of Amazon's event streams, by other means than those that read them.
+//! Writes frames of Amazon's event streams independently of the code that reads them.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-/// A bit by bit CRC-32, to have another than the reader's.
+/// Computes a CRC-32 bit by bit, independently of the reader.
 pub fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -13,7 +13,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A frame, of its headers and its payload.
+/// Returns a frame with these headers and this payload.
 pub fn frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(16 + headers.len() + payload.len()).unwrap();
     let mut frame = length.to_be_bytes().to_vec();
@@ -25,7 +25,7 @@ pub fn frame(headers: &[u8], payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A header whose value is a string.
+/// Returns a header with a string value.
 pub fn string(name: &str, value: &str) -> Vec<u8> {
     let mut header = vec![u8::try_from(name.len()).unwrap()];
     header.extend(name.bytes());
@@ -35,12 +35,12 @@ pub fn string(name: &str, value: &str) -> Vec<u8> {
     header
 }
 
-/// A frame of an event.
+/// Returns the frame of an event.
 pub fn event(name: &str, payload: &str) -> Vec<u8> {
     typed("event", ":event-type", name, payload)
 }
 
-/// A frame of an exception.
+/// Returns the frame of an exception.
 pub fn exception(name: &str, payload: &str) -> Vec<u8> {
     typed("exception", ":exception-type", name, payload)
 }
@@ -54,7 +54,7 @@ fn typed(message: &str, header: &str, name: &str, payload: &str) -> Vec<u8> {
     frame(&headers.concat(), payload.as_bytes())
 }
 
-/// A frame that carries an event of a model's own API.
+/// Returns a frame that carries an event of a model's own API.
 pub fn carried(event: &str) -> Vec<u8> {
     let payload = format!(
         r#"{{"bytes":"{}","p":"abcdefgh"}}"#,

@@ -1,10 +1,10 @@
-//! What is read from a document of an answer.
+//! Reads response documents.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
 use proofgate_json::Workspace;
 use proofgate_providers::{Dialect, GeneratedText, Shape};
 
-/// The shape of a document, and the keys and values of its parts.
+/// Returns the shape of a document, and the keys and values of its parts.
 pub fn read(dialect: Dialect, document: &str) -> (Shape, Vec<(String, String)>) {
     let mut generated = GeneratedText::new();
     let shape = generated
@@ -18,7 +18,7 @@ pub fn read(dialect: Dialect, document: &str) -> (Shape, Vec<(String, String)>) 
     (shape, parts.collect())
 }
 
-/// The pieces among the parts: what other events may go on with.
+/// Returns the fragments among the parts, which later events may continue.
 pub fn pieces(dialect: Dialect, document: &str) -> Vec<(String, String)> {
     let mut generated = GeneratedText::new();
     generated
@@ -33,7 +33,7 @@ pub fn pieces(dialect: Dialect, document: &str) -> Vec<(String, String)> {
     pieces.collect()
 }
 
-/// The indices of what an event finishes.
+/// Returns the indices that an event finishes.
 pub fn finished(dialect: Dialect, document: &str) -> Vec<u64> {
     let mut generated = GeneratedText::new();
     generated

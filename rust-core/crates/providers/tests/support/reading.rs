@@ -1,4 +1,4 @@
-//! A request and the text that rules read of it.
+//! Returns a request with the text that rules scan.
 
 use proofgate_json::Workspace;
 use proofgate_providers::{BadRequest, BodyText, Dialect, ParsedRequest};
