@@ -1,4 +1,4 @@
-//! Prints how often the drift tests err and how fast they find named changes, with random answers and a seed.
+//! Prints the false alarm rate of the drift tests and how fast they detect specific changes, with seeded random responses.
 //!
 //! `cargo run --release -p proofgate-analysis --example false_alarms [windows]`
 
