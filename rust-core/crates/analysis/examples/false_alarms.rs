@@ -9,7 +9,7 @@ use proofgate_analysis::{AnalysisSettings, DriftMonitor, WindowReport};
 use std::sync::Arc;
 use support::{Model, Random};
 
-/// Windows of answers of a pair: the reference, the changed ones and one more.
+/// Number of changed windows after which a trial ends without a finding.
 const CHANGED: u64 = 6;
 
 fn main() {

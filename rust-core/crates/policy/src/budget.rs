@@ -38,10 +38,10 @@ impl Budget {
 /// Counts the work of an evaluation, or of one slice of it, and reads the clock when enough work has been done.
 pub(crate) struct Clock<'b> {
     budget: &'b mut Budget,
-    /// CPU time after which a slice should end. The first clock reading.
+    /// CPU time after which a slice should end.
     slice: Duration,
     work_bytes: usize,
-    /// What the clock showed when it was read first.
+    /// The first clock reading.
     start: Option<Duration>,
     /// CPU time from the first to the last reading.
     used: Duration,

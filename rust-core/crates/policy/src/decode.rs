@@ -213,7 +213,7 @@ fn is_unsuspicious(chunk: &[u8; CHUNK_SIZE + 8]) -> bool {
     });
     let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| chunk[index * 8 + byte]));
     let runs = (0..CHUNK_SIZE / 8).fold(0, |found, index| {
-        // Only for two words without a break is the result zero, so that the subtraction borrows into the highest bit.
+        // Two words without a break give zero, and only then the subtraction borrows into the highest bit.
         found | ((non_graphic_bits(word(index)) | non_graphic_bits(word(index + 1))) >> 7).wrapping_sub(1)
     });
     escapes == 0 && runs & (1 << 63) == 0

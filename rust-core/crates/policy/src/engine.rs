@@ -39,7 +39,7 @@ pub struct Engine {
     pub(crate) two_needle_rules: RuleSet,
     /// Prefilters for rules that digits trigger.
     pub(crate) digit_prefilters: Vec<DigitPrefilter>,
-    /// Rules that non-ASCII characters trigger. Rules that are tried on every text with a long run of graphic characters.
+    /// Rules that non-ASCII characters trigger.
     pub(crate) character_triggers: CharacterTriggers,
     /// Rules that are tried on every text with a long run of graphic characters.
     pub(crate) graphic_run_rules: Vec<RuleIndex>,
