@@ -13,15 +13,15 @@ use reading::ResponseReader;
 /// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseDialect {
-    /// OpenAI's chat completions.
+    /// OpenAI's Chat Completions API.
     Chat,
-    /// OpenAI's completions.
+    /// OpenAI's Completions API.
     Completions,
-    /// OpenAI's responses.
+    /// OpenAI's Responses API.
     Responses,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Messages,
-    /// Gemini's generated content.
+    /// Gemini's `generateContent` API.
     Gemini,
 }
 

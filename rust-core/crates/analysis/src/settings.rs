@@ -12,7 +12,7 @@ pub struct AnalysisSettings {
     pub entropy_depth: usize,
     /// Vocabulary size of the models, if known: it limits the upper bound of entropies.
     pub vocabulary_size: Option<u64>,
-    /// Share of repeated groups of words from which on a response is flagged, 0 to 1.
+    /// Minimum share of repeated groups of words for which a response is flagged, 0 to 1.
     pub repetition_threshold: f64,
 }
 

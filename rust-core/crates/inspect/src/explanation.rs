@@ -28,7 +28,7 @@ pub struct MessageVerdict {
 /// message with a match.
 ///
 /// # Errors
-/// [`EvaluationError`] when there is no result.
+/// [`EvaluationError`] if there is no result.
 pub fn explain_request(
     engine: &Engine,
     profile: &Profile,

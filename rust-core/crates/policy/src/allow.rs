@@ -53,7 +53,7 @@ impl Exemptions {
     /// Compiles the exemptions that all rules share.
     ///
     /// # Errors
-    /// [`PolicyError::InvalidSetting`] when an entry is empty or too long, or a list is.
+    /// [`PolicyError::InvalidSetting`] if an entry is empty or too long, or a list is too long.
     pub(crate) fn compile(config: &Allow, table: &FoldTable) -> Result<Self, PolicyError> {
         for list in [&config.values, &config.domains, &config.patterns] {
             let fits = |entry: &String| !entry.trim().is_empty() && entry.len() <= LONGEST_ENTRY;

@@ -244,7 +244,7 @@ fn crc32(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// Payload bytes from which on the signature may be missing, because the match then ends in the payload.
+/// A match with at least this many payload bytes may lack the signature, because it ends within the payload.
 const LONG_PAYLOAD: usize = 204;
 
 /// Three parts, the first of which is the header of a JSON Web Token (RFC 7515, section 4): the base64url of a JSON object

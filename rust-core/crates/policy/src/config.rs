@@ -10,7 +10,7 @@ use crate::{Action, PolicyError, RuleSpec};
 /// The longest accepted budget: an hour.
 const LONGEST_MILLISECONDS: f64 = 3_600_000.0;
 
-/// Whether a policy acts or only reports.
+/// Whether a policy is enforced or only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Mode {
     /// Rules block, redact and flag.

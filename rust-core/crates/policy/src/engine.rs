@@ -312,7 +312,7 @@ impl Engine {
         Ok(Some(hold))
     }
 
-    /// The rule with this number.
+    /// Returns the rule with this index.
     #[must_use]
     pub fn rule(&self, index: RuleIndex) -> &RuleInfo {
         &self.rules[index.position()].info

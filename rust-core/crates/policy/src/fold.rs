@@ -337,8 +337,8 @@ impl FoldedText {
         self.text_length
     }
 
-    /// Returns the irregular ranges: parts of the text with ASCII other than blanks that the copy does not contain as the
-    /// plain copy does.
+    /// Returns the irregular ranges: parts of the text whose non-blank ASCII characters differ in the folded and the plain
+    /// copy.
     pub(crate) fn odd(&self) -> &[Range<usize>] {
         &self.irregular_ranges
     }

@@ -1,4 +1,4 @@
-//! From matches to a decision about one direction of an exchange.
+//! Turns matches into a decision about one direction of an exchange.
 
 use crate::rule_set::RuleSet;
 use crate::scope::ScopeSet;

@@ -1,4 +1,4 @@
-//! Finds all occurrences of some hundred literals in one pass: the filter before every rule.
+//! Finds all occurrences of some hundred literals in one pass, before any rule runs.
 //!
 //! Every second position of the text is looked up in a table by a hash of the three bytes there. The entry holds the classes
 //! of bytes that may follow as the fourth; if that fits, a second entry holds those that may precede, and those that may be
@@ -35,7 +35,7 @@ const CHUNK_BYTES: usize = 128;
 const LOOKAHEAD: usize = 2;
 const SHORT: usize = 4;
 const TRIPLE: usize = 3;
-/// Number of literals from which on searching for all at once is worth its cost.
+/// Minimum number of literals for which a joint search is worth its cost.
 const MIN_TRIPLES: usize = 3;
 /// Maximum bytes of a literal: a longer one would not exclude more.
 pub const MAX_LITERAL_BYTES: usize = 64;

@@ -26,7 +26,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Whether matches have consequences.
+    /// Returns whether the policy is enforced or only reports.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode

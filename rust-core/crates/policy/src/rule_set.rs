@@ -1,4 +1,4 @@
-//! A set of rules as bits.
+//! A set of rules as a bitmap.
 
 use crate::RuleIndex;
 
