@@ -1,4 +1,4 @@
-//! Prints how often the drift tests err and how fast they find named changes, with random answers and a seed.
+//! Prints the false alarm rate of the drift tests and how fast they detect specific changes, with seeded random responses.
 //!
 //! `cargo run --release -p proofgate-analysis --example false_alarms [windows]`
 
@@ -9,7 +9,7 @@ use proofgate_analysis::{AnalysisSettings, DriftMonitor, WindowReport};
 use std::sync::Arc;
 use support::{Model, Random};
 
-/// Windows of answers of a pair: the reference, the changed ones and one more.
+/// Number of changed windows after which a trial ends without a finding.
 const CHANGED: u64 = 6;
 
 fn main() {

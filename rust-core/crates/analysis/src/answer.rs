@@ -1,4 +1,4 @@
-//! Reads an answer as its client gets it, and leaves its numbers.
+//! Reads a response as its client receives it, and computes its measures.
 
 mod anthropic;
 mod google;
@@ -10,48 +10,48 @@ use crate::{AnalysisSettings, Measures};
 use part::JsonValue;
 use reading::ResponseReader;
 
-/// What an answer is written in.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseDialect {
-    /// OpenAI's chat completions.
+    /// OpenAI's Chat Completions API.
     Chat,
-    /// OpenAI's completions.
+    /// OpenAI's Completions API.
     Completions,
-    /// OpenAI's responses.
+    /// OpenAI's Responses API.
     Responses,
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Messages,
-    /// Gemini's generated content.
+    /// Gemini's `generateContent` API.
     Gemini,
 }
 
-/// It is no answer of its dialect.
+/// The response cannot be read in its dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableResponse;
 
-/// An answer as its client gets it. Of several choices or candidates, the first is read.
+/// A response as its client receives it. If there are several choices or candidates, the first is read.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedResponse<'a> {
-    /// What it is written in.
+    /// Its format.
     pub dialect: ResponseDialect,
-    /// Whether it is a stream of events.
+    /// Whether it is an event stream.
     pub is_event_stream: bool,
     /// Its body, or the beginning of it.
     pub body: &'a [u8],
-    /// Whether more of it came.
+    /// Whether the body continues beyond what was captured.
     pub is_truncated: bool,
 }
 
 impl CapturedResponse<'_> {
-    /// What it tells. This takes at most some four times its bytes of memory, and 1 MiB.
+    /// Computes the measures of the response. Uses at most about four times its size in memory, plus 1 MiB.
     ///
     /// # Errors
-    /// [`UnreadableResponse`] when no part of it can be read; also when it is no stream and only partly there.
+    /// [`UnreadableResponse`] if no part of it can be read, or if it is not a stream and incomplete.
     pub fn measure(&self, settings: &AnalysisSettings) -> Result<Measures, UnreadableResponse> {
         let mut reading = ResponseReader::new(settings);
         if self.is_event_stream {
             for data in event_data(self.body) {
-                // What is cut, or belongs to nobody, tells nothing.
+                // Data that is cut off or not JSON is skipped.
                 if let Some(event) = JsonValue::parse(data) {
                     read_value(&mut reading, self.dialect, event, true);
                 }
@@ -59,7 +59,7 @@ impl CapturedResponse<'_> {
         } else {
             let whole = JsonValue::parse(self.body).ok_or(UnreadableResponse)?;
             match self.dialect {
-                // Gemini's streams without `alt=sse`.
+                // Gemini streams without `alt=sse`.
                 ResponseDialect::Gemini if whole.is_list() => {
                     for part in whole.elements() {
                         read_value(&mut reading, self.dialect, part, true);
@@ -75,7 +75,7 @@ impl CapturedResponse<'_> {
     }
 }
 
-/// The data of a stream's events, each of which stands in one line.
+/// Returns the data of a stream's events, each of which is on one line.
 fn event_data(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split(|byte| matches!(byte, b'\n' | b'\r'))
         .filter_map(|line| {

@@ -1,13 +1,13 @@
-//! The distribution of one token, as far as a provider tells it.
+//! The distribution of one token, as far as a provider reports it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Which token: a digest of its bytes, so that distributions are compared by what tokens are and not by their rank.
+/// Identifies a token by a digest of its bytes, so that distributions are compared by token and not by rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenId(pub u64);
 
 impl TokenId {
-    /// Of a token's bytes.
+    /// Computes the id from a token's bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -16,34 +16,34 @@ impl TokenId {
     }
 }
 
-/// A token and how likely it was.
+/// A token and its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenProbability {
-    /// Which one.
+    /// The token.
     pub token: TokenId,
     /// 0 to 1.
     pub probability: f64,
 }
 
-/// How far the logarithm of a probability may be above that of 1, and the sum of probabilities above 1, by rounding.
+/// Tolerance for rounding errors: how far a log probability may be above 0, and a sum of probabilities above 1.
 const ROUNDING_TOLERANCE: f64 = 0.01;
-/// What is left untold and yet nothing.
+/// Unreported probability that counts as zero.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// The distribution of one token: what was told of it, and how likely all the rest is together.
+/// The distribution of one token: the reported tokens, and the total probability of all others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenDistribution {
-    /// Most likely first; no token twice. Those that were told to be impossible are there, too.
+    /// Most likely first, each token once. Includes tokens that were reported with probability 0.
     reported: Vec<TokenProbability>,
     unreported: f64,
 }
 
 impl TokenDistribution {
-    /// Of natural logarithms of probabilities, as providers tell them. A token that is told twice counts once, with the
-    /// larger one; `-inf`, and sentinels such as -9999, are the probability 0. What is no probability is passed over.
-    /// Probabilities whose sum is above 1 by rounding are made to sum to 1.
+    /// Creates a distribution from the natural logarithms of probabilities, as providers report them. A token that is
+    /// reported twice counts once, with the larger probability; `-inf`, and sentinels such as -9999, are probability 0.
+    /// Values that are not log probabilities are ignored. Probabilities whose sum exceeds 1 by rounding are normalised.
     ///
-    /// `None` when nothing was told, all was told to be impossible, or the sum is far above 1.
+    /// Returns `None` if nothing was reported, all reported tokens have probability 0, or the sum is far above 1.
     #[must_use]
     pub fn from_log_probabilities(told: impl IntoIterator<Item = (TokenId, f64)>) -> Option<Self> {
         let mut outcomes: Vec<TokenProbability> = told
@@ -80,20 +80,20 @@ impl TokenDistribution {
         })
     }
 
-    /// What was told, most likely first.
+    /// Returns the reported tokens, most likely first.
     #[must_use]
     pub fn told(&self) -> &[TokenProbability] {
         &self.reported
     }
 
-    /// How likely what was not told is together.
+    /// Returns the total probability of the unreported tokens.
     #[must_use]
     pub fn rest(&self) -> f64 {
         self.unreported
     }
 
-    /// The same with only the `depth` most likely tokens told; `None` when fewer were told and something is left, for then
-    /// it is not known which they are.
+    /// Returns the distribution with only the `depth` most likely tokens reported. `None` if fewer were reported and there
+    /// is probability left, because the remaining tokens are then unknown.
     #[must_use]
     pub fn truncated_to(mut self, depth: usize) -> Option<Self> {
         if self.reported.len() < depth && self.unreported > NEGLIGIBLE {
@@ -104,21 +104,21 @@ impl TokenDistribution {
             .drain(depth.min(self.reported.len())..)
             .map(|outcome| outcome.probability)
             .sum();
-        // It is kept for as long as its window.
+        // It is kept as long as its window.
         self.reported.shrink_to_fit();
         self.unreported = (self.unreported + cut).min(1.0);
         Some(self)
     }
 
-    /// The least entropy that it can have, in bits: all that was not told is one outcome (Shannon 1948, the grouping
-    /// property). It is at most `log2(k + 1)` where `k` tokens were told.
+    /// Returns the minimum possible entropy, in bits: all unreported tokens are one outcome (Shannon 1948, the grouping
+    /// property). It is at most `log2(k + 1)` if `k` tokens were reported.
     #[must_use]
     pub fn min_entropy(&self) -> f64 {
         self.reported_entropy() + surprisal_term(self.unreported)
     }
 
-    /// The most entropy that it can have, in bits, where `vocabulary` tokens exist: what was not told is spread evenly over
-    /// them. `None` when there are not more tokens than were told, though something is left.
+    /// Returns the maximum possible entropy, in bits, for a vocabulary of `vocabulary` tokens: the unreported probability is
+    /// spread evenly over the unreported tokens. `None` if there are no unreported tokens although probability is left.
     #[must_use]
     pub fn max_entropy(&self, vocabulary: u64) -> Option<f64> {
         if self.unreported <= 0.0 {
@@ -145,6 +145,6 @@ pub(crate) fn surprisal_term(probability: f64) -> f64 {
     if probability <= 0.0 {
         return 0.0;
     }
-    // Never -0.0 or below: p is at most 1.
+    // Never -0.0 or negative: p is at most 1.
     (probability * -probability.log2()).max(0.0)
 }

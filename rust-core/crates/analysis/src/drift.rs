@@ -1,4 +1,4 @@
-//! Whether a window of answers differs from the reference.
+//! Tests whether a window of responses differs from the reference.
 
 use crate::distribution::TokenId;
 use crate::divergence::contribution;
@@ -9,15 +9,16 @@ use crate::window::ResponseWindow;
 use crate::{AnalysisSettings, TokenDistribution};
 use std::collections::HashMap;
 
-/// With fewer values nothing is compared.
+/// Minimum number of values for a comparison.
 const MIN_VALUES: usize = 30;
-/// Tokens that first tokens are told apart by; the others count together.
+/// Maximum number of distinguished first tokens; the others are counted together.
 const MAX_TOKENS: usize = 64;
-/// Permutations as far apart as what was seen, after which there is nothing to find (Besag and Clifford 1991).
+/// Number of permutations with at least the observed distance at which the test stops without a finding (Besag and Clifford
+/// 1991).
 const MAX_EXCEEDANCES: usize = 10;
 
-/// Compares a window with the reference. All features together find a difference where there is none with at most the probability
-/// [`AnalysisSettings::significance_level`] (Bonferroni). `seed` chooses the permutations.
+/// Compares a window with the reference. If nothing has changed, the probability that any feature reports a difference is at
+/// most [`AnalysisSettings::significance_level`] (Bonferroni). `seed` determines the permutations.
 pub(crate) fn compare(
     reference: &ResponseWindow,
     window: &ResponseWindow,
@@ -57,7 +58,7 @@ pub(crate) fn compare(
     Feature::ALL.into_iter().filter_map(test).collect()
 }
 
-/// The divergence of the mean distributions of first tokens, and its p-value among random divisions of all of them.
+/// Returns the divergence of the mean distributions of first tokens, and its p-value among random splits of the pooled ones.
 fn compare_first_tokens(
     one: &[TokenDistribution],
     other: &[TokenDistribution],
@@ -70,7 +71,7 @@ fn compare_first_tokens(
     }
     let pooled: Vec<&TokenDistribution> = one[..size].iter().chain(&other[..size]).collect();
     let places = token_columns(&pooled);
-    // The last place is of all the rest.
+    // The last column is for all other tokens.
     let mut total = vec![0.0; places.len() + 1];
     let rows: Vec<Vec<(usize, f64)>> = pooled.iter().map(|told| row(told, &places)).collect();
     for (place, probability) in rows.iter().flatten() {
@@ -98,7 +99,7 @@ fn compare_first_tokens(
             let from = at + random.below(2 * size - at);
             order.swap(at, from);
         }
-        // Sums of the same numbers in another order are the same number here.
+        // Tolerance for sums of the same numbers in a different order.
         exceeded += usize::from(divergence(&order[..size]) >= seen - 1e-12);
         if exceeded == MAX_EXCEEDANCES {
             return Some((size, seen, exceeded as f64 / drawn as f64));
@@ -107,7 +108,7 @@ fn compare_first_tokens(
     Some((size, seen, (exceeded + 1) as f64 / (most + 1) as f64))
 }
 
-/// The places of the tokens that are likeliest in all of them together.
+/// Returns the columns of the tokens that are most likely in the pooled distributions.
 fn token_columns(pooled: &[&TokenDistribution]) -> HashMap<TokenId, usize> {
     let mut sums: HashMap<TokenId, f64> = HashMap::new();
     for outcome in pooled.iter().flat_map(|told| told.told()) {

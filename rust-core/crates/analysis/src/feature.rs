@@ -1,19 +1,19 @@
-//! The features by which windows of answers are compared, and how a comparison came out.
+//! The features by which windows of responses are compared, and the result of a comparison.
 
-/// What of answers is compared.
+/// A compared property of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Entropy of tokens: Kolmogorov-Smirnov.
+    /// Entropy of tokens: Kolmogorov-Smirnov test.
     Entropy,
-    /// Which tokens answers begin with: the Jensen-Shannon divergence of the mean distributions, by permutation.
+    /// First tokens of responses: Jensen-Shannon divergence of the mean distributions, by permutation test.
     FirstToken,
-    /// Length in tokens: Kolmogorov-Smirnov.
+    /// Length in tokens: Kolmogorov-Smirnov test.
     Length,
-    /// Repetition: Kolmogorov-Smirnov.
+    /// Repetition: Kolmogorov-Smirnov test.
     Repetition,
-    /// How many are refusals: Fisher's exact test.
+    /// Share of refusals: Fisher's exact test.
     Refusal,
-    /// How many end because they are long enough: Fisher's exact test.
+    /// Share of responses that end at the length limit: Fisher's exact test.
     LengthLimit,
 }
 
@@ -28,7 +28,7 @@ impl Feature {
         Self::LengthLimit,
     ];
 
-    /// Its name in records and metrics.
+    /// Returns its name in records and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -42,17 +42,18 @@ impl Feature {
     }
 }
 
-/// One feature of a window against the reference.
+/// The test of one feature of a window against the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeatureTest {
-    /// Which one.
+    /// The feature.
     pub feature: Feature,
-    /// Values of each side that were compared.
+    /// Number of compared values on each side.
     pub sample_size: usize,
-    /// How far they are apart, 0 to 1: the greatest difference of distribution functions, of shares, or the divergence in bits.
+    /// The distance, 0 to 1: the maximum difference of distribution functions, the difference of shares, or the divergence
+    /// in bits.
     pub distance: f64,
-    /// How likely a distance as large is where nothing has changed, at most.
+    /// Upper bound of the probability of a distance this large if nothing has changed.
     pub p_value: f64,
-    /// Whether that is below the level.
+    /// Whether the p-value is at most the significance level.
     pub is_significant: bool,
 }

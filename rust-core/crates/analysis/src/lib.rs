@@ -1,9 +1,9 @@
-//! What answers tell beyond their text: how sure the model was of its tokens, whether it loops, and whether the answers of
-//! one tenant and model have changed.
+//! Measures of model responses beyond their text: how certain the model was of its tokens, whether it loops, and whether the
+//! responses of a tenant and model have changed.
 //!
-//! An [`CapturedResponse`] is read once and leaves [`Measures`], which are numbers: no text of an answer goes further. A
-//! [`DriftMonitor`] compares the measures of each tenant and model, window by window, with a reference, by tests whose rate of
-//! false alarms is stated. The crate does no I/O and reads no clock; the same answers give the same findings.
+//! A [`CapturedResponse`] is read once and yields [`Measures`], which are numbers: no response text is kept. A
+//! [`DriftMonitor`] compares the measures of each tenant and model, window by window, with a reference, using tests with a
+//! stated rate of false alarms. The crate does no I/O and reads no clock; the same responses give the same findings.
 
 mod answer;
 mod distribution;

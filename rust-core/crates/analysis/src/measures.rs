@@ -1,39 +1,39 @@
 use crate::{Refusal, Repetition, TokenDistribution};
 
-/// The numbers that an answer leaves.
+/// The numeric measures of a response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measures {
-    /// Of its tokens, where it tells their probabilities.
+    /// The entropy of its tokens, if the response reports their probabilities.
     pub entropy: Option<Entropy>,
-    /// The distribution of its first token, by as many alternatives as entropies are compared by; `None` where it does not
-    /// tell so many.
+    /// The distribution of its first token, with the number of alternatives used for comparing entropies; `None` if fewer
+    /// are reported.
     pub first_token: Option<TokenDistribution>,
-    /// Tokens, as the provider counted them; whoever knows fills this in.
+    /// Number of tokens, as counted by the provider; filled in by the caller, if known.
     pub tokens: Option<u64>,
     /// Whether it is a refusal.
     pub refusal: Option<Refusal>,
-    /// Whether it ended because it was long enough.
+    /// Whether it ended at the length limit.
     pub hit_length_limit: bool,
-    /// Whether it repeats itself; `None` for a short one.
+    /// How much it repeats itself; `None` if it is too short.
     pub repetition: Option<Repetition>,
     /// Bytes of its text.
     pub text_bytes: usize,
-    /// Whether more of it came than was read.
+    /// Whether the response continues beyond what was read.
     pub is_truncated: bool,
 }
 
-/// The entropy of an answer's tokens: means over those whose distribution was told, in bits per token.
+/// The entropy of a response's tokens: means over the tokens with a reported distribution, in bits per token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entropy {
-    /// How many tokens those are.
+    /// The number of these tokens.
     pub tokens: u64,
-    /// The mean of the least that each can have.
+    /// The mean of the minimum entropy of each token.
     pub min: f64,
-    /// The mean of the most that each can have; `None` where the vocabulary is not known.
+    /// The mean of the maximum entropy of each token; `None` if the vocabulary is not known.
     pub max: Option<f64>,
-    /// How likely what was told is, on average: 1 when all was told.
+    /// The mean reported probability: 1 if everything was reported.
     pub reported_probability: f64,
-    /// The mean of the least that each can have by the same number of alternatives for all; `None` where one does not tell so
-    /// many. Only this is compared: with more alternatives told, the bounds are closer.
+    /// The mean of the minimum entropy of each token for the same number of alternatives; `None` if any token reports fewer.
+    /// Only this value is compared: the bounds are tighter if more alternatives are reported.
     pub comparable: Option<f64>,
 }

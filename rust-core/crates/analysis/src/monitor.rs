@@ -1,4 +1,4 @@
-//! Follows the answers of each tenant and model.
+//! Monitors the responses of each tenant and model.
 
 use crate::drift::compare;
 use crate::window::ResponseWindow;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// A tenant and a model.
 type TenantModel = (Arc<str>, Arc<str>);
 
-/// Compares the answers of each pair of tenant and model, window by window, with a reference: the first full window.
+/// Compares the responses of each pair of tenant and model, window by window, with a reference: the first full window.
 ///
-/// After a finding the next full window becomes the reference, so that a change is told once. The window that was found is
-/// not taken for that: it was chosen for being unlike.
+/// After a finding, the next full window becomes the reference, so that a change is reported once. The window with the
+/// finding is not used as the reference, because it was selected for being different.
 pub struct DriftMonitor {
     settings: AnalysisSettings,
     pairs: HashMap<TenantModel, PairState>,
-    /// Answers taken.
+    /// Number of observed responses.
     response_count: u64,
 }
 
@@ -24,23 +24,23 @@ struct PairState {
     reference: Option<ResponseWindow>,
     current: ResponseWindow,
     windows: u64,
-    /// Answers of the current window that were flagged.
+    /// Flagged responses of the current window.
     flagged: usize,
-    /// When its last answer came, counted in answers.
+    /// The number of its last response, among all responses.
     last_seen: u64,
 }
 
-/// What is wrong with one answer.
+/// A defect of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFlag {
     /// It repeats groups of words.
     Repetition,
-    /// One block of it stands again and again in a row.
+    /// It repeats one block many times in a row.
     Loop,
 }
 
 impl ResponseFlag {
-    /// Its name in records and metrics.
+    /// Returns its name in records and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,26 +50,26 @@ impl ResponseFlag {
     }
 }
 
-/// Of so many flagged answers of a window each is worth a record; the others are only counted.
+/// Maximum number of flagged responses in a window that are recorded; further ones are only counted.
 const MAX_RECORDED: usize = 10;
 
-/// What came of an answer.
+/// The result of observing a response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MonitorOutcome {
-    /// What is wrong with it.
+    /// The defects found in it.
     pub flags: Vec<ResponseFlag>,
-    /// Whether that is worth a record: not when many answers of the window have been flagged before.
+    /// Whether the flags should be recorded: not if many responses of the window have been flagged before.
     pub should_record: bool,
-    /// Whether it is the first of its pair.
+    /// Whether it is the first response of its pair.
     pub is_first: bool,
-    /// The window that it filled.
+    /// The report for the window that it completed.
     pub window: Option<WindowReport>,
-    /// The pair that was forgotten for its own.
+    /// The pair that was evicted for this one.
     pub evicted: Option<TenantModel>,
 }
 
 impl DriftMonitor {
-    /// One that has seen nothing.
+    /// Creates a monitor without any responses.
     #[must_use]
     pub fn new(settings: AnalysisSettings) -> Self {
         DriftMonitor {
@@ -79,19 +79,19 @@ impl DriftMonitor {
         }
     }
 
-    /// How answers are analysed.
+    /// Returns the analysis settings.
     #[must_use]
     pub fn settings(&self) -> &AnalysisSettings {
         &self.settings
     }
 
-    /// How many pairs are followed.
+    /// Returns the number of monitored pairs.
     #[must_use]
     pub fn pair_count(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Takes the measures of one answer.
+    /// Records the measures of one response.
     pub fn observe(&mut self, tenant: &Arc<str>, model: &Arc<str>, measures: &Measures) -> MonitorOutcome {
         self.response_count += 1;
         let pair = (Arc::clone(tenant), Arc::clone(model));

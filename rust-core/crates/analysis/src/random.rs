@@ -1,4 +1,4 @@
-/// SplitMix64 (Steele, Lea and Flood 2014): numbers for permutations, the same ones with each run.
+/// SplitMix64 (Steele, Lea and Flood 2014): numbers for permutations, the same in every run.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -14,7 +14,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is small: its bias is below `bound / 2^64`.
+    /// Returns a number below `bound`, which is small: the bias is below `bound / 2^64`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let wide = u128::from(self.next()) * bound as u128;
         (wide >> 64) as usize

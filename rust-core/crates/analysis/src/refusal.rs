@@ -1,13 +1,13 @@
-//! Whether an answer is a refusal, and who says so.
+//! Detects whether a response is a refusal.
 
-/// How a refusal is known.
+/// How a refusal was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The provider ended the answer for its content, such as with `content_filter`.
+    /// The provider ended the response because of its content, for example with `content_filter`.
     Filtered,
-    /// The answer has the field that is there for refusals.
+    /// The response contains the field for refusals.
     Declared,
-    /// The text begins as refusals do. A guess: models also begin so and help, or refuse in other words.
+    /// The text begins like a refusal. This is a guess: models also begin so and then help, or refuse in other words.
     Prefix,
 }
 
@@ -40,10 +40,10 @@ const REFUSAL_PREFIXES: [&str; 26] = [
     "lo siento, pero no puedo",
     "mi dispiace, ma non posso",
 ];
-/// Characters of a text that are looked at.
+/// Number of characters of a text that are examined.
 const MAX_PREFIX_CHARS: usize = 64;
 
-/// Whether a text begins as refusals do.
+/// Whether a text begins like a refusal.
 pub(crate) fn starts_like_refusal(text: &str) -> bool {
     let beginning: String = text
         .trim_start_matches(|letter: char| !letter.is_alphanumeric())

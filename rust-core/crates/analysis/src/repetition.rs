@@ -1,33 +1,33 @@
-//! Whether a text repeats itself.
+//! Measures how much a text repeats itself.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Words that are looked at, from the beginning: memory and time are bounded by them.
+/// Maximum number of words analysed, from the beginning: limits memory and time.
 const MAX_WORDS: usize = 8192;
 /// Words in a group.
 const GROUP_WORDS: usize = 4;
-/// The longest block, in words, whose repetition in a row is found.
+/// Maximum length, in words, of a block whose repetition in a row is detected.
 const MAX_PERIOD: usize = 48;
-/// With fewer words nothing is concluded.
+/// Minimum number of words for a measurement.
 const MIN_WORDS: usize = 64;
-/// How often a block must stand in a row to be a loop.
+/// Minimum number of consecutive occurrences of a block in a loop.
 const MIN_LOOP_REPEATS: usize = 8;
 
 /// How much a text repeats itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repetition {
-    /// Of the groups of four words, the share that stood before: 0 for a text that repeats none, near 1 for a loop.
+    /// The share of groups of four words that occurred before: 0 for a text without repetition, near 1 for a loop.
     pub repeated_share: f64,
-    /// Of the words, the share in the longest stretch that is one block of at most 48 words again and again.
+    /// The share of words in the longest stretch that repeats one block of at most 48 words.
     pub longest_run_share: f64,
-    /// Whether that stretch is a loop: at least 64 words, and the block eight times in a row.
+    /// Whether a stretch is a loop: at least 64 words, and at least eight consecutive occurrences of a block.
     pub is_loop: bool,
 }
 
 impl Repetition {
-    /// Of a text; `None` when it has fewer than 64 words. A word is what stands between white space, or one
-    /// character of a script that is written without it.
+    /// Measures a text; `None` if it has fewer than 64 words. A word is text between white space, or one character of a
+    /// script that is written without spaces.
     #[must_use]
     pub fn measure(text: &str) -> Option<Self> {
         let words = hash_words(text);
@@ -49,8 +49,8 @@ impl Repetition {
     }
 }
 
-/// The longest stretch in which each word is the one a period before, in words; and whether it, or one of another period, is a
-/// loop.
+/// Returns the length in words of the longest stretch in which each word equals the one a period before, and whether a
+/// stretch of any period is a loop.
 fn longest_run(words: &[u64]) -> (usize, bool) {
     let (mut longest, mut is_loop) = (0, false);
     for period in 1..=MAX_PERIOD {

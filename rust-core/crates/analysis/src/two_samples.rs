@@ -1,8 +1,9 @@
-//! Whether two samples are of one distribution.
+//! Tests whether two samples have the same distribution.
 
-/// The p-value of the two-sample Kolmogorov-Smirnov test for samples of one size: exact where no two values are equal
-/// (Gnedenko and Korolyuk 1951), and too large otherwise, which errs towards no finding. Also returns the statistic, the greatest
-/// difference of their distribution functions. Of the longer sample the first values are used, so that both have one size.
+/// Returns the p-value of the two-sample Kolmogorov-Smirnov test for samples of equal size, and the statistic, the maximum
+/// difference of their distribution functions. The p-value is exact if no two values are equal (Gnedenko and Korolyuk 1951),
+/// and otherwise too large, which avoids false findings. Of a longer sample, only the first values are used, so that both
+/// sizes are equal.
 #[must_use]
 pub fn kolmogorov_smirnov(one: &[f32], other: &[f32]) -> (f64, f64) {
     let size = one.len().min(other.len());
@@ -28,7 +29,7 @@ pub fn kolmogorov_smirnov(one: &[f32], other: &[f32]) -> (f64, f64) {
     )
 }
 
-/// `P(n D >= k)` for two samples of `n` values: `2 sum_i (-1)^(i-1) C(2n, n - ik) / C(2n, n)`.
+/// Returns `P(n D >= k)` for two samples of `n` values: `2 sum_i (-1)^(i-1) C(2n, n - ik) / C(2n, n)`.
 fn exceedance_probability(size: usize, greatest: usize) -> f64 {
     if greatest == 0 {
         return 1.0;
@@ -47,8 +48,8 @@ fn exceedance_probability(size: usize, greatest: usize) -> f64 {
     (2.0 * sum).clamp(0.0, 1.0)
 }
 
-/// The two-sided p-value of Fisher's exact test: `a` of `n` in one sample, `b` of `m` in the other (Fisher 1922). It is valid for
-/// every size.
+/// Returns the two-sided p-value of Fisher's exact test for `a` of `n` in one sample and `b` of `m` in the other (Fisher
+/// 1922). It is valid for every sample size.
 #[must_use]
 pub fn fisher_exact((a, n): (usize, usize), (b, m): (usize, usize)) -> f64 {
     let (a, b) = (a.min(n), b.min(m));
@@ -62,7 +63,7 @@ pub fn fisher_exact((a, n): (usize, usize), (b, m): (usize, usize)) -> f64 {
     as_extreme.sum::<f64>().clamp(0.0, 1.0)
 }
 
-/// The logarithms of 0! to `most`!.
+/// Returns the logarithms of 0! to `most`!.
 fn log_factorials(most: usize) -> Vec<f64> {
     let mut sum = 0.0;
     let more = (1..=most).map(|factor| {

@@ -1,6 +1,6 @@
 use crate::{FeatureTest, Measures, TokenDistribution};
 
-/// What a window of answers leaves for comparison.
+/// The data of a window of responses that is kept for comparison.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponseWindow {
     pub(crate) answers: usize,
@@ -13,7 +13,7 @@ pub(crate) struct ResponseWindow {
     /// Distributions of first tokens.
     pub(crate) first_tokens: Vec<TokenDistribution>,
     pub(crate) refusals: usize,
-    /// Those that ended because they were long enough.
+    /// Number of responses that ended at the length limit.
     pub(crate) length_limited: usize,
 }
 
@@ -37,26 +37,26 @@ impl ResponseWindow {
     }
 }
 
-/// A window that is full.
+/// The report for a full window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowReport {
-    /// Which one of its pair's, from 1.
+    /// Its number among the windows of its pair, from 1.
     pub number: u64,
-    /// Answers in it.
+    /// Number of responses.
     pub answers: usize,
-    /// Of how many of them entropies can be compared.
+    /// Number of responses with comparable entropies.
     pub entropy_count: usize,
     /// Mean comparable entropy, in bits per token.
     pub mean_entropy: Option<f64>,
     /// Mean length, in tokens.
     pub mean_length: Option<f64>,
-    /// Mean share of repeated groups of words, of the answers that are long enough.
+    /// Mean share of repeated groups of words, over the responses that are long enough.
     pub mean_repetition: Option<f64>,
     /// Share of refusals.
     pub refusal_share: f64,
-    /// Share of answers that ended because they were long enough.
+    /// Share of responses that ended at the length limit.
     pub length_limited_share: f64,
-    /// What was tested against the reference; empty when the window became the reference itself.
+    /// The tests against the reference; empty if the window became the reference.
     pub tests: Vec<FeatureTest>,
 }
 
@@ -76,7 +76,7 @@ impl WindowReport {
         }
     }
 
-    /// The tests that found a difference.
+    /// Returns the tests that found a difference.
     pub fn findings(&self) -> impl Iterator<Item = &FeatureTest> {
         self.tests.iter().filter(|test| test.is_significant)
     }

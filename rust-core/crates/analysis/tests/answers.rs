@@ -1,4 +1,4 @@
-//! Answers of each dialect are read, whole and as streams.
+//! Responses of each dialect are read, complete and as streams.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_analysis::{
@@ -35,7 +35,7 @@ fn stream(dialect: ResponseDialect, events: &[Value]) -> Measures {
     measure(dialect, true, body.as_bytes()).unwrap()
 }
 
-/// A token of which half is told of itself, and a quarter of another.
+/// A token with reported probability one half, and another with a quarter.
 fn half(token: &str) -> Value {
     json!({"token": token, "logprob": 0.5f64.ln(), "bytes": token.as_bytes(), "top_logprobs": [
         {"token": token, "logprob": 0.5f64.ln(), "bytes": token.as_bytes()},
@@ -93,7 +93,7 @@ fn completions_tell_their_tokens_by_lists_and_maps() {
     let body = json!({"choices": [{"index": 0, "text": "Hi", "finish_reason": "stop", "logprobs":
         {"tokens": ["Hi"], "token_logprobs": [0.5f64.ln()], "top_logprobs": [half]}}]});
     has_half_tokens(&whole(ResponseDialect::Completions, &body), 1);
-    // Without alternatives only the token itself is told: that is not comparable.
+    // Without alternatives, only the token itself is reported, so the entropy is not comparable.
     let body = json!({"choices": [{"text": "Hi", "logprobs": {"tokens": ["Hi", "!"], "token_logprobs": [null, -0.5], "top_logprobs": null}}]});
     let entropy = whole(ResponseDialect::Completions, &body).entropy.unwrap();
     assert!(entropy.tokens == 1 && entropy.comparable.is_none());

@@ -1,4 +1,4 @@
-//! What is told of a token's distribution is bounded honestly, and compared token by token.
+//! The bounds of a partly reported token distribution are correct, and distributions are compared by token.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_analysis::{TokenDistribution, TokenId, jensen_shannon};
@@ -33,7 +33,7 @@ fn what_was_not_told_is_one_outcome_below_and_spread_evenly_above() {
     let half = of_probabilities(&[(1, 0.5)]);
     close(half.rest(), 0.5);
     close(half.min_entropy(), 1.0);
-    // Half of it over 1024 other tokens: 0.5 + 0.5 * (1 + 10).
+    // Half of the probability over 1024 other tokens: 0.5 + 0.5 * (1 + 10).
     close(half.max_entropy(1025).unwrap(), 6.0);
     assert_eq!(half.max_entropy(1), None);
     assert_eq!(half.max_entropy(0), None);
@@ -136,7 +136,7 @@ proptest! {
     fn the_divergence_is_symmetric_within_its_range_and_below_that_of_the_whole(
         one in whole(), other in whole(), count in 1u64..19,
     ) {
-        // The same tokens are told of both.
+        // Both report the same tokens.
         let part = |whole: &[f64]| of_probabilities(&(0..count).map(|token| (token, whole[token as usize])).collect::<Vec<_>>());
         let all = |whole: &[f64]| of_probabilities(&(0..20u64).map(|token| (token, whole[token as usize])).collect::<Vec<_>>());
         let divergence = jensen_shannon(&part(&one), &part(&other));

@@ -1,4 +1,4 @@
-//! What reading an answer takes of memory is bounded by its length, whatever a provider writes.
+//! The memory for reading a response is limited by its length, whatever a provider sends.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_analysis::{AnalysisSettings, CapturedResponse, ResponseDialect};
@@ -12,7 +12,7 @@ thread_local! {
     static MOST: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 #[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -31,10 +31,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of an answer.
+/// Bytes of a response.
 const LENGTH: usize = 512 << 10;
 
-/// The most bytes that are held while an answer is read; buffers that grow count with what they grow from.
+/// Returns the maximum bytes allocated while a response is read; a growing buffer counts together with its predecessor.
 fn held(dialect: ResponseDialect, events: bool, body: &[u8]) -> usize {
     HELD.set(0);
     MOST.set(0);
@@ -48,7 +48,7 @@ fn held(dialect: ResponseDialect, events: bool, body: &[u8]) -> usize {
     MOST.get()
 }
 
-/// `part` again and again, as often as it fits.
+/// Returns a text filled with `part`, repeated as often as it fits.
 fn filled(before: &str, part: &str, after: &str) -> String {
     let parts = vec![part; LENGTH / (part.len() + 1)];
     format!("{before}{}{after}", parts.join(","))
@@ -113,7 +113,7 @@ fn reading_an_answer_takes_four_times_its_bytes_and_a_mebibyte_at_most() {
             }
         }
     }
-    // A text as long as may be, of as many words.
+    // A text of the maximum length, with as many words as possible.
     let text = chat(&"a b ".repeat(64 << 10));
     assert!(held(ResponseDialect::Chat, false, text.as_bytes()) <= 1 << 20);
 }

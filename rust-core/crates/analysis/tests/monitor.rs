@@ -1,4 +1,4 @@
-//! What is followed is bounded, and what is wrong with an answer is told.
+//! The number of monitored pairs is limited, and defects of a response are reported.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_analysis::{
@@ -36,7 +36,7 @@ fn the_pair_that_was_least_recently_seen_is_forgotten() {
     }
     let forgotten = take(&mut monitor, "three", &answer).evicted.unwrap();
     assert_eq!((&*forgotten.1, monitor.pair_count()), ("two", 2));
-    // Whoever comes back begins anew.
+    // An evicted pair starts again.
     assert!(take(&mut monitor, "two", &answer).window.is_none());
     assert_eq!(take(&mut monitor, "two", &answer).window.unwrap().number, 1);
 }

@@ -1,4 +1,4 @@
-//! The rate of false alarms that is stated is kept, and what has changed is found: measured with seeded random answers.
+//! The stated rate of false alarms is kept, and changes are found: measured with seeded random responses.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -16,7 +16,7 @@ fn windows(settings: &AnalysisSettings, answers: impl Iterator<Item = Measures>)
 
 #[test]
 fn false_findings_are_as_rare_as_stated_however_often_is_looked() {
-    // 400 pairs of 6 windows each, nothing changed in any of them.
+    // 400 pairs of 6 windows each, without any change.
     for (stated, most) in [(0.1, 0.1), (0.01, 0.01)] {
         let settings = AnalysisSettings {
             window_size: 60,
@@ -32,7 +32,7 @@ fn false_findings_are_as_rare_as_stated_however_often_is_looked() {
                 found += u32::from(window.findings().count() > 0);
             }
         }
-        // Three standard deviations of a binomial count above what is stated.
+        // Three standard deviations of a binomial count above the stated rate.
         let n = f64::from(compared);
         let bound = n * most + 3.0 * (n * most * (1.0 - most)).sqrt();
         assert!(
@@ -94,7 +94,7 @@ fn each_change_is_found_in_the_first_window_after_it_and_told_once() {
 
 #[test]
 fn tokens_are_compared_by_what_they_are_and_not_by_their_rank() {
-    // The same probabilities in the same order, of other tokens: by rank there is no difference at all.
+    // The same probabilities in the same order, but for other tokens: compared by rank there is no difference.
     let settings = AnalysisSettings::default();
     let mut random = Random::new(5);
     let answers = (0..400).map(|at| {

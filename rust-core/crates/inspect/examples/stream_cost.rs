@@ -1,4 +1,4 @@
-//! What inspecting costs: microseconds for an event of a streamed answer, and for whole requests and answers.
+//! Measures the cost of inspection: microseconds per event of a streamed response, and for whole requests and responses.
 //!
 //! `cargo run --release -p proofgate-inspect --example stream_cost`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -15,7 +15,7 @@ use serde_json::json;
 const PROSE: &str = "The lighthouse keeper wrote every evening what the sea had been like, and which ships had passed; nobody had ever asked him to. ";
 const LIMIT: usize = 16 << 20;
 
-/// An event of about 200 bytes with one word.
+/// Returns an event of about 200 bytes with one word.
 fn event(word: &str) -> String {
     let data = json!({"id": "chatcmpl-0123456789abcdef", "object": "chat.completion.chunk", "created": 1_760_000_000, "model": "gpt-4o-mini",
         "system_fingerprint": "fp_0123456789", "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": null}]});
@@ -26,7 +26,7 @@ fn prose(length: usize) -> String {
     PROSE.chars().cycle().take(length).collect()
 }
 
-/// Microseconds of one of `parts` in a call: the best of many series, which leaves out what else the machine did.
+/// Measures microseconds per part, with `parts` in a call: the best of many series, to exclude other load on the machine.
 fn measure(name: &str, rounds: usize, parts: usize, mut call: impl FnMut()) {
     let series = (0..100).map(|_| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What is replaced in the texts of an answer.
+//! Replacements in the texts of a response.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::singles::CompleteText;
 use crate::spans::Redaction;
 use crate::texts::ResponseText;
 
-/// A part of a text, and what takes its place where it begins.
+/// A part of a text, and the text that replaces it.
 pub(crate) struct Change<'b> {
     pub(crate) range: Range<usize>,
     pub(crate) replacement: Cow<'b, str>,
 }
 
-/// What is replaced in `range` of a text, in order and without overlaps. A part that began before it is in it as well.
+/// Returns the replacements in `range` of a text, in order and without overlaps, including a part that began before it.
 pub(crate) fn for_text<'m>(
     text: &mut ResponseText,
     masks: Option<&'m Masks>,
@@ -37,7 +37,7 @@ pub(crate) fn for_text<'m>(
         .map(|cut| {
             let by = match cut.range.start >= range.start {
                 true => cut.replacement_text(&spans[cut.edit_index].replacement(engine).into(), &mut keys),
-                // It stands where it begins.
+                // The replacement is written where the part begins.
                 false => Cow::Borrowed(""),
             };
             Change {
@@ -53,13 +53,13 @@ pub(crate) fn for_text<'m>(
     changes
 }
 
-/// Whether anything is replaced in `range` of a text.
+/// Whether anything in `range` of a text is replaced.
 pub(crate) fn has_changes_in(text: &ResponseText, range: &Range<usize>) -> bool {
     text.spans.overlaps(&extended_range(&text.json, range)) || text.masked(range).next().is_some()
 }
 
-/// What is replaced in a text that came at once. Keys that are changed are numbered from the second one on, so that no two
-/// become the same.
+/// Returns the replacements in a complete text. Changed keys are numbered from the second one on, so that they stay
+/// distinct.
 pub(crate) fn for_complete_text<'m>(
     complete_text: &CompleteText,
     masks: Option<&'m Masks>,
@@ -79,7 +79,7 @@ pub(crate) fn for_complete_text<'m>(
             .into_iter()
             .map(|(range, by)| (range, keys.make_unique(&by)))
             .collect(),
-        // Only all of it can be replaced.
+        // A number can only be replaced as a whole.
         PartEncoding::Number => edits
             .into_iter()
             .take(1)
@@ -99,7 +99,7 @@ pub(crate) fn for_complete_text<'m>(
     changes
 }
 
-/// The parts of a text to be replaced for some of its spans.
+/// Returns the parts of a text to replace for some of its spans.
 fn cuts(text: &ResponseText, spans: &[Redaction]) -> Vec<TextReplacement> {
     let ranges = spans.iter().map(|span| span.range.clone());
     match text.whole() {
@@ -111,12 +111,12 @@ fn cuts(text: &ResponseText, spans: &[Redaction]) -> Vec<TextReplacement> {
     }
 }
 
-/// `range` with all of the numbers and escapes at its ends.
+/// Extends `range` to include all of the numbers and escapes at its ends.
 fn extended_range(json: &JsonEditTracker, range: &Range<usize>) -> Range<usize> {
     json.floor_boundary(range.start)..json.ceil_boundary(range.end)
 }
 
-/// Adds what masks stand for, but for those of which a rule replaces a part.
+/// Adds the original texts of masks, except masks that a rule partly replaces.
 fn restore_masks<'m>(
     changes: &mut Vec<Change<'m>>,
     masked: impl Iterator<Item = impl std::borrow::Borrow<MaskedSpan>>,

@@ -1,15 +1,15 @@
-//! How often rules have replaced something.
+//! Numbers of replacements by rule.
 
 use std::fmt::{self, Display};
 
 use proofgate_policy::{Engine, RuleIndex};
 
-/// Numbers of replaced parts, by rules.
+/// The number of replaced parts for each rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplacementCounts(Vec<(RuleIndex, u32)>);
 
 impl ReplacementCounts {
-    /// Counts one more part that a rule has replaced.
+    /// Counts one more part that a rule replaced.
     pub(crate) fn add(&mut self, rule: RuleIndex) {
         let place = self.0.partition_point(|(known, _)| *known < rule);
         match self.0.get_mut(place) {
@@ -23,12 +23,12 @@ impl ReplacementCounts {
         self.0.is_empty()
     }
 
-    /// The comment that says so in a stream of events.
+    /// Returns the comment that reports the counts in an event stream.
     pub fn sse_comment(&self, engine: &Engine) -> Vec<u8> {
         format!(": proofgate redacted {}\n\n", self.display(engine)).into_bytes()
     }
 
-    /// The ids of the rules and their numbers, as in `pii-email=2, pii-iban=1`.
+    /// Displays the ids of the rules with their counts, as in `pii-email=2, pii-iban=1`.
     pub fn display<'c>(&'c self, engine: &'c Engine) -> impl Display + 'c {
         CountsDisplay { counts: self, engine }
     }

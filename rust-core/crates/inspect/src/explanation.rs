@@ -1,4 +1,4 @@
-//! What the rules say about each message of a request, for people.
+//! The results of the rules for each message of a request, for human readers.
 
 use proofgate_policy::{
     Budget, Decision, Engine, EvaluationError, Match, MessageJudgement, Profile, Scope, Scratch,
@@ -7,28 +7,28 @@ use proofgate_providers::{BodyText, MessageLocation};
 
 use crate::request::{RequestInspection, RequestVerdict};
 
-/// What the rules say about one message in which something matched.
+/// The result for one message with a match.
 #[derive(Debug)]
 pub struct MessageVerdict {
-    /// Where it stands.
+    /// Its location.
     pub location: MessageLocation,
-    /// What it is.
+    /// Its scope.
     pub scope: Scope,
     /// Its score.
     pub score: u32,
-    /// What is decided of it, as an enforced policy carries it out.
+    /// The decision for it under an enforced policy.
     pub decision: Option<Decision>,
     /// Whether it is a text of a tool that is flagged as instructions.
     pub is_tool_flag: bool,
-    /// What matched and ends in it, with offsets in the text of the request.
+    /// The matches that end in it, with offsets in the text of the request.
     pub matches: Vec<Match>,
 }
 
-/// Judges a request as [`inspect_request`](crate::inspect_request) does without a budget, and says what became of each message
-/// in which something matched.
+/// Judges a request like [`inspect_request`](crate::inspect_request), without a budget, and returns the result for each
+/// message with a match.
 ///
 /// # Errors
-/// [`EvaluationError`] when there is no result.
+/// [`EvaluationError`] if there is no result.
 pub fn explain_request(
     engine: &Engine,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! What the rules find in the texts of an answer.
+//! The findings of the rules in the texts of a response.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::denial::Denial;
 use crate::marked::FullScan;
 use crate::spans::{MAX_MATCHES, Spans};
 
-/// Texts that together are longer than this, in bytes, are not scanned in one slice.
+/// Texts whose total length in bytes is greater are not scanned in one slice.
 pub(crate) const MAX_SLICE_BYTES: usize = 16 * 1024;
 
-/// The rules and what they need to run.
+/// The rules, and what is needed to run them.
 pub(crate) struct RuleContext<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) profile: &'a Profile,
@@ -24,11 +24,11 @@ pub(crate) struct RuleContext<'a> {
     pub(crate) scratch: &'a mut Scratch,
 }
 
-/// What the rules have said about an answer so far.
+/// The results of the rules for a response so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) judgement: Judgement,
-    /// The answer, which is one message.
+    /// The response, which is one message.
     pub(crate) response: MessageJudgement,
     pub(crate) found: Vec<Match>,
     pub(crate) redaction_counts: ReplacementCounts,
@@ -36,8 +36,8 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Goes on with the scan of a text that is there as a whole, perhaps that of a document, for a slice of time; when it is
-    /// done, adds to `spans` what is to be replaced in it.
+    /// Continues the scan of a complete text, which may be that of a document, for a time slice; when the scan is done, adds
+    /// the ranges to replace to `spans`.
     pub(crate) fn step_scan(
         &mut self,
         scan: &mut FullScan,
@@ -80,7 +80,7 @@ impl Findings {
         Ok(step)
     }
 
-    /// Scans a text that is there as a whole; adds to `spans` what is to be replaced in it.
+    /// Scans a complete text; adds the ranges to replace to `spans`.
     pub(crate) fn scan_text(
         &mut self,
         rules: &mut RuleContext<'_>,
@@ -94,19 +94,19 @@ impl Findings {
         Ok(())
     }
 
-    /// Bytes of memory that is taken, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.found.capacity() * size_of::<Match>()
     }
 
-    /// Gives back the memory of what has more than `most` bytes.
+    /// Releases the memory of buffers with more than `most` bytes.
     pub(crate) fn release_memory(&mut self, most: usize) {
         self.found.clear();
         self.found.shrink_to(most / size_of::<Match>());
     }
 
-    /// Judges what was found by itself. `is_late`: whether a part of a match has left as it was. `end`: where what is replaced
-    /// for one ends.
+    /// Judges each match in `found` on its own. `is_late`: whether a part of the match was already released unchanged.
+    /// `end`: returns where the replacement of a match ends.
     pub(crate) fn judge(
         &mut self,
         rules: &RuleContext<'_>,
@@ -123,7 +123,7 @@ impl Findings {
         };
         for found in &self.found {
             self.judgement.record(found.rule);
-            // Nothing of an answer is masked: the client sees what stands in it.
+            // Nothing in a response is masked: the client sees its original text.
             match self.response.record(rules.profile, scope, found.rule) {
                 Some(Decision::Redact) if is_setting(found) => {}
                 Some(Decision::Redact) if is_enforced && is_late(found) => {
@@ -138,7 +138,7 @@ impl Findings {
         }
     }
 
-    /// Counts matches, which are sorted by where they begin and which no others overlap, and decides.
+    /// Counts matches, which are sorted by start and do not overlap any others, and updates the decision.
     pub(crate) fn count(&mut self, rules: &RuleContext<'_>, scope: Scope, found: &[Match]) {
         let RuleContext { engine, profile, .. } = rules;
         self.response.count(engine, profile, scope, found);
@@ -148,7 +148,7 @@ impl Findings {
         }
     }
 
-    /// How often each rule has found what is replaced.
+    /// Returns how often each rule found a value that is replaced.
     pub(crate) fn redacted(&self) -> &ReplacementCounts {
         &self.redaction_counts
     }
@@ -161,7 +161,7 @@ impl Findings {
     }
 }
 
-/// By where matches begin.
+/// Sorts matches by start.
 pub(crate) fn sort_matches(found: &mut [Match]) {
     found.sort_unstable_by_key(|found| (found.start, found.end, found.rule));
 }

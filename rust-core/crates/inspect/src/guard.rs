@@ -1,4 +1,4 @@
-//! Tools that an answer may not call, because a text of a tool in its request reads like instructions.
+//! Tools that a response may not call, because a tool text in its request reads like instructions.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use proofgate_providers::{CalledTools, Dialect};
 
 use crate::denial::Denial;
 
-/// How many calls whose names may come in pieces an answer may have.
+/// Maximum number of calls in a response whose names may still be incomplete.
 const MAX_OPEN_CALLS: usize = 4096;
 
-/// Names of tools; one that ends with `*` stands for all that begin so.
+/// Names of tools; an entry that ends with `*` matches all names with that prefix.
 ///
-/// A model may write another name than that of a tool, and clients repair it: they trim blanks, ignore case, take `-` for `_`
-/// and `WriteFile` for `write_file` (anomalyco/opencode#24924, #31514, NousResearch/hermes-agent#15124). So case, blanks and
-/// what separates words do not matter here either; before a `*`, only whether words are separated.
+/// A model may write a tool's name differently, and clients repair it: they trim blanks, ignore case, and treat `-` as `_`
+/// and `WriteFile` as `write_file` (anomalyco/opencode#24924, #31514, NousResearch/hermes-agent#15124). Matching therefore
+/// ignores case, blanks and word separators; before a `*`, it only ignores which separator is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuardedTools(Vec<Entry>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     name: Box<str>,
-    /// What a name has to be, or to begin with.
+    /// The folded name or prefix.
     folded: String,
     is_prefix: bool,
 }
 
 impl GuardedTools {
-    /// Of these entries, in this order.
+    /// Creates a list of these entries, in this order.
     pub fn new<'n>(entries: impl IntoIterator<Item = &'n str>) -> Self {
         let entry = |name: &'n str| match name.strip_suffix('*') {
             Some(begin) => Entry {
@@ -44,12 +44,12 @@ impl GuardedTools {
         Self(entries.into_iter().map(entry).collect())
     }
 
-    /// The entries as they were given.
+    /// Returns the entries as they were given.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(|entry| &*entry.name)
     }
 
-    /// The number of the first entry that stands for a tool.
+    /// Returns the index of the first entry that matches a tool.
     #[must_use]
     pub fn find(&self, tool: &str) -> Option<usize> {
         let (letters, words) = (strip_separators(tool), normalize_separators(tool));
@@ -59,7 +59,7 @@ impl GuardedTools {
         })
     }
 
-    /// Whether a name that begins so can become one that an entry stands for.
+    /// Whether a name with this beginning can become one that an entry matches.
     fn may_match(&self, begin: &str) -> bool {
         let (letters, words) = (strip_separators(begin), normalize_separators(begin));
         self.0.iter().any(|entry| match entry.is_prefix {
@@ -69,7 +69,7 @@ impl GuardedTools {
     }
 }
 
-/// Whether it separates words of a name, or nobody sees it.
+/// Whether the character separates words of a name, or is invisible.
 fn is_separator(char: char) -> bool {
     matches!(
         char,
@@ -78,18 +78,19 @@ fn is_separator(char: char) -> bool {
         || char.is_control()
 }
 
-/// Whatever case it has: to upper case before, since some letters have the lower case of another one there alone.
+/// Folds the case of a character. It is upper-cased first, because some letters share their lower case with another letter
+/// only then.
 fn fold_case(char: char) -> impl Iterator<Item = char> {
     char.to_uppercase().flat_map(char::to_lowercase)
 }
 
-/// A name without what stands between its words.
+/// Returns a name without separators between its words.
 fn strip_separators(name: &str) -> String {
     let letters = name.chars().filter(|char| !is_separator(*char));
     letters.flat_map(fold_case).collect()
 }
 
-/// A name with one sign between two words, whatever stands there.
+/// Returns a name with a single `_` for each sequence of separators.
 fn normalize_separators(name: &str) -> String {
     let name = name.trim_start_matches(|char| is_separator(char) && !matches!(char, '-' | '_'));
     let mut words = String::new();
@@ -103,24 +104,24 @@ fn normalize_separators(name: &str) -> String {
     words
 }
 
-/// What a guard does with a call of a guarded tool.
+/// The action of a guard on a call of a guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardAction {
-    /// The answer is not delivered, nor is what follows in a stream.
+    /// The response is not delivered; of a stream, the rest is not.
     Deny,
-    /// It is noted only.
+    /// The call is only recorded.
     Observe,
 }
 
-/// Looks in one answer for calls of guarded tools.
+/// Checks one response for calls of guarded tools.
 #[derive(Debug)]
 pub struct CallGuard {
     approved_entries: Arc<GuardedTools>,
-    /// By the numbers of their entries, those that may be called all the same.
+    /// For each entry, whether its tools may be called anyway.
     approved: Vec<bool>,
     action: GuardAction,
     reader: CalledTools,
-    /// Calls whose names may come in pieces.
+    /// Calls whose names may still be incomplete.
     open_calls: Vec<OpenCall>,
     guarded_call: Option<usize>,
     approved_call: Option<usize>,
@@ -129,14 +130,14 @@ pub struct CallGuard {
 #[derive(Debug)]
 struct OpenCall {
     call: (u64, u64),
-    /// What has come of its name, while that may still become the name of a guarded tool.
+    /// The part of its name received so far, while it can still become the name of a guarded tool.
     name: Option<String>,
-    /// Whether something has come that the tool is called with: its name is all there.
+    /// Whether arguments have been received, which means that the name is complete.
     has_arguments: bool,
 }
 
 impl OpenCall {
-    /// The one with this index, or a new one.
+    /// Returns the call with this index, creating it if necessary.
     fn find_or_insert(open: &mut Vec<OpenCall>, call: (u64, u64)) -> Result<&mut OpenCall, Denial> {
         let place = open.iter().position(|known| known.call == call);
         let place = place.unwrap_or(open.len());
@@ -153,9 +154,9 @@ impl OpenCall {
         Ok(&mut open[place])
     }
 
-    /// Takes a piece of the name; the entry of a guarded tool that it is now. Some clients join the pieces, some take the first or
-    /// the last for the name. A piece behind a name that is whole may be that of another call: some providers give all calls the
-    /// same index.
+    /// Adds a piece of the name; returns the entry of the guarded tool that the name now matches. Some clients join the
+    /// pieces, some use the first or the last as the name. A piece after a complete name may belong to another call: some
+    /// providers give all calls the same index.
     fn push_name(&mut self, piece: &str, has_arguments: bool, tools: &GuardedTools) -> Option<usize> {
         let alone = tools.find(piece);
         let may_be_another = self.name.is_none() || self.has_arguments;
@@ -178,7 +179,7 @@ impl OpenCall {
 }
 
 impl CallGuard {
-    /// One for the next answer. `approved`: the numbers of entries whose tools may be called.
+    /// Creates a guard for the next response. `approved`: the indices of entries whose tools may be called.
     pub fn new(
         tools: Arc<GuardedTools>,
         approved: impl IntoIterator<Item = usize>,
@@ -201,17 +202,17 @@ impl CallGuard {
         }
     }
 
-    /// The entry of the first guarded tool that was called and may not be.
+    /// Returns the entry of the first guarded tool that was called without approval.
     pub fn guarded_call(&self) -> Option<usize> {
         self.guarded_call
     }
 
-    /// The entry of the first guarded tool that was called and may be.
+    /// Returns the entry of the first guarded tool that was called with approval.
     pub fn approved_call(&self) -> Option<usize> {
         self.approved_call
     }
 
-    /// Whether what has come must not leave before the name of a call is complete.
+    /// Whether received data has to be held until the name of a call is complete.
     pub(crate) fn must_hold(&self) -> bool {
         let mut open = self.open_calls.iter();
         self.action == GuardAction::Deny && open.any(|call| call.name.is_some() && !call.has_arguments)
@@ -221,10 +222,10 @@ impl CallGuard {
         self.reader.capacity() + self.open_calls.capacity() * size_of::<OpenCall>()
     }
 
-    /// Looks at a document of the answer, which is JSON.
+    /// Checks a document of the response, which is JSON.
     ///
     /// # Errors
-    /// [`Denial`]: a guarded tool is called, or more are than can be looked at.
+    /// [`Denial`]: a guarded tool is called, there are too many open calls, or the document is not valid JSON.
     pub(crate) fn inspect_document(
         &mut self,
         dialect: Dialect,
@@ -264,7 +265,7 @@ impl CallGuard {
         }
     }
 
-    /// Takes note of the end of the answer: no name goes on.
+    /// Ends the response: incomplete names are dropped.
     pub(crate) fn finish(&mut self) {
         self.open_calls.clear();
     }

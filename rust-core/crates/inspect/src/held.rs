@@ -1,4 +1,4 @@
-//! What of an answer has arrived and may not leave yet.
+//! The received part of a response that may not be released yet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,41 +10,41 @@ use proofgate_providers::{OffsetMapper, PartEncoding, Rewriter, StringLocation, 
 use crate::changes::{self, Change};
 use crate::texts::ResponseTexts;
 
-/// An answer of more bytes is not copied where it need not be, and its memory grows by as many.
+/// A larger response is not copied unnecessarily, and its buffer grows by this many bytes.
 const GROWTH_STEP: usize = 256 * 1024;
 
-/// Something in an event that can keep it back, or change in it. Places are counted from the event's begin.
+/// A part of an event that can hold the event back, or change in it. Positions are relative to the beginning of the event.
 #[derive(Debug)]
 pub(crate) enum EventPart {
     /// A piece of a text.
     Text {
-        /// Number of the text.
+        /// Index of the text.
         text: usize,
-        /// Which of its bytes.
+        /// The range of its bytes.
         range: Range<usize>,
         place: StringLocation,
     },
-    /// A text that came at once.
+    /// A complete text.
     CompleteText {
-        /// Its number among such texts.
+        /// Its index among the complete texts.
         text: usize,
         place: StringLocation,
         written: PartEncoding,
     },
     /// The log probabilities of a choice, which repeat its text token by token.
     Logprobs(Range<usize>),
-    /// What takes the place of these bytes.
+    /// Bytes with a fixed replacement.
     Replaced { raw: Range<usize>, by: Vec<u8> },
 }
 
-/// An event, or a whole answer.
+/// An event, or a whole response.
 #[derive(Debug)]
 struct Event {
     length: usize,
     parts: usize,
 }
 
-/// Events in the order in which they came.
+/// Events in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct BufferedEvents {
     bytes: Vec<u8>,
@@ -61,19 +61,19 @@ impl BufferedEvents {
         self.parts.clear();
     }
 
-    /// Bytes that are held.
+    /// Returns the number of held bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.released
     }
 
-    /// Bytes of memory that is taken, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
             + self.events.capacity() * size_of::<Event>()
             + self.parts.capacity() * size_of::<EventPart>()
     }
 
-    /// Forgets everything, and gives back the memory of a buffer that has more than `most` bytes.
+    /// Clears the buffers, and shrinks those with more than `most` bytes.
     pub(crate) fn release_memory(&mut self, most: usize) {
         self.clear();
         self.bytes.shrink_to(most);
@@ -81,10 +81,10 @@ impl BufferedEvents {
         self.parts.shrink_to(most / size_of::<EventPart>());
     }
 
-    /// Takes the next bytes of a whole answer.
+    /// Appends the next bytes of a whole response.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         if self.bytes.capacity() > GROWTH_STEP {
-            // By steps: an answer is counted by the memory that it takes, not by what it fills of it.
+            // In steps: a response is charged for the capacity of its buffer, not for the used part of it.
             let missing = (self.bytes.len() + bytes.len()).saturating_sub(self.bytes.capacity());
             if missing > 0 {
                 self.bytes.reserve_exact(bytes.len().max(GROWTH_STEP));
@@ -93,7 +93,7 @@ impl BufferedEvents {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Says that the answer is whole: the parts of it come.
+    /// Marks the response as complete; its parts can now be added.
     pub(crate) fn mark_complete(&mut self) {
         self.events.push_back(Event {
             length: self.bytes.len(),
@@ -101,7 +101,7 @@ impl BufferedEvents {
         });
     }
 
-    /// Lends a whole answer, and takes the parts of it until [`BufferedEvents::restore_complete`].
+    /// Takes the bytes of a whole response out, until [`BufferedEvents::restore_complete`]; parts can be added meanwhile.
     pub(crate) fn take_complete(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -110,7 +110,7 @@ impl BufferedEvents {
         self.bytes = bytes;
     }
 
-    /// Takes the next event.
+    /// Appends the next event.
     pub(crate) fn push(&mut self, raw: &[u8]) {
         self.bytes.extend_from_slice(raw);
         self.events.push_back(Event {
@@ -119,7 +119,7 @@ impl BufferedEvents {
         });
     }
 
-    /// Adds a part to the event that was taken last.
+    /// Adds a part to the last event.
     pub(crate) fn add_part(&mut self, part: EventPart) {
         if let Some(event) = self.events.back_mut() {
             event.parts += 1;
@@ -127,7 +127,7 @@ impl BufferedEvents {
         }
     }
 
-    /// Lets go every event before which nothing is held and whose texts are cleared.
+    /// Releases every event whose texts are cleared and that no earlier event holds back.
     pub(crate) fn release(&mut self, texts: &mut ResponseTexts, engine: &Engine, out: &mut Vec<u8>) {
         while let Some(event) = self.events.front() {
             let cleared = self.parts.iter().take(event.parts).all(|part| match part {
@@ -147,7 +147,7 @@ impl BufferedEvents {
                 && length == self.bytes.len()
                 && length > GROWTH_STEP
             {
-                // A large answer is not copied.
+                // A large response is not copied.
                 std::mem::swap(&mut self.bytes, out);
             } else {
                 out.extend_from_slice(raw);
@@ -166,7 +166,7 @@ impl BufferedEvents {
             self.bytes.clear();
             self.released = 0;
         } else if self.released > self.len() {
-            // No more is moved than has left since the last time; more than that would be memory without a use.
+            // Moves no more bytes than were released since the last time; keeping more than that would waste memory.
             self.bytes.drain(..self.released);
             self.released = 0;
         }
@@ -185,7 +185,7 @@ fn is_changed(part: &EventPart, texts: &ResponseTexts) -> bool {
     }
 }
 
-/// Writes an event of which something is replaced.
+/// Writes an event with its replacements.
 fn write_changed<'p>(
     raw: &[u8],
     parts: impl Iterator<Item = &'p EventPart>,
@@ -205,7 +205,7 @@ fn write_changed<'p>(
                     replacement: by,
                 } in changes::for_text(text, masks, range, engine)
                 {
-                    // By what takes its place where it begins, by nothing where it goes on.
+                    // The replacement is written where the changed range begins, and nothing where it continues.
                     let by = if changed.start >= range.start { &*by } else { "" };
                     let start = changed.start.max(range.start) - range.start;
                     let end = changed.end.min(range.end) - range.start;
@@ -275,7 +275,7 @@ mod tests {
             let event = format!("event {number:05}");
             stream.extend_from_slice(event.as_bytes());
             held.push(event.as_bytes());
-            // It is cleared when the next one has come.
+            // It is cleared by the next piece.
             held.add_part(EventPart::Text {
                 text,
                 range: number * 5..number * 5 + 6,

@@ -1,8 +1,8 @@
-//! Runs that were scanned before, and what was found in them.
+//! Scanned runs, and the matches found in them.
 //!
-//! What a scan finds in a [run](crate::Run) depends on its text, its scope, the rules and those of them that take part for
-//! the tenant, and on nothing else. All of that, and the tenant, are in the key of an entry. So what is known of a run is
-//! what a scan of it would find; which message each match belongs to, and what that comes to, is judged anew each time.
+//! The matches of a scan in a [run](crate::Run) depend only on its text, its scope, the rules, and which rules are active
+//! for the tenant. The key of an entry covers all of these, and the tenant. A cached entry therefore equals the result of a
+//! scan. Which message each match belongs to, and the resulting decision, are determined again each time.
 
 mod holders;
 mod index;
@@ -15,41 +15,41 @@ use crate::tags::{Tag, TagKind, Tagger};
 pub(crate) use key::RunKey;
 use table::{Capacity, Table};
 
-/// A run with more matches is scanned each time.
+/// A run with more matches is not cached.
 const MAX_CACHED_MATCHES: usize = 64;
 
-/// What is counted.
+/// Counters of the scan cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanCacheCounts {
-    /// Runs that were known.
+    /// Runs found in the cache.
     pub hits: u64,
-    /// Runs that were scanned because they were not.
+    /// Runs that were scanned because they were not in the cache.
     pub misses: u64,
-    /// Bytes of text that were known.
+    /// Bytes of text found in the cache.
     pub hit_bytes: u64,
-    /// Bytes of text that were scanned because they were not.
+    /// Bytes of text that were scanned because they were not in the cache.
     pub miss_bytes: u64,
-    /// Entries that made room for others.
+    /// Entries that were evicted for others.
     pub evictions: u64,
 }
 
-/// Runs that were scanned before, of all tenants. Where there is no room for a new one, the tenant that holds the most forgets its
-/// oldest one: others lose nothing to one that sends more than they do.
+/// A cache of scanned runs for all tenants. If it is full, the tenant that holds the most loses its oldest entry, so that a
+/// tenant loses nothing to one that sends more.
 pub struct ScanCache {
-    /// `None`: nothing is kept.
+    /// `None`: nothing is cached.
     tagger: Option<Tagger>,
-    /// Bytes that it may take.
+    /// Maximum memory in bytes.
     max_bytes: usize,
     capacity: Capacity,
-    /// `None` until the first run is kept.
+    /// `None` until the first run is cached.
     table: Option<Table>,
-    /// Kept from one hash of conditions to the next.
+    /// Reused for hashing conditions.
     buffer: Vec<u8>,
     pub(crate) counts: ScanCacheCounts,
 }
 
 impl ScanCache {
-    /// Nothing known yet, in at most `most` bytes of memory, which are taken when the first run is kept.
+    /// Creates an empty cache of at most `most` bytes, which are allocated when the first run is cached.
     pub fn new(most: usize) -> Self {
         Self {
             tagger: Tagger::new(),
@@ -61,48 +61,48 @@ impl ScanCache {
         }
     }
 
-    /// Forgets all runs and gives their memory back. From now on it takes at most `most` bytes.
+    /// Removes all runs, releases their memory, and sets the maximum memory to `most` bytes.
     pub fn reset(&mut self, most: usize) {
         self.max_bytes = most;
         self.capacity = Capacity::from_bytes(most);
         self.table = None;
     }
 
-    /// Bytes of memory that it may take.
+    /// Returns the maximum memory in bytes.
     pub fn most(&self) -> usize {
         self.max_bytes
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.table.as_ref().map_or(0, Table::memory_bytes)
     }
 
-    /// What was counted since the last call.
+    /// Returns the counts since the last call, and resets them.
     pub fn take_counts(&mut self) -> ScanCacheCounts {
         std::mem::take(&mut self.counts)
     }
 
-    /// What hashes the keys of runs; `None` if none are kept.
+    /// Returns the hasher for the keys of runs; `None` if nothing is cached.
     pub(crate) fn tagger(&self) -> Option<&Tagger> {
         self.tagger.as_ref().filter(|_| self.capacity.entries > 0)
     }
 
-    /// The hash of what a scan depends on beside its text, and of the tenant.
+    /// Returns the hash of the tenant and of everything besides the text that a scan depends on.
     pub(crate) fn conditions_tag(&mut self, profile: &Profile, scope: Scope, tenant: &str) -> Option<Tag> {
-        // What comes first always has the same length.
+        // The first part always has the same length.
         self.buffer.clear();
         profile.write_conditions(scope, &mut self.buffer);
         self.buffer.extend_from_slice(tenant.as_bytes());
         self.tagger.as_ref()?.tag(TagKind::Conditions, &self.buffer)
     }
 
-    /// What was found in a run, if it is known.
+    /// Returns the matches found in a run, if it is cached.
     pub(crate) fn find(&self, key: &RunKey) -> Option<&[Match]> {
         self.table.as_ref()?.find(key)
     }
 
-    /// Keeps what a scan that is done has found in a run of a tenant.
+    /// Caches the matches that a completed scan found in a run of a tenant.
     pub(crate) fn insert(&mut self, key: RunKey, tenant: &str, matches: &[Match]) {
         if matches.len() > MAX_CACHED_MATCHES || self.find(&key).is_some() {
             return;

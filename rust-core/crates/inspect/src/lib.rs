@@ -1,12 +1,13 @@
-//! Applies the rules of a policy to requests and answers.
+//! Applies the rules of a policy to requests and responses.
 //!
-//! A request is inspected at once ([`inspect_request`]), or in slices of time ([`RequestInspection`]). An answer is inspected as it passes ([`ResponseInspector`]): an
-//! event of a stream leaves when no rule can touch its text any more, so that a rule sees text that was cut into many
-//! events, and a client sees ordinary prose without delay. What an event brings at once, such as the repetition of a text
-//! that was streamed before, is a text of its own and judged with that event. Whether an answer comes whole or as a stream, and however
-//! that is cut, the same generated text has the same matches and is redacted to the same text. One thing that no provider
-//! does is an exception: if a stream leaves a text of a choice in the middle of a word for another one and comes back to it,
-//! the word may be judged before it is complete, and a redaction that comes too late denies the answer.
+//! A request is inspected at once ([`inspect_request`]) or in time slices ([`RequestInspection`]). A response is inspected
+//! while it is relayed ([`ResponseInspector`]): an event of a stream is released as soon as no rule can match its text any
+//! more. A rule therefore sees text that was split across many events, and a client receives ordinary prose without delay. A
+//! text that an event carries complete, such as a repetition of text that was streamed before, is separate and judged with
+//! that event. Whether a response is a body or a stream, and however the stream is split, the same generated text has the
+//! same matches and is redacted to the same text. One case, which no provider produces, is an exception: if a stream leaves
+//! a text of a choice in the middle of a word for another text and returns to it, the word may be judged before it is
+//! complete, and a redaction that comes too late denies the response.
 #![forbid(unsafe_code)]
 
 mod changes;

@@ -1,7 +1,7 @@
-//! The scan of texts in which values were replaced before: a client sends back what its answers held.
+//! The scan of texts that contain marks for replaced values: a client sends back earlier responses.
 //!
-//! The rules see a line where the name of a rule or the number of a mask stands, so that nothing matches because of these.
-//! What lies within a mark is no match at all; what reaches beyond it is one.
+//! The rules see a row of fillers instead of the name of a rule or the number of a mask, so that these cause no match. A
+//! match within a mark is ignored; one that extends beyond it counts.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use proofgate_policy::{
 
 use crate::token_ends::TokenEnds;
 
-/// As a value would go on with it: what follows a mark may be the rest of one.
+/// A character with which a value can continue, since the text after a mark may be the rest of a value.
 const FILLER: char = '_';
 
 /// The marks of a text, in order.
@@ -20,8 +20,8 @@ const FILLER: char = '_';
 struct MarkRanges(Vec<Range<usize>>);
 
 impl MarkRanges {
-    /// Appends `text` with its marks filled to `out`, up to where it is decided: that is returned. `base` is where the
-    /// text begins.
+    /// Appends `text` with its marks filled to `out`, up to the position where it is decided, and returns that position.
+    /// `base` is the offset of the text.
     fn fill(&mut self, marks: &Marks, text: &str, base: usize, out: &mut String) -> usize {
         let mut at = 0;
         loop {
@@ -45,7 +45,7 @@ impl MarkRanges {
         }
     }
 
-    /// Drops those of the matches from the numbered one on that lie within a mark.
+    /// Removes the matches from index `known` on that lie within a mark.
     fn drop_within_marks(&self, found: &mut Vec<Match>, known: usize) {
         if self.0.is_empty() {
             return;
@@ -63,11 +63,11 @@ impl MarkRanges {
     }
 }
 
-/// The scan of a text that is there as a whole, in slices of time.
+/// The scan of a complete text, in time slices.
 #[derive(Debug, Default)]
 pub(crate) struct FullScan {
     scan: Scan,
-    /// Whether marks were looked for.
+    /// Whether marks have been searched for.
     has_read_marks: bool,
     marks: MarkRanges,
     /// The text with its marks filled, if there are any.
@@ -75,7 +75,7 @@ pub(crate) struct FullScan {
 }
 
 impl FullScan {
-    /// As [`Scan::step`].
+    /// Like [`Scan::step`].
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub(crate) fn step(
         &mut self,
@@ -105,7 +105,7 @@ impl FullScan {
         Ok(step)
     }
 
-    /// What the rules see of `text`.
+    /// Returns `text` as the rules see it.
     pub(crate) fn visible_text<'t>(&'t self, text: &'t str) -> &'t str {
         if self.marks.0.is_empty() {
             text
@@ -114,7 +114,7 @@ impl FullScan {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.filled.capacity() + self.marks.0.capacity() * size_of::<Range<usize>>()
     }
@@ -129,12 +129,12 @@ impl FullScan {
     }
 }
 
-/// The scan of a text that arrives in pieces. What may be the beginning of a mark waits for the next piece.
+/// The scan of a streamed text. A possible beginning of a mark waits for the next piece.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChunkScan {
     scan: StreamScan,
     marks: MarkRanges,
-    /// What waits, and where it begins in the text.
+    /// The waiting text, and its offset in the text.
     pending: String,
     pending_start: usize,
     /// A piece with its marks filled.
@@ -144,7 +144,7 @@ pub(crate) struct ChunkScan {
 }
 
 impl ChunkScan {
-    /// As [`StreamScan::push`].
+    /// Like [`StreamScan::push`].
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub(crate) fn push(
         &mut self,
@@ -179,7 +179,7 @@ impl ChunkScan {
         })
     }
 
-    /// As [`StreamScan::finish`].
+    /// Like [`StreamScan::finish`].
     pub(crate) fn finish(
         &mut self,
         engine: &Engine,
@@ -199,17 +199,17 @@ impl ChunkScan {
         Ok(())
     }
 
-    /// As [`StreamScan::decided_len`].
+    /// Like [`StreamScan::decided_len`].
     pub(crate) fn decided_len(&self) -> usize {
         self.scan.decided_len()
     }
 
-    /// The tokens that go on behind the matches of this text.
+    /// Returns the tokens that continue after the matches of this text.
     pub(crate) fn ends(&mut self) -> &mut TokenEnds {
         &mut self.token_ends
     }
 
-    /// Forgets what no later match can end before.
+    /// Removes the part before which no later match can end.
     pub(crate) fn discard_token_ends(&mut self) {
         self.token_ends.discard_before(self.scan.decided_len());
     }

@@ -1,27 +1,28 @@
-//! What took the place of texts in a request, and is put back in its answer.
+//! Masks that replaced texts in a request, and the originals to restore in its response.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// How much longer an answer becomes at most, in bytes.
+/// Maximum growth of a response, in bytes.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
 
-/// Masks and the texts that they stand for. Of two masks that begin at one place, the longer one is meant.
+/// Masks and their original texts. Of two masks that begin at the same position, the longer one counts.
 ///
-/// What JSON would have to escape is not put back, since it may stand in JSON inside of JSON.
+/// A text that JSON would have to escape is not restored, because it may be within JSON in a JSON string.
 #[derive(Debug)]
 pub struct Masks {
     automaton: AhoCorasick,
-    /// In order, so that those that begin alike stand together.
+    /// Sorted, so that those with a common prefix are adjacent.
     masks: Vec<(String, String)>,
     /// The length of the longest one, in bytes.
     max_len: usize,
 }
 
 impl Masks {
-    /// Of pairs of a mask, which is not empty, and its text; `None` when nothing of it can be put back.
+    /// Creates masks from pairs of a mask, which is not empty, and its original text; `None` if none of them can be
+    /// restored.
     #[must_use]
     pub fn new<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> Option<Self> {
         let pairs = pairs.filter(|(mask, original)| !mask.is_empty() && original.chars().all(is_plain));
@@ -37,12 +38,12 @@ impl Masks {
         })
     }
 
-    /// The text that a mask stands for, by its number.
+    /// Returns the original text of a mask, by its index.
     pub(crate) fn original(&self, mask: usize) -> &str {
         self.masks.get(mask).map_or("", |(_, original)| original)
     }
 
-    /// Puts back what the masks in a document stand for, until it has grown by as much as it may.
+    /// Restores the original texts in a document, until it has grown by the maximum.
     pub fn unmask(&self, document: &mut Vec<u8>) {
         let mut whole = Vec::new();
         let (mut from, mut added) = (0, 0);
@@ -63,7 +64,7 @@ impl Masks {
         }
     }
 
-    /// The first place from which on a text is the beginning of a mask and not all of it.
+    /// Returns the first position from which the text is an incomplete beginning of a mask.
     fn partial_mask_start(&self, text: &str) -> Option<usize> {
         let first = text.len().saturating_sub(self.max_len.saturating_sub(1));
         (first..text.len())
@@ -78,7 +79,7 @@ impl Masks {
     }
 }
 
-/// Whether a character means the same in JSON and in JSON inside of a string.
+/// Whether a character is unchanged in JSON, and in JSON within a JSON string.
 pub(crate) fn is_plain(character: char) -> bool {
     !matches!(character, '"' | '\\') && !character.is_control()
 }
@@ -87,18 +88,18 @@ pub(crate) fn is_plain(character: char) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct MaskedSpan {
     pub(crate) range: Range<usize>,
-    /// Its number.
+    /// Its index.
     pub(crate) mask: usize,
 }
 
-/// How much longer the answer at hand has become.
+/// How much longer the current response has become.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseGrowth(usize);
 
-/// Finds masks in one text, however that is cut into pieces.
+/// Finds masks in one text, however it is split into pieces.
 #[derive(Debug, Default)]
 pub(crate) struct MaskScan {
-    /// What may be the beginning of a mask, and where it stands in the text.
+    /// A possible beginning of a mask, and its offset in the text.
     pending: String,
     pending_start: usize,
     found: VecDeque<MaskedSpan>,
@@ -111,13 +112,13 @@ impl MaskScan {
         self.found.clear();
     }
 
-    /// Takes the next piece. What is at most the beginning of a mask is undecided behind it.
+    /// Adds the next piece. A possible beginning of a mask at its end stays undecided.
     pub(crate) fn push(&mut self, piece: &str, masks: &Masks, growth: &mut ResponseGrowth) {
         self.pending.push_str(piece);
         self.decide(masks, growth, false);
     }
 
-    /// Decides everything, as if nothing followed.
+    /// Decides everything, as if no text followed.
     pub(crate) fn finish(&mut self, masks: &Masks, growth: &mut ResponseGrowth) {
         self.decide(masks, growth, true);
     }
@@ -128,7 +129,7 @@ impl MaskScan {
             let rest = &self.pending[at..];
             let begun = masks.partial_mask_start(rest).filter(|_| !is_end);
             let found = masks.automaton.find(rest);
-            // A mask that one began before is decided with that.
+            // A mask after the possible beginning of another one is decided with that one.
             match found.filter(|found| begun.is_none_or(|begun| found.start() < begun)) {
                 Some(found) => {
                     let mask = found.pattern().as_usize();
@@ -148,12 +149,12 @@ impl MaskScan {
         self.pending.drain(..left);
     }
 
-    /// Up to where the text is decided.
+    /// Returns the position up to which the text is decided.
     pub(crate) fn decided_len(&self) -> usize {
         self.pending_start
     }
 
-    /// The masks that touch `range`.
+    /// Returns the masks that touch `range`.
     pub(crate) fn within(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         let range = range.clone();
         let found = self.found.iter();
@@ -162,25 +163,25 @@ impl MaskScan {
             .take_while(move |found| found.range.start < range.end)
     }
 
-    /// Forgets the masks that are not to be put back.
+    /// Removes the masks that are not restored.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&MaskedSpan) -> bool) {
         self.found.retain(is_kept);
     }
 
-    /// Forgets the masks that end at or before `offset`.
+    /// Removes the masks that end at or before `offset`.
     pub(crate) fn discard_before(&mut self, offset: usize) {
         while self.found.front().is_some_and(|found| found.range.end <= offset) {
             self.found.pop_front();
         }
     }
 
-    /// Bytes of memory that is taken, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.pending.capacity() + self.found.capacity() * size_of::<MaskedSpan>()
     }
 }
 
-/// The masks in a text that came at once.
+/// Returns the masks in a complete text.
 pub(crate) fn find_masks(text: &str, masks: &Masks, growth: &mut ResponseGrowth) -> Vec<MaskedSpan> {
     let mut scan = MaskScan::default();
     scan.push(text, masks, growth);

@@ -1,7 +1,7 @@
-//! What stands for a value that is masked: `[email-1]` for the first e-mail address of a request.
+//! Placeholders for masked values: `[email-1]` for the first e-mail address of a request.
 //!
-//! The number of a value is that of its first appearance, so that a value keeps it while a conversation only grows, and the
-//! provider finds what it has cached.
+//! Values are numbered by first appearance, so that a value keeps its number while a conversation only grows, and the
+//! provider can use its prompt cache.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +10,22 @@ use proofgate_policy::Engine;
 use crate::masks::is_plain;
 use crate::spans::Redaction;
 
-/// Different values that are masked in one request; more are redacted.
+/// Maximum number of different masked values in a request; further ones are redacted.
 const MAX_MASKED_VALUES: usize = 256;
-/// Bytes of the longest value that is masked.
+/// Maximum bytes of a masked value.
 const MAX_VALUE_BYTES: usize = 1024;
 
 /// A masked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placeholder {
-    /// What takes its place.
+    /// The text that replaces it.
     pub name: String,
-    /// What is put back in the answer.
+    /// The original, which is restored in the response.
     pub value: String,
 }
 
-/// Gives every masked value of a text its placeholder, in order of appearance, with numbers behind `last`. What cannot be put
-/// back is redacted.
+/// Assigns a placeholder to every masked value of a text, in order of appearance, numbered after `last`. A value that cannot
+/// be restored is redacted.
 pub(crate) fn assign(
     engine: &Engine,
     text: &str,
@@ -63,7 +63,7 @@ pub(crate) fn assign(
     placeholders
 }
 
-/// The numbers of one kind that no text of the request has in a placeholder already.
+/// The numbers of one kind that no placeholder in the text of the request uses yet.
 struct PlaceholderNumbers {
     used: HashSet<u32>,
     last: u32,

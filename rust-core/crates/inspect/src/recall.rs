@@ -1,4 +1,4 @@
-//! The scan of a run that may be known already.
+//! The scan of a run that may be cached.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::tags::{HashProgress, Tag, TextHasher};
 /// A shorter run is scanned about as fast as it is looked up.
 pub const MIN_CACHED_RUN_BYTES: usize = 32;
 
-/// The runs of one tenant that are known; for every step of an inspection of its.
+/// The scan cache, as one tenant uses it; for every step of an inspection of its requests.
 pub struct TenantScanCache<'k> {
-    /// Those of all tenants.
+    /// The cache of all tenants.
     pub cache: &'k mut ScanCache,
-    /// Whose request it is: nobody learns from the time that an answer takes what others have sent.
+    /// The tenant of the request. Entries are separate, so that response times reveal nothing about other tenants' texts.
     pub tenant: &'k str,
 }
 
-/// The scans of the runs of one request, one after the other.
+/// The successive scans of the runs of one request.
 #[derive(Debug, Default)]
 pub(crate) struct CachedScan {
     scan: RunScan,
     text_hasher: TextHasher,
-    /// Of the run, once its text is hashed.
+    /// The key of the run, once its text is hashed.
     key: Option<RunKey>,
-    /// By scopes as numbers, once they are needed.
+    /// Indexed by scope, computed on first use.
     conditions: [Option<Tag>; Scope::ALL.len()],
 }
 
 impl CachedScan {
-    /// As [`RunScan::step`]; a run that is known is not scanned.
+    /// Like [`RunScan::step`]; a cached run is not scanned.
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub(crate) fn step(
         &mut self,
@@ -69,24 +69,24 @@ impl CachedScan {
         Ok(step)
     }
 
-    /// What was found in the run so far, with offsets from its beginning, in no order.
+    /// Returns the matches found in the run so far, with offsets from its beginning, in no particular order.
     pub(crate) fn matches(&self) -> &[Match] {
         self.scan.matches()
     }
 
-    /// Forgets the run, for the next one of the same request.
+    /// Resets the scan for the next run of the same request.
     pub(crate) fn restart(&mut self) {
         self.scan.restart();
         self.text_hasher.restart();
         self.key = None;
     }
 
-    /// Bytes of memory that it takes beside the text.
+    /// Returns the memory in use besides the text, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.scan.capacity()
     }
 
-    /// Goes on with the key of a run; `None` if there will be none.
+    /// Continues computing the key of a run; `None` if it will have none.
     fn compute_key(
         &mut self,
         recall: &mut TenantScanCache<'_>,
@@ -106,7 +106,7 @@ impl CachedScan {
         Some(HashProgress::Done(RunKey { conditions, text }))
     }
 
-    /// Takes over what was found in a run if it is known.
+    /// Loads the matches of a run if it is cached.
     fn load_cached(&mut self, known: &mut ScanCache, key: &RunKey, length: usize) -> bool {
         let (length, found) = (length as u64, known.find(key));
         let is_known = found.is_some();

@@ -14,64 +14,65 @@ use crate::runs::Run;
 use crate::same_values::SameValues;
 use crate::spans::{MAX_MATCHES, Redaction, Spans};
 
-/// Bytes of text between two looks at the clock.
+/// Bytes of text between two clock readings.
 const CLOCK_INTERVAL_BYTES: usize = 8 * 1024;
 
-/// What scanning a run costs at least, in bytes of a longer one.
+/// Minimum cost of scanning a run, in bytes of a longer one.
 const MIN_RUN_COST: usize = 64;
 
-/// Most bytes of the number that tells changed keys apart, with its `#`: a text has less than 2^32 bytes.
+/// Maximum bytes of the number that distinguishes changed keys, including its `#`: a text has less than 2^32 bytes.
 const MAX_NUMBER_BYTES: usize = 11;
 
-/// What is to be done with a request.
+/// The outcome of the inspection of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InspectionOutcome {
-    /// It goes upstream as it came.
+    /// The request is forwarded unchanged.
     Allow,
-    /// It goes upstream with parts of its text replaced.
+    /// The request is forwarded with parts of its text replaced.
     Redact,
-    /// It is denied.
+    /// The request is denied.
     Block {
         /// The rule that denies it.
         rule: RuleIndex,
-        /// Whether the score of the message denies it, and not the rule's own action.
+        /// Whether the score of the message denies it, rather than the rule's own action.
         by_score: bool,
     },
 }
 
-/// A text of a request that came from a tool, a result or a description, and is flagged for the instructions that it gives.
+/// A text of a tool in a request, a result or a description, that is flagged for the instructions in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolFlag {
-    /// The number of its message.
+    /// The index of its message.
     pub message: u32,
-    /// What it is.
+    /// Its scope.
     pub scope: Scope,
-    /// Where it stands.
+    /// Its location.
     pub location: MessageLocation,
 }
 
-/// What the rules say about a request.
+/// The result of the rules for a request.
 #[derive(Debug)]
 pub struct RequestVerdict {
-    /// What is to be done.
+    /// The outcome.
     pub outcome: InspectionOutcome,
-    /// The rules that matched, the message that decides, and whether an enforced policy would block.
+    /// The rules that matched, the determining message, and whether an enforced policy would block.
     pub judgement: Judgement,
-    /// Where the message that decides stands; `None` if nothing matched.
+    /// The location of the determining message; `None` if nothing matched.
     pub location: Option<MessageLocation>,
-    /// What is replaced in the text; empty unless the outcome is [`InspectionOutcome::Redact`].
+    /// The redactions in the text; empty unless the outcome is [`InspectionOutcome::Redact`].
     pub redactions: Vec<Redaction>,
-    /// What stands for values that are masked, and is put back in the answer.
+    /// The placeholders of masked values, with the values to restore in the response.
     pub placeholders: Vec<Placeholder>,
-    /// The texts of tools that are flagged as instructions, in the order of their messages.
+    /// The texts of tools that are flagged as instructions, in message order.
     pub tool_flags: Vec<ToolFlag>,
 }
 
 impl RequestVerdict {
-    /// No body that [`RequestVerdict::rewrite`] makes of `body`, from which `text` was read, has more bytes.
+    /// Returns an upper bound for the size in bytes of what [`RequestVerdict::rewrite`] makes of `body`, from which `text`
+    /// was read.
     pub fn max_rewrite_bytes(&self, engine: &Engine, text: &BodyText, body: &[u8]) -> usize {
         let added = self.redactions.iter().map(|redaction| {
-            // In every key that it touches stands its name, and a number behind it; around it there may be quotes.
+            // Every key that it touches can contain its name with a number after it, and be put in quotes.
             let most = text.max_replacements(&redaction.range);
             let length = self
                 .placeholder(redaction)
@@ -81,9 +82,9 @@ impl RequestVerdict {
         added.fold(body.len(), usize::saturating_add)
     }
 
-    /// Writes the body with the redactions carried out; `out` is emptied first. `text` was read from `body`.
+    /// Writes the body with its redactions to `out`, which is cleared first. `text` was read from `body`.
     ///
-    /// Returns where in `out` the value of `model` stands, quotes included.
+    /// Returns the range in `out` of the value of `model`, including quotes.
     pub fn rewrite(&self, engine: &Engine, text: &BodyText, body: &[u8], out: &mut Vec<u8>) -> Range<usize> {
         let names: Vec<String> = self
             .redactions
@@ -98,7 +99,7 @@ impl RequestVerdict {
         text.rewrite(body, &edits, out)
     }
 
-    /// How many parts of the text each rule has redacted, or masked.
+    /// Returns how many parts of the text each rule has redacted, or masked.
     pub fn replacement_counts(&self, is_masked: bool) -> ReplacementCounts {
         let redactions = self.redactions.iter();
         let replaced = redactions.filter(|redaction| redaction.mask.is_some() == is_masked);
@@ -111,10 +112,11 @@ impl RequestVerdict {
     }
 }
 
-/// Applies the rules to the text of a request. Allocates only when something matches.
+/// Applies the rules to the text of a request. Allocates only if something matches.
 ///
 /// # Errors
-/// [`EvaluationError`] when there is no result, also of a text with more than 100,000 matches; the request has to be denied then.
+/// [`EvaluationError`] if there is no result, which includes a text with more than 100,000 matches; the request has to be
+/// denied then.
 pub fn inspect_request(
     engine: &Engine,
     profile: &Profile,
@@ -130,24 +132,25 @@ pub fn inspect_request(
     }
 }
 
-/// The same in slices of time, between which others are served: a long text must not stop everybody else.
+/// The inspection of a request in time slices, between which other requests are served, so that a long text does not block
+/// them.
 ///
-/// Each [run](Run) is scanned by itself. Then each message is judged by the matches that end in it.
+/// Each [run](Run) is scanned separately. Then each message is judged by the matches that end in it.
 #[derive(Debug)]
 pub struct RequestInspection {
     run: Option<Run>,
     scan: CachedScan,
-    /// The number of the passage that the next run begins with.
+    /// The index of the first passage of the next run.
     next_passage: usize,
     found: Vec<FoundMatch>,
     budget: Budget,
-    /// What is to be redacted, while the same values are looked for elsewhere.
+    /// The pending redaction, while the text is searched for the same values.
     redaction: Option<Box<PendingRedaction>>,
-    /// Numbers of placeholders begin behind it.
+    /// Placeholders are numbered after this number.
     last_number: u32,
 }
 
-/// A request in which something is redacted.
+/// A request with redactions.
 #[derive(Debug)]
 struct PendingRedaction {
     verdict: RequestVerdict,
@@ -155,7 +158,7 @@ struct PendingRedaction {
     same_values: SameValues,
 }
 
-/// A match, and the message that it ends in.
+/// A match, and the message in which it ends.
 #[derive(Debug, Clone, Copy)]
 struct FoundMatch {
     matched: Match,
@@ -164,7 +167,7 @@ struct FoundMatch {
 }
 
 impl RequestInspection {
-    /// An inspection that has not begun, and may take `budget` of the processor's time.
+    /// Creates an inspection that has not started and may use `budget` of CPU time.
     pub fn new(budget: Budget) -> Self {
         Self {
             run: None,
@@ -177,26 +180,25 @@ impl RequestInspection {
         }
     }
 
-    /// Has placeholders numbered from behind `last` on, of a request that goes on with what the provider keeps: there are
-    /// placeholders in that, too, which stand for other values.
+    /// Numbers placeholders after `last`, for a request that continues a conversation stored by the provider: its
+    /// placeholders stand for other values.
     #[must_use]
     pub fn with_numbers_after(mut self, last: u32) -> Self {
         self.last_number = last;
         self
     }
 
-    /// Bytes of memory that it takes beside the text.
+    /// Returns the memory in use besides the text, in bytes.
     pub fn capacity(&self) -> usize {
         let redacting = self.redaction.as_ref();
         let same = redacting.map_or(0, |redacting| redacting.same_values.capacity());
         self.found.capacity() * size_of::<FoundMatch>() + self.scan.capacity() + same
     }
 
-    /// Goes on for about `slice` of the processor's time with a text, the same for every step. The verdict comes with the
-    /// last one.
+    /// Continues with a text, the same for every step, for about `slice` of CPU time. The last step returns the verdict.
     ///
     /// # Errors
-    /// As for [`inspect_request`].
+    /// Same as [`inspect_request`].
     pub fn step(
         &mut self,
         engine: &Engine,
@@ -208,10 +210,10 @@ impl RequestInspection {
         self.step_with_cache(None, engine, profile, text, slice, scratch)
     }
 
-    /// The same, where runs that are known are not scanned again. The verdict is the same, too.
+    /// Like [`step`](RequestInspection::step), but does not scan cached runs again. The verdict is the same.
     ///
     /// # Errors
-    /// As for [`inspect_request`].
+    /// Same as [`inspect_request`].
     pub fn step_with_cache(
         &mut self,
         mut recall: Option<TenantScanCache<'_>>,
@@ -286,7 +288,7 @@ impl RequestInspection {
         )))
     }
 
-    /// The messages in which something matched, once the verdict has come: number, scope and matches of each.
+    /// Returns the messages with matches, once there is a verdict: index, scope and matches of each.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (u32, Scope, Vec<Match>)> + '_ {
         let messages = self.found.chunk_by(|one, other| one.message == other.message);
         messages.map(|found| {
@@ -295,7 +297,7 @@ impl RequestInspection {
         })
     }
 
-    /// The run whose scan goes on, or begins.
+    /// Returns the run that is scanned, or the next one.
     fn current_run(&mut self, text: &BodyText) -> Option<Run> {
         if self.run.is_none() {
             self.run = Run::starting_at(text, self.next_passage);
@@ -303,7 +305,7 @@ impl RequestInspection {
         self.run.clone()
     }
 
-    /// Takes over what was found in a run.
+    /// Records the matches found in a run.
     fn finish_run(&mut self, text: &BodyText) {
         let Some(Run {
             range,
@@ -334,7 +336,7 @@ impl RequestInspection {
     }
 }
 
-/// Where what is replaced for a match ends: what belongs to it stands in the same passage.
+/// Returns the end of the replacement for a match; it does not extend beyond the passage of the match.
 fn replacement_end(engine: &Engine, text: &BodyText, at: &Match) -> usize {
     let passage = text.passage_at(at.start).and_then(|number| text.passage(number));
     let end = passage.map_or(at.end, |passage| passage.range.end.max(at.end));
@@ -344,7 +346,7 @@ fn replacement_end(engine: &Engine, text: &BodyText, at: &Match) -> usize {
     })
 }
 
-/// What the matches come to, message by message.
+/// Builds the verdict from the matches, message by message.
 fn build_verdict(
     engine: &Engine,
     profile: &Profile,
@@ -410,7 +412,7 @@ fn build_verdict(
 }
 
 impl RequestVerdict {
-    /// The verdict with what is to be replaced.
+    /// Adds the redactions to the verdict.
     fn with_redactions(mut self, spans: Spans, engine: &Engine, text: &BodyText, last_number: u32) -> Self {
         if self.outcome == InspectionOutcome::Redact {
             self.redactions = spans.into_redactions();

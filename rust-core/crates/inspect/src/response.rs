@@ -17,12 +17,12 @@ use crate::masks::Masks;
 use crate::spans::Spans;
 use crate::texts::ResponseTexts;
 
-/// Whether any rule looks at answers; if not, they need not be inspected.
+/// Whether any rule applies to responses; if not, they need not be inspected.
 pub fn inspects_responses(profile: &Profile) -> bool {
     !profile.is_idle(Direction::Response)
 }
 
-/// How an answer comes.
+/// How a response is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseKind {
     /// As one body.
@@ -31,7 +31,7 @@ pub enum ResponseKind {
     Events,
 }
 
-/// What reading a document of an answer needs, and the next one can use again, whichever answer it is of.
+/// Buffers for reading a document of a response, reused for any other document.
 #[derive(Debug, Default)]
 pub struct ReadBuffers {
     workspace: Workspace,
@@ -41,7 +41,7 @@ pub struct ReadBuffers {
 }
 
 impl ReadBuffers {
-    /// Gives back the memory of a buffer that has more than `most` bytes.
+    /// Releases the memory of buffers with more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         if self.generated.capacity() > most {
             self.generated.release_memory(most);
@@ -57,28 +57,28 @@ impl ReadBuffers {
     }
 }
 
-/// Inspects one answer as it passes.
+/// Inspects one response while it is relayed.
 ///
-/// A whole body is held until its end. Of a stream, every event is held until no rule can redact or deny its text any more,
-/// or until the text seems to be over because its choice has finished or has gone on to another text; events keep their
-/// order. What the rules do not redact leaves byte for byte as it came. A redacted event also loses its `logprobs`, which
-/// repeat the text.
+/// A whole body is held until its end. In a stream, every event is held until no rule can redact or deny its text any more,
+/// or until the text appears to be finished because its choice has finished or has moved on to another text. Events keep
+/// their order. Text that the rules do not redact is passed on byte for byte. A redacted event also loses its `logprobs`,
+/// which repeat the text.
 ///
-/// What is held is in memory once. At the end of a whole answer, its texts are beside it until it is
-/// [finished](ResponseInspector::finish_step), and what it becomes where something is redacted.
+/// Held data is in memory once. At the end of a whole response, its texts are also in memory until it is
+/// [finished](ResponseInspector::finish_step), and so is the rewritten response if something is redacted.
 #[derive(Debug)]
 pub struct ResponseInspector {
     kind: ResponseKind,
     limit: usize,
     events: EventReader,
     inspection: Inspection,
-    /// What is left of the budget of the end, once it has begun.
+    /// The remaining budget for the end of the response, once that has begun.
     final_budget: Option<Budget>,
     denial: Option<Denial>,
 }
 
 impl ResponseInspector {
-    /// An inspector of an answer in `dialect` that holds at most `limit` bytes of it.
+    /// Creates an inspector for a response in `dialect` that holds at most `limit` bytes of it.
     pub fn new(dialect: Dialect, kind: ResponseKind, limit: usize) -> Self {
         let mut inspector = ResponseInspector {
             kind,
@@ -92,7 +92,7 @@ impl ResponseInspector {
         inspector
     }
 
-    /// Forgets everything, for the next answer, which is one in `dialect`; keeps the buffers.
+    /// Resets the inspector for the next response, which is in `dialect`; keeps the buffers.
     pub fn reset(&mut self, dialect: Dialect, kind: ResponseKind) {
         self.kind = kind;
         self.events.clear();
@@ -101,27 +101,29 @@ impl ResponseInspector {
         self.denial = None;
     }
 
-    /// Has what masks stand for in the texts of a streamed answer put back, also where one is cut by its events: what can be the
-    /// beginning of a mask is held until that is known. The rules see the masks, and what they replace a part of stays away.
+    /// Restores masked values in the texts of a streamed response, even where a mask is split across events: a possible
+    /// beginning of a mask is held until it is decided. The rules see the masks, and a mask that they partly replace is not
+    /// restored.
     pub fn set_masks(&mut self, masks: Masks) {
         self.inspection.texts.set_masks(masks);
     }
 
-    /// Has calls of guarded tools denied, or noted: of a whole answer nothing leaves then, of a stream nothing of the call. A call
-    /// whose name can become that of one is held until that is complete.
+    /// Denies or records calls of guarded tools: a denied whole response is not delivered at all, and of a stream, nothing
+    /// of the call is. A call whose name can become that of a guarded tool is held until the name is complete.
     pub fn set_call_guard(&mut self, guard: CallGuard) {
         self.inspection.guard = Some(guard);
     }
 
-    /// What looks for calls of guarded tools, if anything does.
+    /// Returns the guard for calls of guarded tools, if there is one.
     pub fn call_guard(&self) -> Option<&CallGuard> {
         self.inspection.guard.as_ref()
     }
 
-    /// Takes the next bytes of the answer and appends to `out` what may go to the client.
+    /// Processes the next bytes of the response and appends to `out` what may be sent to the client.
     ///
     /// # Errors
-    /// [`Denial`]: the answer may not go on. What was appended to `out` may still leave. So does every later call.
+    /// [`Denial`]: the response may not continue. What was appended to `out` may still be sent. Every later call returns the
+    /// same error.
     pub fn push(
         &mut self,
         engine: &Engine,
@@ -145,7 +147,7 @@ impl ResponseInspector {
                 let mut rules = RuleContext {
                     engine,
                     profile,
-                    // What has come of an event before is judged with the rest of it.
+                    // The part of an event that arrived before is judged with the rest of it.
                     budget: engine.budget(inspector.events.pending()),
                     scratch,
                 };
@@ -161,10 +163,10 @@ impl ResponseInspector {
         })
     }
 
-    /// Ends the answer and appends to `out` what is left of it.
+    /// Ends the response and appends the rest of it to `out`.
     ///
     /// # Errors
-    /// As for [`push`](ResponseInspector::push).
+    /// Same as [`push`](ResponseInspector::push).
     pub fn finish(
         &mut self,
         engine: &Engine,
@@ -177,11 +179,11 @@ impl ResponseInspector {
         Ok(())
     }
 
-    /// As [`finish`](ResponseInspector::finish), but for about `slice` of the processor's time only: a whole answer is judged
-    /// at its end, and others must be served meanwhile. Has to be called until it is done.
+    /// Like [`finish`](ResponseInspector::finish), but for about `slice` of CPU time only: a whole response is judged at its
+    /// end, and other requests must be served meanwhile. Has to be called until it is done.
     ///
     /// # Errors
-    /// As for [`push`](ResponseInspector::push).
+    /// Same as [`push`](ResponseInspector::push).
     pub fn finish_step(
         &mut self,
         engine: &Engine,
@@ -218,19 +220,19 @@ impl ResponseInspector {
         })
     }
 
-    /// Bytes of memory that it takes, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub fn capacity(&self) -> usize {
         self.events.capacity() + self.inspection.capacity()
     }
 
-    /// Forgets what is held of the answer, which ends the inspection but not what it came to, and gives back the memory of
-    /// a buffer that has more than `most` bytes.
+    /// Discards the held part of the response, which ends the inspection but keeps its results, and shrinks buffers with
+    /// more than `most` bytes.
     pub fn release_memory(&mut self, most: usize) {
         self.events.release_memory(most);
         self.inspection.release_memory(most);
     }
 
-    /// The rules that matched so far, the score of the answer, and whether an enforced policy would block.
+    /// Returns the rules that matched so far, the score of the response, and whether an enforced policy would block.
     pub fn judgement(&self) -> &Judgement {
         &self.inspection.findings.judgement
     }
@@ -240,12 +242,12 @@ impl ResponseInspector {
         !self.redaction_counts().is_empty()
     }
 
-    /// Whether a comment in the stream said what was redacted, before the event that ends it.
+    /// Whether a comment in the stream reported the redactions before the final event.
     pub fn is_redaction_reported(&self) -> bool {
         self.inspection.is_redaction_reported
     }
 
-    /// How often each rule has found what was replaced, or will be.
+    /// Returns how often each rule found a value that was replaced, or will be.
     pub fn redaction_counts(&self) -> &ReplacementCounts {
         self.inspection.findings.redacted()
     }
@@ -263,21 +265,21 @@ impl ResponseInspector {
     }
 }
 
-/// What is known of an answer.
+/// The state of the inspection of a response.
 #[derive(Debug)]
 struct Inspection {
     dialect: Dialect,
     texts: ResponseTexts,
     buffered: BufferedEvents,
     findings: Findings,
-    /// A whole answer of no known shape, which is scanned at its end.
+    /// A whole response of unknown shape, which is scanned at its end.
     unknown_document: Option<UnknownDocument>,
-    /// Whether a comment in the stream says what was redacted.
+    /// Whether a comment in the stream reports the redactions.
     is_redaction_reported: bool,
     guard: Option<CallGuard>,
 }
 
-/// The text of a document of no known shape, and how far its scan is.
+/// The text of a document of unknown shape, and the progress of its scan.
 #[derive(Debug, Default)]
 struct UnknownDocument {
     text: BodyText,
@@ -325,7 +327,7 @@ impl Inspection {
         self.unknown_document = None;
     }
 
-    /// Takes what there is at the end of an answer: all of it if it is no stream.
+    /// Processes what is left at the end of a response: all of it unless it is a stream.
     fn start_finish(
         &mut self,
         kind: ResponseKind,
@@ -348,7 +350,7 @@ impl Inspection {
         }
     }
 
-    /// Judges what is left, for a slice of time.
+    /// Judges the remaining texts for a time slice.
     fn judge_remaining(
         &mut self,
         reading: &mut ReadBuffers,
@@ -385,7 +387,7 @@ impl Inspection {
         self.buffered.push(event.raw);
         match event.data {
             Some(b"[DONE]") => {
-                // Most clients read no further.
+                // Most clients stop reading here.
                 let counts = self.findings.redacted();
                 if !counts.is_empty() {
                     self.is_redaction_reported = true;
@@ -403,7 +405,7 @@ impl Inspection {
                 reading,
                 rules,
             ),
-            // No client of event streams reads such lines; another one may.
+            // Event stream clients ignore such lines, but another client may read them.
             None if event.has_unknown_fields => {
                 self.inspect_unknown(event.raw, |offset| offset, b"\n", reading, rules)
             }
@@ -411,8 +413,8 @@ impl Inspection {
         }
     }
 
-    /// Inspects a document: the data of the event that was taken last, or a whole answer. `locate` says where in the
-    /// event's bytes an offset of the document stands, `line_break` how a line break of it is written there.
+    /// Inspects a document: the data of the last event, or a whole response. `locate` maps an offset of the document to an
+    /// offset in the event's bytes; `line_break` is how a line break of the document is written there.
     fn inspect_document(
         &mut self,
         document: &[u8],
@@ -426,7 +428,7 @@ impl Inspection {
             && matches!(first, Some(b'{' | b'['))
         {
             match guard.inspect_document(self.dialect, document, &mut reading.workspace) {
-                // Text that only begins like a list.
+                // A text that only begins like a list.
                 Err(Denial::Malformed) if first == Some(&b'[') => {}
                 looked => looked?,
             }
@@ -467,7 +469,7 @@ impl Inspection {
             if piece.is_empty() {
                 continue;
             }
-            // A line break is no character of a string, so a string stands in one line of the event.
+            // A string contains no line break, so it lies within one line of the event.
             let start = locate(part.place.raw.start);
             let place = StringLocation {
                 raw: start..start + part.place.raw.len(),
@@ -498,7 +500,7 @@ impl Inspection {
         texts.finish_event(generated.finished(), rules, findings)
     }
 
-    /// Inspects a document of no known shape as one text of its own: the strings of JSON, or all of it.
+    /// Inspects a document of unknown shape as a separate text: its JSON strings, or all of it.
     fn inspect_unknown(
         &mut self,
         document: &[u8],
@@ -529,7 +531,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// Replaces the document, of which `text` is the text, by itself with these parts of the text replaced.
+    /// Replaces the document, whose text is `text`, with a version in which these parts of the text are replaced.
     fn replace(
         &mut self,
         document: &[u8],

@@ -1,8 +1,8 @@
-//! The runs of a request's text: what is scanned as one text.
+//! The runs of a request's text: the units of scanning.
 //!
-//! A run is one message, or adjacent messages of one kind of prose, over which a phrase may be cut. What tools are called
-//! with, what they return and how they are described are runs of their own. No match crosses a run. What a scan finds in a
-//! run depends on its text, its scope, the rules and the profile, and on nothing else of the request.
+//! A run is one message, or adjacent messages of one kind of prose, since a phrase may be split across them. Tool arguments,
+//! tool results and tool descriptions are separate runs. No match crosses a run boundary. The matches in a run depend on its
+//! text, its scope, the rules and the profile, and on nothing else in the request.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::marked::FullScan;
 /// A run of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Where it stands in the text.
+    /// Its range in the text.
     pub range: Range<usize>,
-    /// What it is.
+    /// Its scope.
     pub scope: Scope,
-    /// The numbers of its passages.
+    /// The indices of its passages.
     pub passages: Range<usize>,
 }
 
 impl Run {
-    /// The run that begins with a passage; `None` where there is no such passage.
+    /// Returns the run that begins with a passage; `None` if there is no such passage.
     pub fn starting_at(text: &BodyText, passage: usize) -> Option<Run> {
         let first = text.passage(passage)?;
         let mut run = Run {
@@ -35,7 +35,7 @@ impl Run {
         while run.scope.is_prose()
             && let Some(next) = text.passage(run.passages.end)
         {
-            // Between messages of one role, one without words of another role separates nothing.
+            // An empty message of another role does not separate messages of the same role.
             let is_blank = || {
                 text.text()
                     .get(next.range.clone())
@@ -51,7 +51,7 @@ impl Run {
     }
 }
 
-/// The scan of one run, in slices of time.
+/// The scan of one run, in time slices.
 #[derive(Debug, Default)]
 pub struct RunScan {
     scan: FullScan,
@@ -59,11 +59,11 @@ pub struct RunScan {
 }
 
 impl RunScan {
-    /// Goes on for about `slice` of the processor's time with the scan of a run of this text and scope, the same for every
-    /// step. When it is done, [`matches`](RunScan::matches) are all that it found.
+    /// Continues the scan of a run of this text and scope, the same for every step, for about `slice` of CPU time. When it
+    /// is done, [`matches`](RunScan::matches) returns all matches.
     ///
     /// # Errors
-    /// [`EvaluationError`] when there is no result; the request has to be denied then.
+    /// [`EvaluationError`] if there is no result; the request has to be denied then.
     #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
     pub fn step(
         &mut self,
@@ -82,24 +82,24 @@ impl RunScan {
         scan.step(engine, profile, scope, text, slice, budget, scratch, found)
     }
 
-    /// What was found so far, with offsets from the beginning of the run, in no order.
+    /// Returns the matches found so far, with offsets from the beginning of the run, in no particular order.
     pub fn matches(&self) -> &[Match] {
         &self.found
     }
 
-    /// Takes what a scan of the same run has found for what this one finds.
+    /// Uses the matches of an earlier scan of the same run as the result of this one.
     pub(crate) fn set_matches(&mut self, matches: &[Match]) {
         self.found.clear();
         self.found.extend_from_slice(matches);
     }
 
-    /// Forgets the run, for the next one.
+    /// Resets the scan for the next run.
     pub fn restart(&mut self) {
         self.scan = FullScan::default();
         self.found.clear();
     }
 
-    /// Bytes of memory that it takes beside the text.
+    /// Returns the memory in use besides the text, in bytes.
     pub fn capacity(&self) -> usize {
         self.found.capacity() * size_of::<Match>() + self.scan.capacity()
     }

@@ -1,5 +1,5 @@
-//! Where else in a request the values stand that are replaced in it: a secret that was found behind its name is one without
-//! it, too.
+//! Searches a request for further occurrences of the values that are replaced in it: a secret that was found after its name
+//! is also a secret without the name.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,30 @@ use proofgate_providers::BodyText;
 
 use crate::spans::{MAX_MATCHES, Redaction, Spans};
 
-/// Bytes of the shortest value that is looked for, and of the shortest that is looked for inside of words and of which letters
-/// alone are enough: a short word may stand elsewhere in its own right.
+/// Minimum bytes of a value that is searched for, and of one that may consist of letters only and is also found within
+/// words: a short word may occur elsewhere with its ordinary meaning.
 const MIN_VALUE_BYTES: usize = 6;
 const MIN_EMBEDDED_BYTES: usize = 16;
-/// Different values that are looked for, and their bytes.
+/// Maximum number of different values, and of their total bytes.
 const MAX_VALUES: usize = 1000;
 const MAX_TOTAL_BYTES: usize = 64 * 1024;
-/// Bytes of the text that are searched at once.
+/// Bytes of the text that are searched in one step.
 const WINDOW_BYTES: usize = 128 * 1024;
 
-/// A search for values in the text that they were found in.
+/// A search for values in the text in which they were found.
 #[derive(Debug)]
 pub(crate) struct SameValues {
     automaton: AhoCorasick,
-    /// By the numbers of values, the rule that found it, and whether it is masked.
+    /// For each value, the rule that found it, and whether it is masked.
     found_by: Vec<(RuleIndex, bool)>,
     max_len: usize,
-    /// Up to where the text is searched, and where values stand in that.
+    /// How far the text has been searched, and the occurrences found so far.
     searched_to: usize,
     found: Vec<Redaction>,
 }
 
 impl SameValues {
-    /// A search for what `redactions` replace; `None` if there is nothing to look for.
+    /// Creates a search for the values that `redactions` replace; `None` if there is nothing to search for.
     pub(crate) fn new(text: &str, redactions: &[Redaction]) -> Option<Self> {
         let mut values: HashMap<&str, (RuleIndex, bool)> = HashMap::new();
         let mut bytes = 0;
@@ -50,14 +50,14 @@ impl SameValues {
                     value.len()
                 };
                 let known = values.entry(value).or_insert((redaction.rule, true));
-                // What is redacted anywhere is so everywhere.
+                // A value that is redacted anywhere is redacted everywhere.
                 known.1 &= redaction.is_masked;
             }
         }
         let (values, found_by): (Vec<&str>, Vec<_>) = values.into_iter().unzip();
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            // The smallest of them that is fast.
+            // The smallest automaton that is fast enough.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&values);
         Some(SameValues {
@@ -69,15 +69,15 @@ impl SameValues {
         })
     }
 
-    /// Bytes of memory that it takes, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.automaton.memory_usage() + self.found.capacity() * size_of::<Redaction>()
     }
 
-    /// Searches the next stretch of the text.
+    /// Searches the next part of the text.
     ///
     /// # Errors
-    /// [`EvaluationError`] when the values stand in more places than a text may have matches.
+    /// [`EvaluationError`] if the values occur more often than the maximum number of matches of a text.
     pub(crate) fn step(&mut self, body: &BodyText) -> Result<Step, EvaluationError> {
         let text = body.text();
         let until = text.len().min(self.searched_to.saturating_add(WINDOW_BYTES));
@@ -113,7 +113,7 @@ impl SameValues {
         })
     }
 
-    /// What is replaced in all, where rules have found `redactions`.
+    /// Returns all redactions, including `redactions` found by rules.
     pub(crate) fn merge_with(mut self, redactions: Spans) -> Spans {
         self.found.extend(redactions.into_redactions());
         self.found
@@ -132,13 +132,13 @@ impl SameValues {
     }
 }
 
-/// Whether a value is itself wherever it stands.
+/// Whether a value has the same meaning wherever it occurs.
 fn is_distinctive(value: &str) -> bool {
     let is_word = || value.chars().all(char::is_alphabetic);
     value.len() >= MIN_EMBEDDED_BYTES || (value.len() >= MIN_VALUE_BYTES && !is_word())
 }
 
-/// Whether a value is long, or no part of a longer word.
+/// Whether a value is long, or not part of a longer word.
 fn is_standalone(text: &[u8], start: usize, end: usize) -> bool {
     let in_word = |place: usize| {
         let byte = text.get(place).copied().unwrap_or(b' ');
@@ -170,7 +170,7 @@ mod tests {
         found[0].rule
     }
 
-    /// The text with everything replaced by `_`, when only the first `value` in it was found by a rule.
+    /// Returns the text with all redactions replaced by `_`, if a rule found only the first `value` in it.
     fn replaced(text: &str, value: &str) -> String {
         let start = text.find(value).unwrap();
         let mut spans = Spans::default();

@@ -1,5 +1,5 @@
-//! The texts of one answer that come at once, each scanned by itself: those of a whole answer in blocks or items, and in a
-//! stream those that no other event goes on with.
+//! Complete texts of one response, each scanned separately: those of a whole response in blocks or items, and in a stream
+//! those that no other event continues.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::marked::FullScan;
 use crate::masks::MaskedSpan;
 use crate::spans::Spans;
 
-/// What scanning a text costs at least, in bytes of a longer one.
+/// Minimum cost of scanning a text, in bytes of a longer one.
 const MIN_SCAN_COST: usize = 64;
 
-/// A text that came at once.
+/// A text that arrives complete.
 #[derive(Debug, Default)]
 pub(crate) struct CompleteText {
     pub(crate) value: String,
     scope: Scope,
     pub(crate) spans: Spans,
-    /// Masks that are put back.
+    /// Masks that are restored.
     pub(crate) masked_spans: Vec<MaskedSpan>,
 }
 
-/// All of them, by their numbers.
+/// All complete texts, by index.
 #[derive(Debug, Default)]
 pub(crate) struct CompleteTexts {
     texts: Vec<CompleteText>,
-    /// Bytes of their values.
+    /// Total bytes of their values.
     bytes: usize,
-    /// How many are scanned, and how far the scan of the next one is.
+    /// The number of scanned texts, and the scan of the next one.
     scanned_count: usize,
     scan: FullScan,
 }
@@ -43,23 +43,24 @@ impl CompleteTexts {
         self.scan = FullScan::default();
     }
 
-    /// Bytes of memory that is taken, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes + self.texts.capacity() * size_of::<CompleteText>()
     }
 
-    /// Forgets everything, and gives back the memory of what has more than `most` bytes.
+    /// Clears all texts, and releases the memory of buffers with more than `most` bytes.
     pub(crate) fn release_memory(&mut self, most: usize) {
         self.clear();
         self.texts.shrink_to(most / size_of::<CompleteText>());
     }
 
-    /// Takes a text that is scanned [at the end](Singles::finish); its number.
+    /// Adds a text that is scanned [at the end](CompleteTexts::finish); returns its index.
     pub(crate) fn add(&mut self, value: &str, scope: Scope) -> usize {
         self.push((value, scope), Spans::default(), Vec::new())
     }
 
-    /// Scans a text, in which `masked` stands; its number if something of it is to be replaced, or else it is forgotten.
+    /// Scans a text that contains the masks `masked`; returns its index if something in it has to be replaced, or else
+    /// discards it.
     pub(crate) fn scan(
         &mut self,
         (value, scope): (&str, Scope),
@@ -77,7 +78,7 @@ impl CompleteTexts {
         Ok(Some(self.push((value, scope), spans, masked)))
     }
 
-    /// Scans those that were added, for a slice of time.
+    /// Scans the texts that were added, for a time slice.
     pub(crate) fn finish(
         &mut self,
         rules: &mut RuleContext<'_>,
@@ -105,7 +106,7 @@ impl CompleteTexts {
         &self.texts[number]
     }
 
-    /// A text has left.
+    /// Marks a text as released.
     pub(crate) fn mark_released(&mut self, number: usize) {
         let CompleteText { value, .. } = std::mem::take(&mut self.texts[number]);
         self.bytes -= value.len();

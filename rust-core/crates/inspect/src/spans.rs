@@ -2,19 +2,19 @@ use std::ops::Range;
 
 use proofgate_policy::{Engine, RuleIndex};
 
-/// Matches that one text may have: what is noted of them, and of what takes their place, is some hundred bytes each.
+/// Maximum number of matches of one text: each of them and its replacement take some hundred bytes of memory.
 pub(crate) const MAX_MATCHES: usize = 100_000;
 
 /// A part of a text that is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redaction {
-    /// Where it stands in the text, in bytes.
+    /// Its range in the text, in bytes.
     pub range: Range<usize>,
-    /// The rule whose name takes its place: of overlapping matches, the one that begins first.
+    /// The rule named in the replacement: of overlapping matches, that of the first one.
     pub rule: RuleIndex,
     /// Whether all of the rules that matched here mask it.
     pub(crate) is_masked: bool,
-    /// The number of what stands for it, if it is masked.
+    /// The index of its placeholder, if it is masked.
     pub(crate) mask: Option<usize>,
 }
 
@@ -28,12 +28,12 @@ impl Redaction {
         }
     }
 
-    /// The length of [`Redaction::replacement`] in bytes.
+    /// Returns the length of [`Redaction::replacement`] in bytes.
     pub(crate) fn replacement_length(&self, engine: &Engine) -> usize {
         "[redacted:]".len() + engine.rule(self.rule).id.len()
     }
 
-    /// What takes the place of the text: `[redacted:<rule id>]`.
+    /// Returns the replacement: `[redacted:<rule id>]`.
     pub fn replacement(&self, engine: &Engine) -> String {
         format!("[redacted:{}]", engine.rule(self.rule).id)
     }
@@ -48,8 +48,8 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Adds a match. Overlapping ones become one span, named by the match that begins first, of those the one whose rule
-    /// has the smallest number, and redacted unless all of them are masked.
+    /// Adds a match. Overlapping matches become one span. It is named after the match that begins first and, of several
+    /// such, the one whose rule has the smallest index; it is redacted unless all of them are masked.
     pub(crate) fn add(&mut self, rule: RuleIndex, found: Range<usize>, is_masked: bool) {
         if found.start >= found.end {
             return;
@@ -76,24 +76,24 @@ impl Spans {
         self.spans.is_empty()
     }
 
-    /// Where the first span begins.
+    /// Returns the start of the first span.
     pub(crate) fn first_start(&self) -> Option<usize> {
         self.spans.first().map(|span| span.range.start)
     }
 
-    /// The spans that touch `range`.
+    /// Returns the spans that touch `range`.
     pub(crate) fn within(&self, range: &Range<usize>) -> &[Redaction] {
         let first = self.spans.partition_point(|span| span.range.end <= range.start);
         let behind = self.spans.partition_point(|span| span.range.start < range.end);
         self.spans.get(first..behind).unwrap_or_default()
     }
 
-    /// Whether a span and `range` overlap.
+    /// Whether any span overlaps `range`.
     pub(crate) fn overlaps(&self, range: &Range<usize>) -> bool {
         !self.within(range).is_empty()
     }
 
-    /// Drops the spans that end at or before `offset`.
+    /// Removes the spans that end at or before `offset`.
     pub(crate) fn discard_before(&mut self, offset: usize) {
         let count = self.spans.partition_point(|span| span.range.end <= offset);
         self.spans.drain(..count);

@@ -1,19 +1,19 @@
-//! Keyed hashes of texts, by which a text is known again.
+//! Keyed hashes of texts, with which a text is recognised.
 //!
 //! A tag is the GHASH of a text under a secret random key (the authentication tag of AES-GCM with the text as associated
 //! data and a fixed nonce, NIST SP 800-38D). GHASH is a universal hash: two different texts of `n` bytes, chosen without
-//! knowledge of the key, have the same tag with a probability of at most `n / 16 + 1` in 2^128. That a nonce is used
-//! again would give the key away to somebody who sees tags; nobody does, they never leave the memory of the process.
+//! knowledge of the key, have the same tag with a probability of at most `n / 16 + 1` in 2^128. Reusing a nonce would reveal
+//! the key to anyone who sees tags, but tags never leave the memory of the process.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-/// Bytes that are hashed together: some 10 µs. Of a longer text the tags of its blocks are hashed.
+/// Bytes that are hashed together: some 10 µs. For a longer text, the tags of its blocks are hashed.
 pub(crate) const BLOCK_BYTES: usize = 1 << 18;
 
 /// The hash of a text or of the conditions of its scan.
 pub(crate) type Tag = [u8; 16];
 
-/// What a hash is of.
+/// The kind of data that is hashed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TagKind {
     /// The conditions of a scan.
@@ -26,11 +26,11 @@ pub(crate) enum TagKind {
     Tenant = 3,
 }
 
-/// A secret key.
+/// Computes tags with a secret key.
 pub(crate) struct Tagger(LessSafeKey);
 
 impl Tagger {
-    /// One with a key of its own; `None` if the system has no random numbers.
+    /// Creates a tagger with a new key; `None` if the system has no random numbers.
     pub(crate) fn new() -> Option<Self> {
         let mut secret = [0; 16];
         aws_lc_rs::rand::fill(&mut secret).ok()?;
@@ -57,11 +57,11 @@ pub(crate) struct TextHasher {
     blocks: Vec<u8>,
 }
 
-/// How far it is.
+/// The progress of a hash.
 pub(crate) enum HashProgress<T> {
     /// There are more blocks.
     Pending,
-    /// This is it.
+    /// The result.
     Done(T),
 }
 

@@ -1,9 +1,9 @@
-//! The texts of one answer, each scanned by itself.
+//! The texts of one response, each scanned separately.
 //!
-//! A text can be over before the answer is: when an event brings other texts of its choice and nothing of it, as when the
-//! content follows the reasoning, or when the choice says that it finished. What of it is undecided is decided then as if nothing followed, so that one text holds no
-//! other back. Should it go on after all, it is scanned as the one text that it is; a match that has to be replaced and
-//! begins in what has left denies the answer.
+//! A text can end before the response does: when an event carries other texts of its choice and nothing of it, as when the
+//! content follows the reasoning, or when its choice has finished. The undecided part is then decided as if no text
+//! followed, so that one text does not hold back another. If the text continues after all, it is scanned as one text; a
+//! match that has to be replaced and begins in the released part denies the response.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::masks::{MaskScan, MaskedSpan, Masks, ResponseGrowth, find_masks};
 use crate::singles::{CompleteText, CompleteTexts};
 use crate::spans::Spans;
 
-/// How many texts an answer may have: its choices, the arguments of their tool calls, and so on.
+/// Maximum number of texts of a response: its choices, the arguments of their tool calls, and so on.
 const MAX_TEXTS: usize = 256;
 
-/// How many texts a streamed answer in blocks or items may have: each sentence with a citation is a block of its own.
+/// Maximum number of texts of a streamed response in blocks or items: each sentence with a citation is a separate block.
 const MAX_TEXTS_IN_BLOCKS: usize = 4096;
 
-/// One text of an answer, such as the content of its first choice.
+/// One text of a response, such as the content of its first choice.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseText {
     key: String,
@@ -32,26 +32,26 @@ pub(crate) struct ResponseText {
     choice: u64,
     scope: Scope,
     scan: ChunkScan,
-    /// The number of the event that brought the last piece of it.
+    /// The index of the event with the last piece of it.
     event: usize,
-    /// Whether it seems to be over, and what was found because of that.
+    /// Whether it appears to be finished, and the matches found because of that.
     seems_finished: bool,
     found_when_finished: Vec<Match>,
-    /// What does not count yet: it may overlap what is found later.
+    /// Matches that do not count yet, because they may overlap later ones.
     uncounted: Vec<Match>,
-    /// Bytes that have left.
+    /// Number of released bytes.
     released: usize,
     /// The text, if it is scanned at its end.
     full_text: String,
-    /// Bytes so far.
+    /// Bytes received so far.
     pub(crate) length: usize,
-    /// Bytes that no match can touch any more but for those in `spans`.
+    /// Number of bytes that no further match can touch, except those in `spans`.
     pub(crate) cleared: usize,
     pub(crate) spans: Spans,
-    /// What of it is JSON, if it is scanned piece by piece, and the names of keys that were changed.
+    /// The JSON in it, if it is scanned piece by piece, and the names of changed keys.
     pub(crate) json: JsonEditTracker,
     pub(crate) keys: UniqueKeyNames,
-    /// Masks that are put back, where that is wanted.
+    /// Masks that are restored, if restoring is enabled.
     mask_scan: MaskScan,
 }
 
@@ -75,14 +75,14 @@ impl ResponseText {
         self.mask_scan.clear();
     }
 
-    /// The masks in `range` that are put back: none of which a rule replaces a part.
+    /// Returns the masks in `range` that are restored: those that no rule partly replaces.
     pub(crate) fn masked(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         self.mask_scan
             .within(range)
             .filter(|masked| !self.spans.overlaps(&masked.range))
     }
 
-    /// All of it, if it is scanned at its end.
+    /// Returns the whole text, if it is scanned at its end.
     pub(crate) fn whole(&self) -> Option<&str> {
         (!self.full_text.is_empty()).then_some(&self.full_text)
     }
@@ -94,7 +94,7 @@ impl ResponseText {
         findings: &mut Findings,
     ) -> Result<(), Denial> {
         if rules.profile.is_idle_in(self.scope) {
-            // Only masks are looked for.
+            // Only masks are searched for.
             self.cleared = self.length;
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl ResponseText {
         Ok(())
     }
 
-    /// Decides what is undecided as if nothing followed.
+    /// Decides the undecided part as if no text followed.
     fn flush(&mut self, rules: &mut RuleContext<'_>, findings: &mut Findings) -> Result<(), Denial> {
         self.seems_finished = true;
         if self.cleared == self.length {
@@ -141,7 +141,7 @@ impl ResponseText {
         let mut scan = self.scan.clone();
         finish_scan(&mut scan, self.scope, rules, findings)?;
         self.cleared = self.length;
-        // Should it go on, all of this is found again, and counts then if it still does.
+        // If the text continues, all of this is found again, and counts then if it still matches.
         let known = self.uncounted.len();
         scan.ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, Some(&mut scan));
@@ -153,7 +153,7 @@ impl ResponseText {
         Ok(())
     }
 
-    /// `scan`: the one that has found it, if it is not that of the text.
+    /// `scan`: the scan that found the matches, if it is not that of the text.
     fn judge(&mut self, rules: &RuleContext<'_>, findings: &mut Findings, scan: Option<&mut ChunkScan>) {
         let (released, found_over) = (self.released, &self.found_when_finished);
         let is_late = |found: &Match| found.start < released && !found_over.contains(found);
@@ -163,8 +163,8 @@ impl ResponseText {
         self.uncounted.extend_from_slice(&findings.found);
     }
 
-    /// Counts the matches that nothing can overlap any more: those before the first group of overlapping ones that reaches
-    /// beyond what is decided.
+    /// Counts the matches that no later match can overlap: those before the first group of overlapping matches that extends
+    /// beyond the decided part.
     fn count_up_to(&mut self, decided: usize, rules: &RuleContext<'_>, findings: &mut Findings) {
         if self.uncounted.is_empty() {
             return;
@@ -205,30 +205,30 @@ fn finish_scan(
     Ok(())
 }
 
-/// All texts of an answer.
+/// All texts of a response.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseTexts {
-    /// Those in use come first.
+    /// Texts in use come first.
     texts: Vec<ResponseText>,
     used: usize,
-    /// Those that come at once.
+    /// The complete texts.
     complete_texts: CompleteTexts,
     /// Whether texts are scanned at their end, which is cheaper than piece by piece.
     scan_at_end: bool,
-    /// Whether the answer comes in blocks or items.
+    /// Whether the response consists of blocks or items.
     has_blocks: bool,
-    /// What is put back in a stream, and how much longer that has made it.
+    /// The masks to restore in a stream, and the resulting growth.
     masks: Option<Masks>,
     growth: ResponseGrowth,
-    /// The number of the event whose pieces come.
+    /// The index of the current event.
     event: usize,
-    /// Texts that are ended, and how far the scan of the next one is, if it is scanned at its end.
+    /// The number of finished texts, and the scan of the next one, if texts are scanned at their end.
     finished_count: usize,
     scan: FullScan,
 }
 
 impl ResponseTexts {
-    /// Forgets all texts; those of the next answer are scanned at their end or piece by piece.
+    /// Removes all texts; those of the next response are scanned at their end or piece by piece.
     pub(crate) fn reset(&mut self, at_end: bool, in_blocks: bool) {
         self.used = 0;
         self.complete_texts.clear();
@@ -240,17 +240,17 @@ impl ResponseTexts {
         self.scan = FullScan::default();
     }
 
-    /// Has the masks in the texts of a stream put back.
+    /// Enables restoring of masks in the texts of a stream.
     pub(crate) fn set_masks(&mut self, masks: Masks) {
         self.masks = Some(masks);
     }
 
-    /// What is put back, if anything is.
+    /// Returns the masks to restore, if there are any.
     pub(crate) fn masks(&self) -> Option<&Masks> {
         self.masks.as_ref()
     }
 
-    /// Bytes of memory that is taken, for the most part.
+    /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         let texts = self.texts.iter();
         let strings: usize = texts
@@ -262,7 +262,7 @@ impl ResponseTexts {
         strings + self.texts.capacity() * size_of::<ResponseText>() + self.complete_texts.capacity()
     }
 
-    /// Gives back the memory of what has more than `most` bytes.
+    /// Releases the memory of buffers with more than `most` bytes.
     pub(crate) fn release_memory(&mut self, most: usize) {
         if self.capacity() > most {
             self.used = 0;
@@ -271,7 +271,7 @@ impl ResponseTexts {
         }
     }
 
-    /// The number of the text with this key, which belongs to a choice and is of this scope.
+    /// Returns the index of the text with this key, adding one for this choice and scope if necessary.
     pub(crate) fn find_or_add(&mut self, key: &str, choice: u64, scope: Scope) -> Result<usize, Denial> {
         let known = self.texts[..self.used].iter().rposition(|text| text.key == key);
         if let Some(number) = known {
@@ -294,7 +294,8 @@ impl ResponseTexts {
         Ok(number)
     }
 
-    /// Takes a text that has come at once; its number among [those](Texts::single) of which something may be replaced.
+    /// Processes a complete text; returns its index among the [complete texts](ResponseTexts::complete_text) if something in
+    /// it may be replaced.
     pub(crate) fn push_complete(
         &mut self,
         (value, scope): (&str, Scope),
@@ -332,7 +333,7 @@ impl ResponseTexts {
         text.push(piece, rules, findings)
     }
 
-    /// Ends the event that brought the last pieces; `finished` are the choices that ended with it.
+    /// Ends the event with the last pieces; `finished` are the choices that ended with it.
     pub(crate) fn finish_event(
         &mut self,
         finished: impl Iterator<Item = u64> + Clone,
@@ -361,7 +362,8 @@ impl ResponseTexts {
             if !over && (goes_on || has_finished) {
                 text.flush(rules, findings)?;
             }
-            // Calls of tools can come in turns. Their JSON does not end with the beginning of a mask: nothing is held for long.
+            // Tool calls can be interleaved. Their JSON does not end with the beginning of a mask, so nothing is held for
+            // long.
             let is_ended = has_finished || goes_on && scope != Scope::ResponseArguments;
             if let Some(masks) = self.masks.as_ref().filter(|_| is_ended) {
                 text.mask_scan.finish(masks, &mut self.growth);
@@ -375,7 +377,7 @@ impl ResponseTexts {
         self.scan_at_end
     }
 
-    /// Ends the texts that are left, for a slice of time if they are scanned at their end.
+    /// Ends the remaining texts, for a time slice if they are scanned at their end.
     pub(crate) fn finish(
         &mut self,
         rules: &mut RuleContext<'_>,
@@ -390,7 +392,7 @@ impl ResponseTexts {
                 let step = findings.step_scan(&mut self.scan, rules, slice, whole, None, &mut text.spans)?;
                 self.finished_count += usize::from(step == Step::Done);
                 scanned += text.length;
-                // Many texts are as long as one.
+                // Many short texts are treated like one long text.
                 if step == Step::Pending || scanned > MAX_SLICE_BYTES {
                     return Ok(Step::Pending);
                 }
@@ -409,7 +411,7 @@ impl ResponseTexts {
         &self.texts[number]
     }
 
-    /// A text, and what is put back in it.
+    /// Returns a text, and the masks to restore in it.
     pub(crate) fn get_mut(&mut self, number: usize) -> (&mut ResponseText, Option<&Masks>) {
         (&mut self.texts[number], self.masks.as_ref())
     }
@@ -420,7 +422,7 @@ impl ResponseTexts {
         if self.masks.is_none() {
             return end <= text.cleared;
         }
-        // A rule must have had its say of all of a mask.
+        // The rules must have decided on the whole of a mask.
         let last = end.saturating_sub(1)..end;
         let end = text
             .mask_scan
@@ -434,12 +436,12 @@ impl ResponseTexts {
         self.complete_texts.get(number)
     }
 
-    /// A text that came at once has left.
+    /// Marks a complete text as released.
     pub(crate) fn release_complete_text(&mut self, number: usize) {
         self.complete_texts.mark_released(number);
     }
 
-    /// The bytes of a text before `offset` have left.
+    /// Marks the bytes of a text before `offset` as released.
     pub(crate) fn mark_released(&mut self, number: usize, offset: usize) {
         let text = &mut self.texts[number];
         text.released = offset;
@@ -452,7 +454,7 @@ impl ResponseTexts {
             masked.retain(|masked| !spans.overlaps(&masked.range));
             masked.discard_before(offset);
         }
-        // What a number or an escape is replaced with it is all of it.
+        // A number or an escape is replaced as a whole.
         let offset = text.json.floor_boundary(offset);
         text.spans.discard_before(offset);
         let first = text.spans.first_start().unwrap_or(offset);

@@ -1,38 +1,38 @@
-//! Tokens that are longer than their rules can match, in a text that arrives in pieces: what comes of one is taken out, and not
-//! kept.
+//! Tokens in a streamed text that are longer than their rules can match: the rest of a token is removed as it arrives, and
+//! not stored.
 
 use proofgate_policy::{Engine, Match, TailEnd, TokenTail};
 
 use crate::spans::Spans;
 
-/// The text behind the last matches, and the tokens that may go on with what comes.
+/// The text after the last matches, and the tokens that may continue in the text to come.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenEnds {
-    /// The text from `base` on, as the rules see it: a match that is found later ends in it.
+    /// The text from `base` on, as the rules see it: a later match can end in it.
     text: String,
     base: usize,
     open_tokens: Vec<OpenToken>,
 }
 
-/// A token that reaches to the end of the text.
+/// A token that extends to the end of the text.
 #[derive(Debug, Clone, Copy)]
 struct OpenToken {
-    /// What was matched of it.
+    /// The matched part of it.
     found: Match,
-    /// Where it ends so far.
+    /// Its end so far.
     end: usize,
     tail: TokenTail,
 }
 
 impl TokenEnds {
-    /// Takes the next piece of the text.
+    /// Adds the next piece of the text.
     pub(crate) fn push(&mut self, engine: &Engine, piece: &str) {
         if engine.has_token_tails() {
             self.text.push_str(piece);
         }
     }
 
-    /// Adds what has come of the tokens that are open to what is replaced.
+    /// Adds the received parts of the open tokens to the replaced spans.
     pub(crate) fn extend_tokens(&mut self, spans: &mut Spans) {
         let Self {
             text,
@@ -47,7 +47,8 @@ impl TokenEnds {
         });
     }
 
-    /// Where what is replaced for a match ends so far. What follows the text belongs to it, too, if it goes on with the token.
+    /// Returns where the replacement of a match ends so far. If the token continues, the text that follows also belongs to
+    /// it.
     pub(crate) fn replacement_end(&mut self, engine: &Engine, found: &Match) -> usize {
         let Some(mut tail) = engine.token_tail(found.rule) else {
             return found.end;
@@ -69,12 +70,12 @@ impl TokenEnds {
         end
     }
 
-    /// From where on what has come may belong to a token.
+    /// Returns the position from which the received text may belong to a token.
     pub(crate) fn undecided_start(&self) -> Option<usize> {
         self.open_tokens.iter().map(|token| token.end).min()
     }
 
-    /// Forgets the text before `decided`, and keeps what open tokens may go on with.
+    /// Removes the text before `decided`, except what open tokens may continue with.
     pub(crate) fn discard_before(&mut self, decided: usize) {
         let from = self.undecided_start().map_or(decided, |end| end.min(decided));
         let most = from.saturating_sub(self.base).min(self.text.len());

@@ -1,5 +1,5 @@
-//! In every dialect an answer has one outcome, whether it comes whole or as a stream, and however that is cut; and what an
-//! event repeats of a text becomes what the text has become.
+//! In every dialect a response has one outcome, whether it is whole or a stream, and however the stream is split; and a
+//! repetition of a text in an event is redacted like the text.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -11,10 +11,10 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 use support::{Policy, events, named_event, text};
 
-/// How many texts an answer has.
+/// Number of texts in a response.
 const TEXTS: usize = 3;
 
-/// Cuts a text into pieces with so many characters, and a rest.
+/// Splits a text into pieces of these lengths in characters, and a rest.
 fn pieces(text: &str, lengths: &[usize]) -> Vec<String> {
     let mut rest: Vec<char> = text.chars().collect();
     let mut pieces: Vec<String> = lengths
@@ -73,7 +73,7 @@ fn messages_stream(texts: &[String], lengths: &[usize]) -> String {
         + &named_event(&json!({"type": "message_stop"}))
 }
 
-/// The texts that the deltas of a stream add up to.
+/// Returns the texts that the deltas of a stream add up to.
 fn texts_of_messages(stream: &[u8]) -> Vec<Vec<String>> {
     let mut texts = vec![String::new(); TEXTS];
     for event in events(stream) {
@@ -132,7 +132,7 @@ fn responses_stream(texts: &[String], lengths: &[usize]) -> String {
     stream + &named_event(&json!({"type": "response.completed", "response": response(texts)}))
 }
 
-/// The texts that the deltas of a stream add up to, and each of their repetitions.
+/// Returns the texts that the deltas of a stream add up to, and each of their repetitions.
 fn texts_of_responses(stream: &[u8]) -> Vec<Vec<String>> {
     let empty = || vec![String::new(); TEXTS];
     let (mut deltas, mut done, mut items, mut whole) = (empty(), empty(), empty(), empty());
@@ -152,7 +152,7 @@ fn texts_of_responses(stream: &[u8]) -> Vec<Vec<String>> {
     vec![deltas, done, items, whole]
 }
 
-/// How a dialect's answers are written and read.
+/// How a dialect's responses are written and read.
 struct Wire {
     dialect: Dialect,
     whole: fn(&[String]) -> Value,

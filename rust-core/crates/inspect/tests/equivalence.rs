@@ -1,4 +1,4 @@
-//! An answer has one outcome, whether it comes whole or as a stream, and however that is cut.
+//! A response has one outcome, whether it is whole or a stream, and however the stream is split.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -11,10 +11,10 @@ use proptest::sample::Index;
 use serde_json::{Value, json};
 use support::{Policy, text};
 
-/// The texts of an answer: contents of two choices, and arguments of two tool calls of the first.
+/// The texts of a response: contents of two choices, and arguments of two tool calls of the first.
 const TEXTS: usize = 4;
 
-/// A JSON string in which every character with a number divisible by `every` is written as an escape.
+/// Writes a JSON string in which every character whose number is divisible by `every` is escaped.
 fn written(text: &str, every: usize) -> String {
     let mut out = String::from("\"");
     for (index, character) in text.chars().enumerate() {
@@ -47,7 +47,7 @@ fn whole(texts: &[String], every: usize) -> String {
     )
 }
 
-/// One event with a piece of one text.
+/// Returns one event with a piece of one text.
 fn event(index: usize, piece: &str, every: usize, end: &str) -> String {
     let piece = written(piece, every);
     let choices = match index {
@@ -63,8 +63,8 @@ fn event(index: usize, piece: &str, every: usize, end: &str) -> String {
     format!("data: {{\"choices\":[{choices}]}}{end}{end}")
 }
 
-/// Cuts the texts into events: which text comes next, and how many characters of it. Texts of the first choice come one
-/// after the other, as providers send them: instead of one whose turn it is not, the one whose turn it is comes.
+/// Splits the texts into events: `order` has the next text, and its number of characters. Texts of the first choice come one
+/// after the other, as providers send them: if it is not a text's turn yet, the text whose turn it is comes instead.
 fn stream(texts: &[String], order: &[(usize, usize)], every: usize, end: &str) -> String {
     let mut rest: Vec<Vec<char>> = texts.iter().map(|text| text.chars().collect()).collect();
     let all = [0, 2, 3, 1].map(|index| (index, usize::MAX));
@@ -167,7 +167,7 @@ proptest! {
             Err(Denial::Blocked { .. }) => {
                 prop_assert!(matches!(stream_ended, Err(Denial::Blocked { .. })), "{:?}", stream_ended);
                 prop_assert!(answer.is_empty());
-                // Cuts between reads change nothing, not even how far a denied stream came.
+                // Splits between reads change nothing, not even how far a denied stream came.
                 let (again, again_ended, _) = policy.pass(ResponseKind::Events, &[stream.as_bytes()]);
                 prop_assert_eq!((again, again_ended), (streamed, stream_ended));
             }

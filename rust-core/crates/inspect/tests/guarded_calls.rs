@@ -1,4 +1,4 @@
-//! Calls of guarded tools in answers: nothing of them leaves.
+//! Calls of guarded tools in responses: nothing of them is released.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{LIMIT, Policy, named_event};
 
-/// What came out of an answer, how it ended, and the entries that were called: refused, approved.
+/// The output of a response, how it ended, and the called entries: denied, approved.
 type Passed = (String, Result<(), Denial>, Option<usize>, Option<usize>);
 
 fn pass(
@@ -54,7 +54,7 @@ fn chat_call(index: u64, function: &Value) -> String {
     chat(&json!({"tool_calls": [{"index": index, "function": function}]}))
 }
 
-/// In each dialect: what comes before a call, and the call with all that follows, streamed.
+/// Returns for each dialect the part of a stream before a call, and the call with the rest.
 fn streams(tool: &str) -> Vec<(Dialect, String, String)> {
     let finish = event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
     let block = json!({"type": "tool_use", "id": "t", "name": tool, "input": {}});
@@ -95,7 +95,7 @@ fn streams(tool: &str) -> Vec<(Dialect, String, String)> {
     ]
 }
 
-/// In each dialect a whole answer with a call.
+/// Returns for each dialect a whole response with a call.
 fn wholes(tool: &str) -> Vec<(Dialect, String)> {
     let function = json!({"name": tool, "arguments": "{}"});
     let message =
@@ -260,17 +260,17 @@ fn a_call_is_held_only_while_its_name_can_become_that_of_a_guarded_tool() {
         Ok(true)
     );
     assert_eq!(leaves(&chat_call(0, &json!({"arguments": ""}))), Ok(true));
-    // Nothing leaves before it, not even a text.
+    // Nothing is released before it, not even a text.
     assert_eq!(leaves(&chat_call(1, &json!({"name": "Ba"}))), Ok(false));
     assert_eq!(leaves(&chat(&json!({"content": "x"}))), Ok(false));
-    // All at once.
+    // Everything is released at once.
     assert_eq!(leaves(&chat_call(1, &json!({"arguments": "{"}))), Ok(false));
     assert_eq!(leaves(&chat_call(1, &json!({"arguments": "}"}))), Ok(true));
     assert_eq!(leaves(&chat_call(2, &json!({"name": "Bas"}))), Ok(false));
     let finish = event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
     assert_eq!(leaves(&finish), Ok(false));
     assert_eq!(leaves(&chat(&json!({"content": "x"}))), Ok(true));
-    // A client that takes the last name for it.
+    // Some clients use the last name.
     assert_eq!(
         leaves(&chat_call(1, &json!({"name": "Bash"}))),
         Err(Denial::GuardedCall)
@@ -280,8 +280,8 @@ fn a_call_is_held_only_while_its_name_can_become_that_of_a_guarded_tool() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However a stream's events and names are cut, a guarded call is found and no byte of its first event leaves; calls of
-    /// other tools leave as they came.
+    /// However a stream's events and names are split, a guarded call is found and no byte of its first event is released;
+    /// calls of other tools are passed on unchanged.
     #[test]
     fn guarded_calls_are_found_in_every_stream(
         tools in prop::collection::vec(prop_oneof!["Bash", "Ba", "BashOutput", "mcp__github__[a-z]{0,6}", "[A-Z][a-z]{0,8}"], 1..5),
@@ -293,7 +293,7 @@ proptest! {
         let mut stream = String::new();
         let mut is_found = false;
         for (index, (tool, cut)) in (0..).zip(tools.iter().zip(&cuts)) {
-            // A piece that is a guarded name by itself is one: some clients take the first, or the last.
+            // A piece that is by itself a guarded name counts as one: some clients use the first piece, or the last.
             let (begin, rest) = tool.split_at((*cut).min(tool.len()));
             let call = chat_call(index, &json!({"name": begin}))
                 + &chat_call(index, &json!({"name": rest, "arguments": ""}))

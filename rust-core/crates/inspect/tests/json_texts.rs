@@ -1,5 +1,5 @@
-//! A text of an answer that is JSON, such as the arguments of a tool call, stays JSON when something of it is redacted,
-//! however it comes.
+//! A text of a response that is JSON, such as the arguments of a tool call, remains valid JSON when something in it is
+//! redacted, however it arrives.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -24,7 +24,7 @@ fn policy() -> Policy {
     )
 }
 
-/// What is redacted, what is not, and what stands in JSON as an escape.
+/// Text that is redacted, text that is not, and characters that JSON escapes.
 fn string() -> impl Strategy<Value = String> {
     let parts = vec![
         "ann smith",
@@ -69,7 +69,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text as it may be written: with escapes that need not be, with blanks, on several lines.
+/// Writes the text in different ways: with optional escapes, with blanks, on several lines.
 fn written(value: &Value, style: u8) -> String {
     match style {
         0 => value.to_string(),
@@ -83,7 +83,7 @@ fn written(value: &Value, style: u8) -> String {
     }
 }
 
-/// How an event of a dialect brings a piece of a text, and where that stands in it.
+/// A dialect, how its events carry a piece of a text, and where the text is in the event.
 type Brings = (Dialect, fn(&str) -> String, &'static str);
 
 const DIALECTS: [Brings; 3] = [
@@ -116,7 +116,7 @@ const DIALECTS: [Brings; 3] = [
     ),
 ];
 
-/// What becomes of the arguments of a call in a whole answer.
+/// Returns the inspected arguments of a call in a whole response.
 fn whole(policy: &mut Policy, arguments: &str) -> String {
     let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}});
     let body = json!({"choices": [{"index": 0, "message": {"tool_calls": [call]}}]}).to_string();
@@ -127,7 +127,7 @@ fn whole(policy: &mut Policy, arguments: &str) -> String {
     arguments.unwrap().as_str().unwrap().to_owned()
 }
 
-/// What becomes of them in a stream that brings them in these pieces.
+/// Returns the inspected arguments from a stream with these pieces.
 fn streamed(policy: &mut Policy, pieces: &[&str], (dialect, brings, place): Brings) -> String {
     let stream: String = pieces.iter().map(|piece| brings(piece)).collect();
     let (out, ended, _) = policy.pass_as(dialect, ResponseKind::Events, &[stream.as_bytes()]);
@@ -139,7 +139,7 @@ fn streamed(policy: &mut Policy, pieces: &[&str], (dialect, brings, place): Brin
     pieces.collect()
 }
 
-/// Whether `after` has the shape of `before`, and nothing else than what was redacted has changed.
+/// Whether `after` has the shape of `before`, and only redacted values differ.
 fn differs_in_values_only(before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Array(before), Value::Array(after)) => {
@@ -165,7 +165,7 @@ fn differs_in_values_only(before: &Value, after: &Value) -> bool {
     }
 }
 
-/// The text cut at these places, which are moved to the beginnings of characters.
+/// Returns the text split at these positions, which are moved to character boundaries.
 fn pieces<'t>(text: &'t str, cuts: &[usize]) -> Vec<&'t str> {
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
     places.extend([0, text.len()]);

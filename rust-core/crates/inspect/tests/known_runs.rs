@@ -1,4 +1,4 @@
-//! What was scanned before is not scanned again, and every verdict is what a full scan says.
+//! Cached runs are not scanned again, and every verdict equals that of a full scan.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -40,7 +40,7 @@ fn body(messages: &[Message]) -> BodyText {
     text
 }
 
-/// An engine with profiles: of everybody, of one who has other actions, of one to whom two rules do not apply.
+/// An engine with profiles: the default, one with other actions, and one to which two rules do not apply.
 struct Policy {
     engine: Engine,
     profiles: [Profile; 3],
@@ -62,7 +62,7 @@ impl Policy {
         Policy { engine, profiles }
     }
 
-    /// The same rules twice, and others with the same numbers.
+    /// Returns the same rules twice, and other rules with the same numbers.
     fn all() -> [Policy; 3] {
         let mut others = rules();
         others["rules"].as_array_mut().unwrap().rotate_left(2);
@@ -89,7 +89,7 @@ fn verdict(
     }
 }
 
-/// Judges with and without what is known, which has to be the same; says what was counted.
+/// Inspects with and without the cache, checks that both results are equal, and returns the counts.
 fn same(
     known: &mut ScanCache,
     tenant: &str,
@@ -120,7 +120,7 @@ fn hits(counts: ScanCacheCounts) -> (u64, u64) {
     (counts.hits, counts.misses)
 }
 
-/// A text that is long enough to be kept.
+/// Returns a text that is long enough to be cached.
 fn long(text: &str) -> String {
     format!("{} {text} ", "A long story. ".repeat(25))
 }
@@ -194,7 +194,7 @@ fn a_text_of_the_same_length_is_another_one() {
     for text in [&clean, &denied, &clean] {
         same(&mut known, "a", &policy, 0, &[message(1, text)]);
     }
-    // Every single byte counts, also the last one and those of blocks.
+    // Every single byte counts, including the last one and those of blocks.
     for at in [0, 15, 16, clean.len() - 1] {
         let mut changed = clean.clone();
         changed.replace_range(at..=at, "~");
@@ -256,7 +256,7 @@ fn a_match_belongs_to_the_passage_that_it_stands_in_this_time() {
             ],
         );
     }
-    // The same run, whose end is another message now: what it comes to is not the same.
+    // The same run, but its end belongs to another message: the verdict differs.
     let long_one = long("gold");
     same(
         &mut known,
@@ -286,7 +286,7 @@ fn what_a_tenant_has_sent_is_not_known_of_another_one() {
 
 #[test]
 fn a_tenant_that_floods_does_not_slow_down_another_one() {
-    // Some fifty runs.
+    // About fifty runs.
     let (policy, mut known) = (Policy::of(&rules()), ScanCache::new(6000));
     let session: Vec<Message> = (0..5)
         .map(|turn| message(turn % 4, &long(&format!("gold {turn}"))))
@@ -307,7 +307,7 @@ fn what_other_rules_have_found_is_not_known() {
     let messages = [message(1, &long("gold sk-abcdef123"))];
     for policy in &policies {
         assert_eq!(hits(same(&mut known, "a", policy, 0, &messages)), (0, 1));
-        // Other actions of the same rules find the same.
+        // Other actions of the same rules find the same matches.
         assert_eq!(hits(same(&mut known, "a", policy, 1, &messages)), (1, 0));
         assert_eq!(hits(same(&mut known, "a", policy, 2, &messages)), (0, 1));
     }
@@ -360,7 +360,7 @@ fn a_text_of_many_blocks_is_known_in_slices_too() {
     }
 }
 
-/// What becomes of a session before its next turn.
+/// A change to a session before its next turn.
 #[derive(Debug, Clone)]
 enum Turn {
     Say(usize, String),
@@ -401,7 +401,7 @@ fn turn() -> impl Strategy<Value = Turn> {
     ]
 }
 
-/// A character boundary of a text.
+/// Returns a character boundary of a text.
 fn boundary(text: &str, at: Index) -> usize {
     let at = at.index(text.len() + 1);
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap()
@@ -447,7 +447,7 @@ proptest! {
     #[test]
     fn every_verdict_of_a_session_is_that_of_a_full_scan(
         turns in prop::collection::vec(turn(), 1..16),
-        // None, one entry, three or four, and more than enough.
+        // Capacity for no entry, one entry, three or four, and more than enough.
         most in prop::sample::select(vec![0, 256, 420, 540, 1 << 20]),
         slice in prop::sample::select(vec![Duration::ZERO, Duration::MAX]),
     ) {

@@ -1,4 +1,4 @@
-//! A token that is longer than its rule can match is taken out to its end, and nothing more.
+//! A token that is longer than its rule can match is removed up to its end, and nothing more.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -13,13 +13,13 @@ use support::{Policy, answer, chunk, contents, events};
 const HEADER: &str = "\u{65}yJhbGciOiJSUzI1NiIsImtpZCI6IjcifQ";
 const DIGITS: &str = "q7Zt3LmP9xKv2RbN8wYc5Hd4Fg6Jk1Qs";
 
-/// A token with a payload and a signature of so many times 32 digits.
+/// Returns a token whose payload and signature have these multiples of 32 digits.
 fn token(payload: usize, signature: usize) -> String {
     let (payload, signature) = (DIGITS.repeat(payload), DIGITS.repeat(signature));
     format!("{HEADER}.\u{65}yJ{payload}.{signature}")
 }
 
-/// Texts with secrets that are longer than a match, and what becomes of them.
+/// Returns texts with secrets that are longer than a match, and the expected results.
 fn long_secrets() -> Vec<(String, &'static str)> {
     let long = DIGITS.repeat(60);
     let slashes = format!("{}+/=", DIGITS).repeat(60);
@@ -84,7 +84,7 @@ fn inspect(policy: &mut Policy, messages: &Value) -> (RequestVerdict, Value) {
     (verdict, sent["messages"].take())
 }
 
-/// The content that a stream of these pieces becomes.
+/// Returns the content that results from a stream of these pieces.
 fn streamed(policy: &mut Policy, pieces: &[&str]) -> String {
     let pieces: Vec<String> = pieces.iter().map(|piece| chunk(piece)).collect();
     let pieces: Vec<&[u8]> = pieces.iter().map(String::as_bytes).collect();
@@ -114,7 +114,7 @@ fn all_of_it_is_taken_out_of_a_whole_answer() {
     }
 }
 
-/// Around the length of a payload up to which a match holds a part of the signature.
+/// Lengths around that of a payload up to which a match includes a part of the signature.
 #[test]
 fn a_web_token_is_taken_out_whatever_the_lengths_of_its_parts() {
     let mut policy = secrets();
@@ -241,7 +241,7 @@ fn arguments_with_a_long_token_stay_json_whole_and_streamed() {
     }
 }
 
-/// Its original would be put back from the headers of the exchange, which are kept in memory.
+/// A masked original is restored from the headers of the exchange, which are kept in memory.
 #[test]
 fn a_short_token_can_be_masked_and_a_long_one_is_redacted() {
     let actions = json!([{"rules": ["secret-jwt"], "action": "Mask"}]);

@@ -1,4 +1,4 @@
-//! What redaction and masks have left in a text is never found again, on the way in or out.
+//! Marks left in a text by redaction and masks are never matched again, in requests or responses.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -7,7 +7,7 @@ use proofgate_inspect::{InspectionOutcome, ResponseKind};
 use serde_json::json;
 use support::{Policy, answer, chunk, contents, inspect};
 
-/// Rules that would find something in what they leave, or because of it.
+/// Rules that would match their own marks, or match because of them.
 fn policy() -> Policy {
     let rules = json!({"budgetMilliseconds": 10_000, "rules": [
         {"id": "secret-password", "reason": "r", "view": "Text", "regex": r"password=(?<value>[^ ;]{3,80})", "action": "Redact"},

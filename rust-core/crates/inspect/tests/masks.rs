@@ -1,4 +1,4 @@
-//! What a policy has replaced in a request is put back in a streamed answer, however that is cut.
+//! Values that a policy masked in a request are restored in a streamed response, however the stream is split.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -18,7 +18,7 @@ const PAIRS: [(&str, &str); 6] = [
     ("ü-ö", "é"),
 ];
 
-/// Sends a stream through an inspector that puts masks back; `policy`: its rules see the masks.
+/// Sends a stream through an inspector that restores masks; `policy`: its rules see the masks.
 fn pass(
     policy: &mut Policy,
     dialect: Dialect,
@@ -47,7 +47,7 @@ fn idle() -> Policy {
     Policy::of(&json!({"rules": []}), None)
 }
 
-/// The text with its masks put back: of those that begin at one place, the longest.
+/// Returns the text with its masks restored: of those that begin at the same position, the longest.
 fn unmasked(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
@@ -66,7 +66,7 @@ fn unmasked(text: &str) -> String {
     out
 }
 
-/// How an event of a dialect brings a piece of a text, and where that stands in it.
+/// A dialect, how its events carry a piece of a text, and where the text is in the event.
 type Brings = (Dialect, fn(&str) -> String, &'static str);
 
 const DIALECTS: [Brings; 7] = [

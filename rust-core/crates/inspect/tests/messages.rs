@@ -1,4 +1,4 @@
-//! What becomes of an answer in Anthropic's messages.
+//! Inspection of responses in Anthropic's Messages format.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -28,7 +28,7 @@ fn stop(index: usize) -> String {
     named_event(&json!({"type": "content_block_stop", "index": index}))
 }
 
-/// A stream with one block, whose deltas have `pieces` in the field `field`.
+/// Returns a stream with one block, whose deltas have `pieces` in the field `field`.
 fn stream(block: &Value, kind: &str, field: &str, pieces: &[&str]) -> String {
     let deltas = pieces
         .iter()
@@ -42,7 +42,7 @@ fn stream(block: &Value, kind: &str, field: &str, pieces: &[&str]) -> String {
         + &named_event(&json!({"type": "message_stop"}))
 }
 
-/// What the deltas of a stream bring in the field `field`, one after the other.
+/// Returns the concatenated deltas of a stream in the field `field`.
 fn joined(stream: &str, field: &str) -> String {
     let events = events(stream.as_bytes());
     let pieces = events.iter().filter_map(|event| event["delta"][field].as_str());
@@ -189,7 +189,7 @@ fn a_redacted_argument_in_a_stream_is_json_when_it_is_put_together() {
 
 #[test]
 fn signatures_and_what_is_encrypted_pass_byte_for_byte() {
-    // A rule that would match them.
+    // A rule would match them.
     let secret = "sk-abcdef123/\\u002b\\/==";
     let blocks = format!(
         r#"{{"type":"thinking","thinking":"sk-abcdef123","signature":"{secret}"}},{{"data":"{secret}","type":"redacted_thinking"}},

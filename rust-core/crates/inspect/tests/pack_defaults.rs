@@ -1,4 +1,4 @@
-//! What the packs do with a conversation where a policy names them and says no more.
+//! The effect of the packs on a conversation if a policy only names them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -124,7 +124,7 @@ fn an_address_is_masked_in_chat_and_stays_where_tools_work() {
     assert_eq!((ended, out), (Ok(()), told.into_bytes()));
 }
 
-/// Else a tool would be asked for another name than the one that the user has said.
+/// Otherwise a tool would be called with a different name than the user gave.
 #[test]
 fn a_masked_value_is_masked_wherever_it_stands() {
     let messages = json!([

@@ -1,4 +1,4 @@
-//! A value that is replaced in a request is so wherever it stands, and one that is masked can be put back.
+//! A value that is replaced in a request is replaced wherever it occurs, and a masked one can be restored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -9,7 +9,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use support::{Policy, inspect};
 
-/// Rules that redact passwords behind their name, and mask addresses and numbers.
+/// Rules that redact passwords after their name, and mask addresses and numbers.
 fn policy() -> Policy {
     Policy::of(
         &json!({"budgetMilliseconds": 10_000, "rules": [
@@ -21,7 +21,7 @@ fn policy() -> Policy {
     )
 }
 
-/// What becomes of the contents of messages.
+/// Returns the inspected contents of messages.
 fn contents(contents: &[&str]) -> Vec<String> {
     let messages: Vec<_> = contents
         .iter()
@@ -38,7 +38,7 @@ fn contents(contents: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Puts back what placeholders stand for.
+/// Restores the values of placeholders.
 fn put_back(verdict: &RequestVerdict, text: &str) -> String {
     let mut placeholders: Vec<_> = verdict.placeholders.iter().collect();
     placeholders.sort_by_key(|placeholder| std::cmp::Reverse(placeholder.name.len()));
@@ -161,12 +161,12 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A text without its quotes: a number of what may yet become JSON gets some.
+/// Returns a text without its quotes, because a number in possible JSON is put in quotes.
 fn bare(text: &str) -> String {
     text.replace('"', "")
 }
 
-/// Whether `after` is `before` but for values that were replaced: what is masked can be put back.
+/// Whether `after` equals `before` except for replaced values, with masked values restored.
 fn differs_in_values_only(before: &Value, after: &Value, verdict: &RequestVerdict) -> bool {
     let same = |one: &Value, other: &Value| differs_in_values_only(one, other, verdict);
     match (before, after) {

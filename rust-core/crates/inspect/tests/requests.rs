@@ -1,4 +1,4 @@
-//! What becomes of a request.
+//! Inspection of requests.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -279,7 +279,7 @@ fn a_number_that_the_model_sees_is_looked_at_and_becomes_a_string() {
     let (verdict, out) = inspect(&mut policy, body);
     assert_eq!(verdict.outcome, InspectionOutcome::Redact);
     assert_eq!(out, body.replace("4111111111111111", "\"[redacted:pii-card]\""));
-    // What a tool gave back is JSON in a string, or a number by itself.
+    // A tool result is JSON in a string, or a plain number.
     let result = |order: &str, content: &str| {
         format!(
             r#"{{"model":"m","messages":[{{"role":"tool","content":"{{\"order\": {order}, \"n\": 1}}"}},{{"role":"tool","content":{content}}}]}}"#

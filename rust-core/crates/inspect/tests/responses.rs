@@ -1,4 +1,4 @@
-//! What becomes of an answer in OpenAI's responses.
+//! Inspection of responses in OpenAI's Responses format.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -37,7 +37,7 @@ fn response(item: &Value) -> Value {
     json!({"id": "resp_1", "object": "response", "instructions": "Say sk-ghijkl456", "output": [item], "tools": [], "metadata": {}})
 }
 
-/// A streamed response with one message, whose text comes in `pieces`.
+/// Returns a streamed response with one message, whose text arrives in `pieces`.
 fn stream(pieces: &[&str], text: &str) -> String {
     let part = json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
     let deltas = pieces.iter().map(|piece| {
@@ -345,7 +345,7 @@ fn answers_without_generated_text_pass_and_their_errors_are_inspected() {
     }
 }
 
-/// Parts of arguments: what a rule redacts, alone, in a key, over a key and its value, behind an escape.
+/// Parts of arguments: redacted text alone, in a key, across a key and its value, after an escape.
 fn members() -> impl Strategy<Value = Vec<(String, Value)>> {
     let text = prop::sample::select(vec![
         KEY,

@@ -1,4 +1,4 @@
-//! What becomes of an answer that comes as a stream of events.
+//! Inspection of a streamed response.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -41,7 +41,7 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
     }
 }
 
-/// As models write: the blank comes with the next word.
+/// As models write: the blank arrives with the next word.
 #[test]
 fn a_word_leaves_with_its_event_unless_something_can_begin_with_it() {
     let mut policy = Policy::new();
@@ -90,7 +90,7 @@ fn a_disguised_match_over_several_events_is_cut_out_as_it_stands() {
     assert_eq!(contents(out.as_bytes()), pieces.map(|(_, expected)| expected));
 }
 
-/// A model that writes blank lines to its end is relayed.
+/// The stream of a model that writes blank lines until its end is relayed.
 #[test]
 fn endless_white_space_passes_where_nothing_is_undecided() {
     let stream =
@@ -242,7 +242,7 @@ fn what_must_be_held_is_bounded() {
         policy.pass(ResponseKind::Events, &[event.as_bytes()]).1,
         Err(Denial::TooLarge)
     );
-    // An undecided text holds back whatever follows it.
+    // An undecided text holds back everything after it.
     let stream = chunk("sk-abcdef") + &": ping\n\n".repeat(LIMIT / 8);
     assert_eq!(
         policy.pass(ResponseKind::Events, &[stream.as_bytes()]).1,
@@ -277,7 +277,7 @@ fn a_dry_run_lets_everything_pass_as_it_came() {
     assert_eq!(json!(policy.matched(&inspector)), json!(["key", "phrase"]));
 }
 
-/// An event with a delta, and the reason why its choice finished.
+/// Returns an event with a delta, and the finish reason of its choice.
 fn event(index: usize, delta: &Value, finish_reason: &Value) -> String {
     let choice = json!({"index": index, "delta": delta, "finish_reason": finish_reason});
     format!("data: {}\n\n", json!({"choices": [choice]}))

@@ -33,7 +33,7 @@ fn inspect(policy: &mut Policy, dialect: Dialect, body: &Value) -> RequestVerdic
     inspect_request(engine, profile, &text, Budget::unlimited(), scratch).unwrap()
 }
 
-/// Scope and place of each flagged text of a tool.
+/// Returns the scope and location of each flagged text of a tool.
 fn flags(policy: &mut Policy, dialect: Dialect, body: &Value) -> Vec<(Scope, String)> {
     let verdict = inspect(policy, dialect, body);
     let flags = verdict.tool_flags.iter();

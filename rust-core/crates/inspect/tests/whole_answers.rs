@@ -1,4 +1,4 @@
-//! What becomes of an answer that comes as one body.
+//! Inspection of a response that arrives as one body.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -161,7 +161,7 @@ fn a_dry_run_changes_nothing_and_remembers_the_denial() {
     assert_eq!(policy.matched(&inspector), ["key", "phrase"]);
 }
 
-/// Ends an answer in the smallest slices; what leaves, how it ends, and in how many steps.
+/// Finishes a response in the smallest slices; returns the output, the outcome, and the number of steps.
 fn in_slices(body: &str) -> (Vec<u8>, Result<(), Denial>, usize) {
     let mut policy = Policy::new();
     let mut inspector = ResponseInspector::new(Dialect::Chat, ResponseKind::Unary, 20 * LIMIT);
@@ -213,7 +213,7 @@ fn redacted_arguments_of_a_tool_call_are_json_as_before() {
     assert_eq!(redacted, expected);
 }
 
-/// Some 8 MiB of answer, most of it log probabilities.
+/// Returns a response of about 8 MiB, most of it log probabilities.
 fn large(content: &str) -> String {
     let tokens = r#"{"token":"word","logprob":-0.01,"top_logprobs":[]},"#.repeat(160_000);
     let message = json!({"role": "assistant", "content": content});

@@ -1,11 +1,10 @@
-//! What the rules cost on files that agents read: source code, JSON, logs, prose.
+//! Measures the cost of the rules on files that agents read: source code, JSON, logs, prose.
 //!
 //! `cargo run --release -p proofgate-policy --example bodies -- [--rounds N] [--response] FILE...`
 //!
-//! With `--each`, also what each rule costs beyond none, for those that cost most. It
-//! prints for each file the microseconds of the processor for a kilobyte, as the median of the rounds with their smallest
-//! and largest value, and the number of matches. Each round takes every file once, so that what else the machine does falls
-//! on all of them.
+//! Prints for each file the CPU microseconds per kilobyte, as the median of the rounds with the minimum and maximum, and the
+//! number of matches. Each round processes every file once, so that other load on the machine affects all of them. With
+//! `--each`, also prints the additional cost of single rules, for the most expensive ones.
 
 use std::error::Error;
 use std::time::Duration;
@@ -66,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints for each file the rules that cost most, beside all others that look for their literals.
+/// Prints for each file the most expensive rules, in addition to the cost of searching for all literals.
 fn cost_of_each(scope: Scope, names: &[String]) -> Result<(), Box<dyn Error>> {
     let config = PolicyConfig {
         packs: pack_names().map(str::to_owned).collect(),
@@ -114,7 +113,7 @@ fn cost_of_each(scope: Scope, names: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The processor time of this thread.
+/// Returns the CPU time of this thread.
 fn used() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)

@@ -1,10 +1,10 @@
-//! How much of an answer that streams waits for what follows, and for which rules.
+//! Measures how much of a streamed response is held back, and by which rules.
 //!
 //! `cargo run --release -p proofgate-policy --example holds -- [--packs a,b] FILE…`
 //!
-//! Each file is an answer, in pieces as a model writes them: a word with the space before it, up to three digits, or a
-//! mark. Prints of how many pieces a part waited when the piece had come, once for all rules of the packs and once for each
-//! rule alone; rules for which nothing waits are left out.
+//! Each file is a response, split as a model writes it: a word with the space before it, up to three digits, or a
+//! punctuation mark. Prints the share of pieces after which some text was held, for all rules of the packs together and for
+//! each rule alone; rules that hold nothing are omitted.
 
 use std::error::Error;
 
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The packs with one of their rules that acts on answers, or with all that do.
+/// Returns the packs with one of their rules that act on responses, or with all of them.
 fn only(packs: &[String], rule: Option<&String>, ids: &[String]) -> PolicyConfig {
     let others = ids.iter().filter(|id| rule.is_some_and(|rule| rule != *id));
     PolicyConfig {
@@ -57,7 +57,7 @@ fn only(packs: &[String], rule: Option<&String>, ids: &[String]) -> PolicyConfig
     }
 }
 
-/// The percentage of pieces with which something waited.
+/// Returns the percentage of pieces after which some text was held.
 fn waiting(engine: &Engine, texts: &[String]) -> Result<f64, Box<dyn Error>> {
     let profile = engine.profile(None)?;
     let (mut scratch, mut budget) = (Scratch::new(), Budget::unlimited());
@@ -82,7 +82,7 @@ fn waiting(engine: &Engine, texts: &[String]) -> Result<f64, Box<dyn Error>> {
     Ok(100.0 * f64::from(waited) / f64::from(count.max(1)))
 }
 
-/// About what a model writes at a time.
+/// Splits a text into pieces of about the size that a model writes at a time.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

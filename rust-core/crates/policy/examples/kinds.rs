@@ -1,10 +1,11 @@
-//! What the rules cost on ten kinds of text, in microseconds of the processor for a kilobyte.
+//! Measures the cost of the rules on ten kinds of text, in CPU microseconds per kilobyte.
 //!
-//! `cargo run --release -p proofgate-policy --example kinds -- [--packs a,b] [--rounds N] [--kilobytes N] [--kind NAME] [--only RULE] [--json]`
+//! `cargo run --release -p proofgate-policy --example kinds -- [--packs a,b] [--rounds N] [--kilobytes N] [--kind NAME]
+//! [--only RULE] [--json]`
 //!
-//! prints for each kind what all rules together cost, and the rules that cost most alone: what an engine of that one rule
-//! takes beyond an engine without any. Of the rounds, the fastest counts. `--kind NAME` looks at one kind alone, `--only RULE`
-//! at one rule.
+//! Prints for each kind the cost of all rules together, and the most expensive single rules: the additional cost of an
+//! engine with that rule compared with an engine without rules. The fastest round counts. `--kind NAME` measures only one
+//! kind, `--only RULE` only one rule.
 
 mod prose;
 mod texts;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use proofgate_policy::{Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, pack_names};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Rules that are named for each kind.
+/// Number of rules reported for each kind.
 const SLOWEST: usize = 5;
 
 struct Options {
@@ -98,7 +99,7 @@ fn microseconds_per_kilobyte(engine: &Engine, text: &str, rounds: usize) -> Resu
     Ok(best * 1e6 / (text.len() as f64 / 1024.0))
 }
 
-/// The processor time of this thread.
+/// Returns the CPU time of this thread.
 fn used() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
@@ -129,7 +130,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
     Ok(options)
 }
 
-/// Has rules off.
+/// Returns overrides that turn rules off.
 fn off(rules: &[String]) -> Vec<ActionOverride> {
     if rules.is_empty() {
         return Vec::new();

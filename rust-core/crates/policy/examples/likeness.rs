@@ -1,6 +1,6 @@
-//! What the linear score costs on ten kinds of text, in microseconds of the processor for a kilobyte.
+//! Measures the cost of the linear score on ten kinds of text, in CPU microseconds per kilobyte.
 //!
-//! `cargo run --release -p proofgate-policy --example likeness -- [KILOBYTES]` prints it; of 40 rounds the fastest counts.
+//! `cargo run --release -p proofgate-policy --example likeness -- [KILOBYTES]` prints it; the fastest of 40 rounds counts.
 
 mod prose;
 mod texts;

@@ -1,9 +1,9 @@
-//! Compares ways to find some hundred literals in ordinary prose.
+//! Compares ways to search for some hundred literals in ordinary prose.
 //!
 //! `cargo run --release -p proofgate-policy --example prefilters`
 //!
-//! The literals are those of the built-in packs, once a selection of 200 and once all; the text is lower-case prose of
-//! 1 KB. Prints nanoseconds for a kilobyte: median, smallest and largest of the rounds.
+//! The literals are those of the built-in packs, first a selection of 200 and then all; the text is 1 KB of lower-case
+//! prose. Prints nanoseconds per kilobyte: median, minimum and maximum of the rounds.
 
 mod prose;
 

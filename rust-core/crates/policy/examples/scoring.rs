@@ -1,15 +1,14 @@
-//! How many texts of 1 KB a core evaluates in a second, and how long one of them takes.
+//! Measures how many texts of 1 KB a core evaluates per second, and how long one evaluation takes.
 //!
 //! `cargo run --release -p proofgate-policy --example scoring -- [--packs a,b] [--rounds N] [--events N]`
 //!
-//! prints for ordinary prose, and for prose of which 1 % holds an example of one of the rules: events per second and the
-//! percentiles of one evaluation (budget, scan and judgement), as the median of the rounds with their smallest and largest
-//! value. `events/s` is by the processor's time, so that the rate is that of a whole core on a machine that has other work
-//! too; `wall/s` and the percentiles are by the clock on the wall. The two readings of the clock around each event are a part
-//! of the figures.
+//! Prints, for ordinary prose and for prose in which 1 % of the texts contain an example of a rule, the events per second
+//! and the percentiles of one evaluation (budget, scan and judgement), as the median of the rounds with the minimum and
+//! maximum. `events/s` is based on CPU time, so it is the rate of a whole core even on a busy machine; `wall/s` and the
+//! percentiles are based on wall-clock time. The figures include two clock readings for each event.
 //!
-//! `... -- --soak SECONDS [--panic-every N]` runs on, lets a rule panic in every N-th event, checks that every other event
-//! keeps its outcome, and prints how the resident memory developed.
+//! `... -- --soak SECONDS [--panic-every N]` runs continuously, lets a rule panic in every N-th event, checks that every
+//! other event keeps its outcome, and prints how the resident memory developed.
 
 mod prose;
 
@@ -34,7 +33,7 @@ struct Options {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
-    // Generous: whether the machine is busy is not what is measured.
+    // Generous, so that a busy machine does not affect the measurement.
     let budget_us = 1_000_000;
     let mut config = PolicyConfig {
         packs: options.packs.clone(),
@@ -195,7 +194,7 @@ impl Bench {
     }
 }
 
-/// The events, with an example of a rule at the end of every hundredth.
+/// Returns the events, with an example of a rule at the end of every hundredth.
 fn with_matches(clean: &[String], engine: &Engine) -> Vec<String> {
     let examples: Vec<&String> = engine
         .rules()
@@ -220,7 +219,7 @@ fn print_spread(name: &str, values: impl Iterator<Item = f64>) {
     println!("  {name:9} {median:>12.0}   ({least:.0} to {most:.0})");
 }
 
-/// Least squares.
+/// Returns the slope of a least-squares line.
 fn slope(samples: &[(f64, f64)]) -> f64 {
     let count = samples.len() as f64;
     let mean = |value: fn(&(f64, f64)) -> f64| samples.iter().map(value).sum::<f64>() / count;
@@ -234,7 +233,7 @@ fn slope(samples: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// What this thread has used of the processor (proc(5): the first number of schedstat, nanoseconds).
+/// Returns the CPU seconds used by this thread (proc(5): the first number of schedstat, in nanoseconds).
 fn processor_seconds() -> Result<f64, Box<dyn Error>> {
     let numbers = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let used = numbers.split_whitespace().next().ok_or("no schedstat")?;

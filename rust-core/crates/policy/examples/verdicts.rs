@@ -1,11 +1,11 @@
-//! Writes the matches of texts, for comparison with another engine.
+//! Prints the matches of texts, for comparison with another engine.
 //!
 //! `cargo run --release -p proofgate-policy --example verdicts -- [--allow JSON] [--packs a,b] [--rules FILE.toml ...]`
 //!
-//! Standard input: one `{"text": "...", "direction": "request", "scope": "User"}` a line (`direction` and `scope` may be absent). Standard output: for
-//! each line `{"matches":[["rule-id",start,end],...],"replaced":[...]}`, sorted; `replaced` has what is replaced for a match if that
-//! reaches further than the match. Without packs and rules all built-in packs are used. `--allow` is what
-//! a policy has as `allow`.
+//! Standard input: one `{"text": "...", "direction": "request", "scope": "User"}` per line (`direction` and `scope` are
+//! optional). Standard output: for each line `{"matches":[["rule-id",start,end],...],"replaced":[...]}`, sorted; `replaced`
+//! lists the replaced ranges that extend beyond their match. Without packs and rules, all built-in packs are used. `--allow`
+//! is the `allow` section of a policy.
 
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
@@ -19,7 +19,7 @@ struct Event {
     text: String,
     #[serde(default = "request")]
     direction: Direction,
-    /// What the text is; absent: what a user says, or an answer.
+    /// The scope of the text; absent: a user's message, or a response.
     scope: Option<String>,
 }
 
@@ -113,6 +113,6 @@ fn selected_packs(config: &mut PolicyConfig) -> Result<Vec<Pack>, Box<dyn Error>
     for name in names.unwrap_or_default() {
         packs.push(Pack::built_in(&name)?);
     }
-    // What a rule matches is asked, not what it does about it.
+    // The output is about what a rule matches, not about its action.
     Ok(packs.into_iter().map(Pack::unlimited).collect())
 }

@@ -4,12 +4,12 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address<'t> {
     pub(crate) full: &'t str,
-    /// What stands before the `@` of a mail address; empty of a URL.
+    /// The part before the `@` of a mail address; empty for a URL.
     pub(crate) local: &'t str,
     pub(crate) host: &'t str,
 }
 
-/// Whether a text in lower case has addresses, and all of them are such.
+/// Whether a lower-case text contains addresses and all of them satisfy `is_such`.
 pub(crate) fn all_addresses(text: &str, is_such: impl Fn(&Address<'_>) -> bool) -> bool {
     let (mut rest, mut any) = (text, false);
     while let Some((address, behind)) = next_address(rest) {
@@ -21,7 +21,7 @@ pub(crate) fn all_addresses(text: &str, is_such: impl Fn(&Address<'_>) -> bool) 
     any
 }
 
-/// The first address of a text in lower case, and what stands behind it.
+/// Returns the first address of a lower-case text, and the text after it.
 fn next_address(text: &str) -> Option<(Address<'_>, &str)> {
     let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
     let is_of_local = |byte: u8| is_of_host(byte) || matches!(byte, b'_' | b'%' | b'+');
@@ -64,7 +64,7 @@ fn next_address(text: &str) -> Option<(Address<'_>, &str)> {
     Some((address, text.get(end..)?))
 }
 
-/// Whether a host is a domain or lies below it.
+/// Whether a host is the domain or one of its subdomains.
 pub(crate) fn is_within(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain)
         .is_some_and(|below| below.is_empty() || below.ends_with('.'))

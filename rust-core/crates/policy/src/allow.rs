@@ -1,4 +1,4 @@
-//! What no rule matches: what a policy allows, and what stands in documentation only.
+//! Exemptions: values that a policy allows, and values that occur only in documentation.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use crate::fold::fold_text;
 use crate::fold_table::FoldTable;
 use crate::{PolicyError, View};
 
-/// Entries that each list may have.
+/// Maximum number of entries in each list.
 const MOST_ENTRIES: usize = 1024;
-/// Bytes that an entry may have.
+/// Maximum bytes of an entry.
 const LONGEST_ENTRY: usize = 1024;
-/// The pack whose rules are about credentials: about what stands in an address, and not about the address.
+/// The pack with the rules for credentials. A domain or pattern does not exempt a credential inside an address.
 const SECRETS: &str = "secrets";
 
-/// What no rule of a policy matches.
+/// Values that no rule of a policy matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Allow {
-    /// Values: a rule does not match what is one of them, in any case if it looks at the folded copy.
+    /// Allowed values: a rule does not match one of them. Rules on the folded copy ignore case.
     pub values: Vec<String>,
-    /// Domains: a rule, but for those of the pack `secrets`, does not match what holds only mail addresses and URLs of these
-    /// or of domains below them.
+    /// Allowed domains, with their subdomains: a rule does not match a text that contains only mail addresses and URLs of
+    /// these domains. Rules of the pack `secrets` are not affected.
     pub domains: Vec<String>,
-    /// Patterns of mail addresses and URLs, in which `*` stands for any characters, in the same way.
+    /// Allowed patterns of mail addresses and URLs, with the same effect as domains; `*` matches any characters.
     pub patterns: Vec<String>,
 }
 
-/// What all rules of an engine spare.
+/// Exemptions that all rules of an engine share.
 #[derive(Debug, Default)]
 struct Allowed {
     values: HashSet<Vec<u8>>,
@@ -40,7 +40,7 @@ struct Allowed {
     patterns: Vec<String>,
 }
 
-/// What one rule does not match.
+/// Exemptions of one rule.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Exemptions {
     allowed: Arc<Allowed>,
@@ -50,10 +50,10 @@ pub(crate) struct Exemptions {
 }
 
 impl Exemptions {
-    /// Of no rule yet.
+    /// Compiles the exemptions that all rules share.
     ///
     /// # Errors
-    /// [`PolicyError::InvalidSetting`] when an entry is empty or too long, or a list is.
+    /// [`PolicyError::InvalidSetting`] if an entry is empty or too long, or a list is too long.
     pub(crate) fn compile(config: &Allow, table: &FoldTable) -> Result<Self, PolicyError> {
         for list in [&config.values, &config.domains, &config.patterns] {
             let fits = |entry: &String| !entry.trim().is_empty() && entry.len() <= LONGEST_ENTRY;
@@ -88,7 +88,8 @@ impl Exemptions {
         })
     }
 
-    /// Of a rule of this view and pack. `documentation`: whether it spares what stands in documentation only.
+    /// Returns the exemptions of a rule with this view and pack. `documentation`: whether values that occur only in
+    /// documentation are exempt.
     pub(crate) fn of_rule(&self, view: View, pack: Option<&str>, documentation: bool) -> Self {
         Self {
             allowed: Arc::clone(&self.allowed),
@@ -98,7 +99,7 @@ impl Exemptions {
         }
     }
 
-    /// Whether the rule does not match this, of its view, after all.
+    /// Whether a match of the rule, in its view, is exempt.
     pub(crate) fn spares(&self, matched: &[u8]) -> bool {
         let Allowed {
             values,
@@ -134,7 +135,7 @@ impl Exemptions {
     }
 }
 
-/// Whether a text is what a pattern says, in which `*` stands for any characters.
+/// Whether a text matches a pattern, in which `*` stands for any characters.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whether a match can begin at a place, by the first bytes there: cheaper than to search for it.
+//! Checks by its first bytes whether a match can begin at a position: cheaper than a search.
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input};
@@ -8,12 +8,12 @@ use crate::EvaluationError;
 use crate::automaton::{FAULT, all_matches_dfa};
 use crate::begins::StartBytes;
 
-/// A gap between words of more bytes than this ends what is looked at: a text that came so far is likely to fill it, and an
-/// automaton of what can begin within it has thousands of states.
+/// A gap between words of more bytes than this ends the prefix that is checked: a text that matches up to the gap is likely
+/// to fill it, and an automaton of what can begin within it has thousands of states.
 const MAX_GAP_BYTES: u32 = 16;
 const CACHE_BYTES: usize = 1 << 18;
 
-/// The automaton of what matches of a pattern begin with.
+/// An automaton for the prefixes of a pattern's matches.
 #[derive(Debug)]
 pub(crate) struct Anchor(DFA);
 
@@ -23,7 +23,7 @@ impl Anchor {
         all_matches_dfa(&[&head], CACHE_BYTES).map(Self)
     }
 
-    /// Of what follows the literals of a needle; none, if it would tell too little.
+    /// Builds the anchor for what follows the literals of a needle; `None` if it would exclude too little.
     pub(crate) fn after_literals(literals: &[Vec<u8>], rest: &Hir) -> Result<Option<Self>, String> {
         let longest = literals.iter().map(Vec::len).max().unwrap_or(0);
         match pattern_prefix(rest) {
@@ -32,13 +32,13 @@ impl Anchor {
         }
     }
 
-    /// What its matches can begin with.
+    /// Returns the bytes with which its matches can begin.
     pub(crate) fn start_bytes(&self) -> Result<StartBytes, String> {
         StartBytes::from_dfa(&self.0, &mut self.0.create_cache())
     }
 
-    /// Whether a match can begin at `place` of `text`, and how many bytes were read to learn it. It can where the text ends
-    /// too early.
+    /// Returns whether a match can begin at `place` of `text`, and how many bytes were read to decide. If the text ends
+    /// before that is decided, a match can begin.
     pub(crate) fn check_start(
         &self,
         cache: &mut Option<Cache>,
@@ -61,7 +61,7 @@ impl Anchor {
     }
 }
 
-/// A pattern that matches a beginning of every match of `pattern`, up to a long gap. None, if it has no such gap.
+/// Returns a pattern that matches a prefix of every match of `pattern`, up to a long gap; `None` if there is no such gap.
 fn pattern_prefix(pattern: &Hir) -> Option<Hir> {
     match pattern.kind() {
         HirKind::Capture(group) => pattern_prefix(&group.sub),
@@ -94,7 +94,7 @@ fn pattern_prefix(pattern: &Hir) -> Option<Hir> {
     }
 }
 
-/// Whether words and spaces can fill it.
+/// Whether words and spaces can fill the repetition.
 fn is_gap(repetition: &Repetition) -> bool {
     let HirKind::Class(Class::Unicode(class)) = repetition.sub.kind() else {
         return false;

@@ -1,4 +1,4 @@
-//! One automaton for many rules, walked from a place at which a match may begin.
+//! One automaton for many rules, run from a position at which a match may begin.
 
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -11,23 +11,23 @@ use crate::{EvaluationError, PolicyError};
 
 const CACHE_BYTES: usize = 4 << 20;
 
-/// The automaton of all matches of some patterns, and not only of the preferred ones. It is built as texts need it, in a
-/// cache of bounded size.
+/// An automaton that reports all matches of some patterns, not only the preferred ones. It is built lazily, in a cache of
+/// bounded size.
 pub(crate) struct Automaton {
     dfa: DFA,
     start_bytes: StartBytes,
 }
 
-/// How a walk ended.
+/// The outcome of a walk.
 pub(crate) enum WalkOutcome {
-    /// No pattern's match can depend on more than these bytes.
+    /// Dead state: no pattern's match depends on more than this many bytes.
     Dead(usize),
-    /// At the end of the text.
+    /// The end of the text was reached in this state.
     Alive(LazyStateID),
 }
 
 impl WalkOutcome {
-    /// How many bytes it read of those `left` of the text.
+    /// Returns how many of the `left` bytes of the text were read.
     pub(crate) fn bytes_read(&self, left: usize) -> usize {
         match self {
             WalkOutcome::Dead(length) => *length,
@@ -37,7 +37,7 @@ impl WalkOutcome {
 }
 
 impl Automaton {
-    /// Of at least one pattern; they are numbered as they come.
+    /// Builds the automaton of at least one pattern; patterns are numbered in the given order.
     pub(crate) fn build(patterns: &[&Hir]) -> Result<Self, PolicyError> {
         let build = || {
             let dfa = all_matches_dfa(patterns, CACHE_BYTES)?;
@@ -54,13 +54,13 @@ impl Automaton {
         self.dfa.create_cache()
     }
 
-    /// Whether a match can begin at `place` of `text`, by the byte there and the one before it.
+    /// Whether a match can begin at `place` of `text`, judging by the byte there and the one before it.
     pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
         self.start_bytes.can_start_at(text, place)
     }
 
-    /// Reads `text` from `place` on. Calls `found` with the number of each pattern of which a match from there is complete,
-    /// and where it ends, perhaps more than once; a match that reaches to the end of `text` is not among them.
+    /// Reads `text` from `place`. Calls `found` with the number of each pattern that has a complete match from there, and
+    /// the end of the match, possibly more than once. A match that ends at the end of `text` is not reported.
     pub(crate) fn walk(
         &self,
         cache: &mut Cache,
@@ -78,13 +78,14 @@ impl Automaton {
             if state.is_dead() {
                 return Ok(WalkOutcome::Dead(index + 1));
             }
-            // An automaton learns of a match one byte later, for the sake of word boundaries.
+            // The automaton reports a match one byte late, because of word boundaries.
             self.report_matches(cache, state, |pattern| found(pattern, place + index));
         }
         Ok(WalkOutcome::Alive(state))
     }
 
-    /// Calls `found` with the number of each pattern of which a match ends at the end of the text, where `state` was reached.
+    /// Calls `found` with the number of each pattern that has a match ending at the end of the text, where `state` was
+    /// reached.
     pub(crate) fn finish(
         &self,
         cache: &mut Cache,
@@ -107,7 +108,7 @@ impl Automaton {
 
 pub(crate) const FAULT: EvaluationError = EvaluationError::Internal("automaton");
 
-/// The automaton of all matches of `patterns`.
+/// Builds an automaton that reports all matches of `patterns`.
 pub(crate) fn all_matches_dfa(patterns: &[&Hir], cache_bytes: usize) -> Result<DFA, String> {
     let nfa = NFA::compiler()
         .configure(NFA::config().utf8(false).which_captures(WhichCaptures::None))

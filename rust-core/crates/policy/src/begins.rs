@@ -1,17 +1,16 @@
-//! Which bytes a match can begin with.
+//! The bytes with which a match can begin.
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input};
 
-/// For a place after a byte that belongs to no word, and for one after a byte that does: the bytes with which a match can
-/// begin there.
+/// The bytes with which a match can begin, after a non-word byte and after a word byte.
 #[derive(Debug)]
 pub(crate) struct StartBytes {
     bytes: [Box<[bool; 256]>; 2],
 }
 
 impl StartBytes {
-    /// Asks an automaton that sees matches from their beginning on.
+    /// Derives them from an automaton that is anchored at the start of matches.
     pub(crate) fn from_dfa(dfa: &DFA, cache: &mut Cache) -> Result<Self, String> {
         let mut bytes = [Box::new([false; 256]), Box::new([false; 256])];
         for (before, bytes) in [b' ', b'a'].into_iter().zip(&mut bytes) {
@@ -30,7 +29,7 @@ impl StartBytes {
         Ok(Self { bytes })
     }
 
-    /// Whether a match can begin at `place` of `text`, by the byte there and the one before it.
+    /// Whether a match can begin at `place` of `text`, judging by the byte there and the one before it.
     pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
         let in_word = place
             .checked_sub(1)
@@ -39,7 +38,7 @@ impl StartBytes {
     }
 }
 
-/// Whether `\b` counts `byte` as a part of a word.
+/// Whether `byte` is a word byte for `\b`.
 #[inline]
 pub(crate) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | (byte == b'_')

@@ -1,7 +1,7 @@
-//! How much of the processor's time an evaluation may take, and how seldom it looks at the clock.
+//! CPU time budget of an evaluation, and how often the clock is read.
 //!
-//! It is the time of the thread (`CLOCK_THREAD_CPUTIME_ID`, clock_gettime(2)), so that neither a busy machine nor a quota of
-//! the container decides about a text.
+//! The budget counts the thread's CPU time (`CLOCK_THREAD_CPUTIME_ID`, clock_gettime(2)), so that neither a busy machine nor
+//! a CPU quota of the container affects the result for a text.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::EvaluationError;
 
-/// Bytes of work between two readings of the clock: some hundred microseconds.
+/// Bytes of work between two clock readings: some hundred microseconds.
 const CLOCK_READ_INTERVAL_BYTES: usize = 8 * 1024;
 
-/// The processor time that is left to an evaluation, or to several that share it. Beyond it, it is given up with
+/// The CPU time left to an evaluation, or to several that share it. An evaluation that exceeds it fails with
 /// [`EvaluationError::BudgetExceeded`].
 #[derive(Debug, Clone)]
 pub struct Budget {
@@ -20,7 +20,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So much processor time.
+    /// Creates a budget of this much CPU time.
     #[must_use]
     pub fn new(time: Duration) -> Self {
         Self {
@@ -28,22 +28,22 @@ impl Budget {
         }
     }
 
-    /// No bound; for tests and tools.
+    /// Creates a budget without a limit, for tests and tools.
     #[must_use]
     pub fn unlimited() -> Self {
         Self { remaining: None }
     }
 }
 
-/// Counts the work of an evaluation, or of a slice of one, and reads the clock when enough has been done.
+/// Counts the work of an evaluation, or of one slice of it, and reads the clock when enough work has been done.
 pub(crate) struct Clock<'b> {
     budget: &'b mut Budget,
-    /// Processor time after which a slice should end.
+    /// CPU time after which a slice should end.
     slice: Duration,
     work_bytes: usize,
-    /// What the clock showed when it was read first.
+    /// The first clock reading.
     start: Option<Duration>,
-    /// Processor time from then to the last reading.
+    /// CPU time from the first to the last reading.
     used: Duration,
     has_searched: bool,
 }
@@ -60,7 +60,7 @@ impl<'b> Clock<'b> {
         }
     }
 
-    /// Accounts for a pass over `bytes` bytes.
+    /// Charges a pass over `bytes` bytes.
     pub(crate) fn charge_pass(&mut self, bytes: usize) -> Result<(), EvaluationError> {
         self.work_bytes = self.work_bytes.saturating_add(bytes);
         if self.work_bytes < CLOCK_READ_INTERVAL_BYTES {
@@ -70,7 +70,7 @@ impl<'b> Clock<'b> {
         self.read_clock()
     }
 
-    /// Accounts for a rule that was applied to `bytes` bytes: work whose duration is up to the rule.
+    /// Charges a rule that was applied to `bytes` bytes: work whose duration depends on the rule.
     pub(crate) fn searched(&mut self, bytes: usize) -> Result<(), EvaluationError> {
         if !self.has_searched {
             self.has_searched = true;
@@ -79,7 +79,7 @@ impl<'b> Clock<'b> {
         self.charge_pass(bytes.saturating_add(64))
     }
 
-    /// Whether the slice has taken its time, as far as the clock was read.
+    /// Whether the slice has used its time, as of the last clock reading.
     pub(crate) fn is_slice_over(&self) -> bool {
         self.used >= self.slice
     }
@@ -93,8 +93,8 @@ impl<'b> Clock<'b> {
         }
     }
 
-    /// Ends the evaluation or the slice and charges it. Without any rule applied a short one read no clock, and costs
-    /// nothing.
+    /// Ends the evaluation or the slice and charges its time to the budget. A short evaluation that applied no rule never
+    /// read the clock, and costs nothing.
     pub(crate) fn finish(mut self) -> Result<(), EvaluationError> {
         if self.start.is_none() {
             return Ok(());
@@ -107,7 +107,7 @@ impl<'b> Clock<'b> {
     }
 }
 
-/// The processor time that this thread has taken.
+/// Returns the CPU time used by this thread.
 #[must_use]
 pub fn thread_cpu_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);

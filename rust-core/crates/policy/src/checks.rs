@@ -1,12 +1,12 @@
-//! Named conditions on a matched text: what a regex cannot count.
+//! Named checks on a matched text, for conditions that a regex cannot express.
 
 use crate::decode;
 use crate::random::is_random;
 
-/// Says whether a matched text is what its rule looks for.
+/// Returns whether a matched text is what its rule looks for.
 pub(crate) type Check = fn(&[u8]) -> bool;
 
-/// The checks that a rule may name.
+/// The checks that a rule can name.
 const CHECKS: &[(&str, Check)] = &[
     ("Luhn", luhn),
     ("Mod97", mod97),
@@ -38,7 +38,7 @@ pub(crate) fn by_name(name: &str) -> Option<Check> {
         .map(|(_, check)| *check)
 }
 
-/// The names that exist, separated by commas.
+/// Returns the names of all checks, separated by commas.
 pub(crate) fn names() -> String {
     CHECKS
         .iter()
@@ -47,7 +47,7 @@ pub(crate) fn names() -> String {
         .join(", ")
 }
 
-/// The ASCII digits of `text` as numbers, if they are `N` at most.
+/// The ASCII digits of `text` as numbers, if there are at most `N`.
 struct Digits<const N: usize> {
     values: [u8; N],
     count: usize,
@@ -71,7 +71,7 @@ impl<const N: usize> Digits<N> {
     }
 }
 
-/// ISO/IEC 7812-1 annex B, for 12 to 19 digits that are not all the same.
+/// Luhn check digit (ISO/IEC 7812-1 annex B), for 12 to 19 digits that are not all the same.
 fn luhn(text: &[u8]) -> bool {
     let Some(digits) = Digits::<19>::parse(text) else {
         return false;
@@ -93,7 +93,7 @@ fn luhn(text: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// ISO 13616 (IBAN) with the check of ISO 7064, over the 15 to 34 letters and digits of `text`.
+/// ISO 13616 (IBAN) with the checksum of ISO 7064, over the 15 to 34 letters and digits of `text`.
 fn mod97(text: &[u8]) -> bool {
     let letters = || text.iter().filter(|byte| byte.is_ascii_alphanumeric());
     let count = letters().count();
@@ -111,7 +111,7 @@ fn mod97(text: &[u8]) -> bool {
     remainder == 1
 }
 
-/// A social security number of the United States that can have been issued.
+/// A United States social security number that can have been issued.
 fn ssn(text: &[u8]) -> bool {
     let Some(digits) = Digits::<9>::parse(text) else {
         return false;
@@ -123,8 +123,8 @@ fn ssn(text: &[u8]) -> bool {
     area != [0, 0, 0] && area != [6, 6, 6] && a != 9 && [d, e] != [0, 0] && [f, g, h, i] != [0, 0, 0, 0]
 }
 
-/// Four numbers of at most 255 without leading zeros, of a host and not of a version: the last one is not 0, and one is at
-/// least 100 or two are at least 40.
+/// An IPv4 address of a host, not a version number: four numbers of at most 255 without leading zeros; the last one is not
+/// 0, and at least one is 100 or more, or at least two are 40 or more.
 fn ipv4(text: &[u8]) -> bool {
     let mut numbers = [0; 4];
     let mut parts = text.split(|byte| *byte == b'.');
@@ -148,8 +148,8 @@ fn octet(part: &[u8]) -> Option<u8> {
         .and_then(|part| part.parse().ok())
 }
 
-/// Before the first letter 7 to 15 digits (ITU-T E.164), not all the same, and nothing that tables, dates and programs write
-/// but no telephone number: `0000`, `/-`, dots beside blanks, a date with its year first.
+/// A telephone number: 7 to 15 digits (ITU-T E.164) before the first letter, not all the same, and nothing that occurs in
+/// tables, dates and programs but not in telephone numbers: `0000`, `/-`, dots next to blanks, a date with its year first.
 fn phone(text: &[u8]) -> bool {
     let letter = text.iter().position(u8::is_ascii_alphabetic);
     let number = &text[..letter.unwrap_or(text.len())];
@@ -180,7 +180,7 @@ fn is_date(text: &[u8]) -> bool {
         && !text.get(10).is_some_and(u8::is_ascii_digit)
 }
 
-/// The second line of a passport's machine-readable zone: the check digits of number, birth and expiry are right (ICAO Doc
+/// The second line of a passport's machine-readable zone with correct check digits for number, birth and expiry (ICAO Doc
 /// 9303-3, 4.9).
 fn mrz(text: &[u8]) -> bool {
     let is_right = |(start, end): &(usize, usize)| {
@@ -195,7 +195,7 @@ fn mrz(text: &[u8]) -> bool {
     [(0, 9), (13, 19), (21, 27)].iter().all(is_right)
 }
 
-/// At least 3.5 bits of Shannon entropy per byte: random keys have it, words and padding have not.
+/// At least 3.5 bits of Shannon entropy per byte: random keys reach it, words and padding do not.
 fn high_entropy(text: &[u8]) -> bool {
     let mut counts = [0_u32; 256];
     for byte in text {
@@ -211,13 +211,14 @@ fn high_entropy(text: &[u8]) -> bool {
     bits >= 3.5 - 1e-9
 }
 
-/// A letter and a digit.
+/// At least one letter and one digit.
 fn letter_and_digit(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-/// A token of GitHub: of the 36 characters behind the prefix, the last six are the CRC-32 of the others in base62
-/// ("Behind GitHub's new authentication token formats", 2021). Nothing is published of other lengths: those are random.
+/// A GitHub token: the last six of the 36 characters after the prefix are the CRC-32 of the others in base62 ("Behind
+/// GitHub's new authentication token formats", 2021). No checksum is published for other lengths; those only have to be
+/// random.
 fn github_token(text: &[u8]) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let token = text
@@ -235,7 +236,7 @@ fn github_token(text: &[u8]) -> bool {
     })
 }
 
-/// CRC-32 of ISO 3309 (zlib), bit by bit: it is of thirty bytes, and seldom needed.
+/// CRC-32 of ISO 3309 (zlib), bit by bit: the input has thirty bytes, and the check is rarely needed.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
     !bytes
@@ -243,12 +244,12 @@ fn crc32(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// Bytes of a payload behind which the signature may be missing: the match ends in the payload then.
+/// A match with at least this many payload bytes may lack the signature, because it ends within the payload.
 const LONG_PAYLOAD: usize = 204;
 
-/// Three parts, of which the first is the header of a JSON web token (RFC 7515, section 4): the base64url of a JSON object
-/// that names an algorithm. Where the object begins and ends and that it has this name is looked at, not all of its
-/// syntax. Of a long token the beginning is enough.
+/// Three parts, the first of which is the header of a JSON Web Token (RFC 7515, section 4): the base64url of a JSON object
+/// that names an algorithm. Checks only where the object begins and ends and that it has this name, not its whole syntax.
+/// The beginning of a long token is enough.
 fn jwt(text: &[u8]) -> bool {
     const NAME: &[u8] = b"\"alg\"";
     let mut parts = text.split(|byte| *byte == b'.');
@@ -272,7 +273,7 @@ fn jwt(text: &[u8]) -> bool {
         })
 }
 
-/// A mail address alone, and not one in a URL or a remote: `://user@host`, `user@host:path`.
+/// A mail address on its own, not one in a URL or a remote such as `://user@host` or `user@host:path`.
 fn mailbox(text: &[u8]) -> bool {
     !text.contains(&b':')
 }
@@ -283,7 +284,7 @@ fn panic_for_tests(_: &[u8]) -> bool {
     panic!("panic-for-tests")
 }
 
-/// Burns 20 ms of the processor's time without looking at the budget.
+/// Spins for 20 ms of CPU time without checking the budget.
 #[cfg(feature = "testing")]
 fn spin_for_tests(_: &[u8]) -> bool {
     let start = crate::budget::thread_cpu_time();

@@ -1,4 +1,4 @@
-//! The `policy` section of a worker's configuration, and what a tenant may change of it.
+//! The `policy` section of a worker's configuration, and the part of it that a tenant can override.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -7,10 +7,10 @@ use crate::allow::Allow;
 use crate::overrides::ActionOverride;
 use crate::{Action, PolicyError, RuleSpec};
 
-/// The longest budget that is read: an hour.
+/// The longest accepted budget: an hour.
 const LONGEST_MILLISECONDS: f64 = 3_600_000.0;
 
-/// Whether a policy acts or only reports.
+/// Whether a policy is enforced or only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Mode {
     /// Rules block, redact and flag.
@@ -20,13 +20,13 @@ pub enum Mode {
     DryRun,
 }
 
-/// What rules do with images, recordings and files in a request.
+/// How rules handle images, recordings and files in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Attachments {
-    /// They look at those that decode to text.
+    /// Scan attachments that decode to text.
     #[default]
     ScanText,
-    /// They look at none.
+    /// Scan no attachments.
     Skip,
 }
 
@@ -36,25 +36,25 @@ pub enum Attachments {
 pub struct PolicyConfig {
     /// Names of built-in packs.
     pub packs: Vec<String>,
-    /// Whether to act.
+    /// Whether the policy is enforced.
     pub mode: Mode,
-    /// Replaces every rule's own action, wherever it is not off; rules of packs that are signs flag at most.
+    /// Replaces every rule's own action wherever the rule is not off; pack rules that are signs flag at most.
     pub action: Option<Action>,
-    /// Replace the actions of some rules, or of all rules of some packs, in all scopes or in some.
+    /// Replaces the actions of some rules, or of all rules of some packs, in all scopes or in some.
     pub actions: Vec<ActionOverride>,
-    /// What no rule matches; absent: nothing.
+    /// Values that no rule matches; absent: none.
     pub allow: Option<Allow>,
     /// The score at which a message is denied, at least 1; absent: no score denies.
     pub threshold: Option<u32>,
     /// The score at which a message is reported as flagged, at least 1.
     pub flag_threshold: u32,
-    /// Processor time that the evaluation of a text may take whatever its length, in microseconds; at least 1,
+    /// CPU time for evaluating a text of any length, in microseconds; at least 1.
     #[serde(rename = "budgetMilliseconds", deserialize_with = "microseconds")]
     pub budget_us: u64,
-    /// and in addition for every KiB of it.
+    /// Additional CPU time for every KiB of the text, in microseconds.
     #[serde(rename = "budgetMicrosecondsPerKibibyte")]
     pub budget_us_per_kib: u64,
-    /// What the rules do with attachments.
+    /// How rules handle attachments.
     pub attachments: Attachments,
     /// The user's own rules.
     pub rules: Vec<RuleSpec>,
@@ -78,15 +78,15 @@ impl Default for PolicyConfig {
     }
 }
 
-/// What one tenant changes of the worker's policy. What is absent stays as it is.
+/// A tenant's overrides of the worker's policy. An absent field leaves the policy's value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct TenantPolicy {
-    /// Whether to act.
+    /// Whether the policy is enforced.
     pub mode: Option<Mode>,
-    /// Replaces every rule's action, wherever the policy does not have it off.
+    /// Replaces every rule's action, except where the policy has the rule off.
     pub action: Option<Action>,
-    /// As those of the policy, and after them. A rule that the policy has off in all scopes stays off.
+    /// Action overrides, applied after those of the policy. A rule that the policy has off in all scopes stays off.
     pub actions: Vec<ActionOverride>,
     /// The score at which a message is denied; at least 1.
     pub threshold: Option<u32>,
@@ -94,7 +94,7 @@ pub struct TenantPolicy {
     pub flag_threshold: Option<u32>,
 }
 
-/// A number of milliseconds, in microseconds.
+/// Reads a number of milliseconds and converts it to microseconds.
 fn microseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let milliseconds = f64::deserialize(deserializer)?;
     if !(0.0..=LONGEST_MILLISECONDS).contains(&milliseconds) {

@@ -1,8 +1,8 @@
-//! What is encoded in a text: base64, hex, percent-encoding and escapes, found in *tokens* (SEMANTICS.md).
+//! Encoded parts of a text: base64, hex, percent-encoding and escapes, found in *tokens* (SEMANTICS.md).
 
 use crate::digits::word_bitmask;
 
-/// A longer token is cut after every so many bytes.
+/// A longer token is split into pieces of this size.
 pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
 pub(crate) const MIN_BASE64: usize = 24;
 const MIN_HEX: usize = 32;
@@ -11,10 +11,10 @@ const MIN_ESCAPES: usize = 3;
 const BASE64: u8 = 1;
 const HEX: u8 = 2;
 const TOKEN: u8 = 4;
-/// What escapes begin with.
+/// The bytes with which escapes begin.
 const ESCAPE: u8 = 8;
 
-/// For every byte, which of the alphabets it belongs to.
+/// The alphabets to which each byte belongs.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -37,26 +37,26 @@ fn is_in_class(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
-/// Where the token begins that reaches the end of `text`; the end, if the last byte belongs to none.
+/// Returns the start of the token that ends at the end of `text`, or the end if the last byte belongs to no token.
 pub(crate) fn trailing_token_start(text: &[u8]) -> usize {
     text.iter()
         .rposition(|byte| !is_in_class(*byte, TOKEN))
         .map_or(0, |last| last + 1)
 }
 
-/// What a search for tokens comes to.
+/// The result of a search for tokens.
 pub(crate) enum TokenSearchResult {
-    /// A token, from here to there.
+    /// A token, with its start and end.
     Token(usize, usize),
-    /// None for a while up to here, where the search may also be taken up again.
+    /// No token up to this position, where the search can continue.
     NoToken(usize),
 }
 
-/// Bytes without a token after which [`TokenSearchResult::Nothing`] is said: some ten microseconds' search.
+/// Bytes without a token after which [`TokenSearchResult::NoToken`] is returned: a search of some ten microseconds.
 const SEARCH_STEP: usize = 64 * 1024;
 
-/// Calls `visit` with the span of every token of `text` at or behind `from` in which something can be encoded, in order.
-/// Stops at the first error.
+/// Calls `visit` with the span of every token of `text` at or after `from` that can hold something encoded, in order. Stops
+/// at the first error.
 pub(crate) fn for_each_token<E>(
     text: &[u8],
     from: usize,
@@ -69,7 +69,7 @@ pub(crate) fn for_each_token<E>(
             if limit == text.len() {
                 return Ok(());
             }
-            // A token that reaches beyond is seen whole at the next turn; it cannot be as long as the stretch.
+            // A token that crosses the limit is seen whole in the next turn; it cannot be as long as the range.
             let cut = done + trailing_token_start(&text[done..limit]);
             done = if cut > done { cut } else { limit };
             visit(TokenSearchResult::NoToken(done))?;
@@ -96,7 +96,7 @@ pub(crate) fn for_each_token<E>(
     }
 }
 
-/// The length of the token at the beginning of `text`, and whether something can be encoded in it.
+/// Returns the length of the token at the beginning of `text`, and whether it can hold something encoded.
 fn token_length(text: &[u8]) -> (usize, bool) {
     let (mut longest, mut run, mut escapes) = (0, 0, 0);
     for (at, byte) in text.iter().enumerate() {
@@ -118,8 +118,8 @@ fn token_length(text: &[u8]) -> (usize, bool) {
     )
 }
 
-/// The first stretch of `text` at or behind `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
-/// sixteen of the alphabet among as many as an encoding has at least.
+/// Returns the first range of `text` at or after `from` that can belong to an encoding: eight bytes with a `%` or `\`, or
+/// sixteen bytes of the alphabet within a run of at least the minimum length of an encoding.
 fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut from = from;
     while let Some(chunk) = text.get(from..).and_then(|rest| rest.first_chunk()) {
@@ -141,8 +141,8 @@ fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// The same for blocks that begin in the first [`CHUNK_SIZE`] bytes of `chunk`, which stands at `from` and may have zeros behind
-/// the end of `text`.
+/// The same for blocks that begin in the first [`CHUNK_SIZE`] bytes of `chunk`, which is located at `from` and may be padded
+/// with zeros after the end of `text`.
 fn suspicious_block_in_chunk(
     text: &[u8],
     from: usize,
@@ -154,7 +154,7 @@ fn suspicious_block_in_chunk(
         behind | u128::from(is_base64_digit(*byte)) << (CHUNK_SIZE + place)
     });
     let run = u128::from(word_bitmask(first, is_base64_digit)) | behind;
-    // From each place on, the digits of two, four, and eight bytes; of these, two in a row.
+    // For each position, the digits of two, four, and eight bytes; of these, two in a row.
     let run = run & run >> 1;
     let run = run & run >> 2;
     let run = run & run >> 4;
@@ -173,10 +173,10 @@ fn suspicious_block_in_chunk(
     (escapes != 0).then(|| (from + first_escape, text.len().min(from + first_escape + 8)))
 }
 
-/// A bit for every eighth place.
+/// A bit for every eighth position.
 const BLOCK_BITS: u64 = 0x0101_0101_0101_0101;
 
-/// Whether the sixteen digits at `at` are among as many as an encoding has at least.
+/// Whether the sixteen digits at `at` are within a run of at least the minimum length of an encoding.
 fn is_in_run(text: &[u8], at: usize) -> bool {
     let most = MIN_BASE64 - 16;
     let before = text[..at]
@@ -191,45 +191,45 @@ fn is_in_run(text: &[u8], at: usize) -> bool {
     before.count() + behind.count() >= most
 }
 
-/// Whether `byte` is of one of the alphabets of base64. For vectors.
+/// Whether `byte` belongs to one of the base64 alphabets. Written to be vectorised.
 #[inline]
 fn is_base64_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | (byte == b'+') | (byte == b'/') | (byte == b'_') | (byte == b'-')
 }
 
-/// Bytes that are looked at together for [`suspicious_block`].
+/// Bytes that [`suspicious_block`] examines together.
 const CHUNK_SIZE: usize = 64;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// A high bit for bytes of `word` that are no graphic ASCII.
+/// Sets the high bit of each byte of `word` that is not graphic ASCII.
 fn non_graphic_bits(word: u64) -> u64 {
     (word.wrapping_sub(0x2121_2121_2121_2121) | word) & HIGH_BITS
 }
 
-/// Whether no suspicious block begins in the first [`CHUNK_SIZE`] bytes. Without a branch, so that the loops are vectorised.
+/// Whether no suspicious block begins in the first [`CHUNK_SIZE`] bytes. Branch-free, so that the loops are vectorised.
 fn is_unsuspicious(chunk: &[u8; CHUNK_SIZE + 8]) -> bool {
     let escapes = chunk[..CHUNK_SIZE].iter().fold(0, |found, byte| {
         found | u8::from(*byte == b'%') | u8::from(*byte == b'\\')
     });
     let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| chunk[index * 8 + byte]));
     let runs = (0..CHUNK_SIZE / 8).fold(0, |found, index| {
-        // Of two words without a break nothing is left, and only then a borrow reaches the highest bit.
+        // Two words without a break give zero, and only then the subtraction borrows into the highest bit.
         found | ((non_graphic_bits(word(index)) | non_graphic_bits(word(index + 1))) >> 7).wrapping_sub(1)
     });
     escapes == 0 && runs & (1 << 63) == 0
 }
 
-/// What of a token was decoded.
+/// The part of a token that was decoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecodedSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// How many bytes at its beginning stand in the decoding as they are.
+    /// Number of bytes at its beginning that appear unchanged in the decoded text.
     pub(crate) plain_prefix: usize,
 }
 
-/// Calls `keep` with each decoding of `token` and what of the token it stands for. `buffer` holds the decoding and is
-/// reused.
+/// Calls `keep` with each decoding of `token` and the part of the token that was decoded. `buffer` holds the decoded bytes
+/// and is reused.
 pub(crate) fn decode_token<E>(
     token: &[u8],
     buffer: &mut Vec<u8>,
@@ -291,7 +291,7 @@ fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
         decode_hex(digits, decoded);
         return true;
     }
-    // Most words that are long enough are names and paths: their first bytes would be no text.
+    // Most words of this length are names and paths, whose first bytes do not decode to text.
     decode_base64(&run[..MIN_BASE64], decoded);
     if std::str::from_utf8(decoded).is_err_and(|error| error.error_len().is_some()) {
         return false;
@@ -301,12 +301,12 @@ fn decode_run(run: &[u8], decoded: &mut Vec<u8>) -> bool {
     true
 }
 
-/// How long the run is at the beginning of `text`.
+/// Returns the length of the run at the beginning of `text`.
 pub(crate) fn run_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_in_class(**byte, BASE64)).count()
 }
 
-/// What of a run is hex digits if any of it is.
+/// Returns the part of a run that consists of hex digits, if any does.
 pub(crate) fn hex_digits(run: &[u8]) -> &[u8] {
     let digits = run.strip_prefix(b"0x").or_else(|| run.strip_prefix(b"0X"));
     digits.unwrap_or(run)
@@ -316,13 +316,13 @@ pub(crate) fn is_hex(byte: u8) -> bool {
     is_in_class(byte, HEX)
 }
 
-/// Appends what hex digits stand for; of an odd number the last one is left out.
+/// Appends the bytes that the hex digits encode; the last digit of an odd number is ignored.
 pub(crate) fn decode_hex(digits: &[u8], decoded: &mut Vec<u8>) {
     let pairs = digits.as_chunks::<2>().0.iter();
     decoded.extend(pairs.map(|[high, low]| (hex_value(*high) << 4) | hex_value(*low)));
 }
 
-/// Appends what `run` stands for in either base64 alphabet, without padding.
+/// Appends the bytes that `run` encodes in either base64 alphabet, without padding.
 pub(crate) fn decode_base64(run: &[u8], decoded: &mut Vec<u8>) {
     let (groups, rest) = run.as_chunks::<4>();
     for group in groups {
@@ -337,7 +337,7 @@ pub(crate) fn decode_base64(run: &[u8], decoded: &mut Vec<u8>) {
     }
 }
 
-/// The value of a digit of either base64 alphabet.
+/// Returns the value of a digit of either base64 alphabet.
 pub(crate) fn sextet(byte: u8) -> u32 {
     u32::from(match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -348,12 +348,12 @@ pub(crate) fn sextet(byte: u8) -> u32 {
     })
 }
 
-/// The value of a hex digit; of other bytes, nothing that means anything.
+/// Returns the value of a hex digit; the result is meaningless for other bytes.
 pub(crate) fn hex_value(byte: u8) -> u8 {
     (byte & 15) + 9 * (byte >> 6)
 }
 
-/// Replaces the content of `decoded`. Says where the first escape stands, if there are enough.
+/// Replaces the content of `decoded`. Returns the position of the first escape, if there are enough of them.
 fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     decoded.clear();
     let (mut escapes, mut first) = (0, None);
@@ -376,7 +376,7 @@ fn decode_percent(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     first.filter(|_| escapes >= MIN_ESCAPES)
 }
 
-/// The number of an escape at the beginning of `text`, and its length.
+/// Returns the code of the escape at the beginning of `text`, and its length.
 fn parse_escape(text: &[u8]) -> Option<(u32, usize)> {
     let backslashes = text.iter().take_while(|byte| **byte == b'\\').count();
     if backslashes == 0 {
@@ -396,14 +396,14 @@ fn parse_escape(text: &[u8]) -> Option<(u32, usize)> {
         .then_some((number, backslashes + prefix))
 }
 
-/// As [`decode_percent`].
+/// Like [`decode_percent`], for escapes.
 fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     decoded.clear();
     let (mut escapes, mut first) = (0, None);
     let mut at = 0;
     while at < token.len() {
         let Some((mut number, mut length)) = parse_escape(&token[at..]) else {
-            // Backslashes that do not escape: none of them begins an escape either.
+            // Backslashes that do not escape anything: none of them begins an escape either.
             let plain = token[at..]
                 .iter()
                 .take_while(|byte| **byte == b'\\')
@@ -435,7 +435,7 @@ mod tests {
 
     use super::*;
 
-    /// The tokens of `text` behind `from`.
+    /// The tokens of `text` after `from`.
     fn visited(text: &str, from: usize) -> Vec<(usize, usize)> {
         let mut spans = Vec::new();
         let Ok(()) = for_each_token(text.as_bytes(), from, |found| {

@@ -1,23 +1,23 @@
-//! Where in a text there are digits, and where words begin.
+//! Positions of digits and of word starts in a text.
 
 use std::array;
 
 use crate::begins::is_word_byte;
 use crate::fold::{STEP, bitmask};
 
-/// Places of which the bits are together.
+/// Positions covered by one word of the bitmap.
 pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 
-/// Bits for the places of a text, the lowest first.
+/// Bits for the positions of a text, the lowest first.
 #[derive(Debug, Default)]
 pub(crate) struct PositionBitmap {
     pub(crate) digits: Vec<u64>,
-    /// Where a byte of a word follows one of none.
+    /// Where a word byte follows a non-word byte.
     pub(crate) word_starts: Vec<u64>,
 }
 
 impl PositionBitmap {
-    /// Replaces the content by what is in `text` behind `from`; one word more than it needs.
+    /// Replaces the content with the positions of `text` after `from`, followed by one extra word.
     pub(crate) fn fill(&mut self, text: &[u8], from: usize) {
         self.digits.clear();
         self.word_starts.clear();
@@ -39,7 +39,7 @@ impl PositionBitmap {
     }
 }
 
-/// A bit for each byte that fits, the first one the lowest. Without a branch, so that it is vectorised.
+/// Sets a bit for each byte that fits, the first byte the lowest. Branch-free, so that it is vectorised.
 #[inline(always)]
 pub(crate) fn word_bitmask(chunk: &[u8; WORD_BITS], fits: impl Fn(u8) -> bool) -> u64 {
     let mut bits = 0;

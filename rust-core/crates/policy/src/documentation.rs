@@ -1,5 +1,5 @@
-//! Values that are nobody's: what standards, payment providers and vendors reserve or publish for documentation and tests, and
-//! what programs write where a person's address would stand.
+//! Values that belong to no real person or system: those that standards, payment providers and vendors reserve or publish
+//! for documentation and tests, and those that programs write instead of a person's address.
 
 use std::sync::LazyLock;
 
@@ -10,34 +10,34 @@ use crate::addresses::{Address, all_addresses, is_within};
 /// Second-level domains below which a country's `example` is registered, as in `example.co.uk`.
 const SECOND_LEVELS: [&str; 7] = ["ac", "co", "com", "edu", "gov", "net", "org"];
 
-/// What is nobody's, in lower case.
+/// Known example values, in lower case.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct KnownExamples {
-    /// Domains, with all that lies below them.
+    /// Domains, including their subdomains.
     domains: Vec<String>,
-    /// What stands before an `@`.
+    /// Local parts, before the `@`.
     mailboxes: Vec<String>,
-    /// How addresses of machines begin.
+    /// Prefixes of IP addresses.
     networks: Vec<String>,
-    /// Card numbers, digits alone.
+    /// Card numbers, digits only.
     cards: Vec<String>,
-    /// Whole credentials.
+    /// Complete credentials.
     keys: Vec<String>,
-    /// What stands in credentials.
+    /// Substrings of credentials.
     parts: Vec<String>,
 }
 
 static KNOWN_EXAMPLES: LazyLock<KnownExamples> =
     LazyLock::new(|| toml::from_str(include_str!("documentation.toml")).unwrap_or_default());
 
-/// Whether personal data that a rule matched, in lower case, is nobody's: all of its mail addresses and URLs are, or it is such
-/// an address of a machine, or such a card number.
+/// Whether matched personal data, in lower case, consists of example values: all its mail addresses and URLs are examples,
+/// or it is an IP address or a card number reserved for documentation.
 pub(crate) fn is_documentation(matched: &str) -> bool {
     all_addresses(matched, is_example_address) || is_documentation_network(matched) || is_test_card(matched)
 }
 
-/// Whether a credential that a rule matched, in lower case, is one that is published as an example.
+/// Whether a matched credential, in lower case, is published as an example.
 pub(crate) fn is_published(matched: &str) -> bool {
     KNOWN_EXAMPLES.keys.iter().any(|key| key == matched)
         || KNOWN_EXAMPLES
@@ -58,7 +58,7 @@ fn is_example_address(address: &Address<'_>) -> bool {
         || host.split('.').any(|label| label == "noreply")
 }
 
-/// Whether a host lies in `example.com`, `example.de`, `example.co.uk` and the like.
+/// Whether a host is within `example.com`, `example.de`, `example.co.uk` and the like.
 fn is_example_host(host: &str) -> bool {
     let mut labels = host.rsplit('.');
     let (top, second, third) = (labels.next(), labels.next(), labels.next());

@@ -26,20 +26,20 @@ use crate::{
     TenantPolicy, View,
 };
 
-/// Compiled rules. Immutable; shared by threads. Texts are given to [`Engine::scan`](crate::Engine::scan) or, in pieces, to
-/// a [`StreamScan`](crate::StreamScan).
+/// Compiled rules, immutable and shared by threads. Texts are passed to [`Engine::scan`](crate::Engine::scan) or, in pieces,
+/// to a [`StreamScan`](crate::StreamScan).
 pub struct Engine {
     pub(crate) id: u64,
     pub(crate) table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
     marks: Marks,
-    /// The needles of all rules, of those with the view `Text` and of those with the view `FoldedText`.
+    /// The needles of all rules, of those with the view `Text`, and of those with the view `Folded`.
     pub(crate) needle_searches: [NeedleSearch; 3],
-    /// Rules with two needles, both of which have to be found.
+    /// Rules with two needles, both of which must be found.
     pub(crate) two_needle_rules: RuleSet,
-    /// Of rules that digits wake.
+    /// Prefilters for rules that digits trigger.
     pub(crate) digit_prefilters: Vec<DigitPrefilter>,
-    /// Rules that characters wake that are not ASCII.
+    /// Rules that non-ASCII characters trigger.
     pub(crate) character_triggers: CharacterTriggers,
     /// Rules that are tried on every text with a long run of graphic characters.
     pub(crate) graphic_run_rules: Vec<RuleIndex>,
@@ -47,14 +47,14 @@ pub struct Engine {
     pub(crate) unconditional_rules: Vec<RuleIndex>,
     pub(crate) has_text_rules: bool,
     has_token_tails: bool,
-    /// Whether the needles of the rules with the view `Text` stand in the folded copy, too, wherever it is not odd.
+    /// Whether the needles of the rules with the view `Text` also occur in the folded copy, outside irregular ranges.
     pub(crate) shares_needles: bool,
-    /// How many bytes behind its beginning the outcome of a match can depend on.
+    /// How many bytes after its beginning the outcome of a match can depend on.
     pub(crate) horizon: usize,
     pub(crate) undecided: [UndecidedAutomaton; 4],
-    /// What scores a text, if a rule wants that, and the rule.
+    /// The model that scores a text, and the rule that uses it, if there is one.
     pub(crate) linear_model: Option<(RuleIndex, Weights)>,
-    /// What the profiles hold back.
+    /// The hold detectors that profiles share.
     hold_detectors: Mutex<Vec<(RuleSet, Weak<HoldDetector>)>>,
     mode: Mode,
     threshold: Option<u32>,
@@ -78,10 +78,10 @@ impl Engine {
         Self::compile_packs(config, packs)
     }
 
-    /// As [`Engine::compile`], with these packs instead of the built-in ones that `config` names.
+    /// Like [`Engine::compile`], with these packs instead of the built-in ones that `config` names.
     ///
     /// # Errors
-    /// As [`Engine::compile`].
+    /// Like [`Engine::compile`].
     pub fn compile_packs(config: &PolicyConfig, packs: Vec<Pack>) -> Result<Self, PolicyError> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let threshold = config
@@ -178,7 +178,7 @@ impl Engine {
                 .iter()
                 .filter(|rule| rule.view == View::Text)
                 .all(|rule| rule.wake.survives_folding()),
-            // One character more, for a word boundary.
+            // One extra character for a word boundary.
             horizon: rules.iter().map(|rule| rule.pattern.max_len).max().unwrap_or(0) + 4,
             marks: Marks::from_rules(rules.iter().map(|rule| &rule.info)),
             rules,
@@ -196,7 +196,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What looks for the needles of the rules with this view, or of all.
+    /// Returns the search for the needles of the rules with this view, or of all rules.
     pub(crate) fn needle_search(&self, view: Option<View>) -> &NeedleSearch {
         let [all, text, folded] = &self.needle_searches;
         match view {
@@ -227,7 +227,7 @@ impl Engine {
         self.character_triggers = CharacterTriggers::new(&signs);
     }
 
-    /// What applies to a tenant, or without one what the policy says.
+    /// Returns the profile of a tenant, or the policy's own profile without a tenant.
     ///
     /// # Errors
     /// [`PolicyError`] names the setting that has to be changed.
@@ -268,7 +268,7 @@ impl Engine {
         let flag_threshold = tenant.flag_threshold.unwrap_or(self.flag_threshold);
         let mode = tenant.mode.unwrap_or(self.mode);
         let mut acting = RuleSet::default();
-        // With a threshold what is only reported can deny, too.
+        // With a threshold, rules that only report can deny, too.
         let has_threshold = tenant.threshold.is_some() || self.threshold.is_some();
         let mildest = if has_threshold {
             Action::Ignore
@@ -296,7 +296,7 @@ impl Engine {
         })
     }
 
-    /// What tells where one of the `acting` rules can begin to match; profiles share it.
+    /// Returns the detector of positions where one of the `acting` rules can begin to match; profiles share it.
     fn hold_detector(&self, acting: RuleSet) -> Result<Option<Arc<HoldDetector>>, PolicyError> {
         if acting.is_empty() {
             return Ok(None);
@@ -312,25 +312,25 @@ impl Engine {
         Ok(Some(hold))
     }
 
-    /// The rule with this number.
+    /// Returns the rule with this index.
     #[must_use]
     pub fn rule(&self, index: RuleIndex) -> &RuleInfo {
         &self.rules[index.position()].info
     }
 
-    /// What may follow a match of a rule and belong to it, if anything may.
+    /// Returns the token tail of a rule: what can follow its match and belong to it. `None` if nothing can.
     #[must_use]
     pub fn token_tail(&self, index: RuleIndex) -> Option<TokenTail> {
         self.rules[index.position()].tail
     }
 
-    /// Whether anything may follow matches and belong to them.
+    /// Whether any rule has a token tail.
     #[must_use]
     pub fn has_token_tails(&self) -> bool {
         self.has_token_tails
     }
 
-    /// Where what is replaced ends for a match of a rule that ends at `end`, in a text that goes no further than `text`.
+    /// Returns the end of the replaced range for a match of a rule that ends at `end`, if the text ends with `text`.
     #[must_use]
     pub fn replacement_end(&self, index: RuleIndex, direction: Direction, text: &str, end: usize) -> usize {
         match (self.rule(index).extent, self.token_tail(index)) {
@@ -340,14 +340,14 @@ impl Engine {
         }
     }
 
-    /// Whether a rule is about texts that give a model instructions, as an attack does: one of the packs `prompt-injection`,
+    /// Whether a rule detects instructions to a model, as attacks use them: one of the packs `prompt-injection`,
     /// `jailbreak`, `exfiltration` and `obfuscation`.
     #[must_use]
     pub fn is_instruction_rule(&self, index: RuleIndex) -> bool {
         self.rules[index.position()].is_about_instructions
     }
 
-    /// The number of the rule with this id.
+    /// Returns the index of the rule with this id.
     #[must_use]
     pub fn index_of(&self, id: &str) -> Option<RuleIndex> {
         let numbers = (0_u16..).zip(self.rules());
@@ -355,31 +355,31 @@ impl Engine {
         found.next().map(|(number, _)| RuleIndex(number))
     }
 
-    /// What stands in texts where they have replaced something.
+    /// Returns the marks that replace values in texts.
     #[must_use]
     pub fn marks(&self) -> &Marks {
         &self.marks
     }
 
-    /// All rules, in the order of their numbers.
+    /// Returns all rules, in index order.
     pub fn rules(&self) -> impl Iterator<Item = &RuleInfo> {
         self.rules.iter().map(|rule| &rule.info)
     }
 
-    /// Whether a rule is a learned score, which counts for the flag of a message and never for its denial.
+    /// Whether a rule is a learned score, which counts toward the flag of a message and never toward its denial.
     pub(crate) fn is_scored(&self, rule: RuleIndex) -> bool {
         self.linear_model
             .as_ref()
             .is_some_and(|(scored, _)| *scored == rule)
     }
 
-    /// Whether there is no rule at all.
+    /// Whether the engine has no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What the evaluation of `bytes` bytes of text may take of the processor's time.
+    /// Returns the CPU time budget for evaluating `bytes` bytes of text.
     #[must_use]
     pub fn budget(&self, bytes: usize) -> Budget {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
@@ -389,7 +389,7 @@ impl Engine {
         )
     }
 
-    /// What it was compiled from. An equal one needs no other engine.
+    /// Returns the configuration it was compiled from. An equal configuration needs no new engine.
     #[must_use]
     pub fn config(&self) -> &PolicyConfig {
         &self.config
@@ -400,7 +400,7 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// One search for two.
+    /// One search serves both views.
     #[test]
     fn both_copies_of_a_text_are_searched_at_once() {
         let packs = crate::pack_names().map(str::to_owned).collect();

@@ -1,16 +1,17 @@
-//! How often a literal stands in ordinary English: good enough to choose between literals, and to guess what one costs.
+//! Approximate frequency of literals in ordinary English: good enough to choose between literals, and to estimate their
+//! cost.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Words that every conversation holds: about one in a kilobyte each, and more of the shortest.
+/// Words that occur in every conversation: about once per kilobyte each, the shortest more often.
 const FREQUENT: &[&str] = &[
     "about", "all", "also", "an", "and", "any", "are", "as", "be", "but", "by", "can", "do", "for", "from",
     "have", "how", "if", "in", "is", "it", "like", "me", "more", "my", "no", "not", "of", "on", "one", "or",
     "please", "so", "that", "the", "them", "then", "these", "this", "to", "use", "was", "what", "when",
     "which", "will", "with", "would", "you", "your",
 ];
-/// Words that many conversations hold.
+/// Words that occur in many conversations.
 const COMMON: &[&str] = &[
     "above",
     "act",
@@ -143,7 +144,7 @@ const COMMON: &[&str] = &[
     "world",
     "write",
 ];
-/// Ends that many words have, and the most frequent words.
+/// Frequent word endings, and the most frequent words.
 const ENDINGS: &[&str] = &[
     "able", "ance", "and", "ation", "ence", "ever", "for", "ight", "ing", "ment", "ning", "of", "other",
     "ould", "ous", "ted", "that", "the", "ther", "ting", "to",
@@ -151,24 +152,25 @@ const ENDINGS: &[&str] = &[
 const ENDING_RATE: f64 = 5e-3;
 const FREQUENT_RATE: f64 = 1e-3;
 const COMMON_RATE: f64 = 1e-4;
-/// What a further word leaves of the places at which a phrase can stand.
+/// Factor by which each further word reduces the rate of a phrase.
 const EXTRA_WORD_FACTOR: f64 = 0.02;
 
-/// How often the bytes of `literal` stand at a place of a text, as if they were independent: right for a few bytes.
+/// Returns the rate at which the bytes of `literal` occur at a position of a text, as if they were independent: accurate for
+/// a few bytes.
 pub(crate) fn frequency(literal: &[u8]) -> f64 {
     literal.iter().map(|byte| byte_frequency(*byte)).product()
 }
 
-/// How often up to four bytes stand at a place of a text, by the words that they can be a part of.
+/// Returns the rate at which up to four bytes occur at a position of a text, derived from the words that can contain them.
 pub(crate) fn window_frequency(window: &[u8]) -> f64 {
     static FRAGMENT_RATES: LazyLock<HashMap<Vec<u8>, f64>> = LazyLock::new(fragment_rates);
-    // Behind a space another word begins, of which nothing is known.
+    // After a space another, unknown word begins.
     let space = window.iter().rposition(|byte| *byte == b' ').unwrap_or(0);
     let (known, next) = window.split_at(if space > 0 { space + 1 } else { window.len() });
     (frequency(known) + FRAGMENT_RATES.get(known).copied().unwrap_or(0.0)) * frequency(next)
 }
 
-/// The rates of all stretches of two to four bytes of the known words, with the spaces beside them.
+/// Returns the rates of all substrings of two to four bytes of the known words, with the spaces around them.
 fn fragment_rates() -> HashMap<Vec<u8>, f64> {
     let mut pieces = HashMap::new();
     let whole = |word: &&str| format!(" {word} ");
@@ -183,7 +185,7 @@ fn fragment_rates() -> HashMap<Vec<u8>, f64> {
     pieces
 }
 
-/// How often `literal` (plain) stands at a place of a text, by its words.
+/// Returns the rate at which `literal` (plain) occurs at a position of a text, derived from its words.
 pub(crate) fn phrase_frequency(literal: &[u8]) -> f64 {
     let is_letter = |byte: &u8| byte.is_ascii_lowercase();
     let mut rate = 1.0_f64;
@@ -198,7 +200,7 @@ pub(crate) fn phrase_frequency(literal: &[u8]) -> f64 {
                 rate.min(word) * EXTRA_WORD_FACTOR
             };
         } else {
-            // A space between or beside words says nothing more.
+            // A space between or beside words does not change the rate.
             let other: Vec<u8> = piece.iter().copied().filter(|byte| *byte != b' ').collect();
             rate *= frequency(&other);
         }

@@ -1,22 +1,22 @@
-//! Character references of HTML (`&#110;`, `&nbsp;`), which models read as the characters that they stand for.
+//! HTML character references (`&#110;`, `&nbsp;`), which models read as the characters that they stand for.
 
 use crate::fold_table::FoldTable;
 
-/// Digits of the longest number that is read.
+/// Digits of the longest number that is parsed.
 const MAX_DIGITS: usize = 8;
 
-/// What stands at the beginning of a text that may go on.
+/// The result of parsing the beginning of a text that may continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParseResult<T> {
-    /// It is there.
+    /// The item is complete.
     Complete(T),
-    /// What follows decides.
+    /// More text is needed to decide.
     Incomplete,
-    /// It is something else.
+    /// The text begins with something else.
     NoMatch,
 }
 
-/// The character reference at the beginning of `text`, which is an `&`: its character and its length in bytes.
+/// Parses the character reference at the beginning of `text`, which is an `&`, into its character and its length in bytes.
 pub(crate) fn parse_entity(table: &FoldTable, text: &[u8]) -> ParseResult<(char, usize)> {
     match text {
         [_] | [_, b'#'] | [_, b'#', b'x' | b'X'] => ParseResult::Incomplete,
@@ -27,12 +27,12 @@ pub(crate) fn parse_entity(table: &FoldTable, text: &[u8]) -> ParseResult<(char,
     }
 }
 
-/// `digits` are behind `before` bytes.
+/// Parses a numeric reference; `before` bytes precede `digits`.
 fn parse_number(digits: &[u8], radix: u32, before: usize) -> ParseResult<(char, usize)> {
     let mut code = 0_u32;
     for (index, byte) in digits.iter().enumerate() {
         match char::from(*byte).to_digit(radix) {
-            // At most eight digits: no number is too large.
+            // With at most eight digits the number cannot overflow.
             Some(digit) if index < MAX_DIGITS => code = code.wrapping_mul(radix).wrapping_add(digit),
             None if *byte == b';' && index > 0 => {
                 return char::from_u32(code).map_or(ParseResult::NoMatch, |character| {

@@ -1,29 +1,29 @@
-//! What can be wrong with a policy's configuration.
+//! Errors in a policy's configuration.
 
 use thiserror::Error;
 
-/// A configuration that is refused; nothing was changed. Its text is meant for the person who wrote the configuration.
+/// A rejected configuration; nothing was changed. The message is for the author of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PolicyError {
-    /// A rule cannot be used as it is written.
+    /// A rule is not valid.
     #[error("rule {rule}: {field}: {reason}")]
     InvalidRule {
         /// The rule's id.
         rule: String,
-        /// The field of the rule that is to be changed.
+        /// The field of the rule that has to be changed.
         field: &'static str,
-        /// What is wrong, and what to do.
+        /// What is wrong, and how to fix it.
         reason: String,
     },
     /// `packs` names a pack that does not exist.
     #[error("packs: there is no pack {name:?}; the packs are: {known}")]
     UnknownPack {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that exist, separated by commas.
+        /// The existing names, separated by commas.
         known: String,
     },
-    /// The text of a pack is not a pack.
+    /// The text of a pack cannot be parsed.
     #[error("pack {pack}: {reason}")]
     InvalidPack {
         /// The pack's name.
@@ -34,18 +34,18 @@ pub enum PolicyError {
     /// `actions` names a rule that does not exist, in this policy or in any pack.
     #[error("actions: there is no rule {rule:?}")]
     UnknownRule {
-        /// The id that was given.
+        /// The unknown id.
         rule: String,
     },
-    /// Another setting is out of its bounds.
+    /// Another setting is out of range.
     #[error("{field}: {reason}")]
     InvalidSetting {
         /// The setting.
         field: &'static str,
-        /// Its bounds.
+        /// Its valid range.
         reason: String,
     },
-    /// A defect of this library: what it carries or builds does not fit together.
+    /// A defect in this library: its embedded data or what it builds is inconsistent.
     #[error("internal: {0}")]
     Internal(String),
 }

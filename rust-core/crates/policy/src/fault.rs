@@ -2,22 +2,22 @@
 
 use thiserror::Error;
 
-/// An evaluation that did not come to its end.
+/// An evaluation that did not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EvaluationError {
-    /// The processor time of the evaluation is used up, or the text would make the scanner hold more of it than its bound.
+    /// The evaluation used up its CPU time, or the text would make the scanner hold more of it than its limit.
     #[error("the policy evaluation exceeded its budget")]
     BudgetExceeded,
     /// A rule panicked. The scratch was reset; the next evaluation is not affected.
     #[error("a policy rule panicked")]
     Panicked,
-    /// The caller or this library made a mistake, which the text names.
+    /// A mistake of the caller or of this library, which the text describes.
     #[error("the policy failed: {0}")]
     Internal(&'static str),
 }
 
 impl EvaluationError {
-    /// The stable machine code: `policy_budget`, `policy_panic` or `policy_internal`.
+    /// Returns the stable machine code: `policy_budget`, `policy_panic` or `policy_internal`.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

@@ -1,9 +1,10 @@
 //! The folded copy of a text: what a reader sees, in lower case.
 //!
 //! Letters are lower-cased, look-alikes and compatibility forms become ASCII, accents, invisible characters and markup
-//! inside words are left out, character references are read, and white space of any kind and length is one space. What
-//! precedes a place matters by one byte of the copy only, and what follows by the bounded length of a reference or of
-//! markup (SEMANTICS.md), so a text can be folded in pieces. An ASCII text that keeps its length needs no map back.
+//! inside words are removed, character references are decoded, and white space of any kind and length becomes one space. The
+//! result at a position depends on one preceding byte of the copy, and on as much of the following text as a reference or
+//! markup can be long (SEMANTICS.md), so a text can be folded in pieces. An ASCII text that keeps its length needs no map
+//! back to the text.
 
 use std::ops::Range;
 use std::{array, iter, mem};
@@ -12,14 +13,14 @@ use crate::entities::{ParseResult, parse_entity};
 use crate::fold_table::{FoldResult, FoldTable, plain_byte};
 use crate::markup;
 
-/// Replaces the content of `plain` by the plain copy of `text`.
+/// Replaces the content of `plain` with the plain copy of `text`.
 pub(crate) fn fill_plain(plain: &mut Vec<u8>, text: &[u8]) {
     plain.clear();
     plain.extend(text.iter().map(|byte| plain_byte(*byte)));
 }
 
-/// A stretch of the folded copy. In a *run* (`width` 0) offsets advance together with those of the text; otherwise the
-/// stretch is what one character of `width` bytes became.
+/// A segment of the folded copy. In a *run* (`width` 0), offsets advance together with those of the text; otherwise the
+/// segment is the copy of one character of `width` bytes.
 #[derive(Debug, Clone, Copy)]
 struct FoldedSegment {
     folded_start: usize,
@@ -33,21 +34,22 @@ pub(crate) struct FoldedText {
     bytes: Vec<u8>,
     segments: Vec<FoldedSegment>,
     prefix_len: usize,
-    /// How much of the text the copy stands for.
+    /// How many bytes of the text the copy covers.
     text_length: usize,
     plain: bool,
-    /// Whether the copy may hold a byte that markup begins with.
+    /// Whether the copy can contain a byte with which markup begins.
     may_have_markup: bool,
     removed_ranges: Vec<Range<usize>>,
-    /// Where the copy is not made of the text's plain one by leaving out blanks after blanks and changing other characters
-    /// than ASCII.
+    /// Where the copy differs from the text's plain copy by more than dropped repeated blanks and changed non-ASCII
+    /// characters.
     irregular_ranges: Vec<Range<usize>>,
     scratch: (Vec<u8>, Vec<FoldedSegment>),
 }
 
 impl FoldedText {
-    /// Replaces the content by the folded copy of `text`. `before` is the byte that stands before it in the folded copy
-    /// of a longer text. If the text is not `ended`, what the rest of it decides is left: [`Self::text_length`].
+    /// Replaces the content with the folded copy of `text`. `before` is the byte that precedes it in the folded copy of a
+    /// longer text. Unless the text is `ended`, an end of it that depends on the following text is left out: see
+    /// [`Self::text_length`].
     pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>, ended: bool) {
         self.bytes.clear();
         self.segments.clear();
@@ -72,7 +74,7 @@ impl FoldedText {
     fn fold(&mut self, table: &FoldTable, text: &str, ended: bool) {
         let bytes = text.as_bytes();
         let mut at = 0;
-        // Whether the copy of the last character is a part of the last stretch, a run.
+        // Whether the last segment is a run that includes the copy of the last character.
         let mut in_run = false;
         while at < bytes.len() {
             at += self.copy_plain_run(&bytes[at..], at, &mut in_run);
@@ -140,7 +142,7 @@ impl FoldedText {
         byte == b' ' && self.bytes.last() == Some(&b' ')
     }
 
-    /// Adds what one character of `width` bytes at `at` becomes: a blank after a blank is left out.
+    /// Adds the copy of one character of `width` bytes at `at`; a blank after a blank is dropped.
     fn push_character(&mut self, copy: &[u8], at: usize, width: usize) {
         self.plain = false;
         let known = self.bytes.len();
@@ -159,7 +161,7 @@ impl FoldedText {
         }
     }
 
-    /// Lets a run begin at `at` in the text and `folded` in the copy, unless one goes on there.
+    /// Starts a run at `at` in the text and `folded` in the copy, unless a run is open.
     fn open_run(&mut self, in_run: &mut bool, at: usize, folded: usize) {
         if !*in_run {
             self.segments.push(FoldedSegment {
@@ -171,14 +173,14 @@ impl FoldedText {
         }
     }
 
-    /// Adds the copy of what `text`, which stands at `place`, begins with, as far as that is its plain copy without blanks
-    /// after blanks. Returns how many bytes of the text that is.
+    /// Adds the copy of the longest prefix of `text`, located at `place`, that folds to its plain copy without repeated
+    /// blanks. Returns the length of the prefix in bytes.
     fn copy_plain_run(&mut self, text: &[u8], place: usize, in_run: &mut bool) -> usize {
         let mut step = [0; STEP + 1];
         step[STEP] = self.bytes.last().copied().unwrap_or_default();
         let mut at = 0;
         loop {
-            // The byte before, and those that follow; behind the end are zeros, which are not calm.
+            // The previous byte, and the following ones; the end is padded with zeros, which end the prefix.
             step[0] = step[STEP];
             let rest = &text[at..];
             match rest.first_chunk::<STEP>() {
@@ -188,7 +190,7 @@ impl FoldedText {
                     step[1..=rest.len()].copy_from_slice(rest);
                 }
             }
-            // All of a step is looked at, without a branch, so that the loops are vectorised.
+            // The whole step is examined, without a branch, so that the loops are vectorised.
             let stirs: [bool; STEP] =
                 array::from_fn(|place| !folds_independently(step[place], step[place + 1]));
             let copy: [u8; STEP] = array::from_fn(|place| plain_byte(step[place + 1]));
@@ -216,7 +218,7 @@ impl FoldedText {
         }
     }
 
-    /// Adds the first `length` bytes of `copy`, which stand at `place` in the text, but for the `left_out` ones.
+    /// Adds the first `length` bytes of `copy`, located at `place` in the text, except the `left_out` ones.
     fn copy_step(
         &mut self,
         copy: &[u8; STEP],
@@ -234,7 +236,7 @@ impl FoldedText {
             let count = count.min(length - at);
             if count > 0 {
                 self.open_run(in_run, place + at, self.bytes.len());
-                // More than is wanted, for copying a fixed number of bytes is fast.
+                // Copies more than needed, because copying a fixed number of bytes is fast.
                 let end = self.bytes.len() + count;
                 self.bytes.extend_from_slice(&whole[at..at + STEP]);
                 self.bytes.truncate(end);
@@ -249,7 +251,8 @@ impl FoldedText {
         }
     }
 
-    /// Leaves the markup inside words out. If the text is not `ended`, the copy ends before markup that the rest decides.
+    /// Removes markup inside words. Unless the text is `ended`, the copy ends before markup that depends on the following
+    /// text.
     fn remove_markup(&mut self, ended: bool) {
         self.removed_ranges.clear();
         let mut at = 1;
@@ -278,7 +281,7 @@ impl FoldedText {
         }
     }
 
-    /// Takes the `removed` ranges of the copy away, which are disjoint, ascend and hold whole characters' copies.
+    /// Removes `removed_ranges` from the copy; they are disjoint, ascending, and cover the copies of whole characters.
     fn remove_ranges(&mut self) {
         let (mut bytes, mut stretches) = mem::take(&mut self.scratch);
         bytes.clear();
@@ -300,7 +303,7 @@ impl FoldedText {
                     .get(first)
                     .is_none_or(|next| next.folded_start > from)
             {
-                // A run goes on behind what was taken from it.
+                // A run continues after the part that was removed from it.
                 stretches.push(FoldedSegment {
                     folded_start: bytes.len(),
                     text_start: self.text_start(from),
@@ -319,23 +322,23 @@ impl FoldedText {
         self.scratch = (bytes, stretches);
     }
 
-    /// The copy, with the byte before it if there is one.
+    /// Returns the copy, including the byte before it if there is one.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many bytes stand before the copy: 0 or 1.
+    /// Returns how many bytes precede the copy: 0 or 1.
     pub(crate) fn lead(&self) -> usize {
         self.prefix_len
     }
 
-    /// How many bytes of the text the copy stands for: all of them, unless what follows decides about the last ones.
+    /// Returns how many bytes of the text the copy covers: all, unless the last ones depend on the following text.
     pub(crate) fn text_length(&self) -> usize {
         self.text_length
     }
 
-    /// The parts of the text that hold something in ASCII, but for blanks, that is not in the copy as it is in the plain copy
-    /// of the text.
+    /// Returns the irregular ranges: parts of the text whose non-blank ASCII characters differ in the folded and the plain
+    /// copy.
     pub(crate) fn odd(&self) -> &[Range<usize>] {
         &self.irregular_ranges
     }
@@ -359,7 +362,7 @@ impl FoldedText {
         }
     }
 
-    /// Where in the text the character begins that the byte at `folded` was made from.
+    /// Returns the offset in the text of the start of the character that produced the byte at `folded`.
     pub(crate) fn text_start(&self, folded: usize) -> usize {
         let stretch = self.segment_at(folded);
         if stretch.width > 0 {
@@ -369,7 +372,7 @@ impl FoldedText {
         }
     }
 
-    /// Where in the text the character ends that the byte before `folded` was made from.
+    /// Returns the offset in the text of the end of the character that produced the byte before `folded`.
     pub(crate) fn text_end(&self, folded: usize) -> usize {
         let stretch = self.segment_at(folded.saturating_sub(1));
         if stretch.width > 0 {
@@ -379,8 +382,8 @@ impl FoldedText {
         }
     }
 
-    /// The offset in the copy at which the character begins that the byte at `folded` was made from; at the end of the
-    /// copy, the end.
+    /// Returns the offset in the copy of the start of the character that produced the byte at `folded`; the end of the copy
+    /// if `folded` is the end.
     pub(crate) fn character_start(&self, folded: usize) -> usize {
         if folded >= self.bytes.len() {
             return self.bytes.len();
@@ -394,11 +397,12 @@ impl FoldedText {
     }
 }
 
-/// The first place at or behind `from`, which is not 0, where `fits` is true of the byte before it and the byte there.
+/// Returns the first position at or after `from`, which is not 0, where `fits` is true for the byte before it and the byte
+/// there.
 #[inline]
 fn find_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option<usize> {
     let mut at = from;
-    // All of a step is looked at, without a branch, so that the loop is vectorised.
+    // The whole step is examined, without a branch, so that the loop is vectorised.
     while let Some(chunk) = bytes
         .get(at - 1..)
         .and_then(|rest| rest.first_chunk::<{ STEP + 1 }>())
@@ -415,16 +419,16 @@ fn find_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option
         .map(|place| at + place)
 }
 
-/// Bytes that are looked at together.
+/// Bytes that are examined together.
 pub(crate) const STEP: usize = 32;
 
-/// The flags as bits, the first one the lowest.
+/// Returns the flags as bits, the first one the lowest.
 #[inline]
 pub(crate) fn bitmask(flags: [bool; STEP]) -> u32 {
     let bytes = flags.map(u8::from);
     let words = bytes.as_chunks::<8>().0.iter().zip((0..).step_by(8));
     words.fold(0, |mask, (word, shift)| {
-        // The product's highest byte gathers the lowest bits of all eight.
+        // The highest byte of the product collects the lowest bits of all eight bytes.
         let bits = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         mask | (bits as u32) << shift
     })
@@ -435,21 +439,21 @@ fn is_space(byte: u8) -> bool {
     (byte == b' ') | (byte.wrapping_sub(b'\t') < 5)
 }
 
-/// Whether `byte` is folded by itself, behind `before`.
+/// Whether `byte` folds independently of its neighbours, after `before`.
 #[inline]
 fn folds_independently(before: u8, byte: u8) -> bool {
     let is_graphic = byte.wrapping_sub(b'!') < 94;
     (is_graphic & (byte != b'&')) | (is_space(byte) & !is_space(before))
 }
 
-/// The folded copy of a whole `text`.
+/// Returns the folded copy of a complete `text`.
 pub(crate) fn fold_text(table: &FoldTable, text: &str) -> String {
     let mut copy = FoldedText::default();
     copy.fill(table, text, None, true);
     String::from_utf8_lossy(&copy.bytes).into_owned()
 }
 
-/// The last beginning of a character at or before `at`.
+/// Returns the last character boundary at or before `at`.
 pub(crate) fn floor_char_boundary(text: &[u8], mut at: usize) -> usize {
     while at > 0 && text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
         at -= 1;

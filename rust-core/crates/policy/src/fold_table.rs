@@ -8,8 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::PolicyError;
 
-/// Lower-cases a letter, makes a space of whitespace, keeps every other byte. Without a branch, so that loops over it
-/// are vectorised.
+/// Lower-cases a letter, turns whitespace into a space, and keeps every other byte. Branch-free, so that loops over it are
+/// vectorised.
 #[inline]
 pub(crate) fn plain_byte(byte: u8) -> u8 {
     let upper = u8::from(byte.wrapping_sub(b'A') < 26);
@@ -17,7 +17,7 @@ pub(crate) fn plain_byte(byte: u8) -> u8 {
     if space { b' ' } else { byte | (upper << 5) }
 }
 
-/// What becomes of a character.
+/// The result of folding a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoldResult<'t> {
     Dropped,
@@ -25,7 +25,7 @@ pub(crate) enum FoldResult<'t> {
     Characters(&'t str),
 }
 
-/// Blocks of 256 characters in which some character is not folded to itself.
+/// Maps blocks of 256 characters that contain at least one character changed by folding.
 #[derive(Debug)]
 pub(crate) struct FoldTable {
     blocks: Vec<u16>,
@@ -36,13 +36,13 @@ pub(crate) struct FoldTable {
 
 const DROPPED: u32 = 0;
 const STRING: u32 = 1 << 31;
-/// Block without any character that folding changes.
+/// A block in which folding changes no character.
 const UNCHANGED: u16 = u16::MAX;
 
-/// The table.
+/// Returns the fold table.
 ///
 /// # Errors
-/// [`PolicyError::Internal`] if the embedded file is not what this module expects.
+/// [`PolicyError::Internal`] if the embedded file does not have the expected content.
 pub(crate) fn table() -> Result<&'static FoldTable, PolicyError> {
     static TABLE: LazyLock<Result<FoldTable, String>> = LazyLock::new(|| {
         FoldSource::read(include_str!("homoglyphs.toml")).map(|source| FoldTable::build(&source))
@@ -60,8 +60,8 @@ impl FoldTable {
             strings: Vec::new(),
             entities: source.entities.clone(),
         };
-        // Planes 0 and 1, the compatibility ideographs, and plane 14 as far as it is invisible: everything beyond is
-        // folded to itself.
+        // Planes 0 and 1, the compatibility ideographs, and the invisible part of plane 14: all other characters fold to
+        // themselves.
         for block in (0..0x200).chain(0x2f8..0x2fb).chain(0xe00..0xe10) {
             let mut cells = [DROPPED; 256];
             let mut changed = false;
@@ -90,7 +90,7 @@ impl FoldTable {
         table
     }
 
-    /// What becomes of `character`.
+    /// Returns the result of folding `character`.
     pub(crate) fn fold(&self, character: char) -> FoldResult<'_> {
         let code = u32::from(character);
         let block = self.blocks[(code >> 8) as usize];
@@ -104,7 +104,7 @@ impl FoldTable {
         }
     }
 
-    /// The named character references that are read: name and character.
+    /// Returns the supported named character references: name and character.
     pub(crate) fn entities(&self) -> &[(String, char)] {
         &self.entities
     }
@@ -122,7 +122,7 @@ struct SourceFile {
     homoglyphs: HashMap<String, String>,
 }
 
-/// The file, as what it says of each character: `None` is "left out".
+/// The parsed file: the replacement of each character; `None` means that it is removed.
 struct FoldSource {
     replaced: HashMap<char, Option<char>>,
     marks: Vec<(char, char)>,

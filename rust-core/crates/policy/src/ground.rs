@@ -1,18 +1,18 @@
-//! The part of a text, or of its folded copy, in which matches begin.
+//! The range of a text, or of its folded copy, in which matches begin.
 
 use crate::View;
 
-/// What a rule is applied to: beginnings from `from` up to `to`.
+/// The range a rule is applied to: matches begin between `from` and `to`.
 pub(crate) struct MatchRange<'t> {
     pub(crate) bytes: &'t [u8],
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Where `bytes` begin in the whole text, or in its whole folded copy.
+    /// The offset of `bytes` in the whole text, or in its whole folded copy.
     pub(crate) origin: usize,
 }
 
 impl<'t> MatchRange<'t> {
-    /// What of it is undecided, for the rules of this view.
+    /// Returns its undecided part, for the rules of this view.
     pub(crate) fn undecided_text(&self, view: View) -> UndecidedText<'t> {
         UndecidedText {
             bytes: &self.bytes[self.from..],
@@ -22,12 +22,12 @@ impl<'t> MatchRange<'t> {
     }
 }
 
-/// A copy of a text from the first undecided place on.
+/// A copy of a text, starting at the first undecided position.
 pub(crate) struct UndecidedText<'t> {
     pub(crate) bytes: &'t [u8],
-    /// Matches that begin here or later are not looked for.
+    /// Matches that begin here or later are not searched for.
     pub(crate) limit: usize,
-    /// The view whose rules are tried, or none if the copy serves both.
+    /// The view whose rules are tried; `None` if the copy serves both.
     pub(crate) view: Option<View>,
 }
 

@@ -1,7 +1,8 @@
-//! Where in a text that goes on something can begin that a rule replaces or denies: what is before it can leave.
+//! Positions in a streamed text where something that a rule replaces or denies can begin: everything before them can be
+//! released.
 //!
-//! Unlike what is [undecided](crate::undecided), it depends on what the rules do for a tenant, and on where in a match the
-//! value begins that is replaced.
+//! Unlike [undecided](crate::undecided) positions, these depend on the tenant's actions for the rules, and on where in a
+//! match the replaced value begins.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +18,11 @@ use crate::rule_set::RuleSet;
 use crate::undecided::UndecidedAutomaton;
 use crate::{EvaluationError, PolicyError, RuleIndex, View};
 
-/// What can begin to match some rules.
+/// Detects where some rules can begin to match.
 pub(crate) struct HoldDetector {
-    /// No other one has it.
+    /// A unique id.
     pub(crate) id: u64,
-    /// By their view: `Text`, `FoldedText`.
+    /// One detector for each view: `Text`, `Folded`.
     views: [StartDetector; 2],
 }
 
@@ -34,17 +35,17 @@ impl fmt::Debug for HoldDetector {
     }
 }
 
-/// What holds a text back that arrives in pieces.
+/// Which part of a streamed text is held back.
 #[derive(Clone, Copy)]
 pub(crate) enum HoldMode<'a> {
-    /// Whatever is undecided.
+    /// Everything undecided.
     All,
-    /// What can begin to match one of these rules.
+    /// Text in which one of these rules can begin to match.
     Acting(&'a HoldDetector),
     Off,
 }
 
-/// What [`HoldDetector`] remembers between texts.
+/// Caches that [`HoldDetector`] reuses between texts.
 #[derive(Default)]
 pub(crate) struct HoldDetectorCaches([StartDetectorCaches; 2]);
 
@@ -59,12 +60,12 @@ struct StartDetectorCaches {
 struct StartDetector {
     /// Matches that are replaced as a whole.
     matches: UndecidedAutomaton,
-    /// What stands before a value, and the value with what follows it.
+    /// The part before a value, and the value with the part after it.
     value_automata: Option<(Automaton, Automaton)>,
 }
 
 impl HoldDetector {
-    /// Of those of `rules` that are `acting`.
+    /// Builds the detector for those of `rules` that are `acting`.
     pub(crate) fn build(rules: &[Rule], acting: &RuleSet) -> Result<Self, PolicyError> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let lookout = |view: View| {
@@ -79,9 +80,9 @@ impl HoldDetector {
         })
     }
 
-    /// The first place of `text` at or behind `from`, a copy for this view, where something begins that matches, or can match
-    /// with what follows; the end if there is none. `from` is where the first rule of all is undecided: what matches behind it
-    /// is not reported yet.
+    /// Returns the first position of `text`, a copy for this view, at or after `from`, where a match begins or can begin
+    /// depending on the following text; the end if there is none. `from` is the first position that is undecided for any
+    /// rule: matches after it are not reported yet.
     pub(crate) fn first_start(
         &self,
         view: View,
@@ -157,7 +158,7 @@ impl StartDetector {
     }
 }
 
-/// The ways to match `hir`: what stands before the value, if there is one, and the rest of it.
+/// Splits `hir` into its alternatives: the part before the value, if there is one, and the rest.
 fn split_at_value(hir: &Hir) -> Vec<(Option<Hir>, Hir)> {
     match hir.kind() {
         HirKind::Capture(group) if group.name.as_deref() == Some(VALUE_GROUP) => {

@@ -1,37 +1,37 @@
-//! From matches to a decision about one direction of an exchange.
+//! Turns matches into a decision about one direction of an exchange.
 
 use crate::rule_set::RuleSet;
 use crate::scope::ScopeSet;
 use crate::{Action, Engine, Match, Mode, Profile, RuleIndex, Scope};
 
-/// What is to be done because a rule matched; ordered from mild to strict.
+/// The consequence of a matched rule; ordered from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
-    /// Report it.
+    /// Report the match.
     Flag,
-    /// Replace the matched text until it comes back.
+    /// Replace the matched text with a placeholder, and restore it in the response.
     Mask,
     /// Replace the matched text.
     Redact,
     /// Deny the exchange.
     Block {
-        /// The rule that denies it; where the score does, the strongest one of those that count.
+        /// The rule that denies the exchange; for a denial by score, the strongest of the counted rules.
         rule: RuleIndex,
-        /// Whether the score of a message denies it, and not the rule's own action.
+        /// Whether the score of a message denies the exchange, rather than the rule's own action.
         by_score: bool,
     },
 }
 
-/// What the rules say about one message: of a request, one message, one result of a tool, the arguments of one call or the
-/// description of one tool; or an answer.
+/// The result of the rules for one message: in a request, a message, a tool result, the arguments of a tool call or the
+/// description of a tool; or a response.
 ///
-/// The score is the sum of the scores of the rules that count, each once. Of matches that overlap, one counts: the one with
-/// the highest score. What is replaced does not count, and neither does what lies within it. Owns no heap memory.
+/// The score is the sum of the scores of the counted rules, each counted once. Of overlapping matches only the one with the
+/// highest score counts. Replaced matches, and matches within them, do not count. Owns no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct MessageJudgement {
     counted_rules: RuleSet,
     score: u32,
-    /// The part of the score that rules about instructions have.
+    /// The part of the score that comes from rules about instructions.
     instruction_score: u32,
     /// The part of the score that cannot deny.
     learned_score: u32,
@@ -39,14 +39,13 @@ pub struct MessageJudgement {
     denied_by: Option<RuleIndex>,
     is_masked: bool,
     is_redacted: bool,
-    /// Whether something stays that would be replaced if the text could be changed.
+    /// Whether a match remains that would be replaced if the text could be changed.
     has_unreplaced: bool,
     has_matches: bool,
 }
 
 impl MessageJudgement {
-    /// Takes note of a match in a text of the message, and says what it asks for by itself. Where the rule is off it asks for
-    /// nothing.
+    /// Records a match in a text of the message, and returns the decision for this match alone; `None` if the rule is off.
     pub fn record(&mut self, profile: &Profile, scope: Scope, rule: RuleIndex) -> Option<Decision> {
         let decision = match profile.action(rule, scope)? {
             Action::Ignore => return None,
@@ -63,7 +62,7 @@ impl MessageJudgement {
                 Decision::Redact
             }
             Action::Block => {
-                // The first rule that denies is the one that is named.
+                // The first rule that denies is reported.
                 self.denied_by.get_or_insert(rule);
                 Decision::Block {
                     rule,
@@ -75,13 +74,14 @@ impl MessageJudgement {
         Some(decision)
     }
 
-    /// Counts matches in one text of the message, which are sorted by where they begin. No others overlap them.
+    /// Counts the matches in one text of the message, sorted by where they begin. They do not overlap matches of other
+    /// calls.
     pub fn count(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
         let learned = found.iter().filter(|found| engine.is_scored(found.rule));
         let Some(first) = learned.clone().next() else {
             return self.count_matches(engine, profile, scope, found);
         };
-        // It is about a whole part of the text, and takes nothing away from what a rule finds there.
+        // A learned score covers a whole part of the text and does not displace matches that rules find there.
         self.count_rule(engine, profile, scope, first.rule);
         let others = found.iter().filter(|found| !engine.is_scored(found.rule));
         self.count_matches(engine, profile, scope, &others.copied().collect::<Vec<_>>());
@@ -157,20 +157,20 @@ impl MessageJudgement {
         }
     }
 
-    /// The sum of the scores of the rules that count.
+    /// Returns the sum of the scores of the counted rules.
     #[must_use]
     pub fn score(&self) -> u32 {
         self.score
     }
 
-    /// Whether the message is flagged for the instructions that it gives: rules
-    /// [about these](Engine::is_about_instructions) alone reach the threshold.
+    /// Whether the message is flagged for the instructions in it: [instruction rules](crate::Engine::is_instruction_rule)
+    /// alone reach the threshold.
     #[must_use]
     pub fn is_flagged_as_instructions(&self, profile: &Profile) -> bool {
         self.instruction_score > 0 && self.instruction_score >= profile.flag_threshold()
     }
 
-    /// What is decided of the message as [`Mode::Enforce`] carries it out; none where nothing matched.
+    /// Returns the decision for the message under [`Mode::Enforce`]; `None` if nothing matched.
     #[must_use]
     pub fn enforced_decision(&self, profile: &Profile) -> Option<Decision> {
         let by_score = || {
@@ -192,12 +192,12 @@ impl MessageJudgement {
     }
 }
 
-/// Whether a match of a rule that does this counts for the score.
+/// Whether a match of a rule with this action counts toward the score.
 fn counts_for_score(action: Option<Action>) -> bool {
     matches!(action, Some(Action::Flag | Action::Block))
 }
 
-/// Intervals that do not overlap, in order.
+/// Disjoint intervals, in order.
 #[derive(Default)]
 struct Intervals(Vec<(usize, usize)>);
 
@@ -208,7 +208,7 @@ impl Intervals {
         first..behind.max(first)
     }
 
-    /// Adds an interval unless it overlaps one; whether it was added.
+    /// Adds an interval unless it overlaps an existing one; returns whether it was added.
     fn insert(&mut self, start: usize, end: usize) -> bool {
         let at = self.overlapping(start, end);
         if at.is_empty() {
@@ -217,7 +217,7 @@ impl Intervals {
         at.is_empty()
     }
 
-    /// Adds an interval, and makes one of those that it overlaps.
+    /// Adds an interval, merging it with those that it overlaps.
     fn merge(&mut self, start: usize, end: usize) {
         let at = self.overlapping(start, end);
         let known = &self.0[at.clone()];
@@ -232,7 +232,7 @@ impl Intervals {
     }
 }
 
-/// What the rules say about one direction of an exchange: of all of its messages. Owns no heap memory.
+/// The result of the rules for one direction of an exchange: for all of its messages. Owns no heap memory.
 #[derive(Debug, Clone, Default)]
 pub struct Judgement {
     matched_rules: RuleSet,
@@ -243,30 +243,30 @@ pub struct Judgement {
     is_enforced: bool,
 }
 
-/// The message that decides: the first that is denied, or else the one with the highest score.
+/// The message that determines the result: the first that is denied, or else the one with the highest score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstMessage {
-    /// Its number among the messages of the text.
+    /// Its index among the messages.
     pub message: u32,
-    /// What it is.
+    /// Its scope.
     pub scope: Scope,
     /// Its score.
     pub score: u32,
 }
 
 impl Judgement {
-    /// Nothing matched yet.
+    /// Creates a judgement without matches.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes note of a rule that matched.
+    /// Records a rule that matched.
     pub fn record(&mut self, rule: RuleIndex) {
         self.matched_rules.insert(rule);
     }
 
-    /// Adds what is decided of a message. One that is added again, with more matches, takes its own place.
+    /// Adds the judgement of a message. A message that is added again, with more matches, replaces its earlier result.
     pub fn add(&mut self, profile: &Profile, message: u32, scope: Scope, judged: &MessageJudgement) {
         self.is_enforced = profile.mode() == Mode::Enforce;
         let Some(decision) = judged.enforced_decision(profile) else {
@@ -278,7 +278,7 @@ impl Judgement {
             self.flagged.insert(scope);
         }
         let is_known = self.worst.is_some_and(|worst| worst.message == message);
-        // The first message that is denied is the one that is named, and the first rule.
+        // The first denied message is reported, with the first rule that denies it.
         let is_denied = self.would_block();
         if is_denied && !is_known {
             return;
@@ -296,25 +296,25 @@ impl Judgement {
         }
     }
 
-    /// The score of the message that decides.
+    /// Returns the score of the determining message.
     #[must_use]
     pub fn score(&self) -> u32 {
         self.worst.map_or(0, |worst| worst.score)
     }
 
-    /// The message that decides; none if nothing matched.
+    /// Returns the determining message; `None` if nothing matched.
     #[must_use]
     pub fn worst(&self) -> Option<WorstMessage> {
         self.worst
     }
 
-    /// Whether a message's score reaches the threshold from which on it is flagged.
+    /// Whether the score of any message reaches the threshold for flagging.
     #[must_use]
     pub fn is_flagged(&self) -> bool {
         self.flagged != ScopeSet::default()
     }
 
-    /// What the messages are whose scores reach it.
+    /// Returns the scopes of the flagged messages.
     pub fn flagged_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
         let flagged = self.flagged;
         Scope::ALL
@@ -322,18 +322,18 @@ impl Judgement {
             .filter(move |scope| flagged.contains(*scope))
     }
 
-    /// Whether something was flagged that would be replaced if the text could be changed.
+    /// Whether a match was flagged that would be replaced if the text could be changed.
     #[must_use]
     pub fn has_unreplaced_matches(&self) -> bool {
         self.has_unreplaced && self.is_enforced
     }
 
-    /// The rules that matched, in the order of their numbers.
+    /// Returns the rules that matched, in index order.
     pub fn matched(&self) -> impl Iterator<Item = RuleIndex> {
         self.matched_rules.iter()
     }
 
-    /// The strictest decision so far, as it is to be carried out; none if nothing matched.
+    /// Returns the strictest decision so far, as the policy's mode applies it; `None` if nothing matched.
     #[must_use]
     pub fn decision(&self) -> Option<Decision> {
         if self.is_enforced {
@@ -343,7 +343,7 @@ impl Judgement {
         }
     }
 
-    /// The strictest decision so far as [`Mode::Enforce`] would carry it out.
+    /// Returns the strictest decision so far under [`Mode::Enforce`].
     #[must_use]
     pub fn enforced_decision(&self) -> Option<Decision> {
         self.decision

@@ -1,14 +1,14 @@
-//! What a pack lets its rules do at most.
+//! A pack's limits for the actions of its rules.
 
 use serde::Deserialize;
 
 use crate::{Action, ScopeSet};
 
-/// What a pack says of all of its rules, for some scopes: they do no more than this.
+/// A pack's limit for all its rules in some scopes: the strictest action they can take.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// Where.
+    /// The scopes in which it applies.
     #[serde(default = "everywhere")]
     pub scopes: ScopeSet,
     /// The strictest action.

@@ -1,23 +1,24 @@
 //! The linear score: how much a part of a text reads like an instruction to a model that overrides others.
 //!
-//! Every word of a text and every pair of words has a weight, found by its hash. The score of a window of 64 words is the sum
-//! of their weights, and that of a text the score of its highest window. Integers only, and one pass without allocation:
-//! `bench/linear` learns the weights, and computes the same scores in Python. `SEMANTICS.md` says exactly what a word is.
+//! Every word of a text and every pair of words has a weight, found by its hash. The score of a window of 64 words is the
+//! sum of their weights, and the score of a text is that of its highest window. It uses integers only, and one pass without
+//! allocation. `bench/linear` learns the weights, and computes the same scores in Python. `SEMANTICS.md` defines what a word
+//! is.
 
 use crate::PolicyError;
 
 const BUCKET_BITS: u32 = 18;
-/// Words of half a window. A window begins where a half does.
+/// Words of half a window. Windows begin at half-window boundaries.
 const WORDS_PER_HALF: usize = 32;
-/// Bytes of a half: no word begins behind them.
+/// Bytes of a half: no word begins after them.
 const MAX_HALF_BYTES: usize = 4096;
-/// Bytes of a word; a longer one is several.
+/// Bytes of a word; a longer word is split.
 const MAX_WORD_BYTES: usize = 64;
-/// Buckets that are remembered in a half, so that what repeats counts once.
+/// Buckets that are remembered within a half, so that repetitions count once.
 const SLOTS: usize = 256;
-/// Matches that are reported of one text.
+/// Matches that are reported for one text.
 const MAX_MATCHES: usize = 32;
-/// Bytes without words that are passed over together.
+/// Bytes without words that are skipped in one step.
 const MAX_BLANK_BYTES: usize = 16 * 1024;
 
 const FNV_OFFSET: u32 = 0x811c_9dc5;
@@ -25,8 +26,8 @@ const FNV_PRIME: u32 = 0x0100_0193;
 const PAIR_MULTIPLIER: u32 = 0x85eb_ca6b;
 const HASH_MULTIPLIER: u32 = 0x9e37_79b1;
 
-/// For every byte of a word the byte in lower case, and 0 for every other byte. Of a character that is not ASCII every byte
-/// is one of a word.
+/// For every byte of a word, the byte in lower case; 0 for every other byte. All bytes of non-ASCII characters are word
+/// bytes.
 const LETTER_TABLE: [u8; 256] = {
     let mut letters = [0; 256];
     let mut byte = 0;
@@ -40,7 +41,7 @@ const LETTER_TABLE: [u8; 256] = {
     letters
 };
 
-/// Weights as a file holds them; `bench/linear/weights.py` describes it.
+/// Weights as stored in a file; `bench/linear/weights.py` describes the format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weights {
     values: &'static [u8],
@@ -49,7 +50,7 @@ pub(crate) struct Weights {
     one_percent: i32,
 }
 
-/// Which share of honest texts reaches a score, on the texts by which it was set.
+/// The share of benign texts that reach a threshold, on the texts with which the threshold was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub enum FalsePositiveRate {
     /// Half a percent.
@@ -59,7 +60,7 @@ pub enum FalsePositiveRate {
 }
 
 impl Weights {
-    /// Those that are a part of this library.
+    /// Loads the weights that are embedded in this library.
     pub(crate) fn built_in() -> Result<Self, PolicyError> {
         let file = include_bytes!("../scores/instruction-likeness.bin");
         Self::read(file)
@@ -83,7 +84,7 @@ impl Weights {
         })
     }
 
-    /// The score that only so many honest texts reach.
+    /// Returns the threshold for this false positive rate.
     pub(crate) fn threshold(&self, likeness: FalsePositiveRate) -> i32 {
         match likeness {
             FalsePositiveRate::HalfPercent => self.half_percent,
@@ -97,7 +98,8 @@ impl Weights {
             .map_or(0, |value| i32::from(value.cast_signed()))
     }
 
-    /// The half that begins at or behind `at`; `None` if no word begins within the next [`MAX_BLANK_BYTES`] bytes. Moves `at` on.
+    /// Returns the half that begins at or after `at`; `None` if no word begins within the next [`MAX_BLANK_BYTES`] bytes.
+    /// Advances `at`.
     fn next_half(&self, text: &[u8], at: &mut usize, before: &mut u32) -> Option<WindowScore> {
         let letter = |at: usize| text.get(at).map_or(0, |byte| LETTER_TABLE[usize::from(*byte)]);
         let blank = text.len().min(at.saturating_add(MAX_BLANK_BYTES));
@@ -147,12 +149,12 @@ impl Weights {
     }
 }
 
-/// A half window, or a window: where it stands, and the sum of its weights.
+/// A half window or a window: its range, and the sum of its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WindowScore {
     /// The first byte.
     pub(crate) start: usize,
-    /// The byte behind the last word.
+    /// The end of the last word, exclusive.
     pub(crate) end: usize,
     sum: i32,
 }
@@ -167,7 +169,7 @@ impl WindowScore {
     }
 }
 
-/// How far the windows of a text are scored.
+/// Progress of scoring a text's windows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowScan {
     position: usize,
@@ -179,7 +181,8 @@ pub(crate) struct WindowScan {
 }
 
 impl WindowScan {
-    /// The window that ends with the next half, if one does; `None` at the end of the text. Passes over at most some 16 KiB.
+    /// Returns the window that ends with the next half, if one does; `None` at the end of the text. Reads at most some 16
+    /// KiB.
     fn next(&mut self, weights: &Weights, text: &[u8]) -> Option<Option<WindowScore>> {
         if self.position >= text.len() {
             // A text of one half is one window.
@@ -195,18 +198,18 @@ impl WindowScan {
     }
 }
 
-/// The search for the parts of a text that reach a score.
+/// The search for the parts of a text whose score reaches the threshold.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinearScan {
     windows: WindowScan,
-    /// Of windows that follow each other and reach the score, the highest one, and the first of those.
+    /// The highest of consecutive windows that reach the threshold; the first of equal ones.
     highest: Option<WindowScore>,
     found_count: usize,
 }
 
 impl LinearScan {
-    /// Goes on with a text, the same for every call, by at most some 16 KiB: how many bytes that were, and what was found;
-    /// `None` once the text is done and nothing more is found.
+    /// Continues with a text, the same for every call, by at most some 16 KiB. Returns how many bytes were read, and what
+    /// was found; `None` once the text is finished and nothing more is found.
     pub(crate) fn advance(
         &mut self,
         weights: &Weights,
@@ -237,10 +240,10 @@ impl LinearScan {
     }
 }
 
-/// The linear score of a text: that of its highest window; `None` for a text without words.
+/// Returns the linear score of a text: that of its highest window; `None` for a text without words.
 ///
 /// # Errors
-/// [`PolicyError::Internal`] if this library does not fit together.
+/// [`PolicyError::Internal`] if the data embedded in this library is inconsistent.
 pub fn linear_score(text: &str) -> Result<Option<i32>, PolicyError> {
     let weights = Weights::built_in()?;
     let mut windows = WindowScan::default();

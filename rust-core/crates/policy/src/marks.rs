@@ -1,6 +1,7 @@
-//! What stands in texts for values that were replaced: `[redacted:<rule id>]`, and `[<kind>-<number>]` where it is masked.
+//! Marks that stand in texts for replaced values: `[redacted:<rule id>]`, and `[<kind>-<number>]` for masked ones.
 //!
-//! Only marks that these rules can leave are known: nobody can write anything else into one, to have it passed over.
+//! Only marks that these rules can write are recognised, so that no other text can be put into a mark to avoid being
+//! scanned.
 
 use std::ops::Range;
 
@@ -9,29 +10,31 @@ use memchr::memchr;
 use crate::rule::RuleInfo;
 
 const REDACTED: &str = "redacted:";
-/// Digits of the number of a mask.
+/// Maximum digits of the number of a mask.
 const MAX_DIGITS: usize = 9;
 
 /// The marks of an engine's rules.
 #[derive(Debug, Clone, Default)]
 pub struct Marks {
-    /// What stands behind the bracket: all of a name, or what ends with a dash and is followed by a number. Sorted.
+    /// Names that can follow the bracket: a complete name, or a prefix that ends with a dash and is followed by a number.
+    /// Sorted.
     names: Vec<String>,
-    /// Bytes of the longest name with its number.
+    /// Bytes of the longest name including its number.
     max_name_len: usize,
 }
 
 /// A mark in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
-    /// All of it stands there, brackets included.
+    /// A complete mark, brackets included.
     Complete(Range<usize>),
-    /// From here on the text may be the beginning of one: what follows decides.
+    /// From this position on the text may be the beginning of a mark; the following text decides.
     Partial(usize),
 }
 
 impl RuleInfo {
-    /// What it finds: its id, without what rules of its pack have in common (`pii-email` finds an `email`).
+    /// Returns the kind of value that it finds: its id without the prefix that the rules of its pack share (`pii-email`
+    /// finds an `email`).
     #[must_use]
     pub fn kind(&self) -> &str {
         match (&self.pack, self.id.split_once('-')) {
@@ -55,7 +58,7 @@ impl Marks {
         }
     }
 
-    /// The first mark that begins at or behind `from`, a place between two characters.
+    /// Returns the first mark that begins at or after `from`, a character boundary.
     #[must_use]
     pub fn find(&self, text: &str, from: usize) -> Option<Mark> {
         let bytes = text.as_bytes();
@@ -102,7 +105,7 @@ fn is_name_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b':')
 }
 
-/// A name up to the dash before its number, and the number; no digits where it has none.
+/// Splits a name into the part up to the dash before its number, and the number; the digits are empty if there is no number.
 fn split_number(name: &[u8]) -> (&[u8], &[u8]) {
     let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (head, digits) = name.split_at(name.len() - digits);

@@ -3,9 +3,9 @@
 
 use crate::entities::ParseResult;
 
-/// How many pieces of markup may stand at one place of a word.
+/// Maximum number of adjacent pieces of markup within a word.
 const MAX_PIECES: usize = 4;
-/// Characters between the name of an element, or the beginning of a comment, and its end.
+/// Maximum characters between the name of an element, or the beginning of a comment, and its end.
 const MAX_TAG_CHARACTERS: usize = 62;
 /// Elements that do not end a word.
 const INLINE: &[&[u8]] = &[
@@ -14,7 +14,7 @@ const INLINE: &[&[u8]] = &[
 ];
 const COMMENT: &[u8] = b"<!--";
 
-/// Whether `byte` of the folded copy belongs to a letter: of ASCII, or of any other script.
+/// Whether `byte` of the folded copy belongs to a letter, of ASCII or of any other script.
 #[inline]
 fn is_letter(byte: u8) -> bool {
     byte.is_ascii_lowercase() | !byte.is_ascii()
@@ -26,13 +26,13 @@ pub(crate) fn is_markup_start(byte: u8) -> bool {
     (byte == b'*') | (byte == b'<') | (byte == b'`') | (byte == b'~')
 }
 
-/// Whether markup inside a word can begin with `byte`, behind `before`.
+/// Whether markup inside a word can begin with `byte`, after `before`.
 #[inline]
 pub(crate) fn can_start_markup(before: u8, byte: u8) -> bool {
     is_letter(before) & is_markup_start(byte)
 }
 
-/// Where the markup ends that stands at the beginning of `copy`, behind a letter, if a letter follows it.
+/// Returns the end of the markup at the beginning of `copy`, which follows a letter, if another letter follows the markup.
 pub(crate) fn parse_markup_in_word(copy: &[u8]) -> ParseResult<usize> {
     let mut end = 0;
     for _ in 0..MAX_PIECES {
@@ -49,7 +49,7 @@ pub(crate) fn parse_markup_in_word(copy: &[u8]) -> ParseResult<usize> {
     }
 }
 
-/// The length of one piece of markup.
+/// Returns the length of one piece of markup.
 fn parse_piece(copy: &[u8]) -> ParseResult<usize> {
     let run = |mark: u8| copy.iter().take_while(|byte| **byte == mark).take(3).count();
     match copy.first() {
@@ -91,7 +91,7 @@ fn parse_element(copy: &[u8]) -> ParseResult<usize> {
     }
 }
 
-/// Where the first `>` stands, behind at most `most` characters none of which is a `<`.
+/// Returns the position of the first `>`, after at most `most` characters, none of which is a `<`.
 fn find_closing(copy: &[u8], most: usize) -> ParseResult<usize> {
     let mut characters = 0;
     for (index, byte) in copy.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Literals of which every match of a regex holds one, and what it costs to look for them.
+//! Needles: literals of which every match of a regex contains one, and the cost of searching for them.
 
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
@@ -11,7 +11,7 @@ use crate::prefilter::MAX_LITERAL_BYTES;
 const MAX_LITERALS: usize = 300;
 const KB: f64 = 1024.0;
 
-/// The needle for which `cost` is the least, of those that have one.
+/// Returns the needle with the lowest `cost`, among those that have one.
 pub(crate) fn min_by_cost(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f64>) -> Option<&Needle> {
     let priced = needles.iter().filter_map(|needle| Some((needle, cost(needle)?)));
     priced
@@ -19,7 +19,7 @@ pub(crate) fn min_by_cost(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f
         .map(|(needle, _)| needle)
 }
 
-/// How many bytes behind the beginning of a match something stands.
+/// The distance of something from the beginning of a match, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offsets {
     pub(crate) min: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// Where a match can begin, first and last, that has this at `place`.
+    /// Returns the first and last position where a match can begin that has this at `place`.
     pub(crate) fn start_range(self, place: usize) -> Option<(usize, usize)> {
         Some((place.saturating_sub(self.max), place.checked_sub(self.min)?))
     }
@@ -38,12 +38,13 @@ impl Offsets {
 pub(crate) struct Needle {
     pub(crate) literals: Vec<Vec<u8>>,
     pub(crate) offsets: Offsets,
-    /// What matches where its literal stands, in every match: the literal and what follows it. None, if that is not known.
+    /// Pattern of what every match contains from the literal on: the literal and the part after it. `None` if that is not
+    /// known.
     pub(crate) tail_pattern: Option<Hir>,
 }
 
 impl Needle {
-    /// Whether `literal`, one of its own, counts only where a word begins with it.
+    /// Whether `literal`, one of its own, counts only at the start of a word.
     pub(crate) fn requires_word_start(&self, literal: &[u8]) -> bool {
         let looks = self
             .tail_pattern
@@ -53,7 +54,7 @@ impl Needle {
         is_at_border && literal.first().is_some_and(|byte| is_word_byte(*byte))
     }
 
-    /// How often it is expected in a kilobyte of English.
+    /// Returns the expected number of occurrences in a kilobyte of English.
     fn expected_hits(&self) -> f64 {
         self.literals
             .iter()
@@ -61,19 +62,20 @@ impl Needle {
             .sum()
     }
 
-    /// Expected nanoseconds for a kilobyte, roughly: to find its literals,
+    /// Returns the approximate cost of finding its literals, in nanoseconds per kilobyte.
     pub(crate) fn find_cost(&self) -> f64 {
         let short = self.literals.iter().filter(|literal| literal.len() < 4).count();
         self.expected_hits() * 20.0 + short as f64 * 35.0 + self.literals.len() as f64 * 0.1
     }
 
-    /// and to search a match of at most `longest` bytes around each of them.
+    /// Returns the approximate cost of searching for a match of at most `longest` bytes around each literal, in nanoseconds
+    /// per kilobyte.
     pub(crate) fn search_cost(&self, longest: usize) -> f64 {
         let stretch = self.offsets.max - self.offsets.min + longest;
         self.expected_hits() * (60.0 + stretch as f64)
     }
 
-    /// Whether often, where one is found, the other is found in the same bytes: then both say little more than one.
+    /// Whether the two are often found in the same bytes, so that both together exclude little more than one.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let within = |one: &[u8], other: &[u8]| memchr::memmem::find(one, other).is_some();
         let shared = |literal: &&Vec<u8>| {
@@ -94,7 +96,7 @@ impl Needle {
         })
     }
 
-    /// Makes the literals plain and leaves out those that another one covers.
+    /// Makes the literals plain and removes those that another one covers.
     pub(crate) fn normalize(mut self) -> Option<Self> {
         for literal in &mut self.literals {
             literal.truncate(MAX_LITERAL_BYTES);
@@ -110,7 +112,7 @@ impl Needle {
     }
 }
 
-/// Every set of literals that is known to occur in each match.
+/// Returns all sets of literals that are known to occur in each match.
 pub(crate) fn needles(hir: &Hir) -> Vec<Needle> {
     let mut needles = Vec::new();
     let parts = parts(hir);
@@ -145,7 +147,7 @@ pub(crate) fn needles(hir: &Hir) -> Vec<Needle> {
     needles
 }
 
-/// The best needle within one part of a concatenation that is not a concatenation itself.
+/// Returns the best needle within one part of a concatenation that is not itself a concatenation.
 fn best_needle_in(part: &Hir) -> Option<Needle> {
     let best = |hir: &Hir| {
         let longest = hir.properties().maximum_len()?;
@@ -186,7 +188,7 @@ fn concatenate(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
     Hir::concat(std::iter::once(first).chain(others).collect())
 }
 
-/// The parts of a concatenation, through groups.
+/// Returns the parts of a concatenation, including those within groups.
 pub(crate) fn parts(hir: &Hir) -> Vec<&Hir> {
     match hir.kind() {
         HirKind::Concat(parts) => parts.iter().flat_map(self::parts).collect(),
@@ -215,7 +217,7 @@ fn prefixes(hir: &Hir) -> Vec<Vec<u8>> {
     if !literals.iter().any(is_short) {
         return literals;
     }
-    // Short literals are expensive: perhaps the class behind them makes them longer.
+    // Short literals are expensive: the class after them may make them longer.
     let longer = extract(64);
     if longer.is_empty() || longer.iter().any(is_short) {
         literals

@@ -1,4 +1,4 @@
-//! The literals of all rules, and which rule each of them wakes.
+//! The literals of all rules, and the rules that each of them triggers.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ use crate::rule::Rule;
 use crate::wake::Trigger;
 use crate::{RuleIndex, View};
 
-/// Which rule a literal of the prefilter wakes.
+/// A rule that a literal of the prefilter triggers.
 pub(crate) struct NeedleOwner {
     pub(crate) rule: RuleIndex,
     pub(crate) view: View,
     pub(crate) needle: u8,
     pub(crate) offsets: Offsets,
-    /// Whether a word has to begin with the literal.
+    /// Whether the literal has to be at the start of a word.
     pub(crate) at_word_start: bool,
 }
 
-/// The needles of some rules, looked for in one pass.
+/// The needles of some rules, searched for in one pass.
 pub(crate) struct NeedleSearch {
     pub(crate) prefilter: Prefilter,
-    /// For every literal of the prefilter, whom it wakes.
+    /// For every literal of the prefilter, the rules that it triggers.
     pub(crate) owners: Vec<Vec<NeedleOwner>>,
 }
 
 impl NeedleSearch {
-    /// Looks for the needles of the rules with this view, or of all.
+    /// Builds the search for the needles of the rules with this view, or of all rules.
     pub(crate) fn for_rules(rules: &[Rule], view: Option<View>) -> Self {
         let mut literals = Vec::<Vec<u8>>::new();
         let mut numbers = HashMap::<&[u8], usize>::new();

@@ -1,4 +1,5 @@
-//! What of the token at the end of a text can still be a part of something encoded (SEMANTICS.md, "Derived texts").
+//! Undecided part of the token at the end of a text, which can still become part of an encoded text (SEMANTICS.md, "Derived
+//! texts").
 
 use crate::decode::{self, MIN_BASE64};
 use crate::fold_table::plain_byte;
@@ -7,8 +8,8 @@ use crate::scan::Evaluation;
 use crate::{EvaluationError, Scratch, View};
 
 impl Evaluation<'_> {
-    /// The first place of `token`, which ends with the text so far, where a match can begin in what it may come to encode; its
-    /// end if there is none.
+    /// Returns the first position of `token`, which ends with the text so far, where a match can begin in the text that it
+    /// may encode; its end if there is none.
     pub(crate) fn undecided_in_open_token(
         &mut self,
         hold: &HoldDetector,
@@ -24,7 +25,7 @@ impl Evaluation<'_> {
         let escape = token.iter().position(|byte| matches!(byte, b'%' | b'\\'));
         let plain = &token[..escape.unwrap_or(token.len())];
         if plain.iter().any(|byte| matches!(byte, b'+' | b'~')) {
-            // In what is decoded, these can be something else.
+            // In the decoded text, these can be different characters.
             return Ok(0);
         }
         let mut at = 0;
@@ -40,7 +41,7 @@ impl Evaluation<'_> {
             }
             at += length + 1;
         }
-        // Escapes leave what stands before them as it is.
+        // Escapes leave the text before them unchanged.
         let run = at.min(plain.len());
         let caches = Scratch::caches_for(holds, hold);
         let in_text = hold.first_start(View::Text, caches, plain, 0, clock)?;
@@ -56,7 +57,7 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
     if run.is_empty() {
         return false;
     }
-    // One that ends here is decoded without the bits of a byte that is not whole.
+    // A run that ends here is decoded without the bits of its incomplete last byte.
     let is_whole = run.len() >= MIN_BASE64;
     let digits = decode::hex_digits(run);
     let is_hex = digits.iter().all(|digit| decode::is_hex(*digit));
@@ -71,7 +72,7 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
         buffer.clear();
     }
     decode::decode_base64(run, buffer);
-    // Of the last digit, so many bits belong to a byte that is not whole.
+    // This many bits of the last digit belong to an incomplete byte.
     let last = run.last().filter(|_| !run.len().is_multiple_of(4));
     let known = last.map(|digit| {
         let bits = 8 - 2 * (run.len() % 4) as u32;
@@ -80,8 +81,8 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
     (is_whole && std::str::from_utf8(buffer).is_ok()) || is_utf8_prefix(buffer, known)
 }
 
-/// Whether UTF-8 can begin with `bytes` and, if `last` is given, a byte of which only the bits from the highest one on are
-/// known, so many.
+/// Whether UTF-8 can begin with `bytes`, followed, if `last` is given, by a byte of which only the given number of highest
+/// bits is known.
 fn is_utf8_prefix(bytes: &[u8], last: Option<(u8, u32)>) -> bool {
     let begins = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(_) => true,

@@ -1,4 +1,4 @@
-//! What rules do in each scope: their own action, what their pack and the policy make of it.
+//! Actions of rules in each scope: their own action, limited by their pack and overridden by the policy.
 
 use serde::{Deserialize, Deserializer};
 
@@ -6,20 +6,20 @@ use crate::packs::{all_names, is_built_in_rule};
 use crate::scope::{Scope, ScopeSet};
 use crate::{Action, Direction, Extent, Limit, PolicyError};
 
-/// What a policy has some rules do instead of what they do by themselves.
+/// An override of the actions of some rules.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionOverride {
-    /// Names of the packs whose rules are meant. Rules that are signs it has flag at most,
+    /// Names of the packs whose rules are affected. Pack rules that are signs flag at most.
     #[serde(default)]
     pub packs: Vec<String>,
-    /// and ids of rules.
+    /// Ids of the rules that are affected.
     #[serde(default)]
     pub rules: Vec<String>,
-    /// Where they are to do it; absent or empty: wherever they look without this.
+    /// The scopes in which it applies; absent or empty: all scopes in which the rules already apply.
     #[serde(default, deserialize_with = "some_scopes")]
     pub scopes: Option<ScopeSet>,
-    /// What they do.
+    /// The action of the affected rules.
     pub action: Action,
 }
 
@@ -28,11 +28,11 @@ fn some_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scop
     Ok((scopes != ScopeSet::default()).then_some(scopes))
 }
 
-/// What one rule does in each scope, by [`Scope`] as a number.
+/// The action of one rule in each scope, indexed by [`Scope`] as a number.
 pub(crate) type Actions = [Action; Scope::ALL.len()];
 
-/// What a rule does by itself within the limits of its pack. In answers, where the rest of a private key is not replaced, they do
-/// not hold for rules that find the beginning of one.
+/// Returns a rule's own actions within the limits of its pack. In responses, where the rest of a private key is not
+/// replaced, the limits do not apply to rules that find the beginning of one.
 pub(crate) fn own(action: Action, extent: Extent, limits: &[Limit]) -> Actions {
     Scope::ALL.map(|scope| {
         let is_part = extent == Extent::PrivateKey && scope.direction() == Direction::Response;
@@ -43,18 +43,18 @@ pub(crate) fn own(action: Action, extent: Extent, limits: &[Limit]) -> Actions {
     })
 }
 
-/// A rule, as overrides name it.
+/// A rule, as overrides refer to it.
 #[derive(Clone, Copy)]
 pub(crate) struct RuleName<'r> {
     pub(crate) id: &'r str,
     pub(crate) pack: Option<&'r str>,
-    /// Whether it is a sign and no more: only its id makes it do anything but flag.
+    /// Whether it is only a sign: an override makes it do more than flag only by its id.
     pub(crate) is_sign: bool,
 }
 
-/// What becomes of a rule's actions by an action for all rules and by the overrides that mean it: those of its pack before
-/// those of its id, those without scopes before those with some, and each before the later ones. Without scopes one changes
-/// nothing where the rule is off.
+/// Applies an action for all rules, and then the overrides that select this rule: by its pack before by its id, those
+/// without scopes before those with scopes, and otherwise in order, so that later ones win. An override without scopes does
+/// not change scopes where the rule is off.
 pub(crate) fn apply(
     actions: &mut Actions,
     rule: RuleName<'_>,
@@ -62,7 +62,7 @@ pub(crate) fn apply(
     overrides: &[ActionOverride],
 ) {
     let RuleName { id, pack, is_sign } = rule;
-    // What holds for many rules does not know which of them are mistaken often.
+    // An override for many rules does not take into account which of them often have false positives.
     let of_many = |action: Action| if is_sign { action.min(Action::Flag) } else { action };
     if let Some(action) = everywhere {
         set(actions, None, of_many(action));
@@ -83,7 +83,7 @@ pub(crate) fn apply(
     }
 }
 
-/// Has a rule do no more than flag.
+/// Limits a rule to flagging.
 pub(crate) fn flag_at_most(actions: &mut Actions) {
     actions
         .iter_mut()
@@ -102,10 +102,10 @@ fn set(actions: &mut Actions, scopes: Option<ScopeSet>, action: Action) {
     }
 }
 
-/// Checks that overrides mean something: each names packs or rules, and all of them exist.
+/// Checks the overrides: each names packs or rules, and all of them exist.
 ///
 /// # Errors
-/// [`PolicyError`] names the first that does not.
+/// [`PolicyError`] names the first invalid one.
 pub(crate) fn check(
     overrides: &[ActionOverride],
     is_known: impl Fn(&str) -> bool,

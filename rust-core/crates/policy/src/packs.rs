@@ -1,4 +1,4 @@
-//! The built-in packs, which are a part of the library.
+//! The built-in packs, which are embedded in the library.
 
 use serde::Deserialize;
 
@@ -20,32 +20,32 @@ const PACKS: &[(&str, &str)] = packs![
     "obfuscation"
 ];
 
-/// Packs whose one rule is a learned score. They are apart from the packs that `SEMANTICS.md` defines by regexes, which a
-/// second engine reads too.
+/// Packs whose only rule is a learned score. They are separate from the packs that `SEMANTICS.md` defines by regexes, which
+/// a second engine also reads.
 const SCORES: &[(&str, &str)] = &[(
     "instruction-likeness",
     include_str!("../scores/instruction-likeness.toml"),
 )];
 
-/// A pack as it is written.
+/// A pack in its serialised form.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pack {
     /// Its name in `packs`.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// Where its rules look, unless a policy says otherwise.
+    /// The scopes of its rules, unless a policy overrides them.
     #[serde(default = "everywhere")]
     pub scopes: ScopeSet,
-    /// Whether its rules match nothing that stands in documentation only, such as `user@example.com`.
+    /// Whether its rules skip values that occur only in documentation, such as `user@example.com`.
     #[serde(default)]
     pub spares_documentation: bool,
-    /// The most that its rules do instead of replacing something in a text that cannot be changed, such as a form, unless a policy
-    /// says otherwise. Absent: what they would replace there denies.
+    /// The strictest action of its rules, instead of a replacement, in a text that cannot be changed, such as a form, unless
+    /// a policy overrides it. Absent: a rule that would replace something there denies.
     #[serde(default)]
     pub fixed_texts: Option<Action>,
-    /// The most that its rules do in some scopes, unless a policy says otherwise.
+    /// The strictest actions of its rules in some scopes, unless a policy overrides them.
     #[serde(rename = "limit", default)]
     pub limits: Vec<Limit>,
     /// Its rules.
@@ -54,10 +54,10 @@ pub struct Pack {
 }
 
 impl Pack {
-    /// Reads a pack.
+    /// Parses a pack.
     ///
     /// # Errors
-    /// [`PolicyError::InvalidPack`] names the line and what is wrong with it.
+    /// [`PolicyError::InvalidPack`] names the line and the error.
     pub fn read(name: &str, text: &str) -> Result<Self, PolicyError> {
         toml::from_str(text).map_err(|error| PolicyError::InvalidPack {
             pack: name.to_owned(),
@@ -65,10 +65,10 @@ impl Pack {
         })
     }
 
-    /// Reads the built-in pack `name`.
+    /// Returns the built-in pack `name`.
     ///
     /// # Errors
-    /// [`PolicyError::UnknownPack`] lists the packs that exist.
+    /// [`PolicyError::UnknownPack`] lists the existing packs.
     pub fn built_in(name: &str) -> Result<Self, PolicyError> {
         let Some((_, text)) = PACKS.iter().chain(SCORES).find(|(known, _)| *known == name) else {
             let known = all_names().collect::<Vec<_>>().join(", ");
@@ -80,7 +80,7 @@ impl Pack {
         Self::read(name, text)
     }
 
-    /// The pack without its scopes and limits: every rule does what it does by itself, wherever its target has it look.
+    /// Returns the pack without its scopes and limits: every rule has its own action in all scopes of its target.
     #[must_use]
     pub fn unlimited(self) -> Self {
         Self {
@@ -96,22 +96,22 @@ fn everywhere() -> ScopeSet {
     ScopeSet::ALL
 }
 
-/// The names of the built-in packs of rules that find phrases and shapes.
+/// Returns the names of the built-in packs whose rules find phrases and shapes.
 pub fn pack_names() -> impl Iterator<Item = &'static str> {
     PACKS.iter().map(|(name, _)| *name)
 }
 
-/// The names of the built-in packs that score a text.
+/// Returns the names of the built-in packs that score a text.
 pub fn score_names() -> impl Iterator<Item = &'static str> {
     SCORES.iter().map(|(name, _)| *name)
 }
 
-/// The names of all built-in packs.
+/// Returns the names of all built-in packs.
 pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
     pack_names().chain(score_names())
 }
 
-/// Whether any built-in pack holds a rule with this id.
+/// Whether any built-in pack contains a rule with this id.
 pub(crate) fn is_built_in_rule(id: &str) -> bool {
     all_names()
         .filter_map(|name| Pack::built_in(name).ok())

@@ -1,4 +1,4 @@
-//! A rule's regex: the part of the syntax that every engine reads alike, with ASCII classes and a bounded length.
+//! A rule's regex: the part of the syntax that all engines interpret alike, with ASCII classes and a bounded length.
 
 use std::ops::Range;
 
@@ -12,29 +12,29 @@ use crate::anchor::Anchor;
 use crate::begins::StartBytes;
 use crate::fold_table::{FoldResult, FoldTable};
 
-/// The largest possible match, in bytes.
+/// Maximum bytes of a match.
 pub(crate) const MAX_MATCH_BYTES: usize = 1024;
 const NFA_BYTES: usize = 8 << 20;
 const LAZY_DFA_BYTES: usize = 1 << 20;
-/// The group of a match that a rule is about.
+/// The capture group that holds the value a rule is about.
 pub(crate) const VALUE_GROUP: &str = "value";
 
-/// A compiled regex that matches at least one and at most `longest` bytes.
+/// A compiled regex that matches at least one and at most `max_len` bytes.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) hir: Hir,
     pub(crate) regex: Regex,
     pub(crate) max_len: usize,
     pub(crate) start_bytes: StartBytes,
-    /// Tells places at which no match begins faster than the regex.
+    /// Excludes positions where no match begins, faster than the regex.
     pub(crate) anchor: Anchor,
-    /// Whether it has the group [`VALUE_GROUP`], which then is its only one.
+    /// Whether it has the group [`VALUE_GROUP`], which is then its only group.
     has_value: bool,
 }
 
 impl Pattern {
-    /// What of `candidate`, a match that was searched for up to `end` of `text`, the rule is about: its value, or without
-    /// one all of it.
+    /// Returns the part of `candidate`, a match found by a search up to `end` of `text`, that the rule is about: its value,
+    /// or the whole match if there is none.
     pub(crate) fn value(
         &self,
         cache: &mut Cache,
@@ -56,7 +56,7 @@ impl Pattern {
         }
     }
 
-    /// Compiles a regex as a person wrote it.
+    /// Compiles a regex as a user wrote it.
     pub(crate) fn parse(source: &str, view: View, table: &FoldTable) -> Result<Self, String> {
         let ast = ast::parse::Parser::new()
             .parse(source)
@@ -71,7 +71,7 @@ impl Pattern {
         Self::compile(&apply_changes(source, changes))
     }
 
-    /// What matches nothing.
+    /// Returns a pattern that matches nothing.
     pub(crate) fn never() -> Result<Self, String> {
         Self::build(Hir::fail(), 0, false)
     }
@@ -118,7 +118,7 @@ impl Pattern {
     fn build(hir: Hir, longest: usize, has_value: bool) -> Result<Self, String> {
         let config = Regex::config()
             .utf8_empty(false)
-            // Where a match can be is known already, and a search for digits stops at every number.
+            // The possible positions of matches are already known, and a search for digits would stop at every number.
             .auto_prefilter(false)
             .nfa_size_limit(Some(NFA_BYTES))
             .hybrid_cache_capacity(LAZY_DFA_BYTES);
@@ -139,8 +139,8 @@ impl Pattern {
     }
 }
 
-/// Whether a pattern has the group [`VALUE_GROUP`]. Engines agree on what it holds if it takes part once at most, and a value
-/// without a character could not be replaced.
+/// Checks whether a pattern has the group [`VALUE_GROUP`]. Engines agree on its content only if it participates at most
+/// once, and an empty value could not be replaced.
 fn check_value(hir: &Hir) -> Result<bool, String> {
     let repeated = || Err("the group value must not be repeated; put the repetition inside it".to_owned());
     match hir.kind() {
@@ -167,7 +167,7 @@ fn check_value(hir: &Hir) -> Result<bool, String> {
     }
 }
 
-/// A stretch of a pattern and what it is replaced by.
+/// A span of a pattern and its replacement.
 struct Change {
     span: ast::Span,
     replacement: String,
@@ -185,8 +185,8 @@ fn apply_changes(source: &str, changes: Vec<Change>) -> String {
     pattern
 }
 
-/// Walks over a pattern from left to right, refuses what engines read differently, and collects the changes that fold
-/// its characters and make its classes ASCII.
+/// Visits a pattern from left to right, rejects syntax that engines interpret differently, and collects the changes that
+/// fold its characters and make its classes ASCII.
 struct PatternRewriter<'a> {
     source: &'a str,
     view: View,
@@ -247,7 +247,7 @@ impl PatternRewriter<'_> {
         }
     }
 
-    /// Of groups only [`VALUE_GROUP`] is kept, so that it is the first one.
+    /// Only the group [`VALUE_GROUP`] is kept, so that it is the first group.
     fn visit_group(&mut self, group: &ast::Group) -> Result<(), String> {
         match &group.kind {
             ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
@@ -364,7 +364,7 @@ impl ast::Visitor for PatternRewriter<'_> {
     }
 }
 
-/// Whether the group [`VALUE_GROUP`] is in it.
+/// Whether the pattern contains the group [`VALUE_GROUP`].
 pub(crate) fn has_value_group(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Capture(group) => group.name.as_deref() == Some(VALUE_GROUP) || has_value_group(&group.sub),

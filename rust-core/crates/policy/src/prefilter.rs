@@ -1,10 +1,10 @@
-//! Finds all occurrences of some hundred literals in one pass: the filter before every rule.
+//! Finds all occurrences of some hundred literals in one pass, before any rule runs.
 //!
-//! Every second place of the text is looked up in a table by a hash of the three bytes there; the entry says which
-//! classes of bytes may follow as the fourth, and where that fits, another one says which may stand before and as the fifth. Of each
-//! literal, the two adjacent windows are in the table that are rarest in English, so that one of them stands at an even
-//! place. A hit is compared with the literals that share the window. Those of three bytes have a searcher of their own;
-//! shorter ones are searched one by one.
+//! Every second position of the text is looked up in a table by a hash of the three bytes there. The entry holds the classes
+//! of bytes that may follow as the fourth; if that fits, a second entry holds those that may precede, and those that may be
+//! the fifth. For each literal, the table contains the two adjacent windows that are rarest in English, so that one of them
+//! is at an even position. A hit is compared with the literals that share the window. Literals of three bytes have their own
+//! searcher; shorter ones are searched one by one.
 //!
 //! Measured with `cargo run --release -p proofgate-policy --example prefilters` (1 KB of lower-case English prose, one
 //! core of a shared 2-core VM, ns per KB, with 200 and with 766 literals):
@@ -16,9 +16,10 @@
 //! | Teddy (`aho_corasick::packed`), groups of 16 | 2,100 | 9,200 |
 //! | Teddy, groups of 64 | 2,500 | 7,800 |
 //!
-//! Vectorscan 5.4.9, a library in C++, finds 798 literals in 540 ns of the same prose and 420 ns of source code, where this
-//! table took 910 ns beside it: half a microsecond of what a scan takes. Given the regexes of all 190 rules instead, it refuses
-//! 12 as too large, compiles the others for three minutes, and takes 12 to 17 µs for a kilobyte of any kind.
+//! Vectorscan 5.4.9, a C++ library, finds 798 literals in 540 ns of the same prose and 420 ns of source code, where this
+//! table took 910 ns on the same machine: half a microsecond of the time of a scan. Given the regexes of all 190 rules
+//! instead, it rejects 12 as too large, compiles the others for three minutes, and takes 12 to 17 µs for a kilobyte of any
+//! kind.
 
 use std::collections::BTreeMap;
 
@@ -29,35 +30,36 @@ use crate::english::window_frequency;
 
 const TABLE_BITS: u32 = 12;
 const TABLE_SIZE: usize = 1 << TABLE_BITS;
-/// Bytes of text that are looked at together, and how far the last window and the byte behind it reach beyond them.
+/// Bytes of text that are examined together, and how far the last window and the byte after it extend beyond them.
 const CHUNK_BYTES: usize = 128;
 const LOOKAHEAD: usize = 2;
 const SHORT: usize = 4;
 const TRIPLE: usize = 3;
-/// From so many literals on, searching for all at once is worth its price.
+/// Minimum number of literals for which a joint search is worth its cost.
 const MIN_TRIPLES: usize = 3;
-/// Bytes of the longest literal: more of it says nothing more about a text.
+/// Maximum bytes of a literal: a longer one would not exclude more.
 pub const MAX_LITERAL_BYTES: usize = 64;
 
-/// A searcher for a set of literals. Literals are numbered in the order in which they were given.
+/// A searcher for a set of literals. Literals are numbered in the given order.
 pub struct Prefilter {
-    /// By hash of a window: the classes of the bytes that may stand behind it,
+    /// By hash of a window: the classes of the bytes that may follow it.
     behind: Box<[u32; TABLE_SIZE]>,
-    /// and, in its halves, before it and as the second one behind it.
+    /// By hash of a window, in two halves: the classes of the bytes that may precede it, and of those that may be the second
+    /// after it.
     around: Box<[[u32; 2]; TABLE_SIZE]>,
-    /// Literals by a window and the byte behind it, and those that end with their window.
+    /// Literals by a window and the byte after it, and those that end with their window.
     long_entries: LiteralIndex,
     ending_entries: LiteralIndex,
     literals: Vec<Box<[u8]>>,
     short: Vec<(usize, Finder<'static>)>,
-    /// For literals of three bytes, where the processor can search for all of them at once, and their numbers.
+    /// For literals of three bytes, a searcher for all of them, if the CPU supports it, and their numbers.
     triples: Option<(packed::Searcher, Vec<usize>)>,
 }
 
-/// Literals by windows, or by those with the byte behind them.
+/// Literals by windows, or by windows with the byte after them.
 #[derive(Default)]
 struct LiteralIndex {
-    /// Open-addressed: which `entries` share a window.
+    /// Open-addressing table: the range of `entries` that share a window.
     slots: Vec<Slot>,
     entries: Vec<Entry>,
 }
@@ -69,11 +71,11 @@ struct Slot {
     end: u32,
 }
 
-/// A literal that has a window at an offset. Small, so that the entries that matter stay in the cache.
+/// A literal that has a window at an offset. Small, so that the relevant entries stay in the cache.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The last eight bytes of the literal, as they stand in a text: literals that share a window differ there. A shorter
-    /// literal is behind zeros.
+    /// The last eight bytes of the literal, in text order: literals that share a window differ there. A shorter literal is
+    /// preceded by zeros.
     tail: u64,
     literal: u32,
     offset: u16,
@@ -93,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// Whether `literal`, which is this entry's, stands at `start`.
+    /// Whether `literal`, which belongs to this entry, is at `start`.
     fn matches_at(&self, start: usize, text: &[u8], literal: &[u8]) -> bool {
         let length = usize::from(self.length);
         let Some(before) = text.get(..start + length) else {
@@ -110,7 +112,7 @@ impl Entry {
 
 type Candidates = [u8; 256];
 
-/// Which of 32 classes `byte` belongs to, as a bit. Letters have classes of their own, but for their case.
+/// Returns which of 32 classes `byte` belongs to, as a bit. Letters have their own classes, ignoring case.
 fn byte_class(byte: u8) -> u32 {
     1_u32.wrapping_shl(u32::from(byte))
 }
@@ -127,13 +129,13 @@ fn slot_index(window: u32, slots: usize) -> usize {
     (window.wrapping_mul(0x85eb_ca6b) >> 12) as usize & (slots - 1)
 }
 
-/// The three bytes at `at` as a number.
+/// Returns the three bytes at `at` as a number.
 fn window(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], 0])
 }
 
 impl Prefilter {
-    /// Prepares a search for `literals`, none of which is empty or longer than [`MAX_LITERAL_BYTES`].
+    /// Builds a searcher for `literals`, none of which may be empty or longer than [`MAX_LITERAL_BYTES`].
     #[must_use]
     pub fn new(literals: &[Vec<u8>]) -> Self {
         let mut behind = Box::new([0_u32; TABLE_SIZE]);
@@ -179,7 +181,7 @@ impl Prefilter {
         }
     }
 
-    /// Calls `found` with the number and the start of every occurrence of every literal in `text`, in no order.
+    /// Calls `found` with the number and the start of every occurrence of every literal in `text`, in no particular order.
     #[inline]
     pub fn search(&self, text: &[u8], mut found: impl FnMut(usize, usize)) {
         let mut at = 0;
@@ -191,7 +193,7 @@ impl Prefilter {
             at += CHUNK_BYTES;
         }
         while at < text.len() {
-            // The rest, and zeros behind it: a literal that needs those is not in the text.
+            // The rest, padded with zeros: a literal that needs the padding is not in the text.
             let mut pass = [0; CHUNK_BYTES + LOOKAHEAD];
             let rest = &text[at..];
             let length = rest.len().min(pass.len());
@@ -212,9 +214,9 @@ impl Prefilter {
         }
     }
 
-    /// Looks at every second of the first `length` places of `pass`, which stands at `at` in `text`.
+    /// Examines every second one of the first `length` positions of `pass`, which is located at `at` in `text`.
     ///
-    /// One place in seven of English has a window and a byte behind it that fit, too many for a branch to be predicted:
+    /// In English, one position in seven has a window and a following byte that fit, too many for a branch to be predicted:
     /// they are collected without one.
     #[inline(always)]
     fn scan_chunk(
@@ -302,7 +304,7 @@ impl LiteralIndex {
         Self { slots, entries }
     }
 
-    /// Those of a window.
+    /// Returns the entries of a window.
     #[inline]
     fn entries_for(&self, window: u32) -> &[Entry] {
         let mut index = slot_index(window, self.slots.len());
@@ -327,7 +329,7 @@ fn triples(literals: &[Vec<u8>]) -> Option<(packed::Searcher, Vec<usize>)> {
     (numbers.len() >= MIN_TRIPLES).then_some((searcher, numbers))
 }
 
-/// Calls `found` with every place at which `find` finds something, also where occurrences overlap.
+/// Calls `found` with every position at which `find` finds an occurrence, including overlapping ones.
 fn for_each_overlapping(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>, mut found: impl FnMut(usize)) {
     let mut from = 0;
     while let Some(start) = find(&text[from..]) {
@@ -336,7 +338,7 @@ fn for_each_overlapping(text: &[u8], find: impl Fn(&[u8]) -> Option<usize>, mut 
     }
 }
 
-/// The offset of the rarest pair of adjacent windows of a literal of at least four bytes.
+/// Returns the offset of the rarest pair of adjacent windows of a literal of at least four bytes.
 fn rarest_pair_offset(literal: &[u8]) -> usize {
     let cost = |offset: usize| {
         let window = |offset: usize| window_frequency(&literal[offset..literal.len().min(offset + 4)]);

@@ -1,21 +1,21 @@
-//! Where a private key ends that a rule has found by its beginning (RFC 7468; RFC 9580, 6.2): a key of 4096 bits has more
-//! bytes than a match may have.
+//! Finds the end of a private key whose beginning a rule has matched (RFC 7468; RFC 9580, 6.2): a key of 4096 bits is longer
+//! than a match may be.
 
-/// A shorter piece of base64 is a word, unless the end of a key follows.
+/// Shorter base64 is treated as a word, unless the end of a key follows.
 const MIN_LINE: usize = 16;
-/// Short pieces at the end of a key: what is left of it, and a checksum.
+/// Short lines at the end of a key: the rest of the key, and a checksum.
 const MAX_SHORT_LINES: usize = 2;
 const MAX_NUMBER_LEN: usize = 6;
 const END_MARKER: &[u8] = b"-----END ";
 const MAX_LABEL: usize = 48;
 
-/// The end of the key in `text` of which the bytes before `from` are the beginning: behind its last line, or behind the
-/// words that end it. Between lines there may be what source code, JSON and tools that show files write there: quotes,
-/// escapes, signs, numbers of lines.
+/// Returns the end of the key in `text` whose beginning is before `from`: after its last line, or after its end marker.
+/// Between lines there may be characters that source code, JSON and tools that display files write there: quotes, escapes,
+/// punctuation, line numbers.
 pub(crate) fn key_end(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let (mut end, mut at, mut short) = (from, from, 0);
-    // The match may have ended inside a line.
+    // The match may have ended within a line.
     at += base64_len(&bytes[at.min(bytes.len())..]);
     end = end.max(at);
     loop {
@@ -40,7 +40,7 @@ pub(crate) fn key_end(text: &str, from: usize) -> usize {
     }
 }
 
-/// Bytes up to the end of the dashes behind a label.
+/// Returns the number of bytes up to the end of the dashes after a label.
 fn label_end(label: &[u8]) -> Option<usize> {
     let end = label
         .windows(5)
@@ -54,7 +54,7 @@ fn base64_len(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| is_digit(byte)).count()
 }
 
-/// Bytes of what may stand between two lines.
+/// Returns the number of bytes of a separator between two lines.
 fn separator_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -79,7 +79,7 @@ mod tests {
 
     const LINE: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
 
-    /// What is left of a key that is written so, and of what stands around it.
+    /// Returns the text left after a key written like this is removed.
     fn left(between: &str, last: &str, behind: &str) -> String {
         let text = format!("BEGIN-----{between}{LINE}{between}{LINE}{between}{last}{between}{behind}");
         let from = text.find("MII").unwrap_or_default() + 24;

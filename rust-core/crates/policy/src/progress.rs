@@ -2,54 +2,55 @@
 
 use crate::RuleIndex;
 
-/// How far the beginnings of matches are decided by a window.
+/// How far a window decides where matches begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach {
-    /// To the end: nothing follows.
+    /// To the end: no text follows.
     End,
-    /// Up to the engine's horizon before the end, whatever follows.
+    /// Up to the engine's horizon before the end, independently of the following text.
     Horizon,
-    /// Up to the first place that depends on what follows.
+    /// Up to the first position that depends on the following text.
     Undecided,
 }
 
-/// How far a text has been decided. Offsets are those of the text that is given to [`Evaluation::scan_window`].
+/// How far a text has been decided. Offsets are relative to the text that is passed to
+/// [`Evaluation::scan_window`](crate::scan::Evaluation::scan_window).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     /// In the view `Text`: the first undecided byte.
     pub(crate) text_position: usize,
-    /// In the folded copy: the character of the text whose copy holds the first undecided byte,
+    /// In the folded copy: the character of the text whose copy contains the first undecided byte.
     pub(crate) folded_position: usize,
-    /// how many bytes of that character's copy are decided,
+    /// Number of decided bytes of that character's copy.
     pub(crate) skip: usize,
-    /// the byte of the copy before that character,
+    /// The byte of the copy before that character.
     pub(crate) previous_byte: Option<u8>,
-    /// and how long the copy before that character is.
+    /// Length of the copy before that character.
     pub(crate) folded_length: usize,
-    /// Where the text has to wait, behind a window that [reached](Reach::Undecided) as far as it could.
+    /// The position from which the text is held back, after a window with [`Reach::Undecided`].
     pub(crate) hold_start: usize,
-    /// Rules whose last match reaches beyond what is decided, with the end of that match: counted from the beginning of the
-    /// whole text or, by the rule's view, of its whole folded copy.
+    /// Rules whose last match extends beyond the decided part, with the end of that match: an offset in the whole text or,
+    /// depending on the rule's view, in its whole folded copy.
     pub(crate) consumed: Vec<(RuleIndex, usize)>,
 }
 
 impl Progress {
-    /// The first byte that is undecided in any view.
+    /// Returns the first byte that is undecided in any view.
     pub(crate) fn first_undecided(&self) -> usize {
         self.text_position.min(self.folded_position)
     }
 
-    /// The first byte that is undecided in every view: white space can keep one view far behind the other.
+    /// Returns the first byte that is undecided in every view: white space can keep one view far behind the other.
     pub(crate) fn first_undecided_in_all(&self) -> usize {
         self.text_position.max(self.folded_position)
     }
 
-    /// From where on the text has to wait for what follows.
+    /// Returns the position from which the text is held back until more text arrives.
     pub(crate) fn waits(&self) -> usize {
         self.hold_start
     }
 
-    /// Accounts for `count` bytes that were taken away from the beginning of the text.
+    /// Accounts for `count` bytes that were removed from the beginning of the text.
     pub(crate) fn discard_prefix(&mut self, count: usize) {
         self.text_position = self.text_position.saturating_sub(count);
         self.folded_position = self.folded_position.saturating_sub(count);

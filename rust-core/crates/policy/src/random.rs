@@ -1,20 +1,20 @@
-//! Random characters told from words: the check `random`.
+//! The check `random`, which distinguishes random characters from words.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What the sum over all neighbours has to reach. The weights are logarithms, times four, of how much oftener a pair of
-/// that kind stands in random letters and digits than in names of code.
+/// Minimum sum over all pairs of neighbours. The weights are logarithms, times four, of how much more often a pair of that
+/// kind occurs in random letters and digits than in identifiers of code.
 const MIN_WEIGHT: i32 = 16;
 const RARE_PAIR_WEIGHT: i32 = 9;
 const COMMON_PAIR_WEIGHT: i32 = -4;
 const LETTER_AND_DIGIT_WEIGHT: i32 = 7;
 const SYMBOL_WEIGHT: i32 = 4;
 const MIN_DISTINCT: usize = 6;
-/// Hex digits of a key of 128 bits, or of a UUID. Of sixteen digits, six are letters, whose pairs say little.
+/// Hex digits of a 128-bit key or a UUID. Of sixteen digits only six are letters, whose pairs give little evidence.
 const LONG_HEX: usize = 32;
 
-/// The letters that often follow each letter, as bits.
+/// For each letter, the letters that often follow it, as bits.
 static COMMON_FOLLOWERS: LazyLock<[u32; 26]> = LazyLock::new(|| {
     let followers: BTreeMap<String, String> =
         toml::from_str(include_str!("letter_pairs.toml")).unwrap_or_default();
@@ -32,13 +32,13 @@ static COMMON_FOLLOWERS: LazyLock<[u32; 26]> = LazyLock::new(|| {
 enum CharKind {
     Letter,
     Digit,
-    /// What also stands between words.
+    /// Also occurs between words.
     Joiner,
     Symbol,
 }
 
-/// Whether `text` looks like random characters and not like words, in any case of its letters. What is cut short (`...`) is
-/// nobody's secret.
+/// Whether `text` looks like random characters rather than words, ignoring case. A value that is cut short (`...`) is not a
+/// secret.
 pub(crate) fn is_random(text: &[u8]) -> bool {
     let mut seen = [false; 256];
     text.iter()
@@ -48,7 +48,7 @@ pub(crate) fn is_random(text: &[u8]) -> bool {
     is_whole && different >= MIN_DISTINCT && (is_long_hex(text) || weight(text) >= MIN_WEIGHT)
 }
 
-/// Whether it is nothing but hex digits, letters among them, and `-`.
+/// Whether it consists only of hex digits, including letters, and `-`.
 fn is_long_hex(text: &[u8]) -> bool {
     let digits = text.iter().filter(|byte| byte.is_ascii_hexdigit()).count();
     digits >= LONG_HEX
@@ -61,7 +61,7 @@ fn weight(text: &[u8]) -> i32 {
     let (mut sum, mut before, mut rest) = (0, None, text);
     while let Some((&byte, behind)) = rest.split_first() {
         sum += before.map_or(0, |before| pair_weight(before, byte));
-        // An escape of a URL is one sign, whatever its digits are.
+        // A percent escape counts as one symbol, whatever its digits.
         rest = match behind {
             [high, low, others @ ..]
                 if byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
@@ -94,7 +94,7 @@ fn kind(byte: u8) -> CharKind {
     }
 }
 
-/// Whether two letters often stand in this order in words.
+/// Whether two letters often occur in this order in words.
 fn is_common(first: u8, second: u8) -> bool {
     COMMON_FOLLOWERS[usize::from(first.to_ascii_lowercase() - b'a')] & letter_bit(second) != 0
 }

@@ -1,4 +1,4 @@
-//! A rule, compiled.
+//! A compiled rule.
 
 use crate::allow::Exemptions;
 use crate::anchor::Anchor;
@@ -13,7 +13,7 @@ use crate::token_tail::TokenTail;
 use crate::wake::{MAX_NEEDLES, Trigger};
 use crate::{Action, Examples, Extent, Limit, PolicyConfig, PolicyError, RuleSpec, Scope, Target, View};
 
-/// The number of a rule within its [`Engine`].
+/// The index of a rule within its [`Engine`](crate::Engine).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleIndex(pub(crate) u16);
 
@@ -23,28 +23,28 @@ impl RuleIndex {
     }
 }
 
-/// What is known of a rule, for people.
+/// Public metadata of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
     /// Its id.
     pub id: String,
-    /// The pack that it comes from; absent for a rule of the user.
+    /// The pack that contains it; `None` for a rule of the user.
     pub pack: Option<String>,
     /// One sentence for the client.
     pub reason: String,
-    /// The directions that it looks at.
+    /// The directions that it applies to.
     pub target: Target,
-    /// The copy of the text that it looks at.
+    /// The copy of the text that it searches.
     pub view: View,
-    /// How far what is replaced reaches.
+    /// How far a replacement extends.
     pub extent: Extent,
-    /// What it adds to the score.
+    /// The score that it adds.
     pub score: u32,
-    /// Whether it is written to flag by its pack: then an action for its pack or for all rules makes no more of it.
+    /// Whether its pack defines it to flag only: an action for its pack or for all rules cannot make it stricter.
     pub is_sign: bool,
-    /// What it does in each scope, by [`Scope`] as a number, for whoever has no policy of his own.
+    /// Its action in each scope, indexed by [`Scope`] as a number, for tenants without their own policy.
     pub actions: [Action; Scope::ALL.len()],
-    /// Texts that it is tried on.
+    /// Texts with which it is tested.
     pub examples: Examples,
 }
 
@@ -58,33 +58,33 @@ impl RuleInfo {
     }
 }
 
-/// Packs whose rules are about texts that give a model instructions.
+/// Packs whose rules detect instructions to a model.
 const INSTRUCTION_PACKS: [&str; 4] = ["prompt-injection", "jailbreak", "exfiltration", "obfuscation"];
 
-/// A rule, ready to be applied.
+/// A rule that is ready to be applied.
 pub(crate) struct Rule {
     pub(crate) info: RuleInfo,
     pub(crate) pattern: Pattern,
     pub(crate) view: View,
-    /// Whether it is about instructions to a model.
+    /// Whether it detects instructions to a model.
     pub(crate) is_about_instructions: bool,
-    /// A match has to contain one of these (plain), unless there are none.
+    /// Literals (plain) of which a match has to contain one; empty if there is no such condition.
     pub(crate) required: Vec<Vec<u8>>,
     pub(crate) check: Option<Check>,
-    /// What it does not match after all.
+    /// Values that it does not match.
     pub(crate) spared: Exemptions,
     pub(crate) wake: Trigger,
-    /// For each of its needles, what a match holds from there on.
+    /// For each of its needles, the anchor that checks what follows.
     pub(crate) anchors: [Option<Anchor>; MAX_NEEDLES],
-    /// The linear score from which on it matches, instead of by its pattern.
+    /// The linear score at which it matches, instead of by its pattern.
     pub(crate) least: Option<i32>,
-    /// What may follow a match and belong to it, with [`ResponseExtent::Token`].
+    /// What can follow a match and belong to it, with [`Extent::Token`].
     pub(crate) tail: Option<TokenTail>,
-    /// What it does in texts that cannot be changed, as [`RuleInfo::actions`].
+    /// Its actions in texts that cannot be changed, as in [`RuleInfo::actions`].
     pub(crate) in_fixed_texts: Actions,
 }
 
-/// Where a rule comes from, and what holds for all rules of there.
+/// The origin of a rule, and the settings that all rules of that origin share.
 pub(crate) struct RuleOrigin {
     pub(crate) pack: Option<String>,
     pub(crate) scopes: ScopeSet,
@@ -102,7 +102,7 @@ impl RuleOrigin {
         spares_documentation: false,
     };
 
-    /// What a rule does where it looks, before a policy changes it.
+    /// Returns the actions of a rule before a policy changes them.
     fn actions(&self, spec: &RuleSpec) -> Actions {
         let mut actions = overrides::own(spec.action, spec.extent, &self.limits);
         for (scope, action) in Scope::ALL.into_iter().zip(&mut actions) {
@@ -113,7 +113,7 @@ impl RuleOrigin {
         actions
     }
 
-    /// The same in texts that cannot be changed.
+    /// Returns the actions in texts that cannot be changed.
     fn fixed_text_actions(&self, actions: Actions) -> Actions {
         let most = self.fixed_texts.unwrap_or(Action::Block);
         actions.map(|action| match action {
@@ -251,7 +251,7 @@ impl Rule {
     }
 }
 
-/// Whether an id has lower-case words of letters and digits, joined by single dashes, and 64 characters at most.
+/// Whether an id consists of lower-case words of letters and digits, joined by single dashes, with at most 64 characters.
 pub fn is_kebab_case(id: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty()

@@ -1,12 +1,12 @@
-//! A set of rules as bits.
+//! A set of rules as a bitmap.
 
 use crate::RuleIndex;
 
-/// Most rules that an engine can have.
+/// Maximum number of rules of an engine.
 pub(crate) const MAX_RULES: usize = 1024;
 const WORD_COUNT: usize = MAX_RULES / 64;
 
-/// Some of the rules of an engine.
+/// A subset of the rules of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleSet {
     words: [u64; WORD_COUNT],
@@ -21,7 +21,7 @@ impl Default for RuleSet {
 }
 
 impl RuleSet {
-    /// Adds a rule; whether it is new.
+    /// Adds a rule; returns whether it is new.
     pub(crate) fn insert(&mut self, rule: RuleIndex) -> bool {
         let new = !self.contains(rule);
         self.words[rule.position() / 64] |= 1 << (rule.position() % 64);
@@ -36,13 +36,13 @@ impl RuleSet {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Appends its bits, of all rules that there can be.
+    /// Appends its bits, for the maximum number of rules.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let bytes = self.words.iter().flat_map(|word| word.to_le_bytes());
         out.extend(bytes);
     }
 
-    /// In ascending order.
+    /// Iterates in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RuleIndex> {
         (0..MAX_RULES as u16)
             .map(RuleIndex)

@@ -1,4 +1,4 @@
-//! Finding matches: one text at once, in windows if it is long.
+//! Scans a whole text, in windows if it is long.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -12,37 +12,38 @@ use crate::progress::{Progress, Reach};
 use crate::rule_set::RuleSet;
 use crate::{Budget, Engine, EvaluationError, Profile, RuleIndex, Scope, Scratch};
 
-/// Bytes of a long text that are looked at together.
+/// Bytes of a long text that are scanned together.
 pub(crate) const WINDOW_BYTES: usize = 16 * 1024;
-/// Bytes that are held at most because a match is undecided.
+/// Maximum bytes held because a match is undecided.
 pub(crate) const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// A rule matched, and is about `start..end` (bytes) of a text: the group `value` of its regex, or without one all of the
-/// match. In a text that arrives in pieces, counted from its beginning.
+/// A match of a rule, covering the bytes `start..end` of a text: the group `value` of its regex, or the whole match without
+/// one. In a streamed text, offsets count from the beginning of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
     /// The rule.
     pub rule: RuleIndex,
     /// The first byte.
     pub start: usize,
-    /// The byte behind the last one.
+    /// The end, exclusive.
     pub end: usize,
 }
 
-/// How far a step has come.
+/// The progress of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// There is more to do: another step is needed.
+    /// More steps are needed.
     Pending,
-    /// All is done.
+    /// The scan is complete.
     Done,
 }
 
 impl Engine {
-    /// Appends to `found` every match of the profile's rules in `text`, in no order, as `SEMANTICS.md` defines it.
+    /// Appends to `found` every match of the profile's rules in `text`, in no particular order, as `SEMANTICS.md` defines
+    /// it.
     ///
     /// # Errors
-    /// [`EvaluationError`]: there is no result, and the exchange has to be denied. `found` is as it was.
+    /// [`EvaluationError`]: there is no result, and the exchange has to be denied. `found` is unchanged.
     pub fn scan(
         &self,
         profile: &Profile,
@@ -67,34 +68,34 @@ impl Engine {
     }
 }
 
-/// The scan of a whole text in slices of time, between which others can be served. However it is sliced, it finds what
-/// [`Engine::scan`] finds.
+/// The scan of a whole text in time slices, between which other work can run. However it is sliced, it finds the same
+/// matches as [`Engine::scan`].
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     progress: Progress,
-    /// Where the last window ended.
+    /// The end of the last window.
     window_end: usize,
-    /// Up to where encodings have been looked for, once the text itself is scanned.
+    /// How far encodings have been searched, once the text itself is scanned.
     tokens_scanned_to: Option<usize>,
-    /// How far the text is scored, once everything else is done.
+    /// How far the text is scored, once everything else is complete.
     linear: Option<LinearScan>,
     fault: Option<EvaluationError>,
 }
 
 impl Scan {
-    /// A scan that has not begun.
+    /// Creates a scan that has not started.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Goes on with the scan of `text`, the same for every step, until about `slice` of the processor's time is used: at
-    /// least one window of the text or one token of it is taken. Appends to `found` what it finds. The scratch may serve
-    /// other texts between two steps.
+    /// Continues the scan of `text`, the same for every step, until about `slice` of CPU time is used: at least one window
+    /// or one token of the text is scanned. Appends the matches to `found`. The scratch may be used for other texts between
+    /// two steps.
     ///
     /// # Errors
-    /// [`EvaluationError`]: there is no result, and the exchange has to be denied; what was found before counts for nothing. So does
-    /// every later step.
+    /// [`EvaluationError`]: there is no result, and the exchange has to be denied; matches that were found before are not
+    /// valid. Every later step returns the same error.
     #[allow(
         clippy::too_many_arguments,
         reason = "the engine's context, which every evaluation is given"
@@ -142,7 +143,7 @@ impl Scan {
     }
 }
 
-/// Runs `work` behind the panic boundary. After a fault `found` is as it was; after a panic the scratch starts anew.
+/// Runs `work` inside a panic boundary. After an error `found` is unchanged; after a panic the scratch is reset.
 #[allow(
     clippy::too_many_arguments,
     reason = "the engine's context, which every evaluation is given"
@@ -174,7 +175,7 @@ pub(crate) fn run_guarded<T>(
             found,
         };
         let outcome = work(&mut pass);
-        // A fault is charged, too.
+        // An evaluation that fails is charged, too.
         pass.clock.finish().and(outcome)
     }));
     let outcome = outcome.unwrap_or_else(|_| {
@@ -187,13 +188,13 @@ pub(crate) fn run_guarded<T>(
     outcome
 }
 
-/// Where matches are reported.
+/// The positions at which matches are reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ReportTarget {
-    /// Where they are; the text begins at this offset.
+    /// At their own positions; the text begins at this offset.
     AtOffset(usize),
-    /// All at one span: what they were found in was decoded from it. Only the first `plain` bytes stand there as they are,
-    /// and matches begin where they do begin. Matches from the numbered one on are known to be of the same token.
+    /// All at one span, from which the scanned text was decoded. Only the first `plain` bytes appear unchanged in the text,
+    /// and matches that begin there keep their start. Matches from index `known` on are known to belong to the same token.
     Within {
         start: usize,
         end: usize,
@@ -203,7 +204,7 @@ pub(crate) enum ReportTarget {
 }
 
 impl ReportTarget {
-    /// Of what was decoded from a part of the text that is reported so.
+    /// Returns the target for a text that was decoded from `part` of a text with this target.
     fn for_decoded(self, part: DecodedSpan, known: usize) -> Self {
         match self {
             Self::AtOffset(base) => Self::Within {
@@ -227,9 +228,9 @@ impl ReportTarget {
     }
 }
 
-/// Why the tokens of a text are left.
+/// Why the tokens of a text are left before the end.
 enum StopReason {
-    /// The slice is over: from here it goes on.
+    /// The slice is over; the scan continues at this position.
     SliceOver(usize),
     Fault(EvaluationError),
 }
@@ -240,7 +241,7 @@ impl From<EvaluationError> for StopReason {
     }
 }
 
-/// One evaluation under way.
+/// An evaluation in progress.
 pub(crate) struct Evaluation<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) active_rules: &'a RuleSet,
@@ -252,14 +253,14 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Scans a text that is there as a whole, without what is encoded in it.
+    /// Scans a complete text, without what is encoded in it.
     fn scan_text(&mut self, text: &str, place: ReportTarget) -> Result<(), EvaluationError> {
         let mut progress = Progress::default();
         self.scan_windows(text, place, &mut progress)?;
         self.scan_window(text, place, &mut progress, Reach::End)
     }
 
-    /// Decides a text up to its last window, which is left.
+    /// Scans a text up to its last window, which is left undecided.
     pub(crate) fn scan_windows(
         &mut self,
         text: &str,
@@ -271,7 +272,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// Decides the window behind `end` and moves `end` on, unless it is the last one.
+    /// Scans the window after `end` and advances `end`, unless it is the last window.
     fn scan_next_window(
         &mut self,
         text: &str,
@@ -286,7 +287,8 @@ impl Evaluation<'_> {
         let window = &text[..floor_char_boundary(text.as_bytes(), next)];
         self.scan_window(window, place, progress, Reach::Horizon)?;
         if window.len() - progress.first_undecided() > MAX_HELD_BYTES {
-            // Little copy can stand for much text, a run of white space: perhaps nothing in it is undecided.
+            // A little of the copy can stand for much of the text, such as a run of white space: possibly nothing in it is
+            // undecided.
             self.scan_window(window, place, progress, Reach::Undecided)?;
         }
         if window.len() - progress.first_undecided() > MAX_HELD_BYTES {
@@ -296,8 +298,8 @@ impl Evaluation<'_> {
         Ok(Step::Pending)
     }
 
-    /// Scans what is encoded in the tokens of `text` at or behind `from`. The text begins at the offset `base`. Says from
-    /// where it has to go on, if the slice was over before.
+    /// Scans the texts encoded in the tokens of `text` at or after `from`. The text begins at the offset `base`. Returns
+    /// where to continue, if the slice ended first.
     pub(crate) fn scan_tokens(
         &mut self,
         text: &str,
@@ -336,7 +338,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Looks for parts of a text whose linear score a rule wants to know of.
+    /// Searches for the parts of a text whose linear score reaches a rule's threshold.
     fn scan_linear(&mut self, text: &str, scan: &mut LinearScan) -> Result<Step, EvaluationError> {
         let Some((rule, weights)) = &self.engine.linear_model else {
             return Ok(Step::Done);
@@ -359,7 +361,7 @@ impl Evaluation<'_> {
         Ok(Step::Done)
     }
 
-    /// Scans what is encoded in a text that was decoded itself.
+    /// Scans the texts encoded in a text that was itself decoded.
     fn scan_inner_tokens(&mut self, text: &str, place: ReportTarget) -> Result<(), EvaluationError> {
         let bytes = text.as_bytes();
         let mut inner = std::mem::take(&mut self.scratch.decoded[1]);

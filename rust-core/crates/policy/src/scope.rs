@@ -1,34 +1,35 @@
-//! Where a text stands in a conversation: what rules may do depends on it.
+//! The role of a text in a conversation, on which the actions of rules depend.
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
 use crate::Direction;
 
-/// What a text is in a conversation.
+/// The role of a text in a conversation.
 ///
-/// The order is that of the names in [`Scope::NAMES`]. Both kinds of arguments have one name: what a tool is called with is
-/// judged alike in the model's answer and in the history that a client sends.
+/// The order is that of the names in [`Scope::NAMES`]. Both kinds of arguments have the same name: tool arguments are judged
+/// alike in the model's response and in the history that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Scope {
-    /// What the application tells the model: messages of the role `system` or `developer`, and fields such as `instructions`.
+    /// Instructions of the application to the model: messages of the role `system` or `developer`, and fields such as
+    /// `instructions`.
     Instructions,
-    /// What a user says, and every text of a request whose role is not known.
+    /// Messages of a user, and every text of a request whose role is not known.
     User,
-    /// What the model has said before.
+    /// Earlier messages of the model.
     Assistant,
     /// The name, the description and the schema of a tool.
     ToolDescription,
-    /// What a tool was called with, as the history of a request tells it.
+    /// Arguments of a tool call, in the history of a request.
     ToolArguments,
-    /// What a tool has returned.
+    /// The result of a tool call.
     ToolResult,
     /// Every other field of a request.
     #[default]
     Other,
-    /// What the model answers.
+    /// The model's response.
     Response,
-    /// What a tool is to be called with, in the model's answer.
+    /// Arguments of a tool call, in the model's response.
     ResponseArguments,
 }
 
@@ -58,7 +59,7 @@ impl Scope {
         "Answer",
     ];
 
-    /// Its name in policies.
+    /// Returns its name in policies.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,7 +74,7 @@ impl Scope {
         }
     }
 
-    /// Its word in results and records.
+    /// Returns its identifier in results and records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -88,7 +89,7 @@ impl Scope {
         }
     }
 
-    /// The same for people: `tool result`.
+    /// Returns its human-readable name, such as `tool result`.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -100,7 +101,7 @@ impl Scope {
         }
     }
 
-    /// The direction of an exchange in which such a text goes.
+    /// Returns the direction of an exchange in which such a text is sent.
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
@@ -109,13 +110,13 @@ impl Scope {
         }
     }
 
-    /// Whether a phrase of it may go on in the next message of the same scope.
+    /// Whether a phrase in it can continue in the next message of the same scope.
     #[must_use]
     pub const fn is_prose(self) -> bool {
         matches!(self, Scope::Instructions | Scope::User | Scope::Assistant)
     }
 
-    /// The scope of a direction that policies call so.
+    /// Returns the scope of a direction that has this name in policies.
     #[must_use]
     pub fn from_name(name: &str, direction: Direction) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
@@ -129,7 +130,7 @@ impl Serialize for Scope {
     }
 }
 
-/// Some scopes. Written as a list of their names.
+/// A set of scopes, serialised as a list of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScopeSet(u16);
 
@@ -137,7 +138,7 @@ impl ScopeSet {
     /// Every scope.
     pub const ALL: ScopeSet = ScopeSet(u16::MAX);
 
-    /// Whether a scope is one of them.
+    /// Whether the set contains a scope.
     #[must_use]
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & (1 << scope as u16) != 0

@@ -11,12 +11,12 @@ use crate::search::PatternCaches;
 use crate::sieve::DigitPrefilterBuffers;
 use crate::wake::MAX_NEEDLES;
 
-/// Profiles of which it is remembered where in a stream something can begin.
+/// Maximum number of profiles whose hold detector caches are kept.
 const MAX_HOLD_CACHES: usize = 4;
 
-/// Working memory of the evaluations of one engine, one after the other. It grows to what the texts need, by at most some hundred kilobytes apart from the lazily
-/// built automata of the regexes, which are bounded too, and belongs to one engine: used for another one, it starts
-/// anew, at the price of those automata.
+/// Working memory of the successive evaluations of one engine. It grows with the texts, by at most some hundred kilobytes
+/// apart from the lazily built automata of the regexes, which are bounded too. Used with another engine, it is reset, and
+/// the automata have to be rebuilt.
 #[derive(Default)]
 pub struct Scratch {
     engine_id: u64,
@@ -30,24 +30,24 @@ pub struct Scratch {
     pub(crate) folded: FoldedText,
     pub(crate) plain: Vec<u8>,
     pub(crate) hits: Vec<Hit>,
-    /// For each level of decoding, the decoded bytes.
+    /// The decoded bytes for each level of decoding.
     pub(crate) decoded: [Vec<u8>; 2],
 }
 
 impl Scratch {
-    /// Empty buffers.
+    /// Creates empty buffers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How often it began to serve another engine than before; 1 for one that stays with its engine.
+    /// Returns how often it was set up for a different engine than before; 1 if it is used with one engine only.
     #[must_use]
     pub fn starts(&self) -> u64 {
         self.engine_switches
     }
 
-    /// The memory for `hold`, out of `holds`: that of the profiles that came last.
+    /// Returns the caches for `hold` out of `holds`, which keeps those of the most recently used profiles.
     pub(crate) fn caches_for<'c>(
         holds: &'c mut Vec<(u64, HoldDetectorCaches)>,
         hold: &HoldDetector,

@@ -1,4 +1,4 @@
-//! Searching for the matches of one rule where they can begin.
+//! Searches for the matches of one rule where they can begin.
 
 use regex_automata::{Anchored, Input, hybrid, meta};
 
@@ -11,12 +11,12 @@ use crate::rule::Rule;
 use crate::wake::Trigger;
 use crate::woken;
 
-/// Places up to which the matches of a stretch are tried one by one, whatever their length.
+/// Ranges up to this length are tried position by position, however short the matches are.
 const SHORT_RANGE: usize = 64;
-/// What may be read for that, in bytes for each that a search would read.
+/// Maximum bytes read for that, per byte that a search would read.
 const MAX_READ_FACTOR: usize = 4;
 
-/// What a pattern remembers between texts, once it was searched for.
+/// Caches that a pattern reuses between texts, once it was searched for.
 #[derive(Default)]
 pub(crate) struct PatternCaches {
     regex: Option<meta::Cache>,
@@ -32,8 +32,8 @@ impl Rule {
         }
     }
 
-    /// Calls `found` with the values of the matches that begin in the stretches of `hits`, behind `consumed`. Returns the end
-    /// of the last candidate, matched or not by the rule's check.
+    /// Calls `found` with the values of the matches that begin in the ranges of `hits`, after `consumed`. Returns the end of
+    /// the last candidate, whether or not it passed the rule's check.
     pub(crate) fn search(
         &self,
         caches: &mut PatternCaches,
@@ -52,8 +52,8 @@ impl Rule {
             }
             let low = from + low;
             let high = from.saturating_add(high).min(to - 1);
-            // Where a match is long, a look at each place of a stretch costs less than a search, which does not know where to
-            // stop, as long as few bytes are read at them.
+            // If matches are long, trying each position of a range costs less than a search, which does not know where to
+            // stop, as long as few bytes are read at each.
             let stretch = high - low;
             let mut is_short = stretch < self.pattern.max_len.max(SHORT_RANGE);
             let mut left = (stretch + self.pattern.max_len).saturating_mul(MAX_READ_FACTOR);

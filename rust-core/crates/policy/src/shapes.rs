@@ -1,20 +1,21 @@
-//! How the matches of a regex begin, as far as digits are concerned: cheap to look for in all of a text at once.
+//! Shapes: where the matches of a regex have digits at their beginning, which is cheap to search for in a whole text at
+//! once.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 use crate::begins::is_word_byte;
 
-/// A shape with so many bytes and so many digits among them is rare enough.
+/// Minimum bytes, and digits among them, of a shape that is rare enough.
 const MIN_RARE_BYTES: usize = 4;
 const MIN_RARE_DIGITS: usize = 2;
 pub(crate) const MAX_SHAPE_BYTES: usize = 16;
-/// Repetitions that are written out differ by at most so many.
+/// Maximum spread of repetitions that are expanded.
 const MAX_REPETITION_SPREAD: u32 = 3;
 const MAX_SHAPES: usize = 64;
-/// First bytes of a match that are known, where no digits are.
+/// Maximum number of known first bytes of a match without digits.
 pub(crate) const MAX_FIRST_BYTES: usize = 4;
 
-/// What is known of a byte.
+/// What is known about a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ByteKind {
     Digit,
@@ -22,23 +23,23 @@ pub(crate) enum ByteKind {
     Any,
 }
 
-/// For each of the first bytes, the ranges that it is of.
+/// For each of the first bytes, the ranges of its possible values.
 pub(crate) type FirstBytes = Vec<Vec<(u8, u8)>>;
 
 /// One way in which matches begin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape {
-    /// A word begins with it.
+    /// Whether it begins at the start of a word.
     pub(crate) at_word_start: bool,
-    /// Its first bytes.
+    /// Kinds of its first bytes.
     pub(crate) kinds: Vec<ByteKind>,
-    /// The bytes that can be the first ones, as far as that is known.
+    /// The possible values of the first bytes, as far as they are known.
     pub(crate) first_bytes: FirstBytes,
     closed: bool,
 }
 
 impl Shape {
-    /// The ways in which matches of `hir` begin: each match begins in one of them.
+    /// Returns the ways in which matches of `hir` begin: each match begins in one of them.
     pub(crate) fn from_hir(hir: &Hir) -> Vec<Self> {
         let mut shapes = extend_shapes(vec![Self::default()], hir);
         for shape in &mut shapes {
@@ -56,7 +57,7 @@ impl Shape {
         shapes
     }
 
-    /// `shapes`, of which those that differ in one byte only, which is a digit in one of them and none in the other, are one.
+    /// Merges `shapes` that differ in only one byte, which is a digit in one and not a digit in the other.
     pub(crate) fn merge_similar(mut shapes: Vec<Self>) -> Vec<Self> {
         let mut number = 0;
         while number < shapes.len() {
@@ -87,7 +88,7 @@ impl Shape {
         is_joined.then_some(joined)
     }
 
-    /// Those of `shapes` that are not found wherever another one is.
+    /// Removes `shapes` that are found wherever another one is.
     pub(crate) fn remove_covered(mut shapes: Vec<Self>) -> Vec<Self> {
         let is_known = |kind: &&ByteKind| **kind != ByteKind::Any;
         shapes.sort_by_key(|shape| (shape.kinds.iter().filter(is_known).count(), shape.at_word_start));
@@ -107,7 +108,7 @@ impl Shape {
             && kinds.all(|(offset, kind)| *kind == ByteKind::Any || other.kinds.get(offset) == Some(kind))
     }
 
-    /// Whether it says where a digit stands.
+    /// Whether it specifies the position of a digit.
     pub(crate) fn has_digits(&self) -> bool {
         self.kinds.contains(&ByteKind::Digit)
     }
@@ -136,7 +137,7 @@ impl Shape {
     }
 }
 
-/// The shapes with what `hir` adds to them.
+/// Returns the shapes extended by `hir`.
 fn extend_shapes(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
     if shapes.iter().all(|shape| shape.closed) {
         return shapes;
@@ -192,7 +193,7 @@ fn extend_shapes(mut shapes: Vec<Shape>, hir: &Hir) -> Vec<Shape> {
     shapes
 }
 
-/// As many shapes as there may be: of more, no one is written out further.
+/// Limits the number of shapes: if there are more, none is extended further.
 fn limit_shapes(mut shapes: Vec<Shape>) -> Vec<Shape> {
     shapes.sort();
     shapes.dedup();
@@ -202,7 +203,7 @@ fn limit_shapes(mut shapes: Vec<Shape>) -> Vec<Shape> {
     shapes
 }
 
-/// The ranges of a class of ASCII.
+/// Returns the ranges of an ASCII class.
 fn ascii_ranges(class: &Class) -> Option<Vec<(u8, u8)>> {
     let Class::Unicode(class) = class else {
         return None;

@@ -1,5 +1,5 @@
-//! Rules that digits wake, tried together: a table of numbers wakes them nearly everywhere, and each of them alone would
-//! read all of it.
+//! Prefilter for rules that digits trigger, tried together: a table of numbers triggers them nearly everywhere, and each of
+//! them alone would read all of it.
 
 use regex_automata::hybrid::dfa::Cache;
 
@@ -15,35 +15,35 @@ use crate::starts::StartPatterns;
 use crate::wake::Trigger;
 use crate::{EvaluationError, PolicyError, RuleIndex, View};
 
-/// What the walks over a text may read, in bytes for each of its own. Beyond it the rules search for themselves.
+/// Maximum bytes that the walks over a text may read, per byte of the text. Beyond it the rules search for themselves.
 const MAX_READ_FACTOR: usize = 8;
 
-/// One automaton for the rules of a view that digits wake.
+/// One automaton for the rules of a view that digits trigger.
 pub(crate) struct DigitPrefilter {
     pub(crate) view: View,
     automaton: Automaton,
-    /// The rules, by the numbers of their patterns.
+    /// The rules, indexed by pattern number.
     rules: Vec<RuleIndex>,
     starts: StartPatterns,
 }
 
-/// Buffers of a sieve.
+/// Buffers of a digit prefilter.
 #[derive(Default)]
 pub(crate) struct DigitPrefilterBuffers {
     cache: Option<Cache>,
     sums: Vec<u32>,
-    /// Where a match can begin, as bits.
+    /// Positions where a match can begin, as bits.
     candidates: Vec<u64>,
 }
 
 impl DigitPrefilter {
-    /// Those of rules that digits wake, by their view.
+    /// Builds the prefilters for the rules that digits trigger, one for each view.
     pub(crate) fn build_all(rules: &[Rule]) -> Result<Vec<Self>, PolicyError> {
         let sieves = [View::Text, View::Folded].map(|view| Self::build(rules, view));
         sieves.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// None, if digits wake no rule of this view.
+    /// Returns `None` if digits trigger no rule of this view.
     fn build(rules: &[Rule], view: View) -> Result<Option<Self>, PolicyError> {
         let (mut numbers, mut patterns, mut densities) = (Vec::new(), Vec::new(), Vec::new());
         let mut shapes = Vec::new();
@@ -73,8 +73,8 @@ impl DigitPrefilter {
         }))
     }
 
-    /// Adds a hit for every place at which a match of one of the rules that are `active` does begin. `places` are those
-    /// behind the beginning of `ground`.
+    /// Adds a hit for every position at which a match of one of the `active` rules does begin. `places` are the positions
+    /// after the beginning of `ground`.
     pub(crate) fn collect_hits(
         &self,
         active: &RuleSet,
@@ -122,7 +122,7 @@ impl DigitPrefilter {
         Ok(())
     }
 
-    /// Adds a hit for every rule of which a match begins at `place`. Returns how many bytes it read.
+    /// Adds a hit for every rule that has a match beginning at `place`. Returns the number of bytes read.
     fn walk(
         &self,
         active: &RuleSet,

@@ -1,15 +1,15 @@
-//! Which rules a character wakes: a table over all of Unicode, of which only the blocks that some rule names take room.
+//! Rules that a character triggers: a table over all of Unicode that stores only the blocks that some rule names.
 
 use std::collections::HashMap;
 
 use crate::RuleIndex;
 use crate::needle::Offsets;
 
-/// As many rules as a cell of the table has bits.
+/// Maximum number of rules: the bits of a cell of the table.
 pub(crate) const MAX_TRIGGERS: usize = u64::BITS as usize;
 const BLOCK: u32 = 256;
 
-/// Rules that a character of a class wakes.
+/// Rules that a character of a class triggers.
 #[derive(Default)]
 pub(crate) struct CharacterTriggers {
     rules: Vec<(RuleIndex, Offsets)>,
@@ -17,11 +17,11 @@ pub(crate) struct CharacterTriggers {
     cells: Vec<[u64; BLOCK as usize]>,
 }
 
-/// A rule, the ranges of the characters that wake it, and where in its matches they stand.
+/// A rule, the ranges of the characters that trigger it, and their offsets in its matches.
 pub(crate) type CharacterTrigger<'a> = (RuleIndex, &'a [(char, char)], Offsets);
 
 impl CharacterTriggers {
-    /// The table of at most [`MAX_TRIGGERS`] rules.
+    /// Builds the table for at most [`MAX_TRIGGERS`] rules.
     pub(crate) fn new(signs: &[CharacterTrigger<'_>]) -> Self {
         if signs.is_empty() {
             return Self::default();
@@ -54,8 +54,8 @@ impl CharacterTriggers {
         self.rules.is_empty()
     }
 
-    /// Calls `found` with each rule that a character of `text` (UTF-8) wakes, and the first and last place at which a match
-    /// with this character can begin.
+    /// Calls `found` with each rule that a character of `text` (UTF-8) triggers, and the first and last position at which a
+    /// match with this character can begin.
     pub(crate) fn search(&self, text: &[u8], mut found: impl FnMut(RuleIndex, usize, usize)) {
         let mut at = 0;
         while let Some(ahead) = text[at..].iter().position(|byte| !byte.is_ascii()) {
@@ -78,7 +78,7 @@ impl CharacterTriggers {
     }
 }
 
-/// The character at the beginning of `text`, which is not ASCII, and its width in bytes.
+/// Returns the character at the beginning of `text`, which is not ASCII, and its width in bytes.
 fn decode_char(text: &[u8]) -> (u32, usize) {
     let bits = |byte: u8, count: u32| u32::from(byte) & ((1 << count) - 1);
     match *text {

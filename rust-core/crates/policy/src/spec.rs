@@ -1,18 +1,18 @@
-//! A rule as it is written, in a pack (TOML) or in the configuration (JSON), with the same fields and words.
+//! A rule in its serialised form, in a pack (TOML) or in the configuration (JSON), with the same fields and words.
 
 use serde::Deserialize;
 
 use crate::FalsePositiveRate;
 
-/// What a rule does where it matches; ordered from mild to strict.
+/// The action of a rule where it matches; ordered from mild to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub enum Action {
-    /// The rule does not look there.
+    /// The rule is not applied.
     Ignore,
-    /// It is reported, and counts for the score of its message.
+    /// The match is reported, and counts toward the score of its message.
     Flag,
-    /// Of a request, the matched text is replaced by a placeholder, which is put back in the answer. Of an answer, it is
-    /// reported.
+    /// In a request, the matched text is replaced with a placeholder, which is restored in the response. In a response, the
+    /// match is reported.
     Mask,
     /// The matched text is replaced.
     Redact,
@@ -20,12 +20,12 @@ pub enum Action {
     Block,
 }
 
-/// Which direction of an exchange a rule looks at.
+/// The directions of an exchange that a rule applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Target {
-    /// Prompts.
+    /// Requests.
     Request,
-    /// Answers.
+    /// Responses.
     Response,
     /// Both.
     #[default]
@@ -43,7 +43,7 @@ pub enum Direction {
 }
 
 impl Target {
-    /// Whether a rule with this target takes part in `direction`.
+    /// Whether a rule with this target applies to `direction`.
     #[must_use]
     pub fn includes(self, direction: Direction) -> bool {
         matches!(
@@ -53,30 +53,30 @@ impl Target {
     }
 }
 
-/// Which copy of a text a regex runs over.
+/// The copy of a text that a regex is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum View {
     /// The text itself.
     Text,
     /// The normalised copy: lower case, look-alikes replaced, white space as one blank, invisible characters and markup
-    /// inside words left out.
+    /// inside words removed.
     #[default]
     Folded,
 }
 
-/// How far what is replaced reaches: `SEMANTICS.md` says it exactly.
+/// How far a replacement extends: `SEMANTICS.md` has the exact definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Extent {
-    /// What matched, or the group `value` of it.
+    /// The match, or its group `value`.
     #[default]
     Match,
-    /// In a request, also what follows of a private key that it has found the beginning of.
+    /// In a request, also the rest of a private key whose beginning matched.
     PrivateKey,
     /// Also the rest of a token that is longer than the rule can match.
     Token,
 }
 
-/// Texts that a rule is tried on.
+/// Texts with which a rule is tested.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Examples {
@@ -87,7 +87,7 @@ pub struct Examples {
     pub no_match: Vec<String>,
 }
 
-/// A rule as it is written. `SEMANTICS.md` says what it matches.
+/// A rule in its serialised form. `SEMANTICS.md` defines what it matches.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleSpec {
@@ -95,35 +95,35 @@ pub struct RuleSpec {
     pub id: String,
     /// One sentence for the client, without any matched text.
     pub reason: String,
-    /// Which direction it looks at.
+    /// The directions it applies to.
     #[serde(default)]
     pub target: Target,
-    /// Which copy of the text its regex runs over.
+    /// The copy of the text that its regex is applied to.
     #[serde(default)]
     pub view: View,
-    /// Without a regex: what it matches. With one: a match counts only if it contains one of these.
+    /// Without a regex: the texts it matches. With one: a match counts only if it contains one of these.
     #[serde(default)]
     pub literals: Vec<String>,
-    /// What it matches.
+    /// The regex it matches.
     #[serde(default)]
     pub regex: Option<String>,
-    /// The name of a further condition on the matched text.
+    /// The name of an additional check on the matched text.
     #[serde(default)]
     pub check: Option<String>,
-    /// How far what is replaced reaches where it matches.
+    /// How far the replacement of a match extends.
     #[serde(default)]
     pub extent: Extent,
-    /// Instead of a regex and literals, in a built-in pack: it matches parts of a text whose linear score is at least what
-    /// this share of honest texts reaches. Such a rule flags a request, and does nothing else.
+    /// In a built-in pack, instead of a regex and literals: it matches parts of a text whose linear score reaches the
+    /// threshold for this false positive rate. Such a rule flags a request, and does nothing else.
     #[serde(default)]
     pub likeness: Option<FalsePositiveRate>,
-    /// What it adds to the score of a message, once; 0 to 1000.
+    /// The score it adds to a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,
-    /// What it does by itself.
+    /// Its own action.
     #[serde(default = "default_action")]
     pub action: Action,
-    /// Texts that it is tried on.
+    /// Texts with which it is tested.
     #[serde(default)]
     pub examples: Examples,
 }

@@ -1,4 +1,4 @@
-//! Where matches of rules that digits wake can begin, for all of a text at once: by bits for its places.
+//! Positions where matches of digit-triggered rules can begin, computed as bits for a whole text at once.
 
 use std::array;
 
@@ -6,51 +6,51 @@ use crate::begins::is_word_byte;
 use crate::digits::{PositionBitmap, WORD_BITS};
 use crate::shapes::{ByteKind, FirstBytes, MAX_FIRST_BYTES, MAX_SHAPE_BYTES, Shape};
 
-/// Shapes that are told apart by their first bytes; of more, some count as one.
+/// Maximum number of shapes that are distinguished by their first bytes; if there are more, some share a bit.
 const MAX_GROUPS: usize = u64::BITS as usize;
 
-/// What the matches of some rules begin with.
+/// The ways in which the matches of some rules begin.
 pub(crate) struct StartPatterns {
-    /// Those that say where digits stand,
+    /// Shapes that specify the positions of digits.
     probes: Vec<DigitProbe>,
-    /// how far apart the first two digits of any of them can be; none, if one of them has a single one,
+    /// Possible distances between the first two digits of a shape; empty if one of the shapes has only one digit.
     gaps: Vec<usize>,
-    /// and the others.
+    /// The other shapes.
     non_digit: Option<NonDigitStarts>,
 }
 
-/// A [`Shape`] that says where digits stand.
+/// A [`Shape`] that specifies the positions of digits.
 struct DigitProbe {
     at_word_start: bool,
-    /// By the offset of a byte, what of the bits for digits is turned over: none if a digit stands there.
+    /// For the offset of a byte, the mask with which the digit bits are inverted: zero if there is a digit.
     tests: Vec<(usize, u64)>,
 }
 
-/// Rules of which matches can begin with other things than digits stand in.
+/// Rules whose matches can begin with other bytes than digits.
 struct NonDigitStarts {
-    /// What a match of one of them holds: (digits at least, in so many words of places).
+    /// Minimum digits of a match of one of them, within this many bitmap words.
     densities: Vec<(u32, usize)>,
     matchers: Vec<FirstByteMatcher>,
 }
 
-/// Where a match begins.
+/// The kind of position where a match begins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum StartPosition {
     AtWordStart,
-    /// With one byte before a word.
+    /// At one byte before a word.
     BeforeWord,
     Anywhere,
 }
 
-/// What stands there: for each of the first bytes, the shapes that have it.
+/// Matches the first bytes: for each of them and each value, the shapes that allow it.
 struct FirstByteMatcher {
     position: StartPosition,
     bytes: Box<[[u64; 256]; MAX_FIRST_BYTES]>,
 }
 
 impl StartPatterns {
-    /// Of matches with one of these `shapes`. Those without digits belong to rules with the `densities`: digits at least,
-    /// and bytes at most.
+    /// Creates the patterns for matches with one of these `shapes`. Shapes without digits belong to rules with the
+    /// `densities`: minimum digits, and maximum bytes.
     pub(crate) fn from_shapes(shapes: Vec<Shape>, densities: &[(usize, usize)]) -> Self {
         let (known, unknown): (Vec<_>, Vec<_>) = shapes.into_iter().partition(Shape::has_digits);
         let known = Shape::remove_covered(Shape::merge_similar(known));
@@ -72,7 +72,8 @@ impl StartPatterns {
         }
     }
 
-    /// Replaces the content of `candidates` by bits for the places of `text` at which a match can begin. `sums` is a buffer.
+    /// Replaces the content of `candidates` with bits for the positions of `text` at which a match can begin. `sums` is a
+    /// buffer.
     pub(crate) fn fill_candidates(
         &self,
         places: &PositionBitmap,
@@ -123,7 +124,7 @@ impl DigitProbe {
 }
 
 impl NonDigitStarts {
-    /// None, if there are no such `shapes`.
+    /// Returns `None` if there are no such `shapes`.
     fn from_shapes(shapes: &[Shape], densities: &[(usize, usize)]) -> Option<Self> {
         let mut shapes: Vec<_> = shapes
             .iter()
@@ -134,7 +135,7 @@ impl NonDigitStarts {
         let firsts = shapes
             .chunk_by(|one, other| one.0 == other.0)
             .map(FirstByteMatcher::from_shapes);
-        // From the last place of a word on.
+        // Counted from the last position of a word.
         let words = |longest: &usize| (longest + WORD_BITS - 2) / WORD_BITS + 1;
         let densities = densities
             .iter()
@@ -190,7 +191,7 @@ impl StartPosition {
 }
 
 impl FirstByteMatcher {
-    /// Of shapes that begin at the same kind of place.
+    /// Creates the matcher for shapes that begin at the same kind of position.
     fn from_shapes(shapes: &[(StartPosition, &FirstBytes)]) -> Self {
         let mut bytes = Box::new([[0_u64; 256]; MAX_FIRST_BYTES]);
         let all = [(0, u8::MAX)].to_vec();
@@ -212,9 +213,9 @@ impl FirstByteMatcher {
         }
     }
 
-    /// Those of `places` of `text` at which a match can begin.
+    /// Returns those of `places` of `text` at which a match can begin.
     fn matching_positions(&self, places: u64, text: &[u8]) -> u64 {
-        // Behind the end of the text any byte may stand.
+        // After the end of the text any byte is possible.
         let Some(chunk) = text.first_chunk::<{ WORD_BITS + MAX_FIRST_BYTES }>() else {
             return places;
         };
@@ -232,9 +233,9 @@ impl FirstByteMatcher {
     }
 }
 
-/// Those of `densities` that are not found wherever another one is.
+/// Removes `densities` that are found wherever another one is.
 fn remove_covered(mut densities: Vec<(u32, usize)>) -> Vec<(u32, usize)> {
-    // Fewest digits first: whatever holds more of them within as few words holds those, too.
+    // Fewest digits first: a text with more digits within as few words satisfies those, too.
     densities.sort_unstable_by_key(|(least, words)| (*least, std::cmp::Reverse(*words)));
     let mut reach = 0;
     densities.retain(|(_, words)| {

@@ -1,4 +1,4 @@
-//! One text that arrives in pieces: the same matches as at once, and as little of it held back as possible.
+//! Scan of a streamed text: finds the same matches as a scan of the whole text, and holds back as little of it as possible.
 
 use std::time::Duration;
 
@@ -9,35 +9,35 @@ use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, MAX_HELD_BYTES, ReportTarget, run_guarded};
 use crate::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch};
 
-/// The scan of a text that arrives in pieces. Keeps the undecided end of it only: usually the last word. A clone of it can
-/// be ended to learn what would match if nothing followed.
+/// The scan of a text that arrives in pieces. Keeps only its undecided end: usually the last word. A clone of it can be
+/// finished to learn which matches there would be if no text followed.
 #[derive(Debug, Clone, Default)]
 pub struct StreamScan {
     /// The undecided end of the text, after one decided character that a word boundary can depend on.
     tail: String,
-    /// Where the tail begins in the text.
+    /// The offset of the tail in the text.
     base: usize,
     progress: Progress,
-    /// Up to where in the tail encodings have been looked for.
+    /// How far in the tail encodings have been searched.
     tokens_scanned_to: usize,
-    /// Bytes of the whole text that may leave.
+    /// Bytes of the whole text that may be released.
     cleared: usize,
     fault: Option<EvaluationError>,
 }
 
 impl StreamScan {
-    /// The beginning of a text.
+    /// Creates a scan at the beginning of a text.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds `text`, and appends to `found` the matches that are final, with offsets from the beginning of the text.
-    /// Returns how many bytes from the beginning are *cleared*: no match, present or future, touches them except those
-    /// that were reported, and those of rules that only flag an answer.
+    /// Adds `text`, and appends the final matches to `found`, with offsets from the beginning of the text. Returns how many
+    /// bytes from the beginning are *cleared*: no match, present or future, covers them except those that were reported, and
+    /// those of rules that only flag a response.
     ///
     /// # Errors
-    /// [`EvaluationError`]: there is no result, and the exchange has to be denied. So does every later call.
+    /// [`EvaluationError`]: there is no result, and the exchange has to be denied. Every later call returns the same error.
     #[allow(
         clippy::too_many_arguments,
         reason = "the engine's context, which every evaluation is given"
@@ -68,10 +68,10 @@ impl StreamScan {
         Ok(self.cleared)
     }
 
-    /// Ends the text, and appends the matches that were still undecided. All of the text is cleared then.
+    /// Ends the text, and appends the matches that were still undecided. The whole text is then cleared.
     ///
     /// # Errors
-    /// As [`StreamScan::push`].
+    /// Same as [`StreamScan::push`].
     pub fn finish(
         &mut self,
         engine: &Engine,
@@ -95,7 +95,7 @@ impl StreamScan {
         })
     }
 
-    /// How many bytes from the beginning are decided: no match that is reported later touches them, of any rule.
+    /// Returns how many bytes from the beginning are decided: no match of any rule that is reported later covers them.
     #[must_use]
     pub fn decided_len(&self) -> usize {
         self.base + self.first_undecided()
@@ -118,12 +118,12 @@ impl StreamScan {
         pass.scan_windows(&self.tail, place, &mut self.progress)?;
         pass.scan_window(&self.tail, place, &mut self.progress, Reach::Undecided)?;
 
-        // A token that reaches the end can grow; only what is cut off from it is final.
+        // A token at the end of the text can grow; only complete pieces of it are final.
         let bytes = self.tail.as_bytes();
         let trailing =
             self.tokens_scanned_to + decode::trailing_token_start(&bytes[self.tokens_scanned_to..]);
         let whole = trailing + (bytes.len() - trailing) / MAX_TOKEN_BYTES * MAX_TOKEN_BYTES;
-        // A piece is no slice: its tokens are scanned to their end.
+        // A pushed piece is not a time slice: its tokens are scanned to their end.
         pass.scan_tokens(&self.tail[..whole], self.tokens_scanned_to, self.base)?;
         self.tokens_scanned_to = whole;
         let waits = match pass.hold_mode {
@@ -161,7 +161,7 @@ impl StreamScan {
         self.progress.first_undecided().min(self.tokens_scanned_to)
     }
 
-    /// Takes what is decided away from the tail, except its last character.
+    /// Removes the decided part of the tail, except its last character.
     fn discard_decided(&mut self) {
         let count = floor_char_boundary(self.tail.as_bytes(), self.first_undecided().saturating_sub(1));
         self.tail.drain(..count);

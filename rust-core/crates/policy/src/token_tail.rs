@@ -1,16 +1,18 @@
-//! The rest of a token that is longer than its rule can match: a match has a bound, and a signed or encrypted token has none.
+//! The rest of a token that is longer than its rule can match: a match has a maximum length, and a signed or encrypted token
+//! has none.
 //!
-//! Only a match that its bound has cut off has such a rest: what follows it is a character that the regex's last repetition
-//! takes. From there on the token goes on, over the characters of tokens (RFC 6750, 2.1: `b64token`) and of that repetition.
+//! Only a match that ended because of the maximum has such a rest: it is followed by a character that the regex's last
+//! repetition accepts. From there the token continues over the characters of tokens (RFC 6750, 2.1: `b64token`) and of that
+//! repetition.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::pattern::has_value_group;
 
-/// Backslashes in a row before what a JSON string in a JSON string writes as an escape.
+/// Maximum number of consecutive backslashes before a character that JSON within a JSON string escapes.
 const MAX_BACKSLASHES: usize = 8;
 
-/// Graphic ASCII characters, but for quotes and the backslash, which end a token in every notation.
+/// Graphic ASCII characters except quotes and the backslash, which end a token in every notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct AsciiSet(u128);
 
@@ -21,40 +23,40 @@ impl AsciiSet {
 
     fn add(&mut self, byte: u8) {
         if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b'\\') {
-            // A folded copy has no upper case; the text has.
+            // The folded copy has no upper case, but the text has.
             self.0 |= 1 << byte | 1 << byte.to_ascii_uppercase();
         }
     }
 }
 
-/// What may follow a match of a rule and belong to it, and how far that has come in a text.
+/// What can follow a rule's match and belong to it, and how far it has been read in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenTail {
-    /// What the last repetition takes.
+    /// Characters that the last repetition accepts.
     repeated: AsciiSet,
-    /// Whether one of these stood directly behind the match.
+    /// Whether one of these directly followed the match.
     has_started: bool,
 }
 
-/// How far a token goes on in a text.
+/// How far a token extends in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailEnd {
-    /// The place behind its last character so far.
+    /// The end of its last character so far, exclusive.
     pub end: usize,
-    /// Whether what follows the text can belong to it. Bytes behind `end`, which are then no more than 32, can, too.
+    /// Whether the text that follows can belong to it. If so, the bytes after `end`, at most 32, can belong to it, too.
     pub is_open: bool,
 }
 
 enum Unit {
-    /// A character and how many bytes it is written with.
+    /// A character and the number of bytes that encode it.
     Character(u8, usize),
-    /// What may be one: the text is over.
+    /// A possibly incomplete character at the end of the text.
     Incomplete,
     Other,
 }
 
 impl TokenTail {
-    /// Of a rule with this pattern.
+    /// Creates the token tail of a rule with this pattern.
     pub(crate) fn from_pattern(hir: &Hir) -> Self {
         let mut last = AsciiSet::default();
         collect_trailing(hir, &mut last);
@@ -69,8 +71,8 @@ impl TokenTail {
         self.repeated == AsciiSet::default()
     }
 
-    /// Goes on in `text` from `from`, which is the end of the match or of what belongs to it already. A token that is open
-    /// goes on with the text that follows, from `end`.
+    /// Continues in `text` at `from`, which is the end of the match or of what already belongs to it. An open token
+    /// continues, from `end`, in the text that follows.
     pub fn advance(&mut self, text: &[u8], from: usize) -> TailEnd {
         let mut end = from;
         loop {
@@ -101,12 +103,12 @@ impl TokenTail {
     }
 }
 
-/// Stands between two parts of a token, and is no part of one at its end: a full stop behind a token ends a sentence.
+/// Whether `byte` joins two parts of a token without being part of its end: a full stop after a token ends a sentence.
 fn is_joiner(byte: u8) -> bool {
     matches!(byte, b'.' | b'%')
 }
 
-/// The character that a text begins with. Encoders of JSON write some of base64 as escapes: `\/`, `\u002B`.
+/// Parses the character at the beginning of a text. JSON encoders write some base64 characters as escapes: `\/`, `\u002B`.
 fn parse_unit(text: &[u8]) -> Unit {
     let backslashes = text.iter().take_while(|byte| **byte == b'\\').count();
     let written = &text[backslashes..];
@@ -120,7 +122,7 @@ fn parse_unit(text: &[u8]) -> Unit {
     }
 }
 
-/// A sign of base64, by the digits of its escape.
+/// Returns the base64 character for the digits of its escape.
 fn parse_escape(digits: &[u8], before: usize) -> Unit {
     let digits = &digits[..digits.len().min(4)];
     let signs = [(b"002b", b'+'), (b"002f", b'/'), (b"003d", b'=')];
@@ -134,7 +136,7 @@ fn parse_escape(digits: &[u8], before: usize) -> Unit {
     }
 }
 
-/// Adds what repetitions at the end of a pattern's value take, where they can take more or less; whether the pattern can match
+/// Collects the characters of variable repetitions at the end of a pattern's value; returns whether the pattern can match
 /// nothing.
 fn collect_trailing(hir: &Hir, last: &mut AsciiSet) -> bool {
     match hir.kind() {
@@ -158,7 +160,7 @@ fn collect_trailing(hir: &Hir, last: &mut AsciiSet) -> bool {
             is_optional
         }
         HirKind::Concat(parts) => {
-            // What follows the value is no part of it.
+            // What follows the value is not part of it.
             let value = parts.iter().position(has_value_group);
             let behind = value.map_or(&[][..], |value| &parts[value + 1..]);
             if behind
@@ -215,7 +217,7 @@ mod tests {
         TokenTail::from_pattern(&regex_syntax::parse(pattern).unwrap())
     }
 
-    /// What is left of a text behind the end of a token that `matched` characters of are matched.
+    /// Returns the text left after the end of a token of which `matched` characters are matched.
     fn left<'t>(pattern: &str, text: &'t str, matched: usize) -> &'t str {
         let TailEnd { end, .. } = tail(pattern).advance(text.as_bytes(), matched);
         &text[end..]

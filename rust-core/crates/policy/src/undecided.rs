@@ -1,4 +1,4 @@
-//! Where a match can begin that the text so far does not decide: what a stream has to hold back.
+//! Positions where the text so far does not decide whether a match begins: what a stream has to hold back.
 
 use regex_automata::hybrid::dfa::Cache;
 use regex_syntax::hir::Hir;
@@ -7,8 +7,8 @@ use crate::automaton::{Automaton, WalkOutcome};
 use crate::budget::Clock;
 use crate::{EvaluationError, PolicyError};
 
-/// One automaton for all rules of a direction and view. Run from a place, it dies when no rule's match that begins there
-/// can depend on what follows.
+/// One automaton for all rules of a direction and view. Run from a position, it reaches a dead state when no match of a rule
+/// that begins there can depend on the following text.
 pub(crate) struct UndecidedAutomaton {
     automaton: Option<Automaton>,
 }
@@ -22,7 +22,8 @@ impl UndecidedAutomaton {
         })
     }
 
-    /// The first place of `text` at or behind `from` that is undecided at the end of `text`; the end if there is none.
+    /// Returns the first position of `text` at or after `from` that is undecided at the end of `text`; the end if there is
+    /// none.
     pub(crate) fn first_undecided(
         &self,
         cache: &mut Option<Cache>,
@@ -33,7 +34,8 @@ impl UndecidedAutomaton {
         self.search(cache, text, from, clock, false)
     }
 
-    /// The first place of `text` at or behind `from` where a match is complete or undecided; the end if there is none.
+    /// Returns the first position of `text` at or after `from` where a match is complete or undecided; the end if there is
+    /// none.
     pub(crate) fn first_or_complete(
         &self,
         cache: &mut Option<Cache>,

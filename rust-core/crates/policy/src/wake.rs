@@ -1,5 +1,5 @@
-//! What a text must hold before a rule is worth trying: derived from the rule's regex, so that ordinary text costs one
-//! pass for all rules together and not one pass for each.
+//! Triggers: what a text must contain before a rule is worth trying, derived from the rule's regex, so that ordinary text
+//! costs one pass for all rules together and not one pass for each.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
@@ -7,33 +7,33 @@ use crate::View;
 use crate::anchor::Anchor;
 use crate::needle::{Needle, Offsets, min_by_cost, needles, parts};
 
-/// Shortest stretch of graphic characters that [`Trigger::Graphic`] can stand for.
+/// Minimum length of a run of graphic characters for [`Trigger::Graphic`].
 pub(crate) const MIN_GRAPHIC_RUN: usize = 16;
-/// Needles that [`Trigger::Needles`] has at most.
+/// Maximum number of needles of [`Trigger::Needles`].
 pub(crate) const MAX_NEEDLES: usize = 2;
-/// Fewest digits that [`Trigger::Digits`] can stand for.
+/// Minimum number of digits for [`Trigger::Digits`].
 const MIN_DIGITS: usize = 3;
-/// What it costs to try a rule where digits stand, divided by how many: tables, logs and code are full of a few.
+/// Cost of trying a rule where there are digits, divided by their number: tables, logs and code often contain a few.
 const DIGITS_COST: f64 = 400.0;
 
-/// When a rule is tried, and where its matches can begin.
+/// The condition under which a rule is tried, and where its matches can begin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Trigger {
-    /// A match holds one literal of each needle: one or two needles.
+    /// A match contains one literal of each needle: one or two needles.
     Needles(Vec<Needle>),
-    /// A match holds at least this many ASCII digits.
+    /// A match contains at least this many ASCII digits.
     Digits(usize),
-    /// A match holds a character of these ranges, none of which is ASCII.
+    /// A match contains a character of these ranges, none of which is ASCII.
     Characters(Vec<(char, char)>, Offsets),
-    /// A match holds a run of [`MIN_GRAPHIC_RUN`] bytes, none of them whitespace or a control.
+    /// A match contains a run of [`MIN_GRAPHIC_RUN`] bytes, none of them whitespace or a control character.
     Graphic,
-    /// Nothing is known.
+    /// No condition is known.
     Always,
 }
 
 impl Trigger {
-    /// The cheapest condition that every match of `hir` fulfils. `required`: plain literals of which a match has to contain
-    /// one (may be empty).
+    /// Returns the cheapest condition that every match of `hir` meets. `required`: plain literals of which a match has to
+    /// contain one (may be empty).
     pub(crate) fn derive(hir: &Hir, required: &[Vec<u8>], view: View) -> Self {
         let longest = hir.properties().maximum_len().unwrap_or(usize::MAX);
         let mut best = (Self::Always, 2000.0);
@@ -52,7 +52,7 @@ impl Trigger {
             offer(Self::Digits(digits), DIGITS_COST / digits as f64);
         }
         if longest_graphic_run(hir) >= MIN_GRAPHIC_RUN {
-            // One long word, and the rule is searched for in the whole window.
+            // One long word is enough to search the whole window for the rule.
             offer(Self::Graphic, 400.0);
         }
         let explicit = Needle {
@@ -62,14 +62,14 @@ impl Trigger {
         };
         let mut needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.normalize()).collect();
         if view == View::Text && (has_characters || needles.iter().any(Needle::survives_folding)) {
-            // Then both copies of a text can be searched at once.
+            // Both copies of a text can then be searched at once.
             needles.retain(Needle::survives_folding);
         }
         if let Some(first) = min_by_cost(&needles, |needle| {
             Some(needle.find_cost() + needle.search_cost(longest))
         }) {
             let alone = first.find_cost() + first.search_cost(longest);
-            // Two needles near each other are rare, but the second one has to be looked for as well.
+            // Two needles near each other are rare, but the second one also has to be searched for.
             let second = min_by_cost(&needles, |needle| {
                 (!first.overlaps(needle)).then(|| needle.find_cost())
             });
@@ -83,7 +83,7 @@ impl Trigger {
 }
 
 impl Trigger {
-    /// By its needles, what matches from their literals on.
+    /// Returns, for each needle, the anchor for what matches from its literals on.
     pub(crate) fn anchors(&self) -> Result<[Option<Anchor>; MAX_NEEDLES], String> {
         let mut anchors = [None, None];
         if let Self::Needles(needles) = self {
@@ -95,8 +95,8 @@ impl Trigger {
         Ok(anchors)
     }
 
-    /// Whether the folded copy of an ASCII text without references, markup and controls holds every literal that the text
-    /// holds, from the same character on.
+    /// Whether the folded copy of an ASCII text without references, markup and control characters contains every literal
+    /// that the text contains, from the same character on.
     pub(crate) fn survives_folding(&self) -> bool {
         match self {
             Self::Needles(needles) => needles.iter().all(Needle::survives_folding),
@@ -105,7 +105,7 @@ impl Trigger {
     }
 }
 
-/// The fewest ASCII digits in a match.
+/// Returns the minimum number of ASCII digits in a match.
 fn min_digits(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.iter().filter(|byte| byte.is_ascii_digit()).count(),
@@ -120,7 +120,7 @@ fn min_digits(hir: &Hir) -> usize {
     }
 }
 
-/// A class without ASCII of which every match holds a character, and where.
+/// Returns a non-ASCII class of which every match contains a character, and its offsets.
 fn required_characters(hir: &Hir) -> Option<(Vec<(char, char)>, Offsets)> {
     let (mut nearest, mut farthest) = (0, 0);
     for part in parts(hir) {
@@ -170,7 +170,7 @@ fn any_of(branches: &[Hir]) -> Option<(Vec<(char, char)>, Offsets)> {
     Some((all, offsets))
 }
 
-/// The longest run of graphic characters that every match holds, in bytes.
+/// Returns the length of the longest run of graphic characters that every match contains, in bytes.
 fn longest_graphic_run(hir: &Hir) -> usize {
     let (mut longest, mut run) = (0, 0);
     for part in parts(hir) {
@@ -190,7 +190,7 @@ fn longest_graphic_run(hir: &Hir) -> usize {
     longest
 }
 
-/// Whether every byte of every match is above the space.
+/// Whether every byte of every match is greater than a space.
 fn is_graphic(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.iter().all(|byte| *byte > b' '),

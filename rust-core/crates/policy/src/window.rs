@@ -1,4 +1,4 @@
-//! Finding the matches of one window of a text, and remembering how far the text is decided.
+//! Finds the matches of one window of a text, and tracks how far the text is decided.
 
 use crate::fold::{FoldedText, fill_plain, floor_char_boundary};
 use crate::ground::{MatchRange, UndecidedText};
@@ -8,12 +8,12 @@ use crate::scan::{Evaluation, ReportTarget};
 use crate::woken;
 use crate::{Direction, EvaluationError, Match, RuleIndex, Scratch, View};
 
-/// Odd parts of a window around which needles are looked for one by one.
+/// Maximum number of irregular ranges of a window around which needles are searched individually.
 const MAX_IRREGULAR_RANGES: usize = 64;
 impl Evaluation<'_> {
-    /// Finds the matches that begin where nothing is decided yet, as far as `reach` decides it, and moves `progress` on.
-    // Never a part of its callers: of what is left behind once it has become one of some, the compiler thinks that it is
-    // cold, and the rest of them run that.
+    /// Finds the matches that begin in the undecided part, as far as `reach` decides it, and advances `progress`.
+    // Never inlined: once it is inlined into some callers, the compiler treats the remaining copy as cold, and the other
+    // callers run that copy.
     #[inline(never)]
     pub(crate) fn scan_window(
         &mut self,
@@ -179,7 +179,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// How much of the text the copy before `place` was made from.
+/// Returns how many bytes of the text produced the copy before `place`.
 fn source_length(folded: &FoldedText, place: usize) -> usize {
     if place == folded.bytes().len() {
         folded.text_length()

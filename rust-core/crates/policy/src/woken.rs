@@ -1,4 +1,4 @@
-//! Which rules are worth trying on a text, and where their matches can begin.
+//! Selects the rules worth trying on a text, and where their matches can begin.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::rule_set::RuleSet;
 use crate::wake::{MAX_NEEDLES, MIN_GRAPHIC_RUN};
 use crate::{Engine, EvaluationError, RuleIndex, View};
 
-/// What may be read behind literals, in bytes for each of a text. Beyond it every literal counts.
+/// Maximum bytes read after literals, per byte of a text. Beyond it every literal counts.
 const MAX_READ_FACTOR: usize = 4;
 
-/// What the [anchors](crate::anchor::Anchor) of a rule remember.
+/// The caches of the [anchors](crate::anchor::Anchor) of a rule.
 type AnchorCaches = [Option<Cache>; MAX_NEEDLES];
 
-/// Adds a hit for every stretch of `surface` in which a match of an active rule can begin.
+/// Adds a hit for every range of `surface` in which a match of an active rule can begin.
 pub(crate) fn collect_hits(
     engine: &Engine,
     active: &RuleSet,
@@ -37,8 +37,8 @@ pub(crate) fn collect_hits(
     collect_non_needle_hits(engine, active, surface, hits);
 }
 
-/// As [`collect_hits`], for both copies of a text at once: they are alike but for blanks, for characters beyond ASCII and for
-/// what is `odd`. `place_in_text` says where in the text a byte of the copy was made from.
+/// Like [`collect_hits`], for both copies of a text at once: they differ only in blanks, in non-ASCII characters and in the
+/// irregular ranges. `place_in_text` returns the position in the text that produced a byte of the copy.
 pub(crate) fn collect_hits_in_both(
     engine: &Engine,
     active: &RuleSet,
@@ -61,8 +61,8 @@ pub(crate) fn collect_hits_in_both(
     collect_non_needle_hits(engine, active, copy, hits);
 }
 
-/// As [`collect_hits`], for the needles of the rules of the view `Text` that touch an `odd` part of the text. `plain` is a
-/// buffer.
+/// Like [`collect_hits`], for the needles of rules with the view `Text` that touch an irregular range (`odd`) of the text.
+/// `plain` is a buffer.
 pub(crate) fn collect_irregular(
     engine: &Engine,
     active: &RuleSet,
@@ -114,7 +114,7 @@ impl NeedleOwner {
     }
 }
 
-/// Adds a hit for every stretch of `surface` in which a match of a rule can begin that has no needle.
+/// Adds a hit for every range of `surface` in which a match of a rule without needles can begin.
 fn collect_non_needle_hits(
     engine: &Engine,
     active: &RuleSet,
@@ -144,7 +144,7 @@ fn collect_non_needle_hits(
     }
 }
 
-/// Drops the hits of rules of which a needle was not found.
+/// Drops the hits of rules for which a needle was not found.
 fn drop_incomplete(engine: &Engine, hits: &mut Vec<Hit>) {
     let mut found = [RuleSet::default(), RuleSet::default()];
     for hit in hits.iter() {
@@ -155,8 +155,8 @@ fn drop_incomplete(engine: &Engine, hits: &mut Vec<Hit>) {
     });
 }
 
-/// Drops the hits of which what stands behind the literal belongs to no match, as far as that may be read to be known.
-/// `grounds` are those of the views `Text` and `FoldedText`.
+/// Drops the hits whose literal is followed by something that belongs to no match, as far as the read limit allows to check.
+/// `grounds` are those of the views `Text` and `Folded`.
 fn drop_impossible(
     engine: &Engine,
     hits: &mut Vec<Hit>,
@@ -189,8 +189,8 @@ fn drop_impossible(
     outcome
 }
 
-/// Drops the hits from which no match comes, sorts the others and joins those of one needle that touch; then the stretches of
-/// a needle are disjoint and ascend.
+/// Drops the hits that cannot lead to a match, sorts the others, and joins adjacent ones of the same needle, so that the
+/// ranges of a needle are disjoint and ascending.
 pub(crate) fn join_hits(
     engine: &Engine,
     hits: &mut Vec<Hit>,
@@ -213,8 +213,8 @@ pub(crate) fn join_hits(
     Ok(())
 }
 
-/// The stretches, first and last place, in which a match of the rule of `hits` can begin: in each, all of the rule's
-/// `needles` were found.
+/// Returns the ranges, first and last position, in which a match of the rule of `hits` can begin: each range satisfies all
+/// of the rule's `needles`.
 pub(crate) fn hit_ranges(hits: &[Hit], needles: usize) -> impl Iterator<Item = (usize, usize)> {
     let border = hits.partition_point(|hit| hit.needle == 0);
     let (mut first, mut second) = hits.split_at(border);
@@ -242,7 +242,7 @@ pub(crate) fn hit_ranges(hits: &[Hit], needles: usize) -> impl Iterator<Item = (
     })
 }
 
-/// Whether there may be [`MIN_GRAPHIC_RUN`] bytes in a row above the space: three aligned words of four such bytes.
+/// Whether there may be [`MIN_GRAPHIC_RUN`] consecutive bytes greater than a space: three aligned words of four such bytes.
 fn has_graphic_run(bytes: &[u8]) -> bool {
     const { assert!(MIN_GRAPHIC_RUN >= 3 + 3 * 4) };
     let mut run = 0_u32;

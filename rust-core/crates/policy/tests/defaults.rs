@@ -1,4 +1,4 @@
-//! What the rules of the packs do where nobody says anything else, and what makes more of it.
+//! The default actions of the packs' rules, and what overrides them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -9,7 +9,7 @@ use proofgate_policy::{Action, Direction, Pack, Scope, pack_names};
 use serde_json::{Value, json};
 use support::Policy;
 
-/// All actions that rules of these packs have in these scopes.
+/// Returns all actions of rules of these packs in these scopes.
 fn actions(packs: &[&str], scopes: &[Scope], overrides: &Value) -> BTreeSet<Action> {
     let policy = Policy::of(&json!({"packs": packs, "actions": overrides}));
     let rules = policy.engine.rules();
@@ -18,7 +18,7 @@ fn actions(packs: &[&str], scopes: &[Scope], overrides: &Value) -> BTreeSet<Acti
         .collect()
 }
 
-/// What one rule does in a scope.
+/// Returns the action of a rule in a scope.
 fn action(policy: &Policy, rule: &str, scope: Scope) -> Action {
     let index = policy.engine.index_of(rule).unwrap();
     policy.engine.rule(index).actions[scope as usize]
@@ -39,7 +39,7 @@ fn a_secret_is_taken_out_and_a_live_key_of_a_user_refused() {
     let policy = Policy::of(&json!({"packs": ["secrets"]}));
     for rule in policy.engine.rules() {
         for scope in Scope::ALL.into_iter().filter(|scope| *scope != Scope::User) {
-            // Of an answer the end of a key is not known when its beginning leaves.
+            // In a response, the end of a key is not known when its beginning would be released.
             let is_cut = rule.id == "secret-private-key" && scope.direction() == Direction::Response;
             let expected = if is_cut { Action::Block } else { Action::Redact };
             assert_eq!(rule.actions[scope as usize], expected, "{} {scope:?}", rule.id);
@@ -77,7 +77,7 @@ fn personal_data_is_masked_in_chat_and_passes_where_tools_work_with_it() {
     assert_eq!(of(&others), BTreeSet::from([Action::Ignore]));
 }
 
-/// A text that cannot be changed is denied where something of it would be replaced.
+/// A text that cannot be changed is denied if something in it would be replaced.
 #[test]
 fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a_policy_says_holds() {
     let packs = json!(["pii", "secrets"]);
@@ -114,7 +114,7 @@ fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a
     assert_eq!(of(of_answers, None), by_default);
 }
 
-/// Else one line of a policy would refuse what is a sign at most.
+/// Otherwise one line of a policy would deny texts that only match a sign.
 #[test]
 fn a_sign_is_raised_by_its_id_only() {
     let (sure, sign) = ("injection-override", "injection-override-anywhere");
@@ -149,7 +149,7 @@ fn a_tenant_raises_signs_by_their_ids_only() {
     assert_eq!(of("injection-override-anywhere"), Some(Action::Flag));
 }
 
-/// With `threshold: 100` the same phrases deny as when their packs block, and signs that add up.
+/// With `threshold: 100`, the same phrases deny as if their packs blocked, and so do signs that add up.
 #[test]
 fn every_rule_that_blocks_by_itself_reaches_the_usual_threshold() {
     for pack in pack_names().map(|name| Pack::built_in(name).unwrap()) {

@@ -11,7 +11,7 @@ use support::{Policy, with_defaults};
 
 const REQUEST: Scope = Scope::User;
 
-/// One rule that finds gold, and one whose check ends as `check` says when it sees "trap".
+/// Returns a policy with one rule that finds gold, and one whose `check` runs when it matches "trap".
 fn trapped(check: &str) -> Policy {
     Policy::of(&json!({"rules": [
         with_defaults(json!({"id": "gold", "literals": ["gold"]})),
@@ -23,7 +23,7 @@ fn used_up() -> Budget {
     Budget::new(Duration::ZERO)
 }
 
-/// Panics are expected here, and need not be printed.
+/// Suppresses the output of expected panics.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
     std::panic::set_hook(Box::new(|_| {}));
     work()

@@ -1,4 +1,4 @@
-//! The filter before every rule finds every occurrence of every literal, whatever their lengths and overlaps.
+//! The prefilter finds every occurrence of every literal, whatever their lengths and overlaps.
 #![cfg(feature = "testing")]
 
 use std::collections::BTreeSet;

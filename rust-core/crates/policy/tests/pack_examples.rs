@@ -1,4 +1,4 @@
-//! Every rule of every pack matches what its author says that it matches, and nothing of what it must not.
+//! Every rule of every pack matches its positive examples and none of its negative examples.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! A configuration that cannot be used is refused, and the error names the rule and the field that are to be changed.
+//! An invalid configuration is refused, and the error names the rule and the field that have to be changed.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
@@ -7,7 +7,7 @@ use proofgate_policy::{Engine, Pack, PolicyConfig, PolicyError, TenantPolicy};
 use serde_json::{Value, json};
 use support::{Policy, refusal, with_defaults};
 
-/// The field that the refusal of a rule names; its text has to name the rule and hold `said`.
+/// Returns the field that the refusal of a rule names; the message has to name the rule and contain `said`.
 fn refused(rule: Value, said: &str) -> &'static str {
     let error = refusal(json!({"rules": [with_defaults(rule)]}));
     let text = error.to_string();

@@ -1,4 +1,4 @@
-//! What a message's matches come to: which of them count, and what their sum leads to.
+//! The score of a message's matches: which of them count, and what the sum leads to.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -11,7 +11,7 @@ fn rule(id: &str, literal: &str, score: u32, action: &str) -> Value {
     with_defaults(json!({"id": id, "literals": [literal], "score": score, "action": action}))
 }
 
-/// Rules of which some overlap.
+/// Rules that partly overlap.
 fn policy(tenant: Value) -> Policy {
     let config = json!({"rules": [
         rule("gold", "gold", 60, "Flag"),
@@ -26,7 +26,7 @@ fn policy(tenant: Value) -> Policy {
     Policy::for_tenant(&config, Some(&tenant))
 }
 
-/// What is made of messages, each of one text.
+/// Returns the judgement of messages of one text each.
 fn judge(policy: &mut Policy, messages: &[&str]) -> Judgement {
     let mut judgement = Judgement::new();
     for (number, text) in (0..).zip(messages) {
@@ -80,7 +80,7 @@ fn scores_of_different_messages_are_not_added() {
 #[test]
 fn of_matches_that_overlap_the_strongest_counts() {
     assert_eq!(score("old"), 70);
-    // `gold` holds `old`.
+    // `gold` contains `old`.
     assert_eq!(score("gold"), 70);
     // `ld si` overlaps both others.
     assert_eq!(score("old silver"), 130);

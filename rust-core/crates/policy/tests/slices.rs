@@ -1,4 +1,4 @@
-//! However the scan of a long text is sliced, and whatever is scanned in between, it finds what a scan at once finds.
+//! The scan of a long text finds the same as a scan at once, however it is sliced and whatever is scanned in between.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -13,7 +13,7 @@ use support::{Policy, base64};
 
 const REQUEST: Scope = Scope::User;
 
-/// Takes one step after another, each of the least size if `patient` says so, and scans another text in between.
+/// Scans step by step, with the smallest slice where `patient` is true, and scans another text in between.
 fn in_slices(
     policy: &mut Policy,
     text: &str,
@@ -73,7 +73,7 @@ fn all_steps_share_one_budget() {
         profile,
         scratch,
     } = &mut policy;
-    // Each window holds one trap, which takes 20 ms.
+    // Each window contains one trap, which takes 20 ms.
     let text = format!("trap {}", "word ".repeat(6_000)).repeat(10);
     let (mut scan, mut found) = (Scan::new(), Vec::new());
     let mut budget = Budget::new(Duration::from_millis(90));

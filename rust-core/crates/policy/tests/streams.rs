@@ -1,4 +1,4 @@
-//! A text that arrives in pieces has the matches that it has at once, and prose is not held back.
+//! A streamed text has the same matches as the whole text, and prose is not held back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -20,7 +20,7 @@ fn same_in_pieces(policy: &mut Policy, text: &str) {
     assert_eq!(streamed, whole, "{text:?}");
 }
 
-/// The scanner lost its place behind a last character whose copy is shorter than itself.
+/// Regression: the scanner lost its position after a last character whose copy is shorter than itself.
 #[test]
 fn a_stream_can_end_or_go_on_after_a_character_that_is_folded() {
     let mut policy = Policy::rule(json!({"literals": ["gold"]}));
@@ -36,7 +36,7 @@ fn a_stream_can_end_or_go_on_after_a_character_that_is_folded() {
     }
 }
 
-/// What is folded away can be cut anywhere.
+/// Text that folding removes can be split anywhere.
 #[test]
 fn disguised_words_are_found_wherever_the_text_is_cut() {
     let mut policy = Policy::rule(json!({"regex": r"\bgold[^a-z]{0,3}\bbar\b"}));
@@ -63,7 +63,7 @@ fn disguised_words_are_found_wherever_the_text_is_cut() {
     }
 }
 
-/// A run of white space is one blank of the copy, however much text that is.
+/// A run of white space is one blank in the copy, however long it is.
 #[test]
 fn a_long_run_of_white_space_is_held_only_behind_an_undecided_match() {
     let rules = [
@@ -161,7 +161,7 @@ fn a_very_long_token_is_cut_at_the_same_places() {
     assert!(whole.len() > 3);
 }
 
-/// Words that arrive with the blank before them, as models write: how many bytes wait after each.
+/// Returns how many bytes are held after each word, with words that arrive with the blank before them, as models write.
 fn waiting(policy: &mut Policy, pieces: &[&str]) -> Vec<usize> {
     let (_, cleared) = policy.stream(RESPONSE, pieces.iter().copied()).unwrap();
     let mut pushed = 0;
@@ -181,7 +181,7 @@ fn a_last_word_leaves_at_once_unless_something_can_begin_with_it() {
     assert_eq!(waiting(&mut policy, &pieces), [0, 0, 0, 0, 1, 3, 0, 0, 0]);
 }
 
-/// Each could become a run of base64 or hex that decodes to text, and the run is what would be replaced.
+/// Each could become a run of base64 or hex that decodes to text, and the whole run would be replaced.
 #[test]
 fn a_last_word_that_may_encode_a_text_waits() {
     let mut policy = Policy::rule(json!({"literals": ["ignore all"]}));
@@ -228,7 +228,7 @@ fn a_last_word_that_may_encode_a_text_waits() {
     }
 }
 
-/// Escapes make nothing of what stands before them, so only the beginning of a match waits for them.
+/// Escapes do not change the text before them, so only the beginning of a match is held.
 #[test]
 fn a_match_with_escapes_begins_where_it_does_and_is_cleared_up_to_there() {
     let mut policy = Policy::rule(json!({"regex": r"\bignore all\b"}));
@@ -273,7 +273,7 @@ fn what_only_flags_holds_nothing_back() {
         " of it",
         " now",
     ];
-    // The last letter of "doors" can begin what denies.
+    // The last letter of "doors" can begin a match that denies.
     assert_eq!(waiting(&mut policy, &pieces), [0, 0, 1, 4, 0, 0]);
     assert_eq!(policy.stream(RESPONSE, pieces).unwrap().0.len(), 1);
     let flags = json!({"rules": [with_defaults(json!({"literals": ["open the"], "action": "Flag"}))]});
@@ -283,7 +283,7 @@ fn what_only_flags_holds_nothing_back() {
     assert_eq!(waiting(&mut dry_run, &["Hal, open", " th"]), [0, 0]);
 }
 
-/// What is replaced is the value: what names it can leave.
+/// Only the value is replaced: the name before it can be released.
 #[test]
 fn what_stands_before_a_value_leaves() {
     let mut policy =
@@ -315,10 +315,10 @@ fn prose_is_cleared_up_to_its_last_word() {
 
 #[test]
 fn no_rule_for_secrets_makes_most_words_wait() {
-    // A rule whose replaced part can begin like any word would hold every word back until the next one.
+    // A rule whose replaced part can begin like any word would hold back every word until the next one.
     let prose = "The garden was quiet in the early morning. Two birds sat on the wall, and the old dog slept under \
                  a tree; nobody had opened the kitchen door yet. Then call render_page() with size_3 and see.";
-    // The example `holds` names such a rule.
+    // The example `holds` reports such rules.
     let words = split_before_spaces(prose);
     let waiting = waiting(&mut Policy::of(&json!({"packs": ["secrets"]})), &words);
     let count = waiting.iter().filter(|waits| **waits > 0).count();

@@ -1,4 +1,4 @@
-//! What the rules do: actions, where they hold, and what a tenant changes of them.
+//! Actions of rules, their scopes, and tenants' overrides.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -20,7 +20,7 @@ fn for_tenant(tenant: Value) -> Policy {
     Policy::for_tenant(&config(), Some(&tenant))
 }
 
-/// What is made of a message of one text.
+/// Returns the judgement of a message of one text.
 fn judge_in(policy: &mut Policy, scope: Scope, text: &str) -> Judgement {
     let mut found = policy
         .scan(scope, text, &mut proofgate_policy::Budget::unlimited())
@@ -117,7 +117,7 @@ fn an_action_can_be_set_for_one_rule_in_some_scopes() {
     );
 }
 
-/// The most specific says it, whatever the order.
+/// The most specific override wins, whatever the order.
 #[test]
 fn what_is_said_of_a_rule_comes_before_what_is_said_of_its_pack() {
     let config = json!({"packs": ["pii"], "actions": [
@@ -165,7 +165,7 @@ fn a_rule_that_the_policy_has_off_everywhere_is_gone() {
     let mut policy = Policy::of(&config);
     assert_eq!(policy.ids("gold silver"), ["silver"]);
     assert!(policy.engine.rules().all(|rule| rule.id != "gold"));
-    // A tenant may name it all the same.
+    // A tenant may still name it.
     let tenant = serde_json::from_value(json!({"actions": [{"rules": ["gold"], "action": "Block"}]}));
     assert!(policy.engine.profile(Some(&tenant.unwrap())).is_ok());
 }

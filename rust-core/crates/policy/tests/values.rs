@@ -1,4 +1,4 @@
-//! A rule is about the group `value` of its regex: names, quotes and separators around it are only a condition.
+//! A rule is about the group `value` of its regex: names, quotes and separators around it are only conditions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -50,7 +50,7 @@ fn the_position_of_a_value_is_exact_behind_what_folding_changes() {
 fn a_check_is_about_the_value() {
     let mut policy = policy(json!({"check": "Mixed"}));
     assert_eq!(policy.matched("password: abcd1"), Some("abcd1"));
-    // With its name, this would have a digit and a letter.
+    // With its name, this would contain a digit and a letter.
     assert!(policy.ids("password: 12345").is_empty());
 }
 
@@ -102,6 +102,6 @@ fn a_stream_holds_what_may_become_a_value_and_reports_it() {
     let start = pieces.concat().find("hunter2").unwrap();
     let value = ("a-rule".to_owned(), start, start + "hunter2".len());
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [value]);
-    // The name leaves, and nothing of the value before the match is decided.
+    // The name is released; nothing of the value is, until the match is decided.
     assert_eq!(cleared[..5], [8, 12, start, start, start]);
 }

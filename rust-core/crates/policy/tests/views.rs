@@ -1,4 +1,4 @@
-//! What of a text rules see: the text, its folded copy, and what is encoded in it.
+//! The parts of a text that rules see: the text, its folded copy, and encoded texts in it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

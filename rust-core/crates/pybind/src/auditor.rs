@@ -1,4 +1,4 @@
-//! The auditor of a ledger, for a process that gives it the time and serves what it publishes.
+//! The auditor of a ledger, for a process that drives it and serves what it publishes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::errors::auditor_error;
 use crate::served::PythonStorage;
 
-/// Follows a ledger. One thread polls; what is published is read without waiting for it.
+/// Follows a ledger. One thread polls; published data can be read without waiting for it.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct Auditor {
     auditor: Mutex<core::Auditor>,
@@ -30,9 +30,9 @@ pub(crate) struct Auditor {
     urls: Vec<(String, Option<String>)>,
     /// Verifying keys of the aggregate log and of the ledger.
     keys: (String, String),
-    /// What witnesses are being asked.
+    /// The pending requests to witnesses.
     asked: Mutex<BTreeMap<usize, WitnessRequest>>,
-    /// What was found, and how the shards stand, as of the last poll.
+    /// The findings and the state of the shards, as of the last poll.
     seen: Mutex<(String, String)>,
 }
 
@@ -53,7 +53,7 @@ fn json<T: Serialize>(value: &T) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Why a text is no policy, with the code that whoever looks after an auditor knows it by.
+/// Returns the error for an invalid policy text, with the code that auditor operators know.
 fn invalid_policy(error: &LedgerError) -> AuditorError {
     AuditorError::InvalidPolicy(match error {
         LedgerError::PolicyMalformed { line, reason } => format!("line {line}: {reason}"),

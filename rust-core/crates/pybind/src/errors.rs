@@ -24,7 +24,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("KeepingError", python.get_type::<KeepingError>())
 }
 
-/// Gives an exception the stable machine code that its class promises.
+/// Sets the stable machine code of an exception, as its class documents.
 fn with_code(python: Python<'_>, error: PyErr, code: &str) -> PyErr {
     match error.value(python).setattr("code", code) {
         Ok(()) => error,
@@ -32,7 +32,7 @@ fn with_code(python: Python<'_>, error: PyErr, code: &str) -> PyErr {
     }
 }
 
-/// The exception for an error of the worker.
+/// Returns the exception for a worker error.
 pub(crate) fn worker_error(python: Python<'_>, error: &proofgate_dataplane::Error) -> PyErr {
     use proofgate_dataplane::Error;
     let message = error.to_string();
@@ -45,32 +45,32 @@ pub(crate) fn worker_error(python: Python<'_>, error: &proofgate_dataplane::Erro
     with_code(python, raised, error.code())
 }
 
-/// The exception for a configuration that cannot be used.
+/// Returns the exception for an invalid configuration.
 pub(crate) fn config_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ConfigError::new_err(error.to_string()), "config")
 }
 
-/// The exception for a ledger on disk that cannot be read or believed.
+/// Returns the exception for a ledger on disk that cannot be read or does not verify.
 pub(crate) fn evidence_error(python: Python<'_>, error: &proofgate_evidence::EvidenceError) -> PyErr {
     with_code(python, LedgerError::new_err(error.to_string()), error.code())
 }
 
-/// The exception for a log of which no rows can be made.
+/// Returns the exception for a log that cannot be indexed.
 pub(crate) fn index_error(python: Python<'_>, error: &proofgate_index::IndexError) -> PyErr {
     with_code(python, LedgerError::new_err(error.to_string()), error.code())
 }
 
-/// The exception for stored payloads that cannot be read.
+/// Returns the exception for stored payloads that cannot be read.
 pub(crate) fn payload_error(python: Python<'_>, error: &proofgate_payloads::PayloadError) -> PyErr {
     with_code(python, LedgerError::new_err(error.to_string()), error.code())
 }
 
-/// The exception for evidence that does not verify.
+/// Returns the exception for evidence that does not verify.
 pub(crate) fn proof_error(python: Python<'_>, error: &impl ToString) -> PyErr {
     with_code(python, ProofError::new_err(error.to_string()), "proof")
 }
 
-/// The exception for evidence that is refused; by its code, whether it is signed by another key.
+/// Returns the exception for rejected evidence; its code distinguishes evidence that is signed by another key.
 pub(crate) fn ledger_refusal_error(python: Python<'_>, error: &LedgerRefusal) -> PyErr {
     let code = match error.code() {
         LedgerRefusal::WRONG_KEY => LedgerRefusal::WRONG_KEY,
@@ -79,17 +79,17 @@ pub(crate) fn ledger_refusal_error(python: Python<'_>, error: &LedgerRefusal) ->
     with_code(python, ProofError::new_err(error.to_string()), code)
 }
 
-/// The exception for an auditor that cannot start or go on.
+/// Returns the exception for an auditor that cannot start or continue.
 pub(crate) fn auditor_error(python: Python<'_>, error: &proofgate_auditor::AuditorError) -> PyErr {
     with_code(python, AuditorError::new_err(error.to_string()), error.code())
 }
 
-/// The exception for a witness that cannot start.
+/// Returns the exception for a witness that cannot start.
 pub(crate) fn witness_error(python: Python<'_>, error: &proofgate_witness::WitnessError) -> PyErr {
     with_code(python, WitnessError::new_err(error.to_string()), error.code())
 }
 
-/// The exception for a retention job that cannot hold, remove or erase.
+/// Returns the exception for a retention job that cannot hold, remove or erase.
 pub(crate) fn retention_error(python: Python<'_>, error: &proofgate_keeping::RetentionError) -> PyErr {
     with_code(python, KeepingError::new_err(error.to_string()), error.code())
 }

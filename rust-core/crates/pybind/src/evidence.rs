@@ -1,4 +1,4 @@
-//! Evidence without a worker: proving, verifying and checking what is on disk, and making keys.
+//! Evidence without a worker: proving, verifying, checking a ledger on disk, and generating keys.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -40,7 +40,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hash_api_key, module)?)
 }
 
-/// Writes evidence as the JSON document that `prove` promises.
+/// Serialises evidence as the JSON document that `prove` returns.
 pub(crate) fn to_json(records: &[Evidence]) -> PyResult<String> {
     #[derive(Serialize)]
     struct ProofDocument<'a> {
@@ -139,7 +139,7 @@ fn prove(
     }
 }
 
-/// A key with those of its line that the ledger at a path leads to.
+/// Returns the key together with its successors, as recorded in the ledger at `path`.
 fn follow_key_line(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>, EvidenceError> {
     let followed = key.map(|key| key_successions::follow_successions(&FileStorage, path, &key));
     followed.transpose()
@@ -175,7 +175,7 @@ fn fsck(
     let report = python.detach(|| {
         let opens = read_shred_keys(shred_keys.as_deref())?;
         let mut held = Vec::new();
-        // What is wrong with the ledger's statements, the report tells.
+        // The report contains any errors in the ledger's statements.
         let line = follow_key_line(&path, key.clone()).unwrap_or_else(|_| key.clone());
         for (file, text) in &against {
             held.extend(proofgate_evidence::read_notes(file, text, line.as_ref())?);
@@ -203,7 +203,7 @@ fn fsck(
     Ok((report.exit_code, json))
 }
 
-/// Verdict, report and files of a log that has ended; the last with the digests of the bytes that were verified.
+/// Verdict, report, and files of a closed log with the digests of the verified bytes.
 type PinnedReport<'py> = (u8, String, Vec<(PathBuf, u64, Bound<'py, PyBytes>)>);
 
 #[pyfunction]
@@ -244,7 +244,7 @@ fn export_leaves(python: Python<'_>, incarnation_dir: PathBuf, out_path: PathBuf
     Ok(leaves)
 }
 
-/// Compares the one note of each file, and proves that the log at the older is the beginning of the log at the newer.
+/// Compares the single note in each file, and proves that the log at the older one is a prefix of the log at the newer one.
 #[pyfunction]
 #[pyo3(signature = (old, new, verifying_key, path=None, proof=None))]
 fn consistency(

@@ -1,4 +1,4 @@
-//! Exchanges as rows, for whoever keeps an index of them; and records with their paths, for exports.
+//! Exchanges as rows, for external indexes; and records with their inclusion paths, for exports.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,32 +20,32 @@ use crate::errors::{evidence_error, index_error, ledger_refusal_error, proof_err
 
 static STORAGE: FileStorage = FileStorage;
 
-/// A log's directory, and the signed note over it.
+/// A log's directory, and its signed note.
 type SignedNote = (OsString, String);
 /// A column, the number of a text or list, and a minute.
 type MinuteColumn = (u8, i64, i64);
-/// A minute, and the most that an exchange of it cost.
+/// A minute, and the maximum cost of an exchange in it.
 type MinuteMaxCost = (i64, i64);
-/// A tenant's number, and what it has in an hour.
+/// The number of a tenant, a column, the number of a text or list, and an hour.
 type TenantHourColumn = (i64, u8, i64, i64);
-/// A tenant's number, an hour, and the most that an exchange of the tenant cost in it.
+/// A tenant's number, an hour, and the maximum cost of an exchange of the tenant in it.
 type TenantHourMaxCost = (i64, i64, i64);
-/// What minutes hold, and tenants' hours.
+/// The rows for minutes, and for tenants' hours.
 type MinuteRows = (
     Vec<MinuteColumn>,
     Vec<MinuteMaxCost>,
     Vec<TenantHourColumn>,
     Vec<TenantHourMaxCost>,
 );
-/// Five minutes, tenant and model; exchanges, refused, blocked, open; tokens of prompts and answers, nanodollars; unpriced,
-/// and the newest.
+/// Five-minute interval, tenant and model; exchanges, refused, blocked, open; input tokens, output tokens, nanodollars;
+/// unpriced, and the newest.
 type SumRow = (
     (i64, Option<String>, Option<String>),
     (i64, i64, i64, i64),
     (f64, f64, f64),
     (i64, Option<i64>),
 );
-/// A record as it is stored, and its path.
+/// A record as it is stored, and its inclusion path.
 type ProvedRecord<'py> = (Bound<'py, PyBytes>, Vec<Hash>);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -83,7 +83,7 @@ fn ledger_logs(
     ))
 }
 
-/// Reads one log on, up to a checkpoint. One thread reads.
+/// Reads one log up to a checkpoint. Only one thread reads at a time.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct ExchangeReader {
     reader: Mutex<BatchReader<'static>>,
@@ -131,7 +131,7 @@ impl ExchangeReader {
     }
 }
 
-/// What a stretch of a log says.
+/// The exchanges of a section of a log.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct ExchangeBatch(Batch);
 
@@ -312,7 +312,7 @@ impl ExchangeBatch {
         self.0.days.get(&day).ok_or_else(|| PyKeyError::new_err(day))
     }
 
-    /// A day, when there is a number for each of its texts and lists.
+    /// Returns a day, if there is a number for each of its texts and lists.
     fn numbered_day(&self, day: i64, texts: &[i64], lists: &[i64]) -> PyResult<&Day> {
         let of = self.day(day)?;
         if texts.len() == of.texts().len() && lists.len() == of.lists().len() {
@@ -322,7 +322,7 @@ impl ExchangeBatch {
     }
 }
 
-/// A row, in the order of the columns of the table `exchange`.
+/// Returns a row, in the order of the columns of the table `exchange`.
 fn exchange_cells<'b>(
     exchange: &'b Exchange,
     texts: &[i64],
@@ -371,7 +371,7 @@ fn exchange_cells<'b>(
     ]
 }
 
-/// A row, in the order of the columns of the table `analysis`.
+/// Returns a row, in the order of the columns of the table `analysis`.
 fn analysed_cells<'b>(
     found: &'b AnalysisRow,
     texts: &[i64],
@@ -409,7 +409,7 @@ fn id_cell(id: &RequestId) -> Cell<'_> {
     }
 }
 
-/// Records of one log, as they are stored, with the paths to the root of a checkpoint.
+/// Returns records of one log as they are stored, with the inclusion paths to the root of a checkpoint.
 #[pyfunction]
 fn log_records<'py>(
     python: Python<'py>,
@@ -440,7 +440,8 @@ fn log_records<'py>(
         .collect())
 }
 
-/// Checks that records, byte for byte, stand where they are said to under one signed checkpoint, and that each says so.
+/// Checks that records are included, byte for byte, at their indices under one signed checkpoint, and that each states its
+/// index.
 #[pyfunction]
 fn verify_log_records(
     python: Python<'_>,
@@ -472,11 +473,11 @@ fn verify_log_records(
     })
 }
 
-/// What is refused of records that are said to stand under a checkpoint.
+/// Why records are not accepted as included under a checkpoint.
 enum RecordRefusal {
-    /// The checkpoint.
+    /// The checkpoint does not verify.
     Ledger(LedgerError),
-    /// One of them.
+    /// One of the records does not verify.
     Record(String),
 }
 

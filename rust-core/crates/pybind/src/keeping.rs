@@ -1,4 +1,4 @@
-//! Keeping and forgetting: holds, and what goes of a ledger.
+//! Retention: holds, and the removal and erasure of parts of a ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::errors::retention_error;
 
-/// The retention state of a ledger, locked while this lives.
+/// The retention state of a ledger, locked while this object exists.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct RetentionState {
     retention: Mutex<core::RetentionState>,
@@ -37,7 +37,7 @@ fn json<T: Serialize>(value: &T) -> PyResult<String> {
     serde_json::to_string(value).map_err(invalid_error)
 }
 
-/// A log as a plan tells it.
+/// A log in a removal plan.
 #[derive(Serialize)]
 struct LogRemovalPlan<'p> {
     origin: String,
@@ -73,7 +73,7 @@ impl<'p> LogRemovalPlan<'p> {
     }
 }
 
-/// A log as the plan of an erasure tells it.
+/// A log in an erasure plan.
 #[derive(Serialize)]
 struct LogErasurePlan<'p> {
     origin: String,
@@ -102,7 +102,7 @@ impl<'p> LogErasurePlan<'p> {
     }
 }
 
-/// A key as the plan of a shredding tells it.
+/// A key in a shredding plan.
 #[derive(Serialize)]
 struct KeyShredPlan<'p> {
     key: String,
@@ -127,7 +127,7 @@ impl<'p> KeyShredPlan<'p> {
     }
 }
 
-/// Who answers for something, why, and the ticket that asked for it.
+/// The responsible author, the reason, and the ticket that requested it.
 type JustificationFields = (String, String, Option<String>);
 
 fn justification((author, reason, ticket): JustificationFields) -> Justification {
@@ -138,7 +138,7 @@ fn justification((author, reason, ticket): JustificationFields) -> Justification
     }
 }
 
-/// The key in a file's text that the retention job signs with.
+/// Reads the retention job's signing key from a file's text.
 fn retention_key(signing_key: &str) -> PyResult<SigningKey> {
     proofgate_signer::read_keys(signing_key)
         .map(|(key, _)| key)

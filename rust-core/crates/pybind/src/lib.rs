@@ -1,7 +1,7 @@
-//! The only crate that knows Python: the extension module `proofgate._core`.
+//! The extension module `proofgate._core`: the only crate that uses Python.
 //!
-//! Python calls in; only an auditor that asks workers calls out ([`served`]). Every call that may wait detaches from the
-//! interpreter first, and the worker's threads never attach to it, so neither side can hold up the other.
+//! Python calls into the core; only an auditor that queries workers calls out ([`served`]). Every call that may block
+//! detaches from the interpreter first, and the worker's threads never attach to it, so neither side can block the other.
 
 mod auditor;
 mod errors;
@@ -26,7 +26,7 @@ mod worker;
 
 use pyo3::prelude::*;
 
-/// Whether the core writes its log as JSON from now on, and not as text.
+/// Sets whether the core writes its log as JSON instead of text.
 #[pyfunction]
 fn use_json_log(json: bool) {
     proofgate_log::use_json(json);

@@ -1,4 +1,4 @@
-//! The kinds of limits, for what Python names and shows of them.
+//! The kinds of limits, for names and displays in Python.
 
 use proofgate_limits::Limit;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(limit_kinds, module)?)
 }
 
-/// Each kind of limit; see `_core.pyi`.
+/// Returns each kind of limit; see `_core.pyi`.
 #[pyfunction]
 fn limit_kinds() -> Vec<(
     &'static str,

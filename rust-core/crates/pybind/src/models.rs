@@ -14,7 +14,7 @@ struct KnownConstraints {
     source: &'static str,
 }
 
-/// What is known that a model refuses; see `_core.pyi`.
+/// Returns the known constraints of a model's requests; see `_core.pyi`.
 #[pyfunction]
 fn model_constraints(model: &str) -> PyResult<String> {
     let known: Vec<KnownConstraints> = rows(model)
@@ -26,7 +26,7 @@ fn model_constraints(model: &str) -> PyResult<String> {
     serde_json::to_string(&known).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// The fields of the document that a worker reads; see `_core.pyi`.
+/// Returns the fields of a worker's configuration document; see `_core.pyi`.
 #[pyfunction]
 fn config_fields() -> Vec<String> {
     proofgate_dataplane::config_fields()

@@ -1,4 +1,4 @@
-//! Stored payloads, for whoever holds the keys to them.
+//! Stored payloads, for holders of their keys.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn stored_payload(
         .map_err(|error| payload_error(python, &error))
 }
 
-/// Reads a ledger's exchanges with what was stored of them. One thread reads.
+/// Reads a ledger's exchanges with their stored payloads. Only one thread reads at a time.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct StoredPayloads(Mutex<proofgate_payloads::StoredPayloads<'static>>);
 
@@ -81,7 +81,7 @@ impl StoredPayloads {
     }
 }
 
-/// An exchange with what was stored of it.
+/// An exchange with its stored payloads.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct StoredExchange(ExchangePayloads);
 

@@ -20,7 +20,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(policy_scan, module)?)
 }
 
-/// The codes of refusals that are denials by policy; see `_core.pyi`.
+/// Returns the refusal codes that are denials by policy; see `_core.pyi`.
 #[pyfunction]
 fn denial_codes() -> [&'static str; Rejection::DENIAL_CODES.len()] {
     Rejection::DENIAL_CODES
@@ -34,7 +34,7 @@ struct Rule<'e> {
     target: &'static str,
     view: &'static str,
     score: u32,
-    /// What it does in each scope that it can look at.
+    /// Its action in each scope that it applies to.
     actions: BTreeMap<&'static str, &'static str>,
     examples: Examples<'e>,
 }
@@ -53,7 +53,7 @@ struct Verdict<'e> {
     rule: Option<&'e str>,
     by_score: bool,
     score: u32,
-    /// Whether the score reaches the threshold from which on a message is flagged.
+    /// Whether the score reaches the threshold for flagging a message.
     flagged: bool,
     matches: Vec<Found<'e>>,
 }
@@ -61,26 +61,26 @@ struct Verdict<'e> {
 #[derive(Serialize)]
 struct Found<'e> {
     rule: &'e str,
-    /// What the rule does there.
+    /// The action of the rule in this scope.
     action: &'static str,
     start: usize,
     end: usize,
-    /// What matched, of a request.
+    /// The matched text, for requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 
-/// What a policy says of a request.
+/// The result of a policy for a request.
 #[derive(Serialize)]
 struct RequestCheck<'e> {
     #[serde(flatten)]
     verdict: Verdict<'e>,
-    /// Where the message that decides stands, and what it is.
+    /// The location of the determining message, and its scope.
     message: Option<String>,
     scope: Option<&'static str>,
-    /// The messages in which something matched.
+    /// The messages with matches.
     messages: Vec<Message<'e>>,
-    /// What would be sent instead of the body.
+    /// The body that would be sent instead.
     sent: Option<String>,
 }
 
@@ -96,7 +96,7 @@ struct Message<'e> {
     matches: Vec<Found<'e>>,
 }
 
-/// The rules that a policy section yields; see `_core.pyi`.
+/// Returns the rules of a policy section; see `_core.pyi`.
 #[pyfunction]
 fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
     let listed = python.detach(|| -> Result<String, String> {
@@ -130,7 +130,7 @@ fn policy_rules(python: Python<'_>, policy_json: &str) -> PyResult<String> {
     listed.map_err(|error| config_error(python, &error))
 }
 
-/// What a policy says of one text; see `_core.pyi`.
+/// Evaluates a policy for one text; see `_core.pyi`.
 #[pyfunction]
 #[pyo3(signature = (policy_json, tenant_policy_json, direction, scope, text))]
 fn policy_scan(
@@ -145,7 +145,7 @@ fn policy_scan(
     judged.map_err(|error| config_error(python, &error))
 }
 
-/// What a policy says of a request; see `_core.pyi`.
+/// Evaluates a policy for a request; see `_core.pyi`.
 #[pyfunction]
 #[pyo3(signature = (policy_json, tenant_policy_json, endpoint, body))]
 fn policy_check(
@@ -159,7 +159,7 @@ fn policy_check(
     judged.map_err(|error| config_error(python, &error))
 }
 
-/// The rules of a policy, and what of them applies.
+/// Compiles a policy's rules, and the profile that applies.
 fn compile(policy: &str, tenant: Option<&str>) -> Result<(Engine, Profile), String> {
     let engine = Engine::compile(&parse_json::<PolicyConfig>(policy)?).map_err(|error| error.to_string())?;
     let tenant = tenant.map(parse_json::<TenantPolicy>).transpose()?;
@@ -302,7 +302,7 @@ fn decision_name(decision: Option<Decision>) -> &'static str {
     }
 }
 
-/// What a rule does in each scope of the directions that it looks at.
+/// Returns the action of a rule in each scope of its directions.
 fn actions(rule: &RuleInfo) -> BTreeMap<&'static str, &'static str> {
     let scopes = Scope::ALL.into_iter();
     let looked_at = scopes.filter(|scope| rule.target.includes(scope.direction()));

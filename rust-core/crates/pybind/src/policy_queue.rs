@@ -1,4 +1,4 @@
-//! The queues of policies that Python evaluates: one crossing for a batch of requests, and one for their verdicts.
+//! The queues of policies that are evaluated in Python: one call for a batch of requests, and one for their verdicts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,11 +8,11 @@ use pyo3::types::PyTuple;
 
 use crate::timeout::seconds;
 
-/// One policy's queue; see `_core.pyi`.
+/// The queue of one policy; see `_core.pyi`.
 #[pyclass(frozen)]
 pub(crate) struct PolicyQueue(Mutex<Option<Arc<dataplane::PolicyQueue>>>);
 
-/// One request in it; see `_core.pyi`.
+/// One request in the queue; see `_core.pyi`.
 #[pyclass(frozen)]
 pub(crate) struct PolicyItem {
     item: Mutex<Option<dataplane::PolicyItem>>,
@@ -26,7 +26,7 @@ pub(crate) struct PolicyItem {
     texts: Py<PyTuple>,
 }
 
-/// A verdict as Python says it: which, its rule or code, its reason, its score, its replacements.
+/// A verdict from Python: its kind, its rule or code, its reason, its score, its replacements.
 type VerdictFields = (String, String, String, u32, Vec<(usize, usize, usize, String)>);
 
 impl PolicyQueue {

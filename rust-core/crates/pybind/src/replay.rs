@@ -1,4 +1,4 @@
-//! Verdicts of recorded exchanges, come to again.
+//! Re-evaluation of the verdicts of recorded exchanges.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::shred_keys::read_shred_keys;
 
 static STORAGE: FileStorage = FileStorage;
 
-/// The exchanges of a ledger, as far as checkpoints cover them. One thread reads.
+/// The exchanges of a ledger that checkpoints cover. Only one thread reads at a time.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct RecordedExchanges {
     exchanges: Mutex<Exchanges<'static>>,

@@ -1,4 +1,4 @@
-//! A ledger that others serve: Python fetches what the core asks for, and the core believes none of it unverified.
+//! A remote ledger: Python fetches what the core requests, and the core verifies all of it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ impl PythonStorage {
     }
 }
 
-/// A file as it was when it was opened: its length, and some of its first bytes.
+/// An opened file: its length at that time, and some of its first bytes.
 struct PythonFile {
     object: Arc<Py<PyAny>>,
     path: PathBuf,
@@ -26,8 +26,8 @@ struct PythonFile {
     prefix: Vec<u8>,
 }
 
-/// What Python raised as an error of the system: what is not there, or cannot be read where it lies, is so; all else is no
-/// answer.
+/// Maps a Python exception to an I/O error: a missing or unreadable path keeps its kind, everything else counts as an
+/// unreachable source.
 fn io_error(python: Python<'_>, error: &PyErr) -> io::Error {
     let kind = if error.is_instance_of::<PyFileNotFoundError>(python) {
         io::ErrorKind::NotFound

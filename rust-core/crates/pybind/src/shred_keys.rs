@@ -1,4 +1,4 @@
-//! The folder of tenants' shred keys: whose are there, and never what they are.
+//! The folder of tenants' shred keys: lists whose keys exist, and never exposes the keys.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shred_key_file, module)?)
 }
 
-/// The keys in a folder, if one is given.
+/// Reads the keys in a folder, if one is given.
 pub(crate) fn read_shred_keys(directory: Option<&Path>) -> Result<Option<ShredKeys>, EvidenceError> {
     let read = directory.map(|directory| ShredKeys::read(&FileStorage, directory));
     read.transpose()

@@ -1,4 +1,4 @@
-//! Signatures of requests to object stores, by Amazon's rules.
+//! Signatures of requests to object stores, using AWS Signature Version 4.
 
 use proofgate_providers::sigv4::{Credentials, RequestHead, SigningKey};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sign_s3, module)?)
 }
 
-/// The headers that sign a request; see `_core.pyi`.
+/// Returns the headers that sign a request; see `_core.pyi`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 #[expect(clippy::needless_pass_by_value, reason = "they come from Python")]

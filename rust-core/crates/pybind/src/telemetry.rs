@@ -1,4 +1,4 @@
-//! What Python exports of exchanges: one crossing for a batch of them.
+//! Exchanges that Python exports as telemetry: one call for a batch.
 
 use proofgate_dataplane as dataplane;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Timeouts, as Python gives them.
+//! Timeouts from Python arguments.
 
 use std::time::Duration;
 

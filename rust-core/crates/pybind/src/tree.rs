@@ -1,11 +1,11 @@
-//! A tree of RFC 9162 over whatever its caller gives it, for logs that are kept in Python.
+//! A Merkle tree (RFC 9162) of arbitrary leaves, for logs that are stored in Python.
 
 use proofgate_ledger::{Hash, LedgerError, Mmr, leaf_hash};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Grows by leaves; knows its peaks and no leaf.
+/// An append-only tree that stores its peaks and no leaves.
 #[pyclass(module = "proofgate._core")]
 pub(crate) struct Tree {
     range: Mmr,

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::errors::witness_error;
 
-/// Cosigns checkpoints. Safe from any thread: requests for one log take turns.
+/// Cosigns checkpoints. Safe to use from any thread: requests for one log are serialised.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct Witness {
     witness: core::Witness,

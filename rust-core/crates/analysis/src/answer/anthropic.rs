@@ -1,10 +1,11 @@
-//! Answers of Anthropic's messages, which tell no probabilities: <https://docs.anthropic.com/en/api/messages>.
+//! Responses in Anthropic's Messages format, which have no token probabilities:
+//! <https://docs.anthropic.com/en/api/messages>.
 
 use super::part::JsonValue;
 use super::reading::ResponseReader;
 use crate::Refusal;
 
-/// A whole message.
+/// Reads a complete message.
 pub(super) fn read_message(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let [content, reason] = value.get_all(["content", "stop_reason"]);
     let Some(content) = content.filter(|content| content.is_list()) else {
@@ -17,7 +18,7 @@ pub(super) fn read_message(reading: &mut ResponseReader<'_>, value: JsonValue<'_
     read_stop_reason(reading, reason);
 }
 
-/// An event of a stream of one.
+/// Reads an event of a message stream.
 pub(super) fn read_event(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let [kind, delta] = value.get_all(["type", "delta"]);
     match kind.and_then(JsonValue::text).as_deref() {

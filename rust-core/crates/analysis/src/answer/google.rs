@@ -1,10 +1,10 @@
-//! Answers of Gemini's: <https://ai.google.dev/api/generate-content>.
+//! Responses in Gemini's format: <https://ai.google.dev/api/generate-content>.
 
 use super::part::JsonValue;
 use super::reading::{ResponseReader, first_choice, token_log_probability};
 use crate::Refusal;
 
-/// A `GenerateContentResponse`: a whole answer, or the next part of one.
+/// Reads a `GenerateContentResponse`: a complete response, or the next part of one.
 pub(super) fn read_content(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let [candidates, feedback] = value.get_all(["candidates", "promptFeedback"]);
     reading.is_answer |= candidates.is_some() || feedback.is_some();

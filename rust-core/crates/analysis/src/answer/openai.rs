@@ -1,10 +1,10 @@
-//! Answers of OpenAI's: <https://platform.openai.com/docs/api-reference>.
+//! Responses in OpenAI's formats: <https://platform.openai.com/docs/api-reference>.
 
 use super::part::JsonValue;
 use super::reading::{ResponseReader, first_choice, token_log_probability};
 use crate::{Refusal, TokenId};
 
-/// `chat.completion` and `chat.completion.chunk`.
+/// Reads a `chat.completion` or a `chat.completion.chunk`.
 pub(super) fn read_chat(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let choices = value.get("choices");
     reading.is_answer |= choices.is_some();
@@ -21,7 +21,7 @@ pub(super) fn read_chat(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) 
     read_logprobs(reading, told.and_then(|told| told.get("content")));
 }
 
-/// `text_completion`, whole and in parts.
+/// Reads a `text_completion`, complete or a part.
 pub(super) fn read_completion(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let choices = value.get("choices");
     reading.is_answer |= choices.is_some();
@@ -48,7 +48,7 @@ pub(super) fn read_completion(reading: &mut ResponseReader<'_>, value: JsonValue
     }
 }
 
-/// A whole `response`.
+/// Reads a complete `response`.
 pub(super) fn read_response(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let [output, details] = value.get_all(["output", "incomplete_details"]);
     reading.is_answer |= output.is_some();
@@ -63,7 +63,7 @@ pub(super) fn read_response(reading: &mut ResponseReader<'_>, value: JsonValue<'
     }
 }
 
-/// An event of a stream of one.
+/// Reads an event of a response stream.
 pub(super) fn read_response_event(reading: &mut ResponseReader<'_>, value: JsonValue<'_>) {
     let [kind, delta, told, response] = value.get_all(["type", "delta", "logprobs", "response"]);
     let kind = kind.and_then(JsonValue::text).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! A part of an answer's JSON, read where it stands: of what nobody asks for nothing is kept, whatever it is.
+//! Parts of a response's JSON, read in place: parts that are not requested are skipped without being stored.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-/// A JSON value that was found to be one, without white space around it.
+/// A valid JSON value, without surrounding white space.
 #[derive(Clone, Copy)]
 pub(super) struct JsonValue<'a>(&'a str);
 
 impl<'a> JsonValue<'a> {
-    /// A whole document; `None` when it is no JSON.
+    /// Parses a complete document; `None` if it is not JSON.
     pub(super) fn parse(document: &'a [u8]) -> Option<Self> {
         let raw: &RawValue = serde_json::from_slice(document).ok()?;
         Some(JsonValue(raw.get()))
@@ -27,13 +27,13 @@ impl<'a> JsonValue<'a> {
         self.0 == "true"
     }
 
-    /// The elements of a list; none of anything else.
+    /// Returns the elements of a list; empty for any other value.
     pub(super) fn elements(self) -> impl Iterator<Item = JsonValue<'a>> {
         let mut rest = JsonCursor(self.0.strip_prefix('[').unwrap_or_default());
         std::iter::from_fn(move || rest.next_value())
     }
 
-    /// The members of an object, with their names; none of anything else.
+    /// Returns the members of an object, with their names; empty for any other value.
     pub(super) fn members(self) -> impl Iterator<Item = (Cow<'a, str>, JsonValue<'a>)> {
         let mut rest = JsonCursor(self.0.strip_prefix('{').unwrap_or_default());
         std::iter::from_fn(move || {
@@ -42,7 +42,7 @@ impl<'a> JsonValue<'a> {
         })
     }
 
-    /// The members of an object that have these names; of two with one name the last.
+    /// Returns the members of an object with these names; of several with the same name, the last.
     pub(super) fn get_all<const N: usize>(self, names: [&str; N]) -> [Option<JsonValue<'a>>; N] {
         let mut found = [None; N];
         for (name, part) in self.members() {
@@ -53,13 +53,13 @@ impl<'a> JsonValue<'a> {
         found
     }
 
-    /// The member of an object that has this name.
+    /// Returns the member of an object with this name.
     pub(super) fn get(self, name: &str) -> Option<JsonValue<'a>> {
         let [part] = self.get_all([name]);
         part
     }
 
-    /// The value of a string.
+    /// Returns the value of a string.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         let plain = self.0.strip_prefix('"')?.strip_suffix('"')?;
         match plain.contains('\\') {
@@ -68,22 +68,22 @@ impl<'a> JsonValue<'a> {
         }
     }
 
-    /// A number that is a whole one.
+    /// Returns the value of an unsigned integer.
     pub(super) fn as_u64(self) -> Option<u64> {
         self.0.parse().ok()
     }
 
-    /// Any number that is not beyond all that can be reckoned with.
+    /// Returns the value of a finite number.
     pub(super) fn as_f64(self) -> Option<f64> {
         self.0.parse().ok().filter(|number: &f64| number.is_finite())
     }
 }
 
-/// What is left of a list or an object. It was found to be JSON before.
+/// The unread part of a list or an object that is known to be valid JSON.
 struct JsonCursor<'a>(&'a str);
 
 impl<'a> JsonCursor<'a> {
-    /// The next value, or name; `None` at the end.
+    /// Returns the next value or name; `None` at the end.
     fn next_value(&mut self) -> Option<JsonValue<'a>> {
         let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':');
         let start = self.0.bytes().position(|byte| !is_between(&byte))?;
@@ -94,7 +94,7 @@ impl<'a> JsonCursor<'a> {
     }
 }
 
-/// The length of the value that stands at the beginning; 0 where a list or an object ends.
+/// Returns the length of the value at the beginning; 0 at the end of a list or an object.
 fn value_length(bytes: &[u8]) -> usize {
     let (mut at, mut depth) = (0, 0u32);
     while let Some(byte) = bytes.get(at) {
@@ -116,7 +116,7 @@ fn value_length(bytes: &[u8]) -> usize {
     at
 }
 
-/// The length of a string with its quotes.
+/// Returns the length of a string, including its quotes.
 fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {

@@ -1,15 +1,15 @@
-//! What has been read of an answer so far.
+//! The data read from a response so far.
 
 use super::part::JsonValue;
 use crate::refusal::starts_like_refusal;
 use crate::{AnalysisSettings, Entropy, Measures, Refusal, Repetition, TokenDistribution, TokenId};
 
-/// Bytes of a text that are looked at.
+/// Maximum bytes of the text that are analysed.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Alternatives that are read of one token, at most. Providers report twenty.
+/// Maximum alternatives read for one token. Providers report twenty.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// What has been read of an answer.
+/// Collects the data of a response.
 pub(super) struct ResponseReader<'s> {
     settings: &'s AnalysisSettings,
     pub(super) is_answer: bool,
@@ -50,7 +50,7 @@ impl<'s> ResponseReader<'s> {
     }
 
     pub(super) fn set_refusal(&mut self, refusal: Refusal) {
-        // What the provider did says more than what the answer says.
+        // The provider's own signal takes precedence over the response's content.
         if self.refusal != Some(Refusal::Filtered) {
             self.refusal = Some(refusal);
         }
@@ -65,7 +65,7 @@ impl<'s> ResponseReader<'s> {
         }
     }
 
-    /// Takes what is reported of one token: itself and its alternatives.
+    /// Adds the data reported for one token: the token itself and its alternatives.
     pub(super) fn push_token(&mut self, told: impl IntoIterator<Item = (TokenId, f64)>) {
         let Some(distribution) =
             TokenDistribution::from_log_probabilities(told.into_iter().take(MAX_ALTERNATIVES))
@@ -115,8 +115,8 @@ impl<'s> ResponseReader<'s> {
     }
 }
 
-/// Which token an object names, and how likely it is. The token's bytes decide where they are there, for different tokens
-/// can look the same.
+/// Returns the token that an object describes, with its log probability. The token's bytes identify it if they are present,
+/// because different tokens can look the same.
 pub(super) fn token_log_probability(
     [bytes, token, logarithm]: [Option<JsonValue<'_>>; 3],
 ) -> Option<(TokenId, f64)> {
@@ -131,7 +131,7 @@ pub(super) fn token_log_probability(
     Some((token, logarithm?.as_f64()?))
 }
 
-/// The first of several choices or candidates, which may say that it is.
+/// Returns the choice or candidate with index 0; one without an index counts as 0.
 pub(super) fn first_choice(list: Option<JsonValue<'_>>) -> Option<JsonValue<'_>> {
     list?.elements().find(|choice| {
         let index = choice.get("index").and_then(JsonValue::as_u64);

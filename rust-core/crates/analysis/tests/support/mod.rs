@@ -1,4 +1,4 @@
-//! Models whose answers are drawn, with a seed.
+//! Simulated models with seeded random responses.
 #![allow(dead_code, missing_docs, reason = "shared by tests and an example")]
 
 use proofgate_analysis::{Entropy, Measures, Refusal, Repetition, TokenDistribution, TokenId};
@@ -10,7 +10,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number of [0, 1).
+    /// Returns a number in [0, 1).
     pub fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -28,17 +28,17 @@ impl Random {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     A,
-    /// Its tokens have 0.1 bits more, a shift of half a standard deviation.
+    /// The entropy of its tokens is 0.1 bits higher, a shift of half a standard deviation.
     Unsure,
-    /// Its answers are half as long again.
+    /// Its responses are half as long again.
     Longer,
-    /// It refuses 15 in a hundred requests, and not one.
+    /// It refuses 15 % of requests instead of 1 %.
     Refusing,
-    /// It begins with other words, as likely.
+    /// It begins with other words, with the same probabilities.
     OtherWords,
-    /// A fifth of its answers repeat themselves.
+    /// A fifth of its responses repeat themselves.
     Looping,
-    /// A fifth of its answers are cut, and not a fiftieth.
+    /// A fifth of its responses are cut off, instead of a fiftieth.
     CutShort,
 }
 

@@ -1,17 +1,18 @@
-//! Which tenant holds the most of a resource.
+//! Tracks which tenant holds the most of a resource.
 
-/// How many units each tenant holds, and which holds the most. Adding takes constant time, taking at most one step for each unit.
+/// The number of units each tenant holds, and who holds the most. Adding takes constant time; removing takes at most one
+/// step per unit.
 #[derive(Default)]
 pub(super) struct TenantHoldings {
-    /// By the numbers of tenants, which begin with 1.
+    /// Indexed by tenant number, starting at 1.
     holdings: Vec<Holding>,
-    /// By units, one of the tenants that hold so many; 0 for none.
+    /// For each number of units, one of the tenants that hold it; 0 for none.
     first_by_units: Box<[u32]>,
     max_units: u32,
     total: u32,
 }
 
-/// What a tenant holds, and which tenants hold as much, in a list.
+/// The units of a tenant, and its links in the list of tenants with the same number of units.
 #[derive(Clone, Copy, Default)]
 struct Holding {
     units: u32,
@@ -26,7 +27,7 @@ pub(super) const HOLDER_TENANT_BYTES: usize = size_of::<Holding>();
 pub(super) const HOLDER_UNIT_BYTES: usize = size_of::<u32>();
 
 impl TenantHoldings {
-    /// For at most so many tenants and units in all.
+    /// Creates holdings for at most this many tenants, and this many units in total.
     pub(super) fn with_capacity(tenants: usize, units: usize) -> Self {
         Self {
             holdings: vec![Holding::default(); tenants],
@@ -36,23 +37,23 @@ impl TenantHoldings {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.holdings.capacity() * HOLDER_TENANT_BYTES + size_of_val(&*self.first_by_units)
     }
 
-    /// Units that are held in all.
+    /// Returns the total number of held units.
     pub(super) fn total(&self) -> usize {
         self.total as usize
     }
 
-    /// What is held at most in all.
+    /// Returns the maximum total number of units.
     pub(super) fn capacity(&self) -> usize {
         self.first_by_units.len().saturating_sub(1)
     }
 
-    /// Who has to give up some for so many units more of a tenant: the tenant itself where it would hold more than anybody, or else
-    /// one that holds the most. 0: nobody.
+    /// Returns the tenant that has to release units so that `tenant` can hold `units` more: the tenant itself if it would
+    /// then hold more than any other, or else one that holds the most. 0: none.
     pub(super) fn eviction_candidate(&self, tenant: u32, units: u32) -> u32 {
         let own = self.holding(tenant).units;
         match own + units > self.max_units {
@@ -88,7 +89,7 @@ impl TenantHoldings {
         self.holdings.get_mut((tenant as usize).wrapping_sub(1))
     }
 
-    /// Moves a tenant from the list of those that hold as much as it did to that of those that hold so many units.
+    /// Moves a tenant from the list for its previous number of units to the list for `units`.
     fn set_units(&mut self, tenant: u32, units: u32) {
         let Holding {
             units: old,

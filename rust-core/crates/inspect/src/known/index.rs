@@ -1,22 +1,23 @@
-//! A hash index of numbers that are kept elsewhere, such as those of entries.
+//! A hash index of numbers, such as those of entries that are stored elsewhere.
 
-/// Numbers from 1 on, each at the first free place from its home on. At least half of the places are free.
+/// Numbers from 1 on, with linear probing: each is in the first free slot from its home on. At least half of the slots are
+/// free.
 #[derive(Default)]
 pub(super) struct HashIndex(Box<[u32]>);
 
 impl HashIndex {
-    /// One for at most so many numbers.
+    /// Creates an index for at most this many numbers.
     pub(super) fn with_capacity(most: usize) -> Self {
-        // Zeros are taken from the system only once they are written to.
+        // The system allocates zeroed memory only when it is written.
         Self(vec![0; (2 * most).next_power_of_two()].into())
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
 
-    /// The number from `home` on that `is_it` knows.
+    /// Returns the number at or after `home` for which `is_it` returns true.
     pub(super) fn find(&self, home: usize, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         self.slot(home, is_it).map(|place| self.0[place])
     }
@@ -27,7 +28,7 @@ impl HashIndex {
         }
     }
 
-    /// Takes out a number. Those behind it move up as far as their homes allow, so that each is still found.
+    /// Removes a number. Later ones move up as far as their homes allow, so that each can still be found.
     pub(super) fn remove(&mut self, home: usize, number: u32, home_of: impl Fn(u32) -> usize) {
         let Some(mut place) = self.slot(home, |other| other == number) else {
             return;

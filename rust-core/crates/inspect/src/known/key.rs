@@ -1,8 +1,8 @@
-//! What an entry is found by.
+//! The key of an entry.
 
 use crate::tags::Tag;
 
-/// The run that was scanned, and under which conditions.
+/// Identifies a scanned run and the conditions of its scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RunKey {
     /// The hash of the tenant, the scope and the rules.
@@ -12,13 +12,13 @@ pub(crate) struct RunKey {
 }
 
 impl RunKey {
-    /// Where the search for it begins.
+    /// Returns the slot where the search for it begins.
     pub(crate) fn home(&self) -> usize {
         home(&self.text) ^ home(&self.conditions)
     }
 }
 
-/// Where the search for a tag begins; tags are as good as random.
+/// Returns the slot where the search for a tag begins; tags are effectively random.
 pub(super) fn home(tag: &Tag) -> usize {
     usize::from_le_bytes(std::array::from_fn(|byte| tag[byte]))
 }

@@ -1,8 +1,9 @@
-//! The entries of known runs in a fixed amount of memory, which tenants share fairly.
+//! The entries of scanned runs in a fixed amount of memory, which tenants share fairly.
 //!
-//! Where there is no room for a new entry, the tenant that holds the most forgets its oldest one: the tenant whose entry it is, if
-//! it would hold more than any other. So whatever a tenant sends, others lose nothing while they hold less than it does, and
-//! one that is alone has all the room. Keeping one takes constant time, and so does forgetting one.
+//! If there is no capacity for a new entry, the tenant that holds the most loses its oldest one; this is the tenant of the
+//! new entry if it would then hold more than any other. Whatever a tenant sends, others therefore lose nothing while they
+//! hold less than it does, and a single tenant can use the whole capacity. Inserting and evicting an entry take constant
+//! time.
 
 use proofgate_policy::Match;
 
@@ -11,16 +12,16 @@ use super::index::HashIndex;
 use super::key::{RunKey, home};
 use crate::tags::Tag;
 
-/// Bytes that an allocation costs beyond what is asked for, about.
+/// Approximate overhead of an allocation, in bytes.
 const ALLOCATION_OVERHEAD: usize = 16;
 
-/// Bytes of matches that are counted as one.
+/// Bytes of matches that are counted as one unit.
 const MATCH_UNIT_BYTES: usize = 64;
 
-/// So many entries for each tenant that has a share of its own.
+/// Number of entries for each tenant that is tracked on its own.
 const ENTRIES_PER_TENANT: usize = 16;
 
-/// The number of those that have none, because there are too many: together they have one.
+/// The number that all other tenants share if there are too many to track.
 const SHARED_TENANT: u32 = 1;
 
 /// Bytes of an index for each number.
@@ -29,11 +30,11 @@ const INDEX_ENTRY_BYTES: usize = 4 * size_of::<u32>();
 /// Bytes of memory for each tenant.
 const TENANT_BYTES: usize = size_of::<Tenant>() + 2 * HOLDER_TENANT_BYTES + INDEX_ENTRY_BYTES;
 
-/// Bytes of memory for each entry beside its matches.
+/// Bytes of memory for each entry, without its matches.
 pub(super) const ENTRY_BYTES: usize =
     size_of::<Entry>() + HOLDER_UNIT_BYTES + INDEX_ENTRY_BYTES + TENANT_BYTES / ENTRIES_PER_TENANT;
 
-/// Bytes of memory for no entry.
+/// Bytes of memory for an empty table.
 pub(super) const BASE_BYTES: usize = TENANT_BYTES + 2 * HOLDER_UNIT_BYTES;
 
 #[derive(Default)]
@@ -41,7 +42,7 @@ struct Entry {
     key: RunKey,
     /// With offsets from the beginning of the run.
     matches: Box<[Match]>,
-    /// The tenant's next newer one, or the next one that is free.
+    /// The tenant's next newer entry, or the next free one.
     next: u32,
 }
 
@@ -61,13 +62,13 @@ impl Entry {
 #[derive(Default)]
 struct Tenant {
     tag: Tag,
-    /// Its oldest entry; 0: it has none.
+    /// Its oldest entry; 0 for none.
     oldest: u32,
-    /// Its newest entry, or the next tenant that is free.
+    /// Its newest entry, or the next free tenant.
     newest: u32,
 }
 
-/// What there is room for.
+/// The number of entries and matches that fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Capacity {
     pub(super) entries: usize,
@@ -76,7 +77,7 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    /// In so many bytes of memory: three quarters for entries, one for their matches.
+    /// Splits this many bytes of memory: three quarters for entries, one quarter for their matches.
     pub(super) fn from_bytes(bytes: usize) -> Self {
         let entries = (bytes / 4 * 3).saturating_sub(BASE_BYTES) / ENTRY_BYTES;
         let entries = entries.min(u32::MAX as usize / 8);
@@ -88,7 +89,7 @@ impl Capacity {
     }
 }
 
-/// Entries, each with a number from 1 on.
+/// Entries, numbered from 1.
 pub(super) struct Table {
     entries: Vec<Entry>,
     free_entry: u32,
@@ -119,7 +120,7 @@ impl Table {
         }
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in use, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.tenants.capacity() * size_of::<Tenant>()
@@ -130,7 +131,7 @@ impl Table {
             + self.match_bytes
     }
 
-    /// What was found in a run, if it is known.
+    /// Returns the matches found in a run, if it is stored.
     pub(super) fn find(&self, key: &RunKey) -> Option<&[Match]> {
         let entries = &self.entries;
         let is_it = |number| entry_of(entries, number).is_some_and(|entry| entry.key == *key);
@@ -138,7 +139,7 @@ impl Table {
         entry_of(entries, number).map(|entry| &*entry.matches)
     }
 
-    /// Keeps what was found in a run that is not known; says how many others were forgotten for it.
+    /// Stores the matches of a run that is not stored yet; returns the number of entries that were evicted for it.
     pub(super) fn insert(&mut self, key: RunKey, tenant: Tag, matches: &[Match]) -> u64 {
         let entry = Entry {
             key,
@@ -185,7 +186,7 @@ impl Table {
         forgotten
     }
 
-    /// Puts an entry where there is room; its number.
+    /// Stores an entry in a free slot; returns its number.
     fn insert_entry(&mut self, entry: Entry) -> u32 {
         let number = self.free_entry;
         match self.entries.get_mut((number as usize).wrapping_sub(1)) {
@@ -210,13 +211,13 @@ impl Table {
         })
     }
 
-    /// What a tenant that has no number holds under: 0 if there is one for it.
+    /// Returns the holder number for a tenant without one of its own: 0 if a number is available for it.
     fn holder_for_new_tenant(&self) -> u32 {
         let is_full = self.free_tenant == 0 && self.tenants.len() == self.tenants.capacity();
         if is_full { SHARED_TENANT } else { 0 }
     }
 
-    /// The number of a tenant, which is given one if there is one left.
+    /// Returns the number of a tenant, assigning one if any is available.
     fn tenant_or_insert(&mut self, tag: Tag) -> u32 {
         if let Some(number) = self.find_tenant(tag) {
             return number;
@@ -241,7 +242,7 @@ impl Table {
         number
     }
 
-    /// Forgets the oldest entry of a tenant, if it has one.
+    /// Evicts the oldest entry of a tenant, if it has one; returns whether it had one.
     fn evict_oldest(&mut self, holder: u32) -> bool {
         let Some(tenant) = self.tenants.get_mut((holder as usize).wrapping_sub(1)) else {
             return false;

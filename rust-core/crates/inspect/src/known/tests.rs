@@ -10,7 +10,7 @@ use super::{RunKey, ScanCache};
 
 const TENANTS: [&str; 4] = ["small", "large", "third", "last"];
 
-/// Few homes, so that keys stand in each other's way.
+/// Few homes, so that keys collide.
 fn key(tenant: usize, number: u16) -> RunKey {
     let mut key = RunKey::default();
     key.text[0] = (number % 7) as u8;
@@ -19,7 +19,7 @@ fn key(tenant: usize, number: u16) -> RunKey {
     key
 }
 
-/// Memory for so many entries.
+/// Returns the memory for this many entries.
 fn room_for(entries: usize) -> usize {
     (BASE_BYTES + entries * ENTRY_BYTES).div_ceil(3) * 4
 }
@@ -35,7 +35,7 @@ fn some_match(start: usize) -> Match {
     }
 }
 
-/// The numbers that are known of a tenant.
+/// Returns the numbers that are cached for a tenant.
 fn known_of(known: &ScanCache, tenant: usize, numbers: std::ops::Range<u16>) -> Vec<u16> {
     numbers
         .filter(|number| known.find(&key(tenant, *number)).is_some())
@@ -61,7 +61,7 @@ proptest! {
         let most = room_for(entries);
         let most_units = most / 4 / 68;
         let mut known = ScanCache::new(most);
-        // As it would be without an index.
+        // The expected behaviour, without an index.
         let mut model: VecDeque<(u16, usize)> = VecDeque::new();
         for (number, count) in kept {
             known.insert(key(0, number), "small", &vec![found; count]);
@@ -81,7 +81,7 @@ proptest! {
         }
     }
 
-    /// A tenant forgets its oldest runs first, and only where none holds more than it does: entries, or what was found.
+    /// A tenant loses its oldest runs first, and only if none holds more entries or matches than it does.
     #[test]
     fn only_a_tenant_that_holds_the_most_forgets(
         // Each tenant has a share of its own.
@@ -91,7 +91,7 @@ proptest! {
         let found = some_match(3);
         let most = room_for(entries);
         let mut known = ScanCache::new(most);
-        // The runs of each tenant, the oldest first, with how much was found in them.
+        // The runs of each tenant, the oldest first, with the number of their matches.
         let mut model: [VecDeque<(u16, usize)>; 4] = Default::default();
         let mut evictions = 0;
         for (number, (tenant, count)) in (0_u16..).zip(kept) {
@@ -115,7 +115,7 @@ proptest! {
             let most_runs = left.iter().map(|left| left.0).max();
             let most_units = left.iter().map(|left| left.1).max();
             for (other, (before, left)) in before.into_iter().zip(left).enumerate() {
-                // The new run counts as if it were held.
+                // The new run counts as already stored.
                 let new = if other == tenant { (1, units(count)) } else { (0, 0) };
                 let is_largest = Some(before.0 + new.0) >= most_runs || Some(before.1 + new.1) >= most_units;
                 prop_assert!(before == left || is_largest, "{before:?} {left:?}");
@@ -138,7 +138,7 @@ fn a_tenant_that_floods_takes_nothing_from_one_that_holds_less() {
         known.insert(key(0, number), TENANTS[0], found);
     }
     for number in 0..5000 {
-        // Also not by what is found in its runs.
+        // Also not by the matches of its runs.
         let found = vec![some_match(1); usize::from(number % 64)];
         known.insert(key(1, number), TENANTS[1], &found);
     }
@@ -146,7 +146,7 @@ fn a_tenant_that_floods_takes_nothing_from_one_that_holds_less() {
     let of_flood = known_of(&known, 1, 0..5000);
     let newest: Vec<u16> = (5000 - of_flood.len() as u16..5000).collect();
     assert_eq!(of_flood, newest);
-    // One after the other they have equal shares.
+    // Inserting in turn gives them equal shares.
     for number in 0..5000 {
         for (tenant, name) in TENANTS.iter().enumerate() {
             known.insert(key(tenant, 5000 + number), name, &[]);

@@ -1,4 +1,4 @@
-//! A small policy, answers, and how they pass through an inspector.
+//! A small policy, responses, and functions that send them through an inspector.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub const LIMIT: usize = 64 * 1024;
 
-/// An engine, a tenant's view of it and a thread's scratch.
+/// An engine, a tenant's profile and a thread's scratch.
 pub struct Policy {
     pub engine: Engine,
     pub profile: Profile,
@@ -43,13 +43,13 @@ impl Policy {
         Policy::of(&rules(), Some(&json!({"mode": "DryRun"})))
     }
 
-    /// The ids of the rules that an inspector has seen.
+    /// Returns the ids of the rules that matched in an inspector.
     pub fn matched(&self, inspector: &ResponseInspector) -> Vec<String> {
         let matched = inspector.judgement().matched();
         matched.map(|rule| self.engine.rule(rule).id.clone()).collect()
     }
 
-    /// Sends `pieces` of a chat completion through an inspector: what came out, and how it ended.
+    /// Sends `pieces` of a chat completion through an inspector; returns the output, and the outcome.
     pub fn pass(
         &mut self,
         kind: ResponseKind,
@@ -58,7 +58,7 @@ impl Policy {
         self.pass_as(Dialect::Chat, kind, pieces)
     }
 
-    /// Sends `pieces` of an answer in `dialect` through an inspector: what came out, and how it ended.
+    /// Sends `pieces` of a response in `dialect` through an inspector; returns the output, and the outcome.
     pub fn pass_as(
         &mut self,
         dialect: Dialect,
@@ -83,7 +83,7 @@ impl Policy {
         (out, ended, inspector)
     }
 
-    /// Sends bytes of an answer through an inspector, which finds nothing of it in the memory that it reads with.
+    /// Sends bytes of a response through an inspector, with fresh read buffers that contain nothing of it.
     pub fn push(
         &mut self,
         inspector: &mut ResponseInspector,
@@ -101,13 +101,13 @@ impl Policy {
         )
     }
 
-    /// Ends the answer.
+    /// Finishes the response.
     pub fn finish(&mut self, inspector: &mut ResponseInspector, out: &mut Vec<u8>) -> Result<(), Denial> {
         while self.finish_step(inspector, Duration::MAX, out)? == Step::Pending {}
         Ok(())
     }
 
-    /// Ends the answer for a slice of time.
+    /// Finishes the response for a time slice.
     pub fn finish_step(
         &mut self,
         inspector: &mut ResponseInspector,
@@ -126,7 +126,7 @@ impl Policy {
     }
 }
 
-/// What becomes of the request of a chat completion whose model is `m`: the verdict, and the body that goes on.
+/// Inspects the request of a chat completion with the model `m`; returns the verdict, and the forwarded body.
 pub fn inspect(policy: &mut Policy, body: &str) -> (RequestVerdict, String) {
     let mut text = BodyText::new();
     ParsedRequest::read(Dialect::Chat, body.as_bytes(), &mut Workspace::new(), &mut text).unwrap();
@@ -156,7 +156,7 @@ pub fn rules() -> Value {
     ]})
 }
 
-/// A whole answer with one choice.
+/// Returns a whole response with one choice.
 pub fn answer(content: &str) -> String {
     json!({"id": "chatcmpl-1", "object": "chat.completion", "choices": [
         {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
@@ -164,25 +164,25 @@ pub fn answer(content: &str) -> String {
     .to_string()
 }
 
-/// An event with a piece of the content of the first choice.
+/// Returns an event with a piece of the content of the first choice.
 pub fn chunk(content: &str) -> String {
     let data = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": content}}]});
     format!("data: {data}\n\n")
 }
 
-/// An event with this data, and its type as its name.
+/// Returns an event with this data, named after its type.
 pub fn named_event(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap())
 }
 
-/// The data of the events of a stream, one by one.
+/// Returns the data of each event of a stream.
 pub fn events(stream: &[u8]) -> Vec<Value> {
     let stream = String::from_utf8(stream.to_vec()).unwrap();
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-/// The contents that the events of a stream bring, one by one.
+/// Returns the content of each event of a stream.
 pub fn contents(stream: &[u8]) -> Vec<String> {
     let stream = String::from_utf8(stream.to_vec()).unwrap();
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -198,7 +198,7 @@ pub fn contents(stream: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Texts that the policy finds something in, hides something from, or nearly.
+/// Texts in which the policy finds something, hides something, or nearly does.
 pub fn text() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         "sk-",

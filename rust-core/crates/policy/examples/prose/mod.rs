@@ -26,7 +26,7 @@ const SENTENCES: &[&str] = &[
     "Give me five names for a bakery that sells sourdough bread, croissants and seasonal cakes.",
 ];
 
-/// Prompts of `length` bytes; the same for the same `seed`.
+/// Returns prompts of `length` bytes; the same for the same `seed`.
 pub fn prompts(count: usize, length: usize, seed: u64) -> Vec<String> {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut prompt = || {

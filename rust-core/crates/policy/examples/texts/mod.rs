@@ -1,9 +1,9 @@
-//! Texts of ten kinds, made up from a seed: what people paste into a conversation.
+//! Generated texts of ten kinds, from a seed: typical content of conversations.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// The kinds, in the order in which they are reported.
+/// The kinds, in report order.
 pub const KINDS: &[&str] = &[
     "prose", "code", "csv", "logs", "json", "base64", "hex", "minified", "chinese", "random",
 ];
@@ -31,7 +31,7 @@ const NAMES: &[&str] = &[
 ];
 const CHINESE: &str = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方后多定行学法所民得经十三之进着等部度家电力里如水化高自二理起小物现实加量都两体制机当使点从业本去把性好应开它合还因由其些然前外天政四日那社义事平形相全表间样与关各重新线内数正心反你明看原又么利比或但质气第向道命此变条只没结解问意建月公无系军很情者最立代想已通并提直题党程展五果料象员革位入常文总次品式活设及管特件长求老头基资边流路级少图山统接知较将组见计别她手角期根论运农指几九区强放决西被干做必战先回则任取据处理世车";
 
-/// A text of a kind and of about `length` bytes, the same for the same `seed`; none for an unknown kind.
+/// Returns a text of a kind with about `length` bytes, the same for the same `seed`; `None` for an unknown kind.
 pub fn text(kind: &str, length: usize, seed: u64) -> Option<String> {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut text = String::with_capacity(length + 512);
@@ -138,7 +138,7 @@ fn base64(random: &mut SmallRng, text: &mut String) {
     for _ in 0..76 {
         text.push(char::from(ALPHABET[random.random_range(0..64)]));
     }
-    // One in ten is broken into lines.
+    // One in ten is split into lines.
     if random.random_range(0..10) == 0 {
         text.push('\n');
     }
@@ -180,7 +180,7 @@ fn chinese(random: &mut SmallRng, text: &mut String) {
     });
 }
 
-/// Random bytes as text: those that are no UTF-8 are replaced.
+/// Appends random bytes as text: invalid UTF-8 is replaced.
 fn noise(random: &mut SmallRng, text: &mut String) {
     let bytes: [u8; 256] = std::array::from_fn(|_| random.random());
     text.push_str(&String::from_utf8_lossy(&bytes));

@@ -140,7 +140,7 @@ fn github(text: &str) -> bool {
     number == Some(remainder(&token.as_bytes()[..30]))
 }
 
-/// CRC-32 by the book: the remainder of a division of polynomials, bits in the order in which they are sent.
+/// CRC-32 by definition: the remainder of a polynomial division, with bits in transmission order.
 fn remainder(bytes: &[u8]) -> u64 {
     let bits = bytes
         .iter()

@@ -1,4 +1,4 @@
-//! What is encoded in a text (SEMANTICS.md, "Derived texts").
+//! Encoded texts within a text (SEMANTICS.md, "Derived texts").
 
 use std::sync::LazyLock;
 
@@ -10,16 +10,16 @@ fn pattern(regex: &'static str) -> Regex {
     Regex::new(regex).unwrap()
 }
 
-/// What was encoded in a part of a text.
+/// A text that was decoded from a part of a text.
 pub struct Derived {
     pub text: String,
     pub start: usize,
     pub end: usize,
-    /// Where the first escape stands in the part; 0 in a run.
+    /// The position of the first escape in the part; 0 in a run.
     pub plain: usize,
 }
 
-/// Every decoding of a part of a text.
+/// Returns every decoding of a part of a text.
 pub fn derived(text: &str) -> Vec<Derived> {
     static TOKENS: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+/_.~%\\-]+"));
     static RUNS: LazyLock<Regex> = LazyLock::new(|| pattern("[A-Za-z0-9+/_-]+"));

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
-/// What the file says of each character that it names; nothing is "left out".
+/// The replacement of each character in the file; `None` means that it is removed.
 pub struct Table {
     named: BTreeMap<char, Option<char>>,
     marks: Vec<char>,
@@ -16,7 +16,7 @@ pub struct Table {
 static REFERENCE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("^&(?:#([0-9]{1,8})|#[xX]([0-9A-Fa-f]{1,8})|([A-Za-z]+));").unwrap());
 
-/// Markup, and the first letter behind it.
+/// Markup, and the first letter after it.
 static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
     let element =
         "</?(?:a|abbr|b|big|code|del|em|font|i|ins|mark|s|small|span|strike|strong|sub|sup|tt|u|wbr)";
@@ -82,7 +82,7 @@ impl Table {
         bare.map(part).collect()
     }
 
-    /// The folded copy, and for each of its bytes where the character begins and ends that it was made from.
+    /// Returns the folded copy, and for each of its bytes the range of the character that produced it.
     pub fn copy(&self, text: &str) -> (String, Vec<(usize, usize)>) {
         let mut copy: Vec<(char, (usize, usize))> = Vec::new();
         let mut at = 0;
@@ -114,7 +114,7 @@ impl Table {
         (kept, origins)
     }
 
-    /// The character reference that a text begins with, and its length.
+    /// Returns the character reference at the beginning of a text, and its length.
     fn reference(&self, text: &str) -> Option<(char, usize)> {
         let captures = REFERENCE.captures(text)?;
         let number = |group: regex::Match<'_>, radix| u32::from_str_radix(group.as_str(), radix).ok();
@@ -126,7 +126,7 @@ impl Table {
         Some((character, captures[0].len()))
     }
 
-    /// Folds the characters of a pattern that are not ASCII.
+    /// Folds the non-ASCII characters of a pattern.
     pub fn fold_unless_ascii(&self, pattern: &str) -> String {
         let fold = |character: char| {
             if character.is_ascii() {
@@ -139,7 +139,7 @@ impl Table {
     }
 }
 
-/// The plain copy of a text.
+/// Returns the plain copy of a text.
 pub fn plain(text: &str) -> String {
     text.chars().map(plain_character).collect()
 }
@@ -151,7 +151,7 @@ fn plain_character(character: char) -> char {
     }
 }
 
-/// The characters of "U+XXXX" and "U+XXXX-U+YYYY", alone or in a list.
+/// Parses the characters of "U+XXXX" and "U+XXXX-U+YYYY", alone or in a list.
 fn characters(value: &toml::Value) -> Vec<char> {
     if let Some(values) = value.as_array() {
         return values.iter().flat_map(characters).collect();

@@ -1,5 +1,5 @@
-//! A second engine, written from SEMANTICS.md: every rule is tried on every text from its beginning to its end, without
-//! any filter, window or stream.
+//! A second engine, written from SEMANTICS.md: every rule is tried on the whole of every text, without filters, windows or
+//! streams.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod checks;
@@ -32,12 +32,12 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The rules of all built-in packs.
+    /// Returns the rules of all built-in packs.
     pub fn built_in() -> Self {
         Self::allowing(&Allow::default())
     }
 
-    /// The rules of all built-in packs, with what they are to spare.
+    /// Returns the rules of all built-in packs, with exemptions.
     pub fn allowing(allow: &Allow) -> Self {
         let (table, allow) = (Table::read(), Arc::new(allow.clone()));
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
@@ -91,7 +91,7 @@ impl Reference {
         }
         if level < 2 {
             for derived in derived::derived(text) {
-                // What stands before the first escape is where it was.
+                // The text before the first escape keeps its position.
                 let place = |at: usize, _: usize| {
                     let (start, end) = (derived.start + at.min(derived.plain), derived.end);
                     within.map_or((start, end), |within| within(start, end))
@@ -159,7 +159,7 @@ fn rule(spec: &RuleSpec, spared: &Exemptions, table: &Table) -> Rule {
     }
 }
 
-/// Writes the classes of Perl as the ASCII ones that they are; a class within a class is its union here.
+/// Replaces Perl classes with their ASCII equivalents; a class within a class becomes a union.
 fn ascii_classes(regex: &str) -> String {
     let mut written = String::new();
     let mut characters = regex.chars();

@@ -1,4 +1,4 @@
-//! What is not reported (SEMANTICS.md, "Matches of a rule in one text"), by regexes.
+//! Exempt values, which are not reported (SEMANTICS.md, "Matches of a rule in one text"), by regexes.
 
 use std::sync::{Arc, LazyLock};
 
@@ -33,13 +33,13 @@ fn list(name: &str) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.as_str().unwrap()).collect()
 }
 
-/// A regex in which `{}` stands for any entry of a list.
+/// Returns a regex in which `{}` matches any entry of a list.
 fn compiled(pattern: &str, name: &str) -> Regex {
     let entries: Vec<_> = list(name).into_iter().map(regex::escape).collect();
     Regex::new(&pattern.replace("{}", &entries.join("|"))).unwrap()
 }
 
-/// What one rule spares.
+/// Exemptions of one rule.
 #[derive(Clone, Default)]
 pub struct Exemptions {
     allow: Arc<Allow>,
@@ -96,7 +96,7 @@ impl Exemptions {
     }
 }
 
-/// Whether a text has addresses, of which each is such: the address and its host.
+/// Whether a text contains addresses and `is_such` accepts all of them: the address and its host.
 fn all_addresses(lower: &str, is_such: impl Fn(&str, &str) -> bool) -> bool {
     let mut addresses = ADDRESS.captures_iter(lower).peekable();
     addresses.peek().is_some()

@@ -10,10 +10,10 @@ use proofgate_policy::{
 };
 use serde_json::{Value, json};
 
-/// A match by the id of its rule: id, first byte, byte behind the last one.
+/// A match with the id of its rule: id, start, end (exclusive).
 pub type Found = BTreeSet<(String, usize, usize)>;
 
-/// An engine, a tenant's view of it and a thread's scratch.
+/// An engine, a tenant's profile and a thread's scratch.
 pub struct Policy {
     pub engine: Engine,
     pub profile: Profile,
@@ -40,18 +40,18 @@ impl Policy {
         }
     }
 
-    /// All rules of the built-in packs, which do what they do by themselves wherever their targets have them look.
+    /// All rules of the built-in packs, with their own actions in all scopes of their targets.
     pub fn built_in() -> Self {
         Policy::allowing(&json!({}))
     }
 
-    /// The same rules, with what they are to spare.
+    /// The same rules, with exemptions.
     pub fn allowing(allow: &Value) -> Self {
         let config = serde_json::from_value(json!({"allow": allow})).unwrap();
         Policy::of_packs(&config, pack_names().map(|name| Pack::built_in(name).unwrap()))
     }
 
-    /// The same rules, all of which deny.
+    /// The same rules, all with the action to deny.
     pub fn all_denying() -> Self {
         let mut packs: Vec<_> = pack_names().map(|name| Pack::built_in(name).unwrap()).collect();
         let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
@@ -64,7 +64,7 @@ impl Policy {
         Policy::new(Engine::compile_packs(config, packs).unwrap(), None)
     }
 
-    /// One rule; `rule` holds what is special about it.
+    /// One rule; `rule` contains the fields that differ from the defaults.
     pub fn rule(rule: Value) -> Self {
         Policy::of(&json!({"rules": [with_defaults(rule)]}))
     }
@@ -85,13 +85,13 @@ impl Policy {
         Ok(found)
     }
 
-    /// The matches in a whole text.
+    /// Returns the matches in a whole text.
     pub fn found(&mut self, scope: Scope, text: &str) -> Found {
         let found = self.scan(scope, text, &mut Budget::unlimited()).unwrap();
         self.named(&found)
     }
 
-    /// The ids of the rules that match in a prompt.
+    /// Returns the ids of the rules that match in a prompt.
     pub fn ids(&mut self, text: &str) -> Vec<String> {
         let ids: BTreeSet<String> = self
             .found(Scope::User, text)
@@ -101,13 +101,13 @@ impl Policy {
         ids.into_iter().collect()
     }
 
-    /// What the first match of a prompt covers.
+    /// Returns the text of the first match in a prompt.
     pub fn matched<'t>(&mut self, text: &'t str) -> Option<&'t str> {
         let found = self.found(Scope::User, text);
         found.first().map(|(_, start, end)| &text[*start..*end])
     }
 
-    /// Pushes the pieces of a text: its matches, and how much was cleared after each piece.
+    /// Pushes the pieces of a text; returns its matches, and how much was cleared after each piece.
     pub fn stream<'t>(
         &mut self,
         scope: Scope,
@@ -127,7 +127,7 @@ impl Policy {
         Ok((self.named(&found), cleared))
     }
 
-    /// What a stream has reported and cleared after these pieces, if it has not ended.
+    /// Returns the matches and cleared bytes of a stream after these pieces, before its end.
     pub fn so_far(&mut self, scope: Scope, pieces: &[&str]) -> (Found, usize) {
         let mut budget = Budget::unlimited();
         let (mut scan, mut found, mut cleared) = (StreamScan::new(), Vec::new(), 0);
@@ -148,7 +148,7 @@ impl Policy {
         found.iter().map(named).collect()
     }
 
-    /// The number of a rule.
+    /// Returns the index of a rule.
     pub fn index(&mut self, id: &str, text: &str) -> RuleIndex {
         let found = self.scan(Scope::User, text, &mut Budget::unlimited()).unwrap();
         let mut rules = found.iter().map(|found| found.rule);
@@ -156,7 +156,7 @@ impl Policy {
     }
 }
 
-/// A rule with an id and a reason, unless it has its own.
+/// Returns a rule with a default id and reason, unless it has its own.
 pub fn with_defaults(mut rule: Value) -> Value {
     for (field, value) in [("id", "a-rule"), ("reason", "A reason.")] {
         rule.as_object_mut().unwrap().entry(field).or_insert(json!(value));
@@ -164,7 +164,7 @@ pub fn with_defaults(mut rule: Value) -> Value {
     rule
 }
 
-/// Why a configuration is refused.
+/// Returns the error for an invalid configuration.
 pub fn refusal(config: Value) -> PolicyError {
     let config: PolicyConfig = serde_json::from_value(config).unwrap();
     match Engine::compile(&config) {
