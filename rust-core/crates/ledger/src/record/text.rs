@@ -1,4 +1,4 @@
-//! How digests stand in a record.
+//! Text forms of digests in a record.
 
 use super::shape::Text;
 
