@@ -15,7 +15,7 @@ pub struct CommittedRequest<'r> {
     pub id: &'r str,
     /// Tenant.
     pub tenant: &'r str,
-    /// The commitment.
+    /// Commitment to the request body.
     pub request: Hash,
     /// Id of its salt; absent in records that do not name it.
     pub salt: Option<SaltId>,

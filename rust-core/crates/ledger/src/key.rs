@@ -35,7 +35,7 @@ pub struct PrivateKey<const ALGORITHM: u8> {
     lineage: Option<Arc<[LineageMember]>>,
 }
 
-/// Where the secret half is.
+/// Location of the secret half.
 #[derive(Clone)]
 enum Secret {
     Local(ed25519_dalek::SigningKey),

@@ -50,7 +50,7 @@ impl ShredKey {
     /// exchanges, the others open older ones.
     ///
     /// # Errors
-    /// [`LedgerError::ShredKeysMalformed`], which repeats nothing of the text.
+    /// [`LedgerError::ShredKeysMalformed`], whose message contains no part of the text.
     pub fn parse_file(text: &str) -> Result<Vec<Arc<Self>>, LedgerError> {
         let malformed = |reason| Err(LedgerError::ShredKeysMalformed(reason));
         if text.is_empty() {

@@ -50,7 +50,8 @@ impl Tombstone {
     /// Signs the statement with the retention key under its own name and returns the note.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`] is not one line of text; [`LedgerError::SignerFailed`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`] is not one line of text;
+    /// [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         self.justification.check()?;
         key.sign_note(&self.body())

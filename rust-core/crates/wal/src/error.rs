@@ -16,7 +16,7 @@ pub enum WalError {
     /// `reserve`, `append`, `salt`: no allocated space is left for it. Refuse the exchange and try again later.
     #[error("no allocated space is left for {bytes} more bytes")]
     OutOfSpace {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
     },
     /// An earlier write or sync failed: this incarnation acknowledges nothing any more.
@@ -39,7 +39,7 @@ pub enum WalError {
     /// `salt`: the record's salt is not in memory; only salts of records not yet appended are.
     #[error("the salt of record {seq} is not available")]
     SaltUnavailable {
-        /// Record number asked for.
+        /// Requested record number.
         seq: u64,
     },
     /// The volume holds less than a checkpoint stored elsewhere covers, or different records. Nothing may be signed

@@ -49,8 +49,9 @@ use ulid::Ulid;
 ///
 /// # Errors
 /// [`WalError::LedgerBehind`] when the volume holds less than `held`, or different records;
-/// [`EvidenceError::Corruption`] when the stored log contradicts what is known to be durable, signed or framed by a
-/// holder of the key; [`EvidenceError::Ledger`] when a checkpoint is not signed by the key; [`EvidenceError::Io`].
+/// [`EvidenceError::Corruption`](crate::EvidenceError::Corruption) when the stored log contradicts what is known to be
+/// durable, signed or framed by a holder of the key; [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a
+/// checkpoint is not signed by the key; [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub fn inspect(
     storage: &dyn Storage,
     shard: &Shard<'_>,

@@ -4,7 +4,6 @@
 //! The new state is written durably before the cosignature is returned, so that no crash and no failed write makes it
 //! cosign two roots of one size, or a smaller tree after a larger one. One process owns a state; requests for one log
 //! are serialized, and requests for different logs run in parallel.
-//! turns, those for different logs do not wait for each other.
 #![forbid(unsafe_code)]
 
 mod error;

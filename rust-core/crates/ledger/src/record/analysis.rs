@@ -19,7 +19,7 @@ pub struct Analysis<'a> {
     pub exchange: Cow<'a, str>,
     /// Number of the exchange's admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
-    /// ULID of the incarnation that admitted it; absent when that is this one.
+    /// ULID of the incarnation that admitted it; absent if it is this one.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Cow<'a, str>>,
     /// Tenant.

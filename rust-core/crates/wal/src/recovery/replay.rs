@@ -17,7 +17,8 @@ use ulid::Ulid;
 /// [`inspect`](super::inspect) has verified.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Ledger`] when a record cannot be parsed.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a record
+/// cannot be parsed.
 pub fn replay(
     storage: &dyn Storage,
     shard_dir: &Path,
@@ -40,7 +41,8 @@ pub fn replay(
 /// `until`. Oldest first, each with the position of its first record across all of them.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Ledger`] when a checkpoint is not signed by the key.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a
+/// checkpoint is not signed by the key.
 pub fn run_logs(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -72,7 +74,7 @@ pub fn run_logs(
 /// Returns the resume point of a log and the exchanges open there; `None` when the log must be read from its start.
 ///
 /// # Errors
-/// [`EvidenceError::Io`].
+/// [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub fn find_resume_point(
     storage: &dyn Storage,
     shard: &Shard<'_>,
