@@ -18,7 +18,7 @@ use std::path::Path;
 use ulid::Ulid;
 
 /// Releases the unused space of the incarnations of a shard from `first` on, or of all, except `own`; returns the
-/// number of bytes released. Incarnations before `first` were handled by their own successors. A file that cannot be
+/// number of bytes released. Incarnations before `first` are left to their own successors. A file that cannot be
 /// truncated is kept, which is no error.
 pub fn release_unused_space(
     storage: &dyn Storage,
